@@ -1,0 +1,100 @@
+//! What content is: the first 128 bits of its BLAKE3 hash, 32 hex digits as `b3sum` prints them.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 16]);
+
+impl Digest {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::from_blake3(&blake3::hash(bytes))
+    }
+
+    /// Shortens a hash that was computed piece by piece.
+    pub fn from_blake3(hash: &blake3::Hash) -> Self {
+        let mut short = [0; 16];
+        short.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(short)
+    }
+
+    /// A digest of named parts, in which no two different lists look alike.
+    pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        Self::from_blake3(&hasher.finalize())
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads the 32 hex digits of `Display`; lower case only, as we write it.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let digits: &[u8; 32] = text.try_into().ok()?;
+        let mut bytes = [0; 16];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = hex_value(pair[0])? << 4 | hex_value(pair[1])?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+fn hex_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(text.as_bytes()).ok_or_else(|| D::Error::custom("expected 32 hex digits"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_reads_back_as_it_was_written() {
+        let digest = Digest::of(b"onward");
+        assert_eq!(Digest::parse(digest.to_string().as_bytes()), Some(digest));
+        assert!(blake3::hash(b"onward").to_hex().starts_with(&digest.to_string()));
+        assert_eq!(Digest::parse(b"0"), None);
+        assert_eq!(Digest::parse(&[b'G'; 32]), None);
+        assert_eq!(Digest::parse(&[b'A'; 32]), None);
+    }
+
+    #[test]
+    fn parts_cannot_be_shifted_into_each_other() {
+        let of = |parts: &[&[u8]]| Digest::of_parts(parts.iter().copied());
+        assert_ne!(of(&[b"ab", b"c"]), of(&[b"a", b"bc"]));
+        assert_ne!(of(&[b"ab"]), of(&[b"ab", b""]));
+    }
+}

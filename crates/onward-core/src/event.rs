@@ -1,0 +1,404 @@
+//! The vocabulary of the journal.
+//!
+//! Everything durable about a run is a list of [`Event`]s. Past tense only: an event says what *did*
+//! happen or was decided. A wish is a command of the decider, and wishes are never stored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    address::Address,
+    digest::Digest,
+    evidence::{Cause, Ending, Evidence, Outcome, Usd},
+    id::RunId,
+    key::{Difference, KeyParts},
+    time::Timestamp,
+};
+
+/// One line of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Counted from 0 without a gap.
+    pub seq: u64,
+    pub at: Timestamp,
+    /// Goes up each time a driver opens the journal; never down.
+    pub epoch: u32,
+    /// Records of one batch became durable with one sync.
+    pub batch: u64,
+    pub event: Event,
+}
+
+/// One fact about a run. Each variant says when it is written and when it is legal; the fold refuses
+/// it everywhere else.
+///
+/// Changing a variant changes the disk format: raise [`FORMAT`](crate::journal::FORMAT) when an old
+/// reader would be misled, and add a line to `docs/journal.md` in the same commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind")]
+pub enum Event {
+    /// The run exists. Always record 0, never again.
+    #[serde(rename = "run.opened")]
+    RunOpened(Box<RunOpened>),
+    /// The run was found in another system's files. Legal once, before any attempt of ours.
+    #[serde(rename = "run.adopted")]
+    RunAdopted { dialect: String, source: String, files: Vec<SourceFile> },
+    /// A driver goes on with the run. Written before any work, and before anything is undone.
+    /// Legal whenever the run has not completed; puts failed steps back to pending.
+    #[serde(rename = "run.resumed")]
+    RunResumed(Box<RunResumed>),
+    /// The driver lets go in good order. Legal while the run is under way.
+    #[serde(rename = "run.paused")]
+    RunPaused {
+        cause: PauseCause,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// Nothing is left to do, or to be done. Legal while the run is under way and no attempt runs;
+    /// after it only `run.resumed` (not when completed) and `run.archived` may follow.
+    #[serde(rename = "run.ended")]
+    RunEnded {
+        status: EndStatus,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// The run's directory is about to be moved. Legal while no attempt runs.
+    #[serde(rename = "run.archived")]
+    RunArchived { to: String },
+
+    /// A group was opened: its `when` held, and the items of its `each` are these. Legal while no
+    /// attempt of a vanished item runs; written again when the source step gave other items.
+    #[serde(rename = "group.expanded")]
+    GroupExpanded { step: Address, items: Vec<Item> },
+    /// A turn of a loop begins. Legal when `turn` is one more than the turns so far.
+    #[serde(rename = "loop.turned")]
+    LoopTurned { step: Address, turn: u32 },
+    /// A loop is over. Legal while it is open.
+    #[serde(rename = "loop.ended")]
+    LoopEnded { step: Address, turns: u32, reason: LoopEnd },
+    /// `when` was false. Legal while the step is pending.
+    #[serde(rename = "step.skipped")]
+    StepSkipped { step: Address, reason: String },
+    /// Finished work counts no more, for these causes. Legal while the step is done, skipped or
+    /// failed.
+    #[serde(rename = "step.invalidated")]
+    StepInvalidated { step: Address, causes: Vec<Difference> },
+
+    /// Synced before the spawn it announces. Legal while the step is pending; `attempt` is one more
+    /// than the attempts so far.
+    #[serde(rename = "attempt.started")]
+    AttemptStarted(Box<AttemptStarted>),
+    /// The agent's own session is known. Legal while the attempt runs.
+    #[serde(rename = "attempt.session")]
+    AttemptSession { step: Address, attempt: u32, session: String },
+    /// Money or tokens since the last such record. Legal while the attempt runs.
+    #[serde(rename = "attempt.spent")]
+    AttemptSpent { step: Address, attempt: u32, usd: Usd, tokens_in: u64, tokens_out: u64 },
+    /// The attempt ended and was judged. Legal while it runs.
+    #[serde(rename = "attempt.finished")]
+    AttemptFinished(Box<AttemptFinished>),
+    /// The attempt left no result that counts. Legal while it runs; the step is pending again.
+    #[serde(rename = "attempt.lost")]
+    AttemptLost {
+        step: Address,
+        attempt: u32,
+        cause: Cause,
+        /// The row of the recovery table that decided it.
+        rung: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reverted: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rescue: Option<String>,
+    },
+    /// Work done elsewhere counts: by another system, by a person, or proved by itself. Legal while
+    /// the step is not done; ends a running attempt.
+    #[serde(rename = "attempt.adopted")]
+    AttemptAdopted(Box<AttemptAdopted>),
+    /// A done step was proved again, and its evidence is now this. Legal while the step is done.
+    #[serde(rename = "attempt.verified")]
+    AttemptVerified {
+        step: Address,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Evidence>,
+        /// The key it holds under now, where what it was made from changed without effect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<KeyParts>,
+        why: String,
+    },
+
+    /// A person is asked. Legal while the gate is pending, or decided for content that moved.
+    #[serde(rename = "gate.opened")]
+    GateOpened {
+        step: Address,
+        prompt: String,
+        options: Vec<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shows: Vec<String>,
+        hash: Digest,
+    },
+    /// A person answered. Legal while the gate is open and `hash` is what it shows.
+    #[serde(rename = "gate.decided")]
+    GateDecided {
+        step: Address,
+        by: String,
+        option: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+        hash: Digest,
+        /// The option is one that ends the run.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stops: bool,
+    },
+    /// A side effect beyond this machine is about to be tried. Legal right after its start.
+    #[serde(rename = "effect.intended")]
+    EffectIntended { step: Address, attempt: u32, effect: String },
+    /// It is known whether the effect happened. Legal after `effect.intended`.
+    #[serde(rename = "effect.settled")]
+    EffectSettled { step: Address, attempt: u32, happened: bool, by: SettledBy },
+
+    /// Foreign files say what our journal says up to here. Legal in adopted runs.
+    #[serde(rename = "native.exported")]
+    NativeExported { files: Vec<Exported> },
+    /// A provider's limit was met. Legal while the run is under way.
+    #[serde(rename = "limit.hit")]
+    LimitHit {
+        provider: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resets_at: Option<Timestamp>,
+    },
+    /// The run's own budget is spent. Legal while the run is under way.
+    #[serde(rename = "budget.hit")]
+    BudgetHit { spent: Usd, limit: Usd },
+    /// The workflow file is another one from here on. Legal between `run.resumed` and the next start.
+    #[serde(rename = "workflow.changed")]
+    WorkflowChanged { hash: Digest, edits: Vec<Edit> },
+    /// What follows was rebuilt from evidence. Legal after `run.opened`.
+    #[serde(rename = "journal.repaired")]
+    JournalRepaired { kept: String, events: u64 },
+    /// For people. Always legal, never read by code.
+    #[serde(rename = "note")]
+    Note {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Address>,
+    },
+}
+
+/// See [`Event::RunOpened`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOpened {
+    /// Major version of the journal format.
+    pub format: u32,
+    pub run: RunId,
+    pub workflow: String,
+    pub workflow_hash: Digest,
+    pub inputs: BTreeMap<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitHead>,
+    pub engine: String,
+    pub boot_id: String,
+    pub mode: Mode,
+}
+
+/// Branch and commit of the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitHead {
+    /// None when the head is detached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// None before the first commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+}
+
+/// How a resume treats the person: see `onward resume --help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    Autopilot,
+    Interactive,
+    Preflight,
+}
+
+/// See [`Event::RunResumed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResumed {
+    /// The recovery point, in one sentence and as a code.
+    pub code: String,
+    pub summary: String,
+    pub mode: Mode,
+    /// How many times this run has been resumed, this time included.
+    pub count: u32,
+    pub boot_id: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
+    /// What is undone next. The rescue is durable already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reverts: Vec<Revert>,
+}
+
+/// One path to be put back. Redo-safe: `left` = still to do, `base` = done, anything else = ask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Revert {
+    pub path: String,
+    /// What the attempt left; `None` = it deleted the file.
+    pub left: Option<Digest>,
+    /// What was there before it; `None` = nothing.
+    pub base: Option<Digest>,
+    /// Where what is undone was saved, relative to the run directory.
+    pub rescue: String,
+}
+
+/// See [`Event::AttemptStarted`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptStarted {
+    pub step: Address,
+    pub attempt: u32,
+    pub key: KeyParts,
+    pub argv: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cwd: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Chosen by us before the agent was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The tree before the attempt: a git commit under `refs/onward/<run>`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The declared outputs before the attempt; `None` = absent. Their content is under `saved/`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub saved: BTreeMap<String, Option<Digest>>,
+    /// What the attempt before this one left, undone before this one is spawned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reverts: Vec<Revert>,
+}
+
+/// See [`Event::AttemptFinished`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptFinished {
+    pub step: Address,
+    pub attempt: u32,
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
+    #[serde(default, skip_serializing_if = "Evidence::is_empty")]
+    pub evidence: Evidence,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// The first 64 KiB of standard output, where a template refers to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    /// The tree after the attempt, where there was a snapshot before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Paths the attempt changed beyond its declared outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub footprint: Vec<String>,
+}
+
+/// See [`Event::AttemptAdopted`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptAdopted {
+    pub step: Address,
+    /// Where the knowledge comes from: `seal`, `evidence`, `person`, `repair`, or a foreign file.
+    pub source: String,
+    pub certainty: Certainty,
+    #[serde(default, skip_serializing_if = "Evidence::is_empty")]
+    pub evidence: Evidence,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    Recorded,
+    Inferred,
+}
+
+/// A file another system wrote, as it was when we looked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    pub path: String,
+    pub hash: Digest,
+}
+
+/// How far a foreign file holds what our journal holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exported {
+    pub path: String,
+    pub hash: Digest,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+}
+
+/// One item of an `each` group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Item {
+    pub key: String,
+    pub value: Value,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseCause {
+    /// A gate is open and nothing else can go on.
+    Gate,
+    Limit,
+    Budget,
+    /// SIGINT, SIGTERM or SIGHUP.
+    Interrupted,
+    /// `onward pause`.
+    Asked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndStatus {
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// `until` held.
+    Until,
+    /// All turns were taken, and that is fine.
+    Max,
+    /// All turns were taken, `until` never held, and that is a failure.
+    Exhausted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettledBy {
+    /// The attempt itself came back.
+    Receipt,
+    Probe,
+    Person,
+}
+
+/// One accepted edit of the workflow file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    pub step: String,
+    pub class: EditClass,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EditClass {
+    Cosmetic,
+    Pending,
+    TouchesDone,
+}

@@ -1,0 +1,266 @@
+//! What proves a step done, and every way in which it can fail.
+//!
+//! Invariant: an exit code alone is never evidence. [`Outcome::Done`] is given by the decider after
+//! it has looked at the exit, the check, the declared outputs and the result.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// What others can see of a finished step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Each declared output that exists, in path order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileProof>,
+    /// Digest of the canonical JSON of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Digest>,
+    /// Digest of the first 64 KiB of standard output; only where a template refers to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<Digest>,
+    /// Head of the branch of the step's own worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_head: Option<String>,
+}
+
+impl Evidence {
+    pub fn is_empty(&self) -> bool {
+        let Self { files, result, stdout, branch_head } = self;
+        files.is_empty() && result.is_none() && stdout.is_none() && branch_head.is_none()
+    }
+
+    /// What dependents compare. Content only: no stat data, no time, no attempt.
+    pub fn digest(&self) -> Digest {
+        let Self { files, result, stdout, branch_head } = self;
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(files.len() * 2 + 6);
+        for file in files {
+            parts.extend([file.path.as_bytes(), file.hash.as_bytes()]);
+        }
+        let optional = [
+            ("result", result.as_ref().map(Digest::as_bytes)),
+            ("stdout", stdout.as_ref().map(Digest::as_bytes)),
+            ("branch", branch_head.as_ref().map(String::as_bytes)),
+        ];
+        for (name, value) in optional {
+            parts.extend(value.map(|value| [name.as_bytes(), value]).into_iter().flatten());
+        }
+        Digest::of_parts(parts)
+    }
+}
+
+/// One file as it was when it was looked at. While the stat is unchanged and not racy, so is the
+/// content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileProof {
+    /// Relative to the step's working directory, `/` as separator.
+    pub path: String,
+    pub hash: Digest,
+    pub stat: Stat,
+}
+
+/// What a look without reading tells about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stat {
+    pub size: u64,
+    /// Nanoseconds since 1970.
+    pub mtime_ns: i64,
+    pub inode: u64,
+}
+
+/// How an attempt ended, as judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    Done,
+    Failed { cause: Cause, detail: String },
+}
+
+/// The one list of causes: in `retry.on`, in the journal, on the screen.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Died by a signal that nobody of ours sent.
+    Crash,
+    /// Wall or idle time ran out.
+    Timeout,
+    Overloaded,
+    Server,
+    Network,
+    /// Exit code other than 0.
+    Failed,
+    /// A declared output is missing, or the check failed.
+    Unproved,
+    SchemaViolation,
+    RateLimited,
+    UsageLimit,
+    ContextOverflow,
+    Auth,
+    Budget,
+    MaxTurns,
+    PermissionDenied,
+    /// Stopped by us: Ctrl-C, pause or cancel.
+    Interrupted,
+    SessionMissing,
+    SessionBusy,
+}
+
+impl Cause {
+    pub const ALL: [Self; 18] = [
+        Self::Crash,
+        Self::Timeout,
+        Self::Overloaded,
+        Self::Server,
+        Self::Network,
+        Self::Failed,
+        Self::Unproved,
+        Self::SchemaViolation,
+        Self::RateLimited,
+        Self::UsageLimit,
+        Self::ContextOverflow,
+        Self::Auth,
+        Self::Budget,
+        Self::MaxTurns,
+        Self::PermissionDenied,
+        Self::Interrupted,
+        Self::SessionMissing,
+        Self::SessionBusy,
+    ];
+
+    /// The causes that are retried when a step does not say which.
+    pub const RETRIED: [Self; 5] =
+        [Self::Crash, Self::Timeout, Self::Overloaded, Self::Server, Self::Network];
+
+    /// The word in files and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crash => "crash",
+            Self::Timeout => "timeout",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::Network => "network",
+            Self::Failed => "failed",
+            Self::Unproved => "unproved",
+            Self::SchemaViolation => "schema_violation",
+            Self::RateLimited => "rate_limited",
+            Self::UsageLimit => "usage_limit",
+            Self::ContextOverflow => "context_overflow",
+            Self::Auth => "auth",
+            Self::Budget => "budget",
+            Self::MaxTurns => "max_turns",
+            Self::PermissionDenied => "permission_denied",
+            Self::Interrupted => "interrupted",
+            Self::SessionMissing => "session_missing",
+            Self::SessionBusy => "session_busy",
+        }
+    }
+}
+
+/// How the process itself ended, before anybody judged it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum Ending {
+    Exited {
+        code: i32,
+    },
+    Signalled {
+        signal: i32,
+    },
+    /// Our own time-out ended it; `idle` when no output came, else wall time.
+    TimedOut {
+        idle: bool,
+    },
+    /// The stop ladder ended it on somebody's request.
+    Stopped,
+    /// It could not be started at all, such as a missing program.
+    NotStarted {
+        why: String,
+    },
+}
+
+impl Ending {
+    pub fn is_success(&self) -> bool {
+        *self == Self::Exited { code: 0 }
+    }
+}
+
+/// Money, in millionths of a US dollar; a number of dollars in JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Usd(pub u64);
+
+impl Usd {
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact below nine billion dollars")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// `None` for anything that is not an amount of money.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the range was looked at"
+    )]
+    pub fn from_dollars(dollars: f64) -> Option<Self> {
+        (0.0..=1e9).contains(&dollars).then(|| Self((dollars * 1e6).round() as u64))
+    }
+}
+
+impl Serialize for Usd {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.dollars())
+    }
+}
+
+impl<'de> Deserialize<'de> for Usd {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        Self::from_dollars(dollars)
+            .ok_or_else(|| serde::de::Error::custom("not an amount in US dollars"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_has_one_spelling() {
+        for cause in Cause::ALL {
+            let json = serde_json::to_value(cause).unwrap();
+            assert_eq!(json, cause.as_str());
+        }
+    }
+
+    #[test]
+    fn evidence_is_content_and_not_when_or_where_it_was_seen() {
+        let proof = |mtime_ns| FileProof {
+            path: "a".into(),
+            hash: Digest::of(b"x"),
+            stat: Stat { size: 1, mtime_ns, inode: 7 },
+        };
+        let one = Evidence { files: vec![proof(1)], ..Evidence::default() };
+        let two = Evidence { files: vec![proof(2)], ..Evidence::default() };
+        assert_eq!(one.digest(), two.digest());
+        assert_ne!(one.digest(), Evidence::default().digest());
+        let result = Evidence { result: Some(Digest::of(b"x")), ..Evidence::default() };
+        let stdout = Evidence { stdout: Some(Digest::of(b"x")), ..Evidence::default() };
+        assert_ne!(result.digest(), stdout.digest());
+        assert!(!result.is_empty() && Evidence::default().is_empty());
+    }
+
+    #[test]
+    fn money_is_exact_to_the_millionth() {
+        assert_eq!(Usd::from_dollars(0.1), Some(Usd(100_000)));
+        assert_eq!(serde_json::to_string(&Usd(1_250_000)).unwrap(), "1.25");
+        assert_eq!(serde_json::from_str::<Usd>("20").unwrap(), Usd(20_000_000));
+        assert!(serde_json::from_str::<Usd>("-1").is_err());
+        assert_eq!(Usd(1).plus(Usd(2)), Usd(3));
+    }
+}

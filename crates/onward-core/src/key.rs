@@ -1,0 +1,107 @@
+//! What a step instance *is*: the named parts whose change makes finished work stale.
+//!
+//! Invariant: a key says what was asked for and what it was made from, never when, where in the log
+//! or at which attempt. Labels, time-outs and retries are not in it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// Written in `attempt.started`, so that a later difference can be named field by field.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyParts {
+    /// The rendered command or prompt, the schema, the names of environment values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub definition: BTreeMap<String, String>,
+    /// Adapter, model, system prompt.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent: BTreeMap<String, String>,
+    /// Files the step declared to read, and files its templates read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reads: BTreeMap<String, Digest>,
+    /// Each step it needs, by address, and the digest of that step's evidence.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub needs: BTreeMap<String, Digest>,
+}
+
+/// One part that differs. `None` = it was not there, or is not there any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Difference {
+    /// Dotted, such as `agent.model` or `reads.notes.md`.
+    pub part: String,
+    pub was: Option<String>,
+    pub is: Option<String>,
+}
+
+/// Values longer than this are kept as their digest; the whole text is in the attempt's argv.
+const VALUE_BYTES_MAX: usize = 240;
+
+impl KeyParts {
+    /// How a text stands in a key: as it is when short, else by size and digest.
+    pub fn value(text: &str) -> String {
+        if text.len() <= VALUE_BYTES_MAX {
+            text.to_owned()
+        } else {
+            format!("{} bytes, b3:{}", text.len(), Digest::of(text.as_bytes()))
+        }
+    }
+
+    /// Every part in which `self` (what was) and `now` (what is) differ, in a fixed order.
+    pub fn differences(&self, now: &Self) -> Vec<Difference> {
+        let mut all = Vec::new();
+        differ(&mut all, "definition", &self.definition, &now.definition);
+        differ(&mut all, "agent", &self.agent, &now.agent);
+        differ(&mut all, "reads", &self.reads, &now.reads);
+        differ(&mut all, "needs", &self.needs, &now.needs);
+        all
+    }
+}
+
+fn differ<V: PartialEq + ToString>(
+    all: &mut Vec<Difference>,
+    part: &str,
+    was: &BTreeMap<String, V>,
+    is: &BTreeMap<String, V>,
+) {
+    let gone = was.keys().filter(|name| !is.contains_key(*name));
+    let mut names: Vec<&String> = is.keys().chain(gone).collect();
+    names.sort_unstable();
+    for name in names {
+        let (was, is) = (was.get(name), is.get(name));
+        if was != is {
+            let text = |value: Option<&V>| value.map(V::to_string);
+            all.push(Difference { part: format!("{part}.{name}"), was: text(was), is: text(is) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(model: &str, notes: Option<&[u8]>) -> KeyParts {
+        let agent = [("model".to_owned(), model.to_owned())].into();
+        let reads = notes.map(|text| ("notes.md".to_owned(), Digest::of(text))).into_iter();
+        KeyParts { agent, reads: reads.collect(), ..KeyParts::default() }
+    }
+
+    #[test]
+    fn a_difference_names_its_part_with_the_old_and_the_new_value() {
+        let found = key("sonnet", Some(b"x")).differences(&key("opus", None));
+        let parts: Vec<_> = found.iter().map(|it| it.part.as_str()).collect();
+        assert_eq!(parts, ["agent.model", "reads.notes.md"]);
+        assert_eq!(found[0].was.as_deref(), Some("sonnet"));
+        assert_eq!(found[0].is.as_deref(), Some("opus"));
+        assert_eq!(found[1].is, None);
+        assert_eq!(key("a", None).differences(&key("a", None)), []);
+    }
+
+    #[test]
+    fn a_long_value_is_kept_as_its_digest() {
+        assert_eq!(KeyParts::value("make"), "make");
+        let long = KeyParts::value(&"x".repeat(241));
+        assert!(long.starts_with("241 bytes, b3:"), "{long}");
+    }
+}

@@ -1,0 +1,107 @@
+//! What the hands are asked to do, and what they report: plain data between decider and supervisor.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{address::Address, evidence::Ending, time::Timestamp};
+
+/// One attempt, ready to be spawned. Everything is rendered; nothing is looked up later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    pub step: Address,
+    pub attempt: u32,
+    pub program: Program,
+    /// Relative to the project directory; empty for the project directory itself.
+    pub cwd: String,
+    /// Added to the environment the engine was started in.
+    pub env: BTreeMap<String, String>,
+    /// A shell command that must exit 0 after the program did.
+    pub check: Option<String>,
+    /// Wall time, counted while the machine is awake.
+    pub timeout_ms: Option<u64>,
+    /// Time without any output.
+    pub idle_ms: Option<u64>,
+    /// Whether the seal must be on disk before it is reported: agents, and effects outside.
+    pub sync_seal: bool,
+}
+
+/// What is executed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// Spawned directly: no shell stands between us and the child.
+    Argv(Vec<String>),
+    /// Handed to `/bin/sh -c`.
+    Shell(String),
+    /// A built-in function of a dialect, run by the engine itself.
+    Call { name: String, with: serde_json::Value },
+}
+
+impl Program {
+    /// The full argument vector, as it is journaled.
+    pub fn argv(&self) -> Vec<String> {
+        match self {
+            Self::Argv(argv) => argv.clone(),
+            Self::Shell(command) => vec!["/bin/sh".into(), "-c".into(), command.clone()],
+            Self::Call { name, .. } => vec!["call".into(), name.clone()],
+        }
+    }
+
+    /// A shell command that needs no shell is split into words here, which saves one process.
+    ///
+    /// Only when every character is one that no shell gives a meaning to; anything else goes to the
+    /// shell whole.
+    pub fn from_shell(command: &str) -> Self {
+        let plain = |c: char| c.is_ascii_alphanumeric() || " _-./:,+@%".contains(c);
+        let first = command.split(' ').find(|word| !word.is_empty());
+        let direct = command.chars().all(plain) && first.is_some_and(|word| !is_builtin(word));
+        if direct {
+            let words = command.split(' ').filter(|word| !word.is_empty());
+            Self::Argv(words.map(str::to_owned).collect())
+        } else {
+            Self::Shell(command.to_owned())
+        }
+    }
+}
+
+/// Words that mean something to a shell itself and have no program, or another one, behind them.
+fn is_builtin(word: &str) -> bool {
+    const BUILTINS: [&str; 46] = [
+        ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done",
+        "elif", "else", "esac", "eval", "exec", "exit", "export", "fc", "fg", "fi", "for",
+        "getopts", "hash", "if", "in", "jobs", "local", "read", "readonly", "return", "set",
+        "shift", "source", "then", "times", "trap", "type", "ulimit", "umask", "unalias", "unset",
+        "until", "wait", "while", "echo",
+    ];
+    BUILTINS.contains(&word)
+}
+
+/// How an attempt ended, as the supervisor saw it and wrote to `exits.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    pub step: Address,
+    pub attempt: u32,
+    pub at: Timestamp,
+    pub ending: Ending,
+    /// How the check ended, where there is one and the program exited 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Ending>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_shell_characters_is_spawned_directly() {
+        let argv = |words: &[&str]| Program::Argv(words.iter().map(|it| (*it).into()).collect());
+        assert_eq!(Program::from_shell("/bin/true"), argv(&["/bin/true"]));
+        assert_eq!(Program::from_shell("make  -j2 all"), argv(&["make", "-j2", "all"]));
+        for shell in
+            ["a | b", "echo $X", "a > b", "a && b", "cd x", "a 'b'", "X=1 a", "a ~", "a *", "", " "]
+        {
+            assert_eq!(Program::from_shell(shell), Program::Shell(shell.into()), "{shell}");
+        }
+    }
+}

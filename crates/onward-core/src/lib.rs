@@ -1,0 +1,16 @@
+//! What is true about a run, and what next?
+//!
+//! Invariant: nothing in this crate touches a file, a clock, a process, an environment variable, a
+//! thread or a random number. What it must know of the outside comes in as a value; what it wants
+//! done goes out as a value.
+
+pub mod address;
+pub mod digest;
+pub mod event;
+pub mod evidence;
+pub mod id;
+pub mod journal;
+pub mod key;
+pub mod launch;
+pub mod time;
+pub mod workflow;

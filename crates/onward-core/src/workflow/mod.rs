@@ -1,0 +1,3 @@
+//! The workflow language: what a person declares.
+
+pub mod model;

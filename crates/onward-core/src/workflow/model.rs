@@ -1,0 +1,245 @@
+//! A workflow as declared: parsed, checked, defaults filled in, nothing evaluated.
+//!
+//! Invariant: whoever holds a [`Workflow`] need not validate it. Ids are unique in their list, needs
+//! name siblings and have no cycle, templates compile and name only what they can see.
+
+use std::{collections::BTreeMap, collections::BTreeSet};
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::{
+    evidence::{Cause, Usd},
+    id::StepId,
+};
+
+/// One workflow file with everything it includes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workflow {
+    pub name: String,
+    pub inputs: IndexMap<String, Input>,
+    pub agents: BTreeMap<String, Agent>,
+    pub limits: Limits,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub kind: InputKind,
+    /// None = required.
+    pub default: Option<Value>,
+    pub description: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    List,
+    Object,
+}
+
+/// An agent program and how it is set up.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Agent {
+    /// The adapter: `claude`, `codex`, …, or a name from the configuration.
+    pub adapter: String,
+    pub model: Option<String>,
+    /// Path of the system prompt, and its text, which is pinned with the run.
+    pub system: Option<PinnedFile>,
+}
+
+/// A file the workflow names and that is copied into the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinnedFile {
+    pub path: String,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    pub parallel: u32,
+    pub usd: Option<Usd>,
+    pub resumes: Option<u32>,
+}
+
+/// Attempts at a time, when the file does not say.
+pub const PARALLEL_DEFAULT: u32 = 4;
+
+/// One step. Fields that its kind cannot have are at their defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    pub id: StepId,
+    pub at: Place,
+    pub description: Option<String>,
+    pub kind: Kind,
+    /// Indexes into the list this step stands in, in order.
+    pub needs: Vec<usize>,
+    pub many: Many,
+    pub when: Option<Template>,
+    pub reads: Vec<Template>,
+    pub writes: Vec<Template>,
+    pub check: Option<Template>,
+    pub result: Option<PinnedFile>,
+    /// Whether the step must leave a result at all; true as soon as `result` is given.
+    pub worktree: Option<Worktree>,
+    /// `effect: outside`
+    pub effect_outside: bool,
+    pub probe: Option<Probe>,
+    pub retry: Retry,
+    pub timeout_ms: Option<u64>,
+    pub idle_ms: Option<u64>,
+    /// May change the tree beyond `writes`.
+    pub edits: bool,
+    /// Keeps what a failed attempt left, instead of reverting it before the next.
+    pub keep: bool,
+    pub env: BTreeMap<String, Template>,
+}
+
+impl Step {
+    /// Whether some template of the workflow refers to this step's standard output is in
+    /// [`Refs::stdout`] of that template.
+    pub fn is_leaf(&self) -> bool {
+        match self.kind {
+            Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => true,
+            Kind::Group { .. } | Kind::Sub { .. } => false,
+        }
+    }
+}
+
+/// Exactly one per step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    Run {
+        command: Template,
+    },
+    Agent {
+        agent: String,
+        prompt: Template,
+    },
+    Gate(Gate),
+    Call {
+        name: String,
+        with: BTreeMap<String, Template>,
+    },
+    Group {
+        steps: Vec<Step>,
+    },
+    /// Another file, expanded in place; it sees its own inputs and steps only.
+    Sub {
+        path: String,
+        with: BTreeMap<String, Template>,
+        workflow: Box<Workflow>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    pub prompt: Template,
+    /// Paths of files a person should look at; globs.
+    pub shows: Vec<Template>,
+    pub options: Vec<String>,
+    /// Options that end the run as cancelled.
+    pub stop: Vec<String>,
+}
+
+/// How often a step stands in the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Many {
+    Once,
+    Each(Each),
+    Repeat(Repeat),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Each {
+    pub items: Items,
+    /// The name an item has in templates.
+    pub name: String,
+    /// The field that identifies an object item.
+    pub key: Option<String>,
+    /// The field that lists the keys an item comes after.
+    pub after: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Items {
+    List(Vec<Value>),
+    /// An expression that gives a list.
+    Expression(Template),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Repeat {
+    pub max: Count,
+    pub until: Option<Template>,
+    /// What when `max` turns are over and `until` never held; `true` = go on.
+    pub continue_on_max: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Count {
+    Fixed(u32),
+    /// An expression that gives a whole number, evaluated once before the first turn.
+    Expression(Template),
+}
+
+/// The step's own git worktree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Worktree {
+    /// Named after the instance.
+    Own,
+    Named(Template),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    pub command: Template,
+    /// The exit code that says it did not happen.
+    pub absent: i32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// Further tries after the first.
+    pub max: u32,
+    pub backoff_ms: u64,
+    pub on: BTreeSet<Cause>,
+}
+
+/// Text with holes, or an expression. Compiles: the checker saw to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    pub source: String,
+    pub at: Place,
+    pub refs: Refs,
+}
+
+impl Template {
+    /// Nothing in it is evaluated.
+    pub fn is_literal(&self) -> bool {
+        !self.source.contains("{{") && !self.source.contains("{%") && !self.source.contains("{#")
+    }
+}
+
+/// What a template may look at, found without evaluating it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refs {
+    /// Ids under `steps.`, each visible from where the template stands.
+    pub steps: BTreeSet<String>,
+    /// Those of them whose `.stdout` is looked at.
+    pub stdout: BTreeSet<String>,
+    /// Other top-level names: `inputs`, `run`, loop indexes, item names.
+    pub names: BTreeSet<String>,
+}
+
+/// Where something stands in a file, counted from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Which file of the workflow: 0 is the one named by the person.
+    pub file: u32,
+    pub line: u32,
+    pub column: u32,
+}

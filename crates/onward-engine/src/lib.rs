@@ -1,0 +1,1 @@
+//! Makes it so, and makes it last.

@@ -1,0 +1,2 @@
+//! The `onward` command: parse, dispatch, report.
+fn main() {}
