@@ -70,7 +70,13 @@ pub enum Event {
     /// A group was opened: its `when` held, and the items of its `each` are these. Legal while no
     /// attempt of a vanished item runs; written again when the source step gave other items.
     #[serde(rename = "group.expanded")]
-    GroupExpanded { step: Address, items: Vec<Item> },
+    GroupExpanded {
+        step: Address,
+        items: Vec<Item>,
+        /// What it was decided from: each step it needs, and the digest of that step's evidence.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        needs: BTreeMap<String, Digest>,
+    },
     /// A turn of a loop begins. Legal when `turn` is one more than the turns so far.
     #[serde(rename = "loop.turned")]
     LoopTurned { step: Address, turn: u32 },
@@ -79,14 +85,20 @@ pub enum Event {
     LoopEnded { step: Address, turns: u32, reason: LoopEnd },
     /// `when` was false. Legal while the step is pending.
     #[serde(rename = "step.skipped")]
-    StepSkipped { step: Address, reason: String },
+    StepSkipped {
+        step: Address,
+        reason: String,
+        /// What it was decided from, as in `group.expanded`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        needs: BTreeMap<String, Digest>,
+    },
     /// Finished work counts no more, for these causes. Legal while the step is done, skipped or
     /// failed.
     #[serde(rename = "step.invalidated")]
     StepInvalidated { step: Address, causes: Vec<Difference> },
 
-    /// Synced before the spawn it announces. Legal while the step is pending; `attempt` is one more
-    /// than the attempts so far.
+    /// Synced before the spawn it announces. Legal while the step is pending, or failed with tries
+    /// left; `attempt` is one more than the attempts so far.
     #[serde(rename = "attempt.started")]
     AttemptStarted(Box<AttemptStarted>),
     /// The agent's own session is known. Legal while the attempt runs.
@@ -269,6 +281,9 @@ pub struct AttemptStarted {
     /// The tree before the attempt: a git commit under `refs/onward/<run>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// Patterns of the declared outputs, rendered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<String>,
     /// The declared outputs before the attempt; `None` = absent. Their content is under `saved/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub saved: BTreeMap<String, Option<Digest>>,

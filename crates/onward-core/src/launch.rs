@@ -34,8 +34,22 @@ pub enum Program {
     Argv(Vec<String>),
     /// Handed to `/bin/sh -c`.
     Shell(String),
+    /// An agent, before its adapter has turned it into an argument vector.
+    Agent(AgentCall),
     /// A built-in function of a dialect, run by the engine itself.
     Call { name: String, with: serde_json::Value },
+}
+
+/// What an adapter needs to know to start an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCall {
+    /// The name under `agents:`, or the adapter itself.
+    pub name: String,
+    pub adapter: String,
+    pub model: Option<String>,
+    /// The text of the system prompt.
+    pub system: Option<String>,
+    pub prompt: String,
 }
 
 impl Program {
@@ -44,6 +58,7 @@ impl Program {
         match self {
             Self::Argv(argv) => argv.clone(),
             Self::Shell(command) => vec!["/bin/sh".into(), "-c".into(), command.clone()],
+            Self::Agent(call) => vec!["agent".into(), call.adapter.clone()],
             Self::Call { name, .. } => vec!["call".into(), name.clone()],
         }
     }

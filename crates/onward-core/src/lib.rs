@@ -5,12 +5,24 @@
 //! done goes out as a value.
 
 pub mod address;
+pub mod decide;
 pub mod digest;
 pub mod event;
 pub mod evidence;
+pub mod facts;
+pub mod finding;
+pub mod graph;
 pub mod id;
 pub mod journal;
+pub mod judge;
 pub mod key;
 pub mod launch;
+pub mod plan;
+pub mod recovery;
+pub mod run;
+mod scope;
+pub mod state;
+pub mod survey;
 pub mod time;
+pub mod view;
 pub mod workflow;

@@ -1,1 +1,6 @@
-//! Makes it so, and makes it last.
+//! Makes it so, and makes it last: journal, drive, revert, survey, and the worlds they run in.
+//!
+//! Invariant: nothing here prints, colours or parses arguments, and nothing reaches the outside but
+//! through [`world::World`].
+
+pub mod world;

@@ -82,8 +82,8 @@ pub struct Step {
     pub reads: Vec<Template>,
     pub writes: Vec<Template>,
     pub check: Option<Template>,
+    /// The JSON Schema its result must satisfy; a step that has one must leave a result.
     pub result: Option<PinnedFile>,
-    /// Whether the step must leave a result at all; true as soon as `result` is given.
     pub worktree: Option<Worktree>,
     /// `effect: outside`
     pub effect_outside: bool,
@@ -99,13 +99,51 @@ pub struct Step {
 }
 
 impl Step {
-    /// Whether some template of the workflow refers to this step's standard output is in
-    /// [`Refs::stdout`] of that template.
+    /// Runs or asks by itself, instead of holding other steps.
     pub fn is_leaf(&self) -> bool {
         match self.kind {
             Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => true,
             Kind::Group { .. } | Kind::Sub { .. } => false,
         }
+    }
+
+    /// Every template of the step itself, those of its children left out.
+    pub fn templates(&self) -> Vec<&Template> {
+        let mut all: Vec<&Template> = Vec::new();
+        all.extend(&self.when);
+        all.extend(&self.reads);
+        all.extend(&self.writes);
+        all.extend(&self.check);
+        all.extend(self.env.values());
+        all.extend(self.probe.as_ref().map(|probe| &probe.command));
+        if let Some(Worktree::Named(name)) = &self.worktree {
+            all.push(name);
+        }
+        match &self.many {
+            Many::Once => {}
+            Many::Each(each) => match &each.items {
+                Items::List(_) => {}
+                Items::Expression(items) => all.push(items),
+            },
+            Many::Repeat(repeat) => {
+                all.extend(&repeat.until);
+                match &repeat.max {
+                    Count::Fixed(_) => {}
+                    Count::Expression(max) => all.push(max),
+                }
+            }
+        }
+        match &self.kind {
+            Kind::Run { command } => all.push(command),
+            Kind::Agent { agent: _, prompt } => all.push(prompt),
+            Kind::Gate(gate) => {
+                all.push(&gate.prompt);
+                all.extend(&gate.shows);
+            }
+            Kind::Call { with, .. } | Kind::Sub { with, .. } => all.extend(with.values()),
+            Kind::Group { steps: _ } => {}
+        }
+        all
     }
 }
 

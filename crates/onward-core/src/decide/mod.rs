@@ -1,0 +1,248 @@
+//! What next? The decider: state and facts in, commands out, nothing done.
+//!
+//! Invariant: the same run, facts and moment give the same commands. Nothing is started that the
+//! journal does not announce, and a fact that is missing comes back as a need, never as a guess.
+
+mod control;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    address::Address,
+    event::{AttemptFinished, AttemptStarted, EndStatus, Event, PauseCause},
+    evidence::{Cause, Evidence, Outcome},
+    facts::{Facts, Need},
+    graph::NodeId,
+    key::KeyParts,
+    launch::Launch,
+    run::Run,
+    state::{Phase, RunStatus},
+    time::Timestamp,
+    workflow::template::RenderError,
+};
+
+/// What the engine is asked to do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Write this down; nothing else happens.
+    Record(Event),
+    /// Announce an attempt, wait until that is durable, spawn it.
+    Start(Box<Start>),
+    /// Find this out and ask again.
+    Need { step: Address, needs: BTreeSet<Need> },
+    /// End every running attempt.
+    StopAll,
+    /// Nothing can happen before this moment unless an attempt ends.
+    WakeAt(Timestamp),
+}
+
+/// One attempt, rendered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    pub launch: Launch,
+    pub key: KeyParts,
+    /// Patterns of declared outputs: saved before the attempt, looked for after it.
+    pub writes: Vec<String>,
+    /// The attempt before this one failed, and what it left is to be undone first.
+    pub revert_previous: bool,
+    /// Stable over attempts; given for `effect: outside`.
+    pub effect: Option<String>,
+    /// The name of the agent.
+    pub agent: Option<String>,
+}
+
+/// See the module.
+pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
+    match run.state.status {
+        RunStatus::UnderWay => {}
+        RunStatus::Unopened | RunStatus::Paused { .. } | RunStatus::Ended { .. } => {
+            return Vec::new();
+        }
+    }
+    if run.state.cancelling {
+        return vec![match run.state.running {
+            0 => end(EndStatus::Cancelled, Some("a gate was answered so".into())),
+            _ => Command::StopAll,
+        }];
+    }
+    if facts.draining {
+        return Vec::new();
+    }
+    if let Some(limit) = run.defs.limits().usd
+        && run.state.spent >= limit
+    {
+        return over_budget(run, limit);
+    }
+    let mut decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    decider.look();
+    decider.conclude()
+}
+
+fn over_budget(run: &Run, limit: crate::evidence::Usd) -> Vec<Command> {
+    if run.state.running > 0 {
+        return Vec::new();
+    }
+    vec![
+        Command::Record(Event::BudgetHit { spent: run.state.spent, limit }),
+        Command::Record(Event::RunPaused { cause: PauseCause::Budget, until: None }),
+    ]
+}
+
+fn end(status: EndStatus, why: Option<String>) -> Command {
+    Command::Record(Event::RunEnded { status, why })
+}
+
+/// One round of looking at everything that is ready.
+struct Decider<'a> {
+    run: &'a Run,
+    facts: &'a Facts,
+    now: Timestamp,
+    commands: Vec<Command>,
+    /// The earliest moment at which something more becomes possible.
+    wake: Option<Timestamp>,
+}
+
+/// Why a ready node does not move yet.
+enum Hold {
+    Lacks(BTreeSet<Need>),
+    Fails(String),
+}
+
+impl From<RenderError> for Hold {
+    fn from(error: RenderError) -> Self {
+        match error {
+            RenderError::Need(paths) => Self::Lacks(paths.into_iter().map(Need::Text).collect()),
+            RenderError::Failed { message } => Self::Fails(message),
+        }
+    }
+}
+
+impl From<BTreeSet<Need>> for Hold {
+    fn from(needs: BTreeSet<Need>) -> Self {
+        Self::Lacks(needs)
+    }
+}
+
+impl Decider<'_> {
+    fn look(&mut self) {
+        let run = self.run;
+        for id in run.graph.ready_control() {
+            let decided = self.control(id);
+            self.take(id, decided);
+        }
+        let mut slots = run.defs.limits().parallel.saturating_sub(run.state.running);
+        for id in run.graph.ready_work() {
+            if slots == 0 {
+                break;
+            }
+            if self.must_wait(id) {
+                continue;
+            }
+            slots -= 1;
+            let decided = self.start(id);
+            self.take(id, decided);
+        }
+    }
+
+    fn take(&mut self, id: NodeId, decided: Result<Vec<Command>, Hold>) {
+        let address = &self.run.graph.node(id).address;
+        match decided {
+            Ok(commands) => self.commands.extend(commands),
+            Err(Hold::Lacks(needs)) => {
+                self.commands.push(Command::Need { step: address.clone(), needs });
+            }
+            Err(Hold::Fails(message)) => self.commands.extend(self.unstartable(id, message)),
+        }
+    }
+
+    /// A failed try waits for its backoff; everything waits while a limit holds.
+    fn must_wait(&mut self, id: NodeId) -> bool {
+        let node = self.run.graph.node(id);
+        let entry = self.run.state.step(&node.address);
+        let failed = entry.filter(|entry| entry.phase == Phase::Failed);
+        let retry_at = failed.map(|entry| {
+            let backoff_ms = self.run.defs.step(node.def).retry.backoff_ms;
+            // Doubles with each failure; the shift is bounded so that it cannot overflow.
+            let doublings = entry.failures.saturating_sub(1).min(16);
+            entry.ended_at.plus_ms(backoff_ms.saturating_mul(1 << doublings))
+        });
+        let not_before = retry_at.max(self.run.state.limited_until);
+        let waits = not_before.is_some_and(|moment| moment > self.now);
+        if waits {
+            self.wake = match (self.wake, not_before) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        waits
+    }
+
+    /// A step whose templates cannot be rendered has failed at its first try, without a process.
+    fn unstartable(&self, id: NodeId, message: String) -> [Command; 2] {
+        let step = self.run.graph.node(id).address.clone();
+        let attempt = self.run.state.step(&step).map_or(0, |entry| entry.attempts) + 1;
+        let started = AttemptStarted {
+            step: step.clone(),
+            attempt,
+            key: KeyParts::default(),
+            argv: Vec::new(),
+            cwd: String::new(),
+            agent: None,
+            session: None,
+            base: None,
+            writes: Vec::new(),
+            saved: BTreeMap::new(),
+            reverts: Vec::new(),
+        };
+        let finished = AttemptFinished {
+            step,
+            attempt,
+            outcome: Outcome::Failed { cause: Cause::Failed, detail: message },
+            ending: None,
+            evidence: Evidence::default(),
+            result: None,
+            stdout: None,
+            after: None,
+            footprint: Vec::new(),
+        };
+        [
+            Command::Record(Event::AttemptStarted(Box::new(started))),
+            Command::Record(Event::AttemptFinished(Box::new(finished))),
+        ]
+    }
+
+    /// When there is nothing to do and nothing runs, the run is over, or waits for somebody.
+    fn conclude(mut self) -> Vec<Command> {
+        let run = self.run;
+        if self.commands.is_empty() && run.state.running == 0 {
+            self.commands.extend(if run.graph.root().is_settled() {
+                Some(end(EndStatus::Completed, None))
+            } else if let Some(until) = run.state.limited_until.filter(|it| *it > self.now) {
+                let cause = PauseCause::Limit;
+                Some(Command::Record(Event::RunPaused { cause, until: Some(until) }))
+            } else if self.wake.is_some() || self.gate_is_attended() {
+                None
+            } else if run.graph.open_gates().next().is_some() {
+                let cause = PauseCause::Gate;
+                Some(Command::Record(Event::RunPaused { cause, until: None }))
+            } else {
+                Some(end(EndStatus::Failed, self.first_failure()))
+            });
+        }
+        self.commands.extend(self.wake.map(Command::WakeAt));
+        self.commands
+    }
+
+    fn gate_is_attended(&self) -> bool {
+        self.facts.attended && self.run.graph.open_gates().next().is_some()
+    }
+
+    fn first_failure(&self) -> Option<String> {
+        let failed = self.run.state.steps.iter().find(|(_, entry)| entry.phase == Phase::Failed)?;
+        let detail = failed.1.failure.as_ref().map_or("", |failure| &failure.1);
+        Some(format!("{}: {detail}", failed.0))
+    }
+}

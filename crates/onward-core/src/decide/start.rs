@@ -1,0 +1,184 @@
+//! One attempt, rendered: what will be run, under which key.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Command, Decider, Hold, Start};
+use crate::{
+    digest::Digest,
+    event::Event,
+    graph::NodeId,
+    key::KeyParts,
+    launch::{AgentCall, Launch, Program},
+    scope::Scope,
+    state::Phase,
+    workflow::{
+        model::{Kind, Step, Template, Workflow},
+        template::Quoting,
+    },
+};
+
+impl Decider<'_> {
+    pub(super) fn start(&self, id: NodeId) -> Result<Vec<Command>, Hold> {
+        let node = self.run.graph.node(id);
+        let step = self.run.defs.step(node.def);
+        let entry = self.run.state.step(&node.address);
+        let failed = entry.is_some_and(|entry| entry.phase == Phase::Failed);
+        // A failed try has passed its `when` already.
+        if !failed && let Some(skipped) = self.skipped(id, step)? {
+            return Ok(vec![Command::Record(skipped)]);
+        }
+        if let Some(reopened) = self.outdated_approval(id)? {
+            return Ok(vec![Command::Record(reopened)]);
+        }
+        let attempt = entry.map_or(0, |entry| entry.attempts) + 1;
+        let mut start = self.rendered(id, step, attempt)?;
+        start.revert_previous = failed && !step.keep;
+        Ok(vec![Command::Start(Box::new(start))])
+    }
+
+    /// An approval counts for what it saw: the gate is opened again when that has moved.
+    fn outdated_approval(&self, id: NodeId) -> Result<Option<Event>, Hold> {
+        let graph = &self.run.graph;
+        for need in graph.effective_needs(id) {
+            for gate in graph.gates_within(need, &self.run.defs) {
+                let node = graph.node(gate);
+                let Kind::Gate(declared) = &self.run.defs.step(node.def).kind else { continue };
+                let entry = self.run.state.step(&node.address);
+                let Some(seen) = entry
+                    .filter(|entry| entry.phase == Phase::Done)
+                    .and_then(|entry| entry.gate.as_ref())
+                    .filter(|gate| !gate.consumed)
+                else {
+                    continue;
+                };
+                let opened = self.opened(id, gate, declared)?;
+                if !matches!(&opened, Event::GateOpened { hash, .. } if *hash == seen.hash) {
+                    return Ok(Some(opened));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn rendered(&self, id: NodeId, step: &Step, attempt: u32) -> Result<Start, Hold> {
+        let node = self.run.graph.node(id);
+        let facts = self.facts.of(&node.address);
+        let scope = Scope { run: self.run, node: id, facts };
+        let workflow = self.run.defs.workflow_of(node.def);
+        let mut key = KeyParts::default();
+        let (program, agent) = program(&scope, step, workflow, &mut key)?;
+        let check = step.check.as_ref().map(|it| scope.text(it, Quoting::Shell)).transpose()?;
+        let mut define = |name: &str, text: &str| {
+            key.definition.insert(name.to_owned(), KeyParts::value(text));
+        };
+        if let Some(check) = &check {
+            define("check", check);
+        }
+        if let Some(schema) = &step.result {
+            define("schema", &schema.text);
+        }
+        let mut env = BTreeMap::new();
+        for (name, template) in &step.env {
+            // The name only: a value may be a secret.
+            define(&format!("env.{name}"), "set");
+            env.insert(name.clone(), scope.text(template, Quoting::Plain)?);
+        }
+        let effect = step.effect_outside.then(|| self.effect_id(id));
+        if let Some(effect) = &effect {
+            env.insert("ONWARD_EFFECT_ID".to_owned(), effect.clone());
+        }
+        let writes = scope.texts(&step.writes)?;
+        if !writes.is_empty() {
+            define("writes", &writes.join(" "));
+        }
+        self.add_reads(&scope, step, &mut key)?;
+        key.needs = self.run.graph.need_digests(id, &self.run.defs);
+        let launch = Launch {
+            step: node.address.clone(),
+            attempt,
+            sync_seal: agent.is_some() || effect.is_some(),
+            program,
+            cwd: String::new(),
+            env,
+            check,
+            timeout_ms: step.timeout_ms,
+            idle_ms: step.idle_ms,
+        };
+        Ok(Start { launch, key, writes, revert_previous: false, effect, agent })
+    }
+
+    /// Declared reads, and files the templates read.
+    fn add_reads(&self, scope: &Scope<'_>, step: &Step, key: &mut KeyParts) -> Result<(), Hold> {
+        let facts = self.facts.of(&self.run.graph.node(scope.node).address);
+        let patterns = scope.texts(&step.reads)?;
+        for file in facts.files(&patterns)? {
+            key.reads.insert(file.path.clone(), file.hash);
+        }
+        for (path, text) in &facts.texts {
+            if let Some(text) = text {
+                key.reads.insert(path.clone(), Digest::of(text.as_bytes()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for every attempt at this instance, and for no other.
+    fn effect_id(&self, id: NodeId) -> String {
+        let run = self.run.state.opened.as_ref().map_or("", |opened| opened.run.as_str());
+        let address = self.run.graph.node(id).address.as_str();
+        format!("{run}-{}", Digest::of(address.as_bytes()))
+    }
+}
+
+fn program(
+    scope: &Scope<'_>,
+    step: &Step,
+    workflow: &Workflow,
+    key: &mut KeyParts,
+) -> Result<(Program, Option<String>), Hold> {
+    let mut define = |name: &str, text: &str| {
+        key.definition.insert(name.to_owned(), KeyParts::value(text));
+    };
+    match &step.kind {
+        Kind::Run { command } => {
+            let command = scope.text(command, Quoting::Shell)?;
+            define("run", &command);
+            Ok((Program::from_shell(&command), None))
+        }
+        Kind::Agent { agent: name, prompt } => {
+            let prompt = scope.text(prompt, Quoting::Plain)?;
+            define("prompt", &prompt);
+            let declared = workflow.agents.get(name);
+            let adapter = declared.map_or(name, |agent| &agent.adapter).clone();
+            let model = declared.and_then(|agent| agent.model.clone());
+            let system = declared.and_then(|agent| agent.system.as_ref());
+            key.agent.insert("use".to_owned(), adapter.clone());
+            key.agent.extend(model.clone().map(|model| ("model".to_owned(), model)));
+            let text = system.map(|file| KeyParts::value(&file.text));
+            key.agent.extend(text.map(|text| ("system".to_owned(), text)));
+            let system = system.map(|file| file.text.clone());
+            let name = name.clone();
+            let call = AgentCall { name: name.clone(), adapter, model, system, prompt };
+            Ok((Program::Agent(call), Some(name)))
+        }
+        Kind::Call { name, with } => {
+            let with = values(scope, with)?;
+            define("call", name);
+            define("with", &with.to_string());
+            Ok((Program::Call { name: name.clone(), with }, None))
+        }
+        Kind::Gate(_) | Kind::Group { .. } | Kind::Sub { .. } => {
+            unreachable!("only steps that run are started")
+        }
+    }
+}
+
+fn values(scope: &Scope<'_>, with: &BTreeMap<String, Template>) -> Result<Value, Hold> {
+    let mut object = serde_json::Map::new();
+    for (name, template) in with {
+        object.insert(name.clone(), scope.value(template)?);
+    }
+    Ok(Value::Object(object))
+}

@@ -1,0 +1,54 @@
+//! What the decider must know of the outside, and what it was told.
+//!
+//! Invariant: the decider never guesses a fact. One it lacks comes back as a [`Need`]; the engine
+//! answers and asks again. The answers that were used are journaled in the attempt's key.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{address::Address, evidence::FileProof, workflow::template::FileTexts};
+
+/// Answers so far, kept per step until it has started, so that each start sees the files as they are
+/// then.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    pub by_step: BTreeMap<Address, StepFacts>,
+    /// Nothing new may start: somebody asked to stop.
+    pub draining: bool,
+    /// Somebody is there to answer gates, so an open gate is no reason to let go of the run.
+    pub attended: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StepFacts {
+    pub texts: FileTexts,
+    /// Pattern, and the files that match it in path order.
+    pub globs: BTreeMap<String, Vec<FileProof>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// The text of a file, for a template that reads it.
+    Text(String),
+    /// The files that match a pattern, with their hashes.
+    Glob(String),
+}
+
+impl Facts {
+    pub(crate) fn of(&self, step: &Address) -> &StepFacts {
+        const NONE: &StepFacts = &StepFacts { texts: BTreeMap::new(), globs: BTreeMap::new() };
+        self.by_step.get(step).unwrap_or(NONE)
+    }
+}
+
+impl StepFacts {
+    /// The files of all `patterns`, or the patterns nobody has looked at yet.
+    pub(crate) fn files(&self, patterns: &[String]) -> Result<Vec<&FileProof>, BTreeSet<Need>> {
+        let unknown = patterns.iter().filter(|pattern| !self.globs.contains_key(*pattern));
+        let needs: BTreeSet<Need> = unknown.cloned().map(Need::Glob).collect();
+        if needs.is_empty() {
+            Ok(patterns.iter().filter_map(|pattern| self.globs.get(pattern)).flatten().collect())
+        } else {
+            Err(needs)
+        }
+    }
+}

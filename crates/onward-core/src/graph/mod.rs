@@ -1,0 +1,231 @@
+//! The instances of a run's steps, and which of them have something to decide.
+//!
+//! Invariant: a graph is a function of the workflow and the folded state. It is kept up to date
+//! event by event only because building it anew after each one would be slow; a test builds it anew
+//! after every event and compares.
+//!
+//! A node is *settled* when its dependents may go on. A node whose needs are settled is *ready*: it
+//! is handed to the decider until an event moves it on. A done step that stands downstream of
+//! unsettled work is not settled: it becomes ready when its needs are, and the decider compares its
+//! key. That is the whole of early cut-off.
+
+mod build;
+mod defs;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    address::Address,
+    digest::Digest,
+    event::Event,
+    state::{Phase, State},
+};
+
+pub use defs::{Def, DefId, Defs};
+
+/// Position of a node; nodes of the workflow file come in its order, later ones as they appear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NodeId(u32);
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Graph {
+    nodes: Vec<Node>,
+    by_address: BTreeMap<Address, NodeId>,
+    /// Ready leaves that would take a slot.
+    ready_work: BTreeSet<NodeId>,
+    /// Ready nodes that need a decision only: groups, loops, gates, done steps to compare.
+    ready_control: BTreeSet<NodeId>,
+    /// Gates that are open.
+    open_gates: BTreeSet<NodeId>,
+}
+
+/// One instance, or the scope of one item or turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    pub address: Address,
+    pub def: DefId,
+    pub role: Role,
+    pub parent: Option<NodeId>,
+    pub children: Vec<NodeId>,
+    pub needs: Vec<NodeId>,
+    dependents: Vec<NodeId>,
+    /// Needs that are not settled, and one for a parent that is not open.
+    unmet: u32,
+    /// Children that are not settled.
+    unsettled: u32,
+    /// Children may go on.
+    open: bool,
+    settled: bool,
+    /// What dependents compare; there while the node is settled.
+    digest: Option<Digest>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The run itself.
+    Root,
+    /// Run, agent, gate or call.
+    Leaf,
+    /// A group or sub-workflow that stands once.
+    Group,
+    /// An `each`; its children are scopes.
+    Each,
+    /// A `repeat`; its children are turns.
+    Loop,
+    /// One item of an `each`.
+    Item,
+    /// One turn of a loop.
+    Turn,
+}
+
+impl Graph {
+    /// The graph of a run as its journal tells it.
+    pub fn new(defs: &Defs, state: &State) -> Self {
+        build::graph(defs, state)
+    }
+
+    /// Moves on after `event`, which `state` has taken in already.
+    pub fn after(&mut self, defs: &Defs, state: &State, event: &Noted) {
+        settle::note(self, defs, state, event);
+    }
+
+    pub fn root(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    pub fn find(&self, address: &Address) -> Option<NodeId> {
+        self.by_address.get(address).copied()
+    }
+
+    /// Ready leaves that would take a slot, in order.
+    pub fn ready_work(&self) -> impl Iterator<Item = NodeId> {
+        self.ready_work.iter().copied()
+    }
+
+    /// Ready nodes that only need a decision, in order.
+    pub fn ready_control(&self) -> impl Iterator<Item = NodeId> {
+        self.ready_control.iter().copied()
+    }
+
+    pub fn open_gates(&self) -> impl Iterator<Item = NodeId> {
+        self.open_gates.iter().copied()
+    }
+
+    /// All nodes in the order of the workflow: parents before children, lists in order.
+    pub fn in_order(&self) -> Vec<NodeId> {
+        let mut order = Vec::with_capacity(self.nodes.len());
+        let mut rest = vec![NodeId(0)];
+        while let Some(id) = rest.pop() {
+            order.push(id);
+            rest.extend(self.node(id).children.iter().rev());
+        }
+        order
+    }
+
+    /// Every node this one waits for: its own needs and those of the scopes it stands in.
+    pub fn effective_needs(&self, id: NodeId) -> Vec<NodeId> {
+        let mut all = Vec::new();
+        let mut scope = Some(id);
+        while let Some(inner) = scope {
+            let node = self.node(inner);
+            all.extend(node.needs.iter().copied());
+            scope = node.parent;
+        }
+        all
+    }
+
+    /// Some need, own or of a scope around, can never settle in this drive.
+    pub fn is_blocked(&self, id: NodeId, state: &State) -> bool {
+        self.effective_needs(id).into_iter().any(|need| self.has_failed(need, state))
+    }
+
+    /// It failed, or something inside it did; a loop also when it ran out of turns.
+    pub fn has_failed(&self, id: NodeId, state: &State) -> bool {
+        let node = self.node(id);
+        if node.settled {
+            return false;
+        }
+        let ended = state.loops.get(&node.address).is_some_and(|it| it.ended.is_some());
+        state.phase(&node.address) == Phase::Failed
+            || (node.role == Role::Loop && ended)
+            || node.children.iter().any(|child| self.has_failed(*child, state))
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+}
+
+impl Node {
+    pub fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// All it needs is settled, and so is all that the scopes around it need.
+    pub fn is_reachable(&self) -> bool {
+        self.unmet == 0
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    pub fn digest(&self) -> Option<Digest> {
+        self.digest
+    }
+}
+
+/// What the graph must know of an event: which node, and that it was one of the few that move nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// The state of one step changed.
+    Step(Address),
+    /// A group has other items now, or a loop another turn.
+    Shape(Address),
+    /// Every failed step is pending again.
+    Resumed,
+    Nothing,
+}
+
+impl Noted {
+    pub fn of(event: &Event) -> Self {
+        match event {
+            Event::AttemptStarted(started) => Self::Step(started.step.clone()),
+            Event::AttemptFinished(finished) => Self::Step(finished.step.clone()),
+            Event::AttemptAdopted(adopted) => Self::Step(adopted.step.clone()),
+            Event::AttemptLost { step, .. }
+            | Event::AttemptVerified { step, .. }
+            | Event::StepSkipped { step, .. }
+            | Event::StepInvalidated { step, .. }
+            | Event::GateOpened { step, .. }
+            | Event::GateDecided { step, .. } => Self::Step(step.clone()),
+            Event::GroupExpanded { step, .. }
+            | Event::LoopTurned { step, .. }
+            | Event::LoopEnded { step, .. } => Self::Shape(step.clone()),
+            Event::RunResumed(_) => Self::Resumed,
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunPaused { .. }
+            | Event::RunEnded { .. }
+            | Event::RunArchived { .. }
+            | Event::AttemptSession { .. }
+            | Event::AttemptSpent { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. }
+            | Event::Note { .. } => Self::Nothing,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The plan: what `resume` would do, and why, in the shape that scripts rely on.
+//!
+//! Invariant: a plan is made by folding the very events that a resume would write into a copy of the
+//! run and reading the verdicts off the result, so that showing and doing cannot differ.
+
+mod resumption;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    address::Address,
+    event::{EndStatus, Event, Mode, PauseCause, Record, RunResumed},
+    finding::{Finding, Severity},
+    run::Run,
+    state::{RunStatus, State, Violation},
+    survey::Survey,
+    time::Timestamp,
+};
+
+pub use resumption::{Resumption, resumption};
+
+/// `onward plan --json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    pub schema: String,
+    pub run: RunInfo,
+    pub recovery_point: RecoveryPoint,
+    pub findings: Vec<Finding>,
+    pub steps: Vec<PlannedStep>,
+    pub reverts: Vec<PlannedRevert>,
+    pub counts: BTreeMap<String, u32>,
+    pub can_resume: bool,
+    /// What a person must decide first.
+    pub needs: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunInfo {
+    pub id: String,
+    pub dialect: String,
+    pub workflow: String,
+    pub dir: String,
+    pub status: Status,
+    pub started_at: String,
+    pub last_event: LastEvent,
+    pub age_seconds: u64,
+    pub age_band: AgeBand,
+    pub resume_count: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LastEvent {
+    pub kind: String,
+    pub at: String,
+}
+
+/// One list for plan, list, status and outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Fresh,
+    Running,
+    Interrupted,
+    Waiting,
+    Parked,
+    OverBudget,
+    Failed,
+    Cancelled,
+    Completed,
+}
+
+impl Status {
+    /// By the journal, and whether somebody drives the run.
+    pub fn of(state: &State, driven: bool) -> Self {
+        match state.status {
+            RunStatus::Ended { status: EndStatus::Completed } => Self::Completed,
+            RunStatus::Ended { status: EndStatus::Failed } => Self::Failed,
+            RunStatus::Ended { status: EndStatus::Cancelled } => Self::Cancelled,
+            RunStatus::Paused { .. } | RunStatus::UnderWay | RunStatus::Unopened if driven => {
+                Self::Running
+            }
+            RunStatus::Paused { cause, .. } => match cause {
+                PauseCause::Gate => Self::Waiting,
+                PauseCause::Limit => Self::Parked,
+                PauseCause::Budget => Self::OverBudget,
+                PauseCause::Interrupted | PauseCause::Asked => Self::Interrupted,
+            },
+            RunStatus::Unopened => Self::Fresh,
+            RunStatus::UnderWay if state.steps.is_empty() => Self::Fresh,
+            RunStatus::UnderWay => Self::Interrupted,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Running => "running",
+            Self::Interrupted => "interrupted",
+            Self::Waiting => "waiting",
+            Self::Parked => "parked",
+            Self::OverBudget => "over-budget",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Completed => "completed",
+        }
+    }
+}
+
+/// How long ago the last event was.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum AgeBand {
+    /// Under an hour.
+    Fresh,
+    /// Under a day.
+    Recent,
+    /// Up to seven days.
+    Moderate,
+    /// Older: suggest a restart.
+    Stale,
+}
+
+impl AgeBand {
+    pub fn of_seconds(age_seconds: u64) -> Self {
+        const HOUR: u64 = 3600;
+        const DAY: u64 = 24 * HOUR;
+        match age_seconds {
+            0..HOUR => Self::Fresh,
+            HOUR..DAY => Self::Recent,
+            DAY..=604_800 => Self::Moderate,
+            _ => Self::Stale,
+        }
+    }
+}
+
+/// Where the run re-enters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RecoveryPoint {
+    pub code: String,
+    pub phase: Option<String>,
+    pub round: Option<u32>,
+    pub steps: Vec<String>,
+    pub summary: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedStep {
+    pub step: String,
+    pub verdict: Verdict,
+    pub why: Vec<Why>,
+    pub cost_usd: Option<f64>,
+}
+
+/// What a resume does with a step.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Done and proved.
+    Keep,
+    /// Done, but something upstream runs again: kept if its output is the same.
+    Verify,
+    /// Its result is there already and is taken.
+    Adopt,
+    /// It is still running.
+    Reattach,
+    /// Goes on in the agent's own session.
+    Continue,
+    /// It ran, and runs again.
+    Rerun,
+    /// It never ran.
+    Run,
+    /// A person must decide.
+    Ask,
+    /// Its `when` does not hold.
+    Skip,
+}
+
+impl Verdict {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Verify => "verify",
+            Self::Adopt => "adopt",
+            Self::Reattach => "reattach",
+            Self::Continue => "continue",
+            Self::Rerun => "rerun",
+            Self::Run => "run",
+            Self::Ask => "ask",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Why {
+    pub cause: String,
+    pub detail: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedRevert {
+    pub kind: String,
+    pub path: String,
+    pub rows: Vec<String>,
+    pub rescue: String,
+}
+
+/// See the module. `dir` is how the person knows the run's directory.
+pub fn plan(run: &Run, survey: &Survey, dir: &str) -> Result<Plan, Violation> {
+    let resumption = resumption(run, survey);
+    let status = Status::of(&run.state, survey.driven);
+    let complete = status == Status::Completed;
+    let after = if complete { run.clone() } else { folded(run, survey, &resumption)? };
+    let steps = verdict::steps(run, &after, &resumption);
+    let recovery_point = verdict::recovery_point(&after, &steps, status);
+    let mut counts = BTreeMap::new();
+    for step in &steps {
+        *counts.entry(step.verdict.as_str().to_owned()).or_insert(0) += 1;
+    }
+    let blocked = resumption.findings.iter().any(|it| it.severity == Severity::Blocking);
+    let reverts = resumption.reverts.iter().map(|revert| PlannedRevert {
+        kind: if revert.base.is_some() { "restore-file" } else { "remove-file" }.to_owned(),
+        path: revert.path.clone(),
+        rows: Vec::new(),
+        rescue: revert.rescue.clone(),
+    });
+    Ok(Plan {
+        schema: "onward.plan/1".to_owned(),
+        run: run_info(&run.state, survey, status, dir),
+        recovery_point,
+        steps,
+        reverts: reverts.collect(),
+        counts,
+        can_resume: !complete && !blocked,
+        needs: resumption.needs.clone(),
+        findings: resumption.findings,
+    })
+}
+
+/// The facts about a run that every report begins with.
+pub fn run_info(state: &State, survey: &Survey, status: Status, dir: &str) -> RunInfo {
+    let opened = state.opened.as_ref();
+    let age_seconds = survey.now.ms_since(state.last_at) / 1000;
+    let adopted = state.adopted.as_ref();
+    RunInfo {
+        id: opened.map(|it| it.run.to_string()).unwrap_or_default(),
+        dialect: adopted.map_or("onward", |it| &it.dialect).to_owned(),
+        workflow: opened.map(|it| it.workflow.clone()).unwrap_or_default(),
+        dir: dir.to_owned(),
+        status,
+        started_at: state.opened_at.to_string(),
+        last_event: LastEvent { kind: state.last_kind.to_owned(), at: state.last_at.to_string() },
+        age_seconds,
+        age_band: AgeBand::of_seconds(age_seconds),
+        resume_count: state.resumes,
+    }
+}
+
+/// The run as it would be right after the resume.
+fn folded(run: &Run, survey: &Survey, resumption: &Resumption) -> Result<Run, Violation> {
+    let mut after = run.clone();
+    let resumed = resumption.resumed(&run.state, Mode::Autopilot, String::new(), Vec::new());
+    let first = Event::RunResumed(Box::new(resumed));
+    for event in std::iter::once(first).chain(resumption.events.iter().cloned()) {
+        let record = next_record(&after.state, survey.now, event);
+        after.after(record)?;
+    }
+    Ok(after)
+}
+
+/// `event` as the record that would follow now.
+pub fn next_record(state: &State, at: Timestamp, event: Event) -> Record {
+    Record { seq: state.next_seq, at, epoch: state.epoch, batch: state.batch, event }
+}
+
+impl Resumption {
+    /// The event that opens the resume; everything undone is announced in it.
+    pub fn resumed(
+        &self,
+        state: &State,
+        mode: Mode,
+        boot_id: String,
+        accepted: Vec<String>,
+    ) -> RunResumed {
+        RunResumed {
+            code: self.code.to_owned(),
+            summary: self.summary.clone(),
+            mode,
+            count: state.resumes + 1,
+            boot_id,
+            accepted,
+            reverts: self.reverts.clone(),
+        }
+    }
+
+    /// Steps whose sealed exit is to be judged, and steps to be spawned as announced.
+    pub fn decided(&self, decision: crate::recovery::Decision) -> impl Iterator<Item = &Address> {
+        self.rungs.iter().filter(move |(_, row)| row.decision == decision).map(|(step, _)| step)
+    }
+}

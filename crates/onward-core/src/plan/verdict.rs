@@ -1,0 +1,201 @@
+//! Verdict and reason of each step, read off the run as it would be after the resume.
+
+use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why};
+use crate::{
+    address::Address,
+    graph::{NodeId, Role},
+    key::KeyParts,
+    recovery::Decision,
+    run::Run,
+    state::{Phase, StepState},
+};
+
+pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
+    let graph = &after.graph;
+    let shown = graph.in_order().into_iter().filter(|id| is_line(after, *id));
+    shown.map(|id| planned(before, after, id, resumption)).collect()
+}
+
+/// Leaves, and groups that nobody has expanded yet.
+fn is_line(after: &Run, id: NodeId) -> bool {
+    let node = after.graph.node(id);
+    let inside_skipped = || {
+        let mut parent = node.parent;
+        while let Some(id) = parent {
+            let scope = after.graph.node(id);
+            if after.state.phase(&scope.address) == Phase::Skipped {
+                return true;
+            }
+            parent = scope.parent;
+        }
+        false
+    };
+    let skipped = after.state.phase(&node.address) == Phase::Skipped;
+    match node.role {
+        Role::Root | Role::Item | Role::Turn => false,
+        Role::Leaf => !inside_skipped(),
+        Role::Each | Role::Loop => (node.children.is_empty() || skipped) && !inside_skipped(),
+        Role::Group => skipped && !inside_skipped(),
+    }
+}
+
+fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> PlannedStep {
+    let node = after.graph.node(id);
+    let step = &node.address;
+    let entry = before.state.step(step);
+    let (verdict, mut why) = judge(before, after, id, resumption);
+    why.extend(resumption.reasons.get(step).into_iter().flatten().cloned());
+    if why.is_empty() {
+        why.push(because("pending", "it has not run yet"));
+    }
+    let cost_usd = match verdict {
+        Verdict::Rerun | Verdict::Continue | Verdict::Verify => {
+            entry.filter(|entry| entry.spent.0 > 0).map(|entry| entry.spent.dollars())
+        }
+        Verdict::Keep
+        | Verdict::Adopt
+        | Verdict::Reattach
+        | Verdict::Run
+        | Verdict::Ask
+        | Verdict::Skip => None,
+    };
+    PlannedStep { step: step.to_string(), verdict, why, cost_usd }
+}
+
+fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
+    let node = after.graph.node(id);
+    let step = &node.address;
+    if let Some(row) = made.rungs.get(step) {
+        if made.to_probe.contains(step) {
+            return (Verdict::Verify, Vec::new());
+        }
+        return (in_flight(row.decision, after.state.phase(step)), Vec::new());
+    }
+    let entry = before.state.step(step);
+    let was = entry.map_or(Phase::Pending, |entry| entry.phase);
+    match was {
+        Phase::Done if after.state.phase(step) == Phase::Stale => (Verdict::Rerun, Vec::new()),
+        Phase::Done | Phase::Skipped if node.is_settled() => {
+            let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
+            (verdict, vec![because(was.as_str(), &settled_detail(entry))])
+        }
+        Phase::Done | Phase::Skipped if node.is_reachable() => (Verdict::Rerun, stale(after, id)),
+        Phase::Done | Phase::Skipped => {
+            (Verdict::Verify, vec![because("upstream", "kept if what it needs comes out the same")])
+        }
+        Phase::Waiting => (Verdict::Ask, vec![because("gate", "a person must decide")]),
+        Phase::Failed => (Verdict::Rerun, vec![failure("failed", entry)]),
+        Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
+        Phase::Stale => (Verdict::Rerun, vec![because("stale", "it was invalidated before")]),
+        Phase::Pending if entry.is_some_and(|entry| entry.attempts > 0) => {
+            (Verdict::Rerun, vec![failure("failed", entry)])
+        }
+        Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
+    }
+}
+
+fn in_flight(decision: Decision, after: Phase) -> Verdict {
+    match decision {
+        // The probe of an effect may have decided otherwise than the table.
+        Decision::Rerun | Decision::RevertThenRerun | Decision::Ask if after == Phase::Done => {
+            Verdict::Adopt
+        }
+        Decision::Ask if after == Phase::Lost => Verdict::Rerun,
+        Decision::Start => Verdict::Run,
+        Decision::AdoptSeal | Decision::AdoptProof => Verdict::Adopt,
+        Decision::Reattach => Verdict::Reattach,
+        Decision::Continue => Verdict::Continue,
+        Decision::Rerun | Decision::RevertThenRerun if after == Phase::Running => Verdict::Ask,
+        Decision::Rerun | Decision::RevertThenRerun => Verdict::Rerun,
+        Decision::Ask | Decision::Refuse => Verdict::Ask,
+    }
+}
+
+fn because(cause: &str, detail: &str) -> Why {
+    Why { cause: cause.to_owned(), detail: detail.to_owned() }
+}
+
+fn settled_detail(entry: Option<&StepState>) -> String {
+    entry.map(|entry| format!("at {}", entry.ended_at)).unwrap_or_default()
+}
+
+fn failure(cause: &str, entry: Option<&StepState>) -> Why {
+    let failure = entry.and_then(|entry| entry.failure.as_ref());
+    match failure {
+        Some(failure) => because(cause, &format!("{}: {}", failure.0.as_str(), failure.1)),
+        None => because(cause, "its last attempt did not finish"),
+    }
+}
+
+/// Each need that is not what it was.
+fn stale(after: &Run, id: NodeId) -> Vec<Why> {
+    let step = &after.graph.node(id).address;
+    let key = after.state.step(step).and_then(|entry| entry.key.as_deref());
+    let was = key.map(|key| key.needs.clone()).unwrap_or_default();
+    let was = KeyParts { needs: was, ..KeyParts::default() };
+    let needs = after.graph.need_digests(id, &after.defs);
+    let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
+    let changed = differences.into_iter().map(|it| because(&it.part, "its output changed"));
+    changed.collect()
+}
+
+pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status) -> RecoveryPoint {
+    let active = |step: &&PlannedStep| match step.verdict {
+        Verdict::Keep | Verdict::Skip | Verdict::Verify => false,
+        Verdict::Adopt
+        | Verdict::Reattach
+        | Verdict::Continue
+        | Verdict::Rerun
+        | Verdict::Run
+        | Verdict::Ask => {
+            let id = after.graph.find(&Address::from_text(&step.step));
+            id.is_some_and(|id| after.graph.node(id).is_reachable())
+        }
+    };
+    let entry: Vec<String> = if status == Status::Completed {
+        Vec::new()
+    } else {
+        steps.iter().filter(active).map(|step| step.step.clone()).collect()
+    };
+    let first = entry.first().map(|step| Address::from_text(step));
+    let phase = first.as_ref().map(|step| {
+        let top = step.as_str().split('/').next().unwrap_or("");
+        top.split('[').next().unwrap_or(top).to_owned()
+    });
+    let round = first.as_ref().and_then(|step| innermost_turn(after, step));
+    let kept = steps.iter().filter(|step| step.verdict == Verdict::Keep).count();
+    let (code, summary) = match (status, entry.as_slice()) {
+        (Status::Completed, _) => ("complete", "everything is done".to_owned()),
+        (_, []) => ("settle", "no step is left to run; only the end is to be written".to_owned()),
+        (Status::Fresh, [first, ..]) => ("start", format!("nothing has run yet: begin at {first}")),
+        (Status::Waiting, [first, ..]) => {
+            ("gate", format!("{kept} steps are kept; {first} waits for a person"))
+        }
+        (Status::Failed, [first, ..]) => {
+            ("failed-steps", format!("{kept} steps are kept; go on at {first}, which failed"))
+        }
+        (
+            Status::Running
+            | Status::Interrupted
+            | Status::Parked
+            | Status::OverBudget
+            | Status::Cancelled,
+            [first, ..],
+        ) => ("continue", format!("{kept} steps are kept; go on at {first}")),
+    };
+    RecoveryPoint { code: code.to_owned(), phase, round, steps: entry, summary }
+}
+
+/// The turn of the nearest loop around `step`.
+fn innermost_turn(after: &Run, step: &Address) -> Option<u32> {
+    let mut scope = Some(step.clone());
+    while let Some(inner) = scope {
+        if let Some((group, key)) = inner.group_and_key()
+            && after.state.loops.contains_key(&group)
+        {
+            return key.parse().ok();
+        }
+        scope = inner.parent();
+    }
+    None
+}

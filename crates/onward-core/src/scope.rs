@@ -1,0 +1,232 @@
+//! What a template can see from where it stands.
+//!
+//! Names are looked up from the nearest scope outwards and never across the border of a
+//! sub-workflow. Only what a template refers to is built, so a run of ten thousand steps costs a
+//! template nothing.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    facts::StepFacts,
+    graph::{NodeId, Role},
+    run::Run,
+    state::Phase,
+    workflow::{
+        model::{Kind, Many, Refs, Step, Template},
+        template::{self, Context, Quoting, RenderError},
+    },
+};
+
+/// Renders templates as seen from one node.
+pub(crate) struct Scope<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) node: NodeId,
+    pub(crate) facts: &'a StepFacts,
+}
+
+impl Scope<'_> {
+    pub(crate) fn text(&self, it: &Template, quoting: Quoting) -> Result<String, RenderError> {
+        if it.is_literal() {
+            return Ok(it.source.clone());
+        }
+        template::render(it, &self.context(&it.refs, None)?, &self.facts.texts, quoting)
+    }
+
+    pub(crate) fn texts(&self, all: &[Template]) -> Result<Vec<String>, RenderError> {
+        all.iter().map(|it| self.text(it, Quoting::Plain)).collect()
+    }
+
+    pub(crate) fn holds(&self, it: &Template) -> Result<bool, RenderError> {
+        template::condition(it, &self.context(&it.refs, None)?, &self.facts.texts)
+    }
+
+    /// A condition about the turn just ended: its steps come first.
+    pub(crate) fn holds_after(&self, it: &Template, turn: NodeId) -> Result<bool, RenderError> {
+        template::condition(it, &self.context(&it.refs, Some(turn))?, &self.facts.texts)
+    }
+
+    pub(crate) fn value(&self, it: &Template) -> Result<Value, RenderError> {
+        template::value(it, &self.context(&it.refs, None)?, &self.facts.texts)
+    }
+
+    fn context(&self, refs: &Refs, turn: Option<NodeId>) -> Result<Context, RenderError> {
+        let mut names = BTreeMap::new();
+        if refs.names.contains("inputs") {
+            names.insert("inputs".to_owned(), self.inputs()?);
+        }
+        if refs.names.contains("run") {
+            let id = self.run.state.opened.as_ref().map(|opened| opened.run.as_str());
+            names.insert("run".to_owned(), json!({ "id": id }));
+        }
+        self.add_indexes(turn, &mut names);
+        let steps: Map<String, Value> = refs
+            .steps
+            .iter()
+            .filter_map(|id| Some((id.clone(), step_value(self.run, self.find(id, turn)?))))
+            .collect();
+        names.insert("steps".to_owned(), Value::Object(steps));
+        Ok(Context { names })
+    }
+
+    /// The inputs of the workflow the node was declared in.
+    fn inputs(&self) -> Result<Value, RenderError> {
+        let Some((sub, step, with)) = self.enclosing_sub() else {
+            let opened = self.run.state.opened.as_ref();
+            let inputs = opened.map(|opened| opened.inputs.clone()).unwrap_or_default();
+            return Ok(Value::Object(inputs.into_iter().collect()));
+        };
+        let outer = Scope { run: self.run, node: sub, facts: self.facts };
+        let mut inputs = Map::new();
+        for (name, input) in &self.run.defs.workflow_inside(step).inputs {
+            let given = with.get(name).map(|it| outer.value(it)).transpose()?;
+            inputs.extend(given.or_else(|| input.default.clone()).map(|it| (name.clone(), it)));
+        }
+        Ok(Value::Object(inputs))
+    }
+
+    /// The nearest sub-workflow around the node, the node itself left out.
+    fn enclosing_sub(&self) -> Option<(NodeId, crate::graph::DefId, &BTreeMap<String, Template>)> {
+        let mut inner = self.run.graph.node(self.node);
+        while let Some(id) = inner.parent {
+            let node = self.run.graph.node(id);
+            if node.role != Role::Root
+                && is_scope(node.role)
+                && let Kind::Sub { with, .. } = &self.run.defs.step(node.def).kind
+            {
+                return Some((id, node.def, with));
+            }
+            inner = node;
+        }
+        None
+    }
+
+    /// Loop indexes and items of every scope around the node, the nearest winning.
+    fn add_indexes(&self, turn: Option<NodeId>, names: &mut BTreeMap<String, Value>) {
+        let mut scope = Some(turn.unwrap_or(self.node));
+        while let Some(id) = scope {
+            let node = self.run.graph.node(id);
+            if node.role == Role::Root {
+                return;
+            }
+            let step = self.run.defs.step(node.def);
+            if let Some((name, value)) = self.index(step, id)
+                && !names.contains_key(&name)
+            {
+                names.insert(name, value);
+            }
+            // The inside of a sub-workflow does not see the outside.
+            let inside = id != self.node && is_scope(node.role);
+            if inside && matches!(step.kind, Kind::Sub { .. }) {
+                return;
+            }
+            scope = node.parent;
+        }
+    }
+
+    fn index(&self, step: &Step, id: NodeId) -> Option<(String, Value)> {
+        let node = self.run.graph.node(id);
+        let (group, key) = node.address.group_and_key()?;
+        match &step.many {
+            Many::Once => None,
+            Many::Repeat(_) => Some((step.id.to_string(), key.parse::<u32>().ok()?.into())),
+            Many::Each(each) => {
+                let items = &self.run.state.groups.get(&group)?.items;
+                let item = items.iter().find(|item| group.item(&item.key) == node.address)?;
+                Some((each.name.clone(), item.value.clone()))
+            }
+        }
+    }
+
+    /// The instance that `steps.<id>` means here.
+    fn find(&self, id: &str, turn: Option<NodeId>) -> Option<NodeId> {
+        let graph = &self.run.graph;
+        if let Some(turn) = turn {
+            let node = graph.node(turn);
+            if node.role == Role::Leaf && self.run.defs.step(node.def).id.as_str() == id {
+                return Some(turn);
+            }
+            if let Some(found) = self.child_of(turn, id) {
+                return Some(found);
+            }
+        }
+        let mut inner = graph.node(self.node);
+        while let Some(parent) = inner.parent {
+            if let Some(found) = self.child_of(parent, id) {
+                return Some(found);
+            }
+            let node = graph.node(parent);
+            if node.role != Role::Root
+                && is_scope(node.role)
+                && matches!(self.run.defs.step(node.def).kind, Kind::Sub { .. })
+            {
+                return None;
+            }
+            inner = node;
+        }
+        None
+    }
+
+    fn child_of(&self, scope: NodeId, id: &str) -> Option<NodeId> {
+        let node = self.run.graph.node(scope);
+        let id = id.parse().ok()?;
+        is_scope(node.role).then(|| self.run.graph.find(&node.address.child(&id))).flatten()
+    }
+}
+
+/// Whether steps are looked up among the node's children.
+fn is_scope(role: Role) -> bool {
+    match role {
+        Role::Root | Role::Group | Role::Item | Role::Turn => true,
+        Role::Leaf | Role::Each | Role::Loop => false,
+    }
+}
+
+/// What `steps.<id>` is: a leaf's status, result, output and files; a group's children; an `each`'s
+/// items; a loop's turns.
+fn step_value(run: &Run, id: NodeId) -> Value {
+    let node = run.graph.node(id);
+    let entry = run.state.step(&node.address);
+    let phase = entry.map_or(Phase::Pending, |entry| entry.phase);
+    let mut value = Map::new();
+    match node.role {
+        Role::Leaf => {
+            if let Some(entry) = entry.filter(|entry| entry.phase == Phase::Done) {
+                let result = entry.result.as_deref().cloned();
+                value.extend(result.map(|it| ("result".to_owned(), it)));
+                let stdout = entry.stdout.as_deref().unwrap_or("");
+                value.insert("stdout".to_owned(), stdout.into());
+                let writes = entry.evidence.files.iter().map(|file| file.path.clone());
+                value.insert("writes".to_owned(), writes.collect::<Vec<_>>().into());
+                let branch = entry.evidence.branch_head.clone();
+                value.extend(branch.map(|it| ("branch".to_owned(), it.into())));
+            }
+        }
+        Role::Root | Role::Group | Role::Item | Role::Turn => {
+            for child in &node.children {
+                let id = run.defs.step(run.graph.node(*child).def).id.to_string();
+                value.insert(id, step_value(run, *child));
+            }
+        }
+        Role::Each => {
+            let items = run.state.groups.get(&node.address).map_or(&[][..], |it| &it.items);
+            let keys = items.iter().map(|item| item.key.clone());
+            let values = node.children.iter().map(|child| step_value(run, *child));
+            value.insert("items".to_owned(), Value::Object(keys.zip(values).collect()));
+        }
+        Role::Loop => {
+            let turns: Vec<Value> =
+                node.children.iter().map(|child| step_value(run, *child)).collect();
+            value.extend(turns.last().cloned().map(|it| ("last".to_owned(), it)));
+            value.insert("turns".to_owned(), turns.into());
+        }
+    }
+    let status = match (node.role, node.is_settled(), phase) {
+        (Role::Leaf, _, phase) | (_, _, phase @ Phase::Skipped) => phase.as_str(),
+        (_, true, _) => "done",
+        (_, false, _) => "pending",
+    };
+    value.insert("status".to_owned(), status.into());
+    Value::Object(value)
+}

@@ -1,0 +1,436 @@
+//! One event onto the state: total, exhaustive, and refusing what cannot be true.
+//!
+//! Invariant: an event that is refused changes nothing. Every arm looks before it touches.
+
+use std::sync::Arc;
+
+use super::{
+    Adopted, EffectState, GateState, GroupState, LoopState, Phase, RunStatus, State, StepState,
+};
+use crate::{
+    address::Address,
+    event::{
+        AttemptAdopted, AttemptFinished, AttemptStarted, EndStatus, Event, LoopEnd, Record,
+        RunOpened, RunResumed,
+    },
+    evidence::{Cause, Outcome},
+    key::KeyParts,
+    time::Timestamp,
+};
+
+/// The journal says something that cannot be true. Always a bug or a damaged file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("record {seq} is impossible: {why}")]
+pub struct Violation {
+    pub seq: u64,
+    pub why: String,
+}
+
+impl State {
+    /// Folds a whole journal.
+    pub fn fold(records: impl IntoIterator<Item = Record>) -> Result<Self, Violation> {
+        let mut state = Self::default();
+        records.into_iter().try_for_each(|record| state.after(record))?;
+        Ok(state)
+    }
+
+    /// Takes in one record, or says why it cannot follow and stays as it was.
+    pub fn after(&mut self, record: Record) -> Result<(), Violation> {
+        let Record { seq, at, epoch, batch, event } = record;
+        if seq != self.next_seq {
+            return Err(self.violation(format!("its number is {seq}")));
+        }
+        if epoch < self.epoch {
+            let last = self.epoch;
+            return Err(self.violation(format!("epoch {epoch} comes after epoch {last}")));
+        }
+        if batch < self.batch {
+            let last = self.batch;
+            return Err(self.violation(format!("batch {batch} comes after batch {last}")));
+        }
+        let kind = event.kind();
+        let progress = !matches!(event, Event::Note { .. });
+        self.take(event, at)?;
+        self.next_seq += 1;
+        self.epoch = epoch;
+        self.batch = batch;
+        if progress {
+            self.last_kind = kind;
+            self.last_at = at;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event, at: Timestamp) -> Result<(), Violation> {
+        let opening = matches!(event, Event::RunOpened(_));
+        if opening != (self.next_seq == 0) {
+            let why = if opening { "the run was opened twice" } else { "the run is not open" };
+            return Err(self.violation(why));
+        }
+        match event {
+            Event::RunOpened(opened) => self.open(*opened, at),
+            Event::RunAdopted { dialect, source, files } => {
+                if self.adopted.is_some() || self.running > 0 {
+                    return Err(self.violation("the run is under way already"));
+                }
+                self.adopted = Some(Adopted { dialect, source, files });
+            }
+            Event::RunResumed(resumed) => self.resume(*resumed)?,
+            Event::RunPaused { cause, until } => {
+                self.must_be_under_way()?;
+                self.status = RunStatus::Paused { cause, until };
+            }
+            Event::RunEnded { status, why: _ } => {
+                self.must_be_idle()?;
+                if self.is_ended() {
+                    return Err(self.violation("the run has ended already"));
+                }
+                self.status = RunStatus::Ended { status };
+            }
+            Event::RunArchived { to: _ } => self.must_be_idle()?,
+            Event::GroupExpanded { step, items, needs } => {
+                self.expand(step, GroupState { items, needs })?;
+            }
+            Event::LoopTurned { step, turn } => {
+                let now = self.loops.get(&step).copied().unwrap_or_default();
+                if turn != now.turns + 1 || now.ended.is_some() {
+                    return Err(self.violation(format!("loop `{step}` is {now:?}")));
+                }
+                self.loops.insert(step, LoopState { turns: turn, ended: None });
+            }
+            Event::LoopEnded { step, turns, reason } => {
+                let now = self.loops.get(&step).copied().unwrap_or_default();
+                if turns != now.turns || now.ended.is_some() {
+                    return Err(self.violation(format!("loop `{step}` is {now:?}")));
+                }
+                self.loops.insert(step, LoopState { turns, ended: Some(reason) });
+            }
+            Event::StepSkipped { step, reason: _, needs } => {
+                let entry = self.startable(&step)?;
+                entry.phase = Phase::Skipped;
+                entry.key = Some(Box::new(KeyParts { needs, ..KeyParts::default() }));
+                entry.ended_at = at;
+            }
+            Event::StepInvalidated { step, causes: _ } => self.invalidate(&step)?,
+            Event::AttemptStarted(started) => self.start(started, at)?,
+            Event::AttemptSession { step, attempt, session } => {
+                self.running_attempt(&step, attempt)?.session = Some(session);
+            }
+            Event::AttemptSpent { step, attempt, usd, tokens_in: _, tokens_out: _ } => {
+                let entry = self.running_attempt(&step, attempt)?;
+                entry.spent = entry.spent.plus(usd);
+                self.spent = self.spent.plus(usd);
+            }
+            Event::AttemptFinished(finished) => self.finish(*finished, at)?,
+            Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
+                let entry = self.running_attempt(&step, attempt)?;
+                entry.phase = Phase::Lost;
+                entry.failure = Some(Box::new((cause, rung)));
+                entry.ended_at = at;
+                self.running -= 1;
+            }
+            Event::AttemptAdopted(adopted) => self.adopt(*adopted, at)?,
+            Event::AttemptVerified { step, evidence, key, why: _ } => {
+                if self.groups.contains_key(&step) || self.loops.contains_key(&step) {
+                    return Ok(());
+                }
+                let entry = self.in_phase(&step, "done", Phase::is_settled)?;
+                if let Some(evidence) = evidence {
+                    entry.evidence = evidence;
+                }
+                if let Some(key) = key {
+                    entry.key = Some(Box::new(key));
+                }
+            }
+            Event::GateOpened { step, prompt, options, shows, hash } => {
+                let asks_again = |entry: &StepState| {
+                    let unused = entry.gate.as_ref().is_some_and(|gate| !gate.consumed);
+                    entry.phase.is_startable()
+                        || entry.phase == Phase::Waiting
+                        || (entry.phase == Phase::Done && unused)
+                };
+                let entry = self.entry_where(&step, "a gate to open", asks_again)?;
+                let consumed = false;
+                entry.phase = Phase::Waiting;
+                entry.gate = Some(Box::new(GateState { prompt, options, shows, hash, consumed }));
+            }
+            Event::GateDecided { step, by: _, option, comment, hash, stops } => {
+                let shows_it = |entry: &StepState| {
+                    entry.phase == Phase::Waiting
+                        && entry.gate.as_ref().is_some_and(|gate| gate.hash == hash)
+                };
+                let entry = self.entry_where(&step, "open for this content", shows_it)?;
+                let result = serde_json::json!({ "option": option, "comment": comment });
+                entry.phase = Phase::Done;
+                entry.evidence.result =
+                    Some(crate::digest::Digest::of(result.to_string().as_bytes()));
+                entry.result = Some(Arc::new(result));
+                entry.ended_at = at;
+                self.cancelling |= stops;
+            }
+            Event::EffectIntended { step, attempt, effect: _ } => {
+                self.running_attempt(&step, attempt)?.effect = EffectState::Intended;
+            }
+            Event::EffectSettled { step, attempt, happened, by: _ } => {
+                let entry = self.running_attempt(&step, attempt)?;
+                entry.effect = if happened { EffectState::Happened } else { EffectState::Absent };
+            }
+            Event::NativeExported { files: _ } => {
+                if self.adopted.is_none() {
+                    return Err(self.violation("the run was not adopted"));
+                }
+            }
+            Event::LimitHit { provider: _, account: _, resets_at } => {
+                self.limited_until = resets_at.or(self.limited_until);
+            }
+            Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
+            Event::WorkflowChanged { hash, edits: _ } => self.workflow_hash = Some(hash),
+            Event::JournalRepaired { kept: _, events: _ } | Event::Note { text: _, step: _ } => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, opened: RunOpened, at: Timestamp) {
+        self.workflow_hash = Some(opened.workflow_hash);
+        self.opened = Some(Arc::new(opened));
+        self.opened_at = at;
+        self.status = RunStatus::UnderWay;
+    }
+
+    fn resume(&mut self, resumed: RunResumed) -> Result<(), Violation> {
+        if self.status == (RunStatus::Ended { status: EndStatus::Completed }) {
+            return Err(self.violation("the run is complete"));
+        }
+        if resumed.count != self.resumes + 1 {
+            let so_far = self.resumes;
+            return Err(self.violation(format!("it was resumed {so_far} times")));
+        }
+        self.resumes = resumed.count;
+        self.status = RunStatus::UnderWay;
+        self.cancelling = false;
+        self.limited_until = None;
+        self.started_since_resume = false;
+        self.resumed = Some(Arc::new(resumed));
+        for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
+            step.phase = Phase::Pending;
+            step.failures = 0;
+        }
+        for turning in self.loops.values_mut() {
+            // A loop that ran out of turns may have more of them now.
+            if turning.ended == Some(LoopEnd::Exhausted) {
+                turning.ended = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
+        let before = self.groups.get(&step).map_or(&[][..], |it| &it.items);
+        for gone in before {
+            if group.items.iter().any(|item| item.key == gone.key) {
+                continue;
+            }
+            let scope = step.item(&gone.key);
+            let mut within = self.steps.iter().filter(|(address, _)| address.is_within(&scope));
+            if within.any(|(_, entry)| entry.phase == Phase::Running) {
+                return Err(self.violation(format!("`{scope}` is still running")));
+            }
+        }
+        self.groups.insert(step, group);
+        Ok(())
+    }
+
+    fn invalidate(&mut self, step: &Address) -> Result<(), Violation> {
+        let entry =
+            self.in_phase(step, "finished", |phase| phase.is_settled() || phase == Phase::Failed)?;
+        entry.phase = Phase::Stale;
+        entry.failures = 0;
+        // The turns after this one were taken on the strength of what counts no more.
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            if let Some((group, key)) = inner.group_and_key()
+                && let Some(turning) = self.loops.get_mut(&group)
+                && let Ok(turn) = key.parse::<u32>()
+            {
+                *turning = LoopState { turns: turn.min(turning.turns), ended: None };
+            }
+            scope = inner.parent();
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
+        self.must_be_under_way()?;
+        let attempts = self.step(&started.step).map_or(0, |entry| entry.attempts);
+        if started.attempt.checked_sub(1) != Some(attempts) {
+            let step = &started.step;
+            return Err(self.violation(format!("`{step}` has {attempts} attempts")));
+        }
+        let may_start = |entry: &StepState| match entry.phase {
+            Phase::Pending | Phase::Lost | Phase::Stale | Phase::Failed => true,
+            Phase::Running | Phase::Waiting | Phase::Done | Phase::Skipped => false,
+        };
+        self.entry_where(&started.step, "pending or failed", may_start)?;
+        for need in started.key.needs.keys() {
+            if let Some(gate) = self.steps.get_mut(need.as_str()).and_then(|it| it.gate.as_mut()) {
+                gate.consumed = true;
+            }
+        }
+        let entry = self.entry_where(&started.step, "pending or failed", may_start)?;
+        entry.phase = Phase::Running;
+        entry.attempts = started.attempt;
+        entry.started_at = at;
+        entry.session.clone_from(&started.session);
+        entry.effect = EffectState::None;
+        entry.started = Some(started);
+        self.running += 1;
+        self.started_since_resume = true;
+        Ok(())
+    }
+
+    fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
+        let AttemptFinished { step, attempt, outcome, evidence, result, stdout, .. } = finished;
+        let entry = self.running_attempt(&step, attempt)?;
+        entry.ended_at = at;
+        match outcome {
+            Outcome::Done => {
+                entry.phase = Phase::Done;
+                entry.failure = None;
+                // Of a finished attempt only the key is ever looked at again.
+                entry.key = entry.started.take().map(|it| Box::new(it.key));
+                entry.evidence = evidence;
+                entry.result = result.map(Arc::new);
+                entry.stdout = stdout.map(Arc::from);
+            }
+            Outcome::Failed { cause, detail } => {
+                entry.phase = Phase::Failed;
+                // Whoever stopped it did not say that it is bad.
+                entry.failures += u32::from(cause != Cause::Interrupted);
+                entry.failure = Some(Box::new((cause, detail)));
+            }
+        }
+        self.running -= 1;
+        Ok(())
+    }
+
+    fn adopt(&mut self, adopted: AttemptAdopted, at: Timestamp) -> Result<(), Violation> {
+        let entry =
+            self.entry_where(&adopted.step, "unfinished", |entry| entry.phase != Phase::Done)?;
+        let was_running = entry.phase == Phase::Running;
+        // Work of our own interrupted attempt has a known key; work from elsewhere has none.
+        let started = entry.started.take().filter(|_| was_running);
+        entry.key = started.map(|it| Box::new(it.key));
+        entry.phase = Phase::Done;
+        entry.failure = None;
+        entry.evidence = adopted.evidence;
+        entry.result = adopted.result.map(Arc::new);
+        entry.ended_at = at;
+        self.running -= u32::from(was_running);
+        Ok(())
+    }
+
+    fn must_be_under_way(&self) -> Result<(), Violation> {
+        match self.status {
+            RunStatus::UnderWay => Ok(()),
+            RunStatus::Unopened | RunStatus::Paused { .. } | RunStatus::Ended { .. } => {
+                Err(self.violation(format!("the run is {:?}", self.status)))
+            }
+        }
+    }
+
+    fn must_be_idle(&self) -> Result<(), Violation> {
+        if self.running > 0 {
+            return Err(self.violation(format!("{} attempts are running", self.running)));
+        }
+        Ok(())
+    }
+
+    fn startable(&mut self, step: &Address) -> Result<&mut StepState, Violation> {
+        self.entry_where(step, "pending", |entry| entry.phase.is_startable())
+    }
+
+    fn in_phase(
+        &mut self,
+        step: &Address,
+        wanted: &str,
+        fits: impl Fn(Phase) -> bool,
+    ) -> Result<&mut StepState, Violation> {
+        self.entry_where(step, wanted, |entry| fits(entry.phase))
+    }
+
+    fn running_attempt(
+        &mut self,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<&mut StepState, Violation> {
+        let wanted = format!("running attempt {attempt}");
+        self.entry_where(step, &wanted, |entry| {
+            entry.phase == Phase::Running && entry.attempts == attempt
+        })
+    }
+
+    /// The step's entry, made on first mention, if it `fits`.
+    fn entry_where(
+        &mut self,
+        step: &Address,
+        wanted: &str,
+        fits: impl Fn(&StepState) -> bool,
+    ) -> Result<&mut StepState, Violation> {
+        let index = match self.steps.get_index_of(step) {
+            Some(index) => index,
+            None if fits(&StepState::default()) => {
+                self.steps.insert_full(step.clone(), StepState::default()).0
+            }
+            None => return Err(self.violation(format!("step `{step}` is unknown, not {wanted}"))),
+        };
+        if !fits(&self.steps[index]) {
+            let entry = &self.steps[index];
+            let (phase, attempts) = (entry.phase, entry.attempts);
+            return Err(self.violation(format!(
+                "step `{step}` is {} at attempt {attempts}, not {wanted}",
+                phase.as_str()
+            )));
+        }
+        Ok(&mut self.steps[index])
+    }
+
+    fn violation(&self, why: impl Into<String>) -> Violation {
+        Violation { seq: self.next_seq, why: why.into() }
+    }
+}
+
+impl Event {
+    /// The word in the journal.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RunOpened(_) => "run.opened",
+            Self::RunAdopted { .. } => "run.adopted",
+            Self::RunResumed(_) => "run.resumed",
+            Self::RunPaused { .. } => "run.paused",
+            Self::RunEnded { .. } => "run.ended",
+            Self::RunArchived { .. } => "run.archived",
+            Self::GroupExpanded { .. } => "group.expanded",
+            Self::LoopTurned { .. } => "loop.turned",
+            Self::LoopEnded { .. } => "loop.ended",
+            Self::StepSkipped { .. } => "step.skipped",
+            Self::StepInvalidated { .. } => "step.invalidated",
+            Self::AttemptStarted(_) => "attempt.started",
+            Self::AttemptSession { .. } => "attempt.session",
+            Self::AttemptSpent { .. } => "attempt.spent",
+            Self::AttemptFinished(_) => "attempt.finished",
+            Self::AttemptLost { .. } => "attempt.lost",
+            Self::AttemptAdopted(_) => "attempt.adopted",
+            Self::AttemptVerified { .. } => "attempt.verified",
+            Self::GateOpened { .. } => "gate.opened",
+            Self::GateDecided { .. } => "gate.decided",
+            Self::EffectIntended { .. } => "effect.intended",
+            Self::EffectSettled { .. } => "effect.settled",
+            Self::NativeExported { .. } => "native.exported",
+            Self::LimitHit { .. } => "limit.hit",
+            Self::BudgetHit { .. } => "budget.hit",
+            Self::WorkflowChanged { .. } => "workflow.changed",
+            Self::JournalRepaired { .. } => "journal.repaired",
+            Self::Note { .. } => "note",
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The world as it was found when somebody asked to resume: the input of the plan.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    address::Address,
+    digest::Digest,
+    event::Revert,
+    evidence::{Evidence, FileProof},
+    finding::Finding,
+    recovery::{Facts, Probed},
+    state::{Phase, State},
+    time::Timestamp,
+};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Survey {
+    pub now: Timestamp,
+    /// Somebody drives the run at this moment.
+    pub driven: bool,
+    /// For each attempt the journal says is running.
+    pub in_flight: BTreeMap<Address, InFlight>,
+    /// For each failed step: what its last attempt left, to be undone before another.
+    pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
+    /// Outputs of done steps that are not as they were.
+    pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
+    /// Read files of done steps that are not as they were, and not because of the run itself.
+    pub reads: BTreeMap<Address, Vec<ReadSeen>>,
+    /// What the layers below found: torn tail, damage, another driver.
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InFlight {
+    pub facts: Facts,
+    /// What it changed, to be undone.
+    pub reverts: Vec<Revert>,
+    /// Paths somebody else changed since.
+    pub contested: Vec<String>,
+    /// What it left that proves itself, for [`Facts::proof`].
+    pub proof: Option<Evidence>,
+    /// `None` while nobody has asked the probe.
+    pub probed: Option<Probed>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputSeen {
+    pub path: String,
+    /// `None` = it is gone.
+    pub now: Option<FileProof>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadSeen {
+    pub path: String,
+    pub was: Digest,
+    pub now: Option<Digest>,
+}
+
+/// The outputs worth a look: of each path, the proof of the step that wrote it last. What a later
+/// step replaced says nothing about the earlier one.
+pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
+    let mut last: BTreeMap<&str, (Timestamp, &Address, &FileProof)> = BTreeMap::new();
+    for (address, entry) in &state.steps {
+        if entry.phase != Phase::Done {
+            continue;
+        }
+        for file in &entry.evidence.files {
+            let known = last.get(file.path.as_str()).map(|(at, ..)| *at);
+            if known.is_none_or(|at| at <= entry.ended_at) {
+                last.insert(&file.path, (entry.ended_at, address, file));
+            }
+        }
+    }
+    last.into_values().map(|(_, address, file)| (address, file)).collect()
+}
+
+/// Whether some step of the run left `path` with this content: then it is no drift.
+pub fn was_made_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
+    let mut files = state.steps.values().flat_map(|entry| &entry.evidence.files);
+    files.any(|file| file.path == path && file.hash == hash)
+}
