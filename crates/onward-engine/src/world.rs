@@ -22,6 +22,14 @@ pub enum At<'a> {
     Project(&'a str),
 }
 
+impl<'a> At<'a> {
+    pub fn path(self) -> &'a str {
+        match self {
+            Self::Run(path) | Self::Project(path) => path,
+        }
+    }
+}
+
 /// Why the engine must stop at once. It never appends again after this.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
@@ -37,6 +45,10 @@ pub enum Stop {
     /// A bug of ours, or a journal somebody else wrote to.
     #[error(transparent)]
     Impossible(#[from] onward_core::state::Violation),
+    #[error("an event cannot be written: {0}")]
+    Unwritable(String),
+    #[error("the journal is damaged")]
+    Damaged,
     /// The simulated machine went dark.
     #[error("the machine stopped")]
     Dark,
@@ -78,6 +90,10 @@ pub trait World {
     fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop>;
     /// Waits until something happens or the moment comes. Returns all that has happened.
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop>;
+    /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.
+    fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop>;
+    /// How a child process names the file.
+    fn absolute(&self, at: At<'_>) -> String;
     /// Tells whoever watches that these records are durable.
     fn published(&mut self, lines: &[u8]);
     /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.

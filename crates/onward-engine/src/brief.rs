@@ -1,0 +1,60 @@
+//! The brief: what an attempt should know that its command line does not say.
+//!
+//! Every attempt gets `ONWARD_BRIEF` and `ONWARD_RESULT`. A step with nothing behind it shares one
+//! brief that says so, which keeps ten thousand small commands from making ten thousand files.
+
+use std::fmt::Write as _;
+
+use onward_core::{launch::Launch, run::Run};
+
+use crate::{
+    collect::out_name,
+    world::{At, Stop, World},
+};
+
+/// The brief of a first attempt with nothing to tell.
+const PLAIN: &str = "out/plain.brief";
+
+/// Writes the brief where there is something to say, and names it in the environment.
+pub fn attach<W: World>(world: &mut W, run: &Run, launch: &mut Launch) -> Result<(), Stop> {
+    let text = text(run, launch);
+    let name = if let Some(text) = text {
+        let name = out_name(&launch.step, launch.attempt, "brief");
+        world.write(At::Run(&name), text.as_bytes())?;
+        name
+    } else {
+        PLAIN.to_owned()
+    };
+    let result = out_name(&launch.step, launch.attempt, "result");
+    for (variable, name) in [("ONWARD_BRIEF", name), ("ONWARD_RESULT", result)] {
+        let path = world.absolute(At::Run(&name));
+        launch.env.insert(variable.to_owned(), path);
+    }
+    Ok(())
+}
+
+/// Makes the shared brief, once per run.
+pub fn write_plain<W: World>(world: &mut W) -> Result<(), Stop> {
+    world.write(At::Run(PLAIN), b"# Brief\n\nThis is the first attempt at this step.\n")
+}
+
+fn text(run: &Run, launch: &Launch) -> Option<String> {
+    let entry = run.state.step(&launch.step);
+    let before = entry.filter(|entry| entry.attempts > 0)?;
+    let mut text = format!("# Brief\n\nStep {}, attempt {}.\n", launch.step, launch.attempt);
+    let failure = before.failure.as_ref();
+    if let Some(failure) = failure {
+        let (cause, detail) = (failure.0.as_str(), &failure.1);
+        let attempt = before.attempts;
+        let line = format!("\nAttempt {attempt} did not finish: {cause} ({detail}).\n");
+        text.push_str(&line);
+    }
+    let resumed = run.state.resumed.as_ref().map_or(&[][..], |resumed| &resumed.reverts);
+    let written = before.started.as_ref().map_or(&[][..], |started| &started.writes);
+    for revert in resumed.iter().filter(|revert| written.contains(&revert.path)) {
+        let (path, rescue) = (&revert.path, &revert.rescue);
+        writeln!(text, "Its {path} was undone; it is kept in {rescue}.")
+            .expect("a string takes all");
+    }
+    Some(text)
+}

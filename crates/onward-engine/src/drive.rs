@@ -1,0 +1,377 @@
+//! The loop: take in what happened, decide, write it down, act.
+//!
+//! Invariant: an action (spawn, undo, stop) happens only after the commit that announces it, and a
+//! finish never waits behind a start: everything that has happened is taken in before anything new
+//! is decided.
+
+use std::collections::BTreeSet;
+
+use onward_core::{
+    address::Address,
+    decide::{Command, Start, decide},
+    event::{AttemptStarted, EndStatus, Event, PauseCause, Revert, SettledBy},
+    evidence::Ending,
+    facts::{Facts, Need},
+    graph::NodeId,
+    judge::judge,
+    launch::{Launch, Seal},
+    plan::Status,
+    run::Run,
+    state::{EffectState, Phase, RunStatus},
+    time::Timestamp,
+};
+
+use crate::{
+    brief, collect, files,
+    journal::Journal,
+    revert,
+    world::{At, Input, Request, Stop, World},
+};
+
+/// How a driver behaves; everything else is in the workflow.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long running steps may go on after the first interrupt.
+    pub grace_ms: u64,
+    /// Somebody is there to answer gates.
+    pub attended: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { grace_ms: 10_000, attended: false }
+    }
+}
+
+/// One driver of one run.
+pub struct Driver<'w, W: World> {
+    pub(crate) world: &'w mut W,
+    pub run: Run,
+    pub(crate) journal: Journal,
+    pub(crate) facts: Facts,
+    /// Announced, not yet spawned.
+    pub(crate) announced: Vec<Announced>,
+    options: Options,
+    stop: Stopping,
+    /// The stop ladder is to begin with the next actions.
+    ending_asked: bool,
+}
+
+/// A start whose event is recorded and whose actions wait for the commit.
+pub(crate) struct Announced {
+    pub(crate) launch: Launch,
+    pub(crate) reverts: Vec<Revert>,
+}
+
+/// What was asked about the run as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Nothing new starts; what runs has until then, if there is a then.
+    Draining { why: StopWhy, until: Option<Timestamp> },
+    /// The stop ladder is under way.
+    Ending { why: StopWhy },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StopWhy {
+    Interrupted,
+    Paused,
+    Cancelled,
+}
+
+impl<'w, W: World> Driver<'w, W> {
+    pub fn new(world: &'w mut W, run: Run, journal: Journal, options: Options) -> Self {
+        let facts = Facts { attended: options.attended, ..Facts::default() };
+        let (announced, stop) = (Vec::new(), Stopping::No);
+        Self { world, run, journal, facts, announced, options, stop, ending_asked: false }
+    }
+
+    /// Drives until nothing is left to do, somebody is needed, or somebody asked to stop.
+    pub fn drive(&mut self) -> Result<Status, Stop> {
+        loop {
+            let wake = self.settle()?;
+            if let Some(status) = self.over() {
+                return Ok(status);
+            }
+            for input in self.world.wait(wake)? {
+                self.take(input)?;
+            }
+        }
+    }
+
+    /// Decides until there is nothing more to decide, commits, acts. Returns when to wake up.
+    fn settle(&mut self) -> Result<Option<Timestamp>, Stop> {
+        let mut wake = None;
+        loop {
+            let now = self.world.now();
+            let mut moved = false;
+            for command in decide(&self.run, &self.facts, now) {
+                match command {
+                    Command::Record(event) => self.record(event)?,
+                    Command::Start(start) => self.announce(*start)?,
+                    Command::Need { step, needs } => self.answer(&step, needs)?,
+                    Command::StopAll => {
+                        self.begin_ending(StopWhy::Cancelled);
+                        continue;
+                    }
+                    Command::WakeAt(moment) => {
+                        wake = Some(moment);
+                        continue;
+                    }
+                }
+                moved = true;
+            }
+            if !moved {
+                break;
+            }
+        }
+        // Facts are of this moment; the next decision looks again.
+        self.facts.by_step.clear();
+        self.conclude_stop()?;
+        self.journal.commit(self.world)?;
+        self.act()?;
+        Ok(match self.stop {
+            Stopping::Draining { until, .. } => until,
+            Stopping::No | Stopping::Ending { .. } => wake,
+        })
+    }
+
+    pub(crate) fn record(&mut self, event: Event) -> Result<(), Stop> {
+        let at = self.world.now();
+        self.journal.record(&mut self.run, at, event)
+    }
+
+    /// Prepares an attempt and records its start; nothing is spawned yet.
+    fn announce(&mut self, start: Start) -> Result<(), Stop> {
+        let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
+        let (step, attempt) = (launch.step.clone(), launch.attempt);
+        let previous = self.run.state.step(&step).and_then(|entry| entry.started.clone());
+        let (reverts, saved) = match previous.filter(|_| revert_previous) {
+            Some(previous) => {
+                let left = revert::footprint(self.world, &previous)?;
+                let reverts = left.reverts(&step, previous.attempt);
+                revert::rescue(self.world, &reverts)?;
+                (reverts, previous.saved)
+            }
+            None => (Vec::new(), self.save(&writes)?),
+        };
+        self.world.resolve(&mut launch)?;
+        brief::attach(self.world, &self.run, &mut launch)?;
+        let started = AttemptStarted {
+            step: step.clone(),
+            attempt,
+            key,
+            argv: launch.program.argv(),
+            cwd: launch.cwd.clone(),
+            agent,
+            session: None,
+            base: None,
+            writes,
+            saved,
+            reverts: reverts.clone(),
+        };
+        self.record(Event::AttemptStarted(Box::new(started)))?;
+        if let Some(effect) = effect {
+            self.record(Event::EffectIntended { step, attempt, effect })?;
+        }
+        self.announced.push(Announced { launch, reverts });
+        Ok(())
+    }
+
+    /// Keeps every file that matches the declared outputs, and notes those that are not there.
+    fn save(
+        &mut self,
+        writes: &[String],
+    ) -> Result<std::collections::BTreeMap<String, Option<onward_core::digest::Digest>>, Stop> {
+        let mut saved = std::collections::BTreeMap::new();
+        for pattern in writes {
+            let files = self.world.glob(pattern, &[])?;
+            if files.is_empty() && !is_glob(pattern) {
+                saved.insert(pattern.clone(), None);
+            }
+            for file in files {
+                let digest = files::save(self.world, &file.path)?;
+                saved.insert(file.path, digest);
+            }
+        }
+        Ok(saved)
+    }
+
+    fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
+        for need in needs {
+            match need {
+                Need::Text(path) => {
+                    let bytes = self.world.read(At::Project(&path))?;
+                    let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                    self.facts.by_step.entry(step.clone()).or_default().texts.insert(path, text);
+                }
+                Need::Glob(pattern) => {
+                    let files = self.world.glob(&pattern, &[])?;
+                    let facts = self.facts.by_step.entry(step.clone()).or_default();
+                    facts.globs.insert(pattern, files);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything announced is durable now: undo, then spawn.
+    pub(crate) fn act(&mut self) -> Result<(), Stop> {
+        let announced = std::mem::take(&mut self.announced);
+        for start in &announced {
+            revert::undo(self.world, &start.reverts)?;
+        }
+        let launches: Vec<Launch> = announced.into_iter().map(|start| start.launch).collect();
+        if !launches.is_empty() {
+            self.world.spawn(&launches)?;
+        }
+        if std::mem::take(&mut self.ending_asked) && self.run.state.running > 0 {
+            self.world.stop_all()?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, input: Input) -> Result<(), Stop> {
+        match input {
+            Input::Sealed(seal) => self.finish(&seal),
+            Input::Asked(request) => self.asked(request),
+            Input::Interrupted => {
+                self.interrupted();
+                Ok(())
+            }
+            Input::HandsLost => Err(Stop::Hands("it has died; resume the run".into())),
+        }
+    }
+
+    /// Judges an attempt that ended.
+    pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
+        let entry = self.run.state.step(&seal.step);
+        let current = entry.filter(|entry| {
+            entry.phase == Phase::Running && entry.attempts == seal.attempt
+        });
+        let (Some(entry), Some(id)) = (current, self.run.graph.find(&seal.step)) else {
+            let text = format!("attempt {} ended after it was given up", seal.attempt);
+            return self.record(Event::Note { text, step: Some(seal.step.clone()) });
+        };
+        let intended = entry.effect == EffectState::Intended;
+        let writes = entry.started.as_ref().map(|it| it.writes.clone()).unwrap_or_default();
+        let def = self.run.graph.node(id).def;
+        let step = self.run.defs.step(def);
+        let reads_stdout = self.run.defs.stdout_is_read(def);
+        let (address, attempt) = (&seal.step, seal.attempt);
+        let seen = if seal.ending.is_success() {
+            collect::collect(self.world, step, address, attempt, &writes, reads_stdout)?
+        } else {
+            onward_core::judge::Collected::default()
+        };
+        let finished = judge(step, seal, seen);
+        // An exit code, good or bad, is the receipt: the attempt itself came back.
+        if intended && matches!(seal.ending, Ending::Exited { .. }) {
+            let (step, attempt) = (seal.step.clone(), seal.attempt);
+            let happened = seal.ending.is_success();
+            let by = SettledBy::Receipt;
+            self.record(Event::EffectSettled { step, attempt, happened, by })?;
+        }
+        self.record(Event::AttemptFinished(Box::new(finished)))
+    }
+
+    fn asked(&mut self, request: Request) -> Result<(), Stop> {
+        match request {
+            Request::Pause => {
+                if self.stop == Stopping::No {
+                    self.drain(StopWhy::Paused, None);
+                }
+                Ok(())
+            }
+            Request::Cancel => {
+                self.begin_ending(StopWhy::Cancelled);
+                Ok(())
+            }
+            Request::Decide { step, option, comment, by, hash } => {
+                let answer = crate::gate::Answer { step, option, comment, by, hash };
+                match crate::gate::decided(&self.run, answer) {
+                    Ok(event) => self.record(event),
+                    Err(refused) => {
+                        let text = format!("an answer was refused: {refused}");
+                        self.record(Event::Note { text, step: None })
+                    }
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, why: StopWhy, until: Option<Timestamp>) {
+        self.facts.draining = true;
+        self.stop = Stopping::Draining { why, until };
+    }
+
+    fn begin_ending(&mut self, why: StopWhy) {
+        self.facts.draining = true;
+        let under_way = matches!(self.stop, Stopping::Ending { .. });
+        self.stop = Stopping::Ending { why };
+        if !under_way {
+            self.ending_asked = true;
+        }
+    }
+
+    fn interrupted(&mut self) {
+        match self.stop {
+            Stopping::No => {
+                let until = self.world.now().plus_ms(self.options.grace_ms);
+                self.drain(StopWhy::Interrupted, Some(until));
+            }
+            Stopping::Draining { why, .. } => {
+                // Asked to cancel before, it stays cancelled.
+                let why = if why == StopWhy::Paused { StopWhy::Interrupted } else { why };
+                self.begin_ending(why);
+            }
+            Stopping::Ending { .. } => {}
+        }
+    }
+
+    /// Moves a stop on: the grace is over, or nothing runs any more.
+    fn conclude_stop(&mut self) -> Result<(), Stop> {
+        if let Stopping::Draining { why, until: Some(until) } = self.stop
+            && self.run.state.running > 0
+            && self.world.now() >= until
+        {
+            self.begin_ending(why);
+        }
+        let why = match self.stop {
+            Stopping::No => return Ok(()),
+            Stopping::Draining { why, .. } | Stopping::Ending { why } => why,
+        };
+        if self.run.state.running > 0 || self.run.state.status != RunStatus::UnderWay {
+            return Ok(());
+        }
+        self.record(match why {
+            StopWhy::Interrupted => {
+                Event::RunPaused { cause: PauseCause::Interrupted, until: None }
+            }
+            StopWhy::Paused => Event::RunPaused { cause: PauseCause::Asked, until: None },
+            StopWhy::Cancelled => {
+                let why = Some("somebody cancelled it".to_owned());
+                Event::RunEnded { status: EndStatus::Cancelled, why }
+            }
+        })
+    }
+
+    fn over(&self) -> Option<Status> {
+        match self.run.state.status {
+            RunStatus::Paused { .. } | RunStatus::Ended { .. } => {
+                Some(Status::of(&self.run.state, false))
+            }
+            RunStatus::Unopened | RunStatus::UnderWay => None,
+        }
+    }
+
+    pub(crate) fn node(&self, step: &Address) -> Option<NodeId> {
+        self.run.graph.find(step)
+    }
+}
+
+/// Whether a declared output is a pattern and not the name of one file.
+pub(crate) fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '{'])
+}

@@ -1,0 +1,178 @@
+//! Looking at the world before a resume: what became of the attempts in flight, and whether what was
+//! done still stands. Reads only.
+
+use onward_core::{
+    address::Address,
+    event::AttemptStarted,
+    evidence::Evidence,
+    finding::{Code, Finding},
+    graph::NodeId,
+    judge::ResultSeen,
+    recovery::Facts,
+    run::Run,
+    state::{Phase, StepState},
+    survey::{InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run},
+    time::Timestamp,
+};
+
+use crate::{
+    collect, revert,
+    world::{Connected, Stop, World},
+};
+
+/// How long after the last sign of life a change may still be the attempt's own.
+const AFTERGLOW_MS: u64 = 2_000;
+
+pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Result<Survey, Stop> {
+    let mut survey = Survey { now: world.now(), ..Survey::default() };
+    if connected.orphans_ended > 0 {
+        let count = connected.orphans_ended;
+        let message = format!("{count} processes of this run had lost their supervisor");
+        survey.findings.push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
+    }
+    for (step, entry) in &run.state.steps {
+        let Some(started) = entry.started.as_deref() else { continue };
+        match entry.phase {
+            Phase::Running => {
+                let seen = in_flight(world, run, connected, step, entry, started)?;
+                survey.in_flight.insert(step.clone(), seen);
+            }
+            Phase::Failed if !keeps(run, step) => {
+                let left = revert::footprint(world, started)?;
+                if !left.changes.is_empty() {
+                    let reverts = left.reverts(step, entry.attempts);
+                    survey.left_by_failed.insert(step.clone(), reverts);
+                }
+            }
+            Phase::Pending
+            | Phase::Waiting
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Lost
+            | Phase::Stale => {}
+        }
+    }
+    look_at_outputs(world, run, &mut survey)?;
+    look_at_reads(world, run, &mut survey)?;
+    Ok(survey)
+}
+
+fn keeps(run: &Run, step: &Address) -> bool {
+    let id = run.graph.find(step);
+    id.is_some_and(|id| run.defs.step(run.graph.node(id).def).keep)
+}
+
+/// Known never to have been spawned: the supervisor's log is whole and does not have it.
+pub fn never_spawned(connected: &Connected, step: &Address, attempt: u32) -> bool {
+    let is = |other: &(Address, u32)| other.0 == *step && other.1 == attempt;
+    let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
+    connected.spawned_is_complete
+        && !sealed
+        && !connected.alive.iter().any(is)
+        && !connected.spawned.iter().any(is)
+}
+
+fn in_flight<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    step: &Address,
+    entry: &StepState,
+    started: &AttemptStarted,
+) -> Result<InFlight, Stop> {
+    let attempt = entry.attempts;
+    let left = revert::footprint(world, started)?;
+    let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
+    let limit_ns = last_sign.plus_ms(AFTERGLOW_MS).as_micros().saturating_mul(1000);
+    let late = left.changes.iter().filter(|change| change.mtime_ns.is_some_and(|it| it > limit_ns));
+    let contested: Vec<String> = late.map(|change| change.path.clone()).collect();
+    let proof = match run.graph.find(step) {
+        Some(id) => proof(world, run, id, step, entry, started)?,
+        None => None,
+    };
+    let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
+    let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
+    Ok(InFlight {
+        facts: Facts {
+            announced: true,
+            spawned: !never_spawned(connected, step, attempt),
+            sealed,
+            alive,
+            proof: proof.is_some(),
+            session: false,
+            dirty: !left.changes.is_empty(),
+            contested: !contested.is_empty(),
+        },
+        reverts: left.reverts(step, attempt),
+        contested,
+        proof,
+        probed: None,
+    })
+}
+
+/// A result that fits its schema proves itself, unless the step wants more than that: a check that
+/// nobody ran, or outputs that are not all there.
+fn proof<W: World>(
+    world: &mut W,
+    run: &Run,
+    id: NodeId,
+    step: &Address,
+    entry: &StepState,
+    started: &AttemptStarted,
+) -> Result<Option<Proof>, Stop> {
+    let declared = run.defs.step(run.graph.node(id).def);
+    if declared.result.is_none() || declared.check.is_some() {
+        return Ok(None);
+    }
+    let seen =
+        collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
+    if !seen.missing.is_empty() {
+        return Ok(None);
+    }
+    let result = match seen.result {
+        ResultSeen::Valid(result) => result,
+        ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
+    };
+    let digest = onward_core::digest::Digest::of(result.to_string().as_bytes());
+    let evidence =
+        Evidence { files: seen.files, result: Some(digest), stdout: None, branch_head: None };
+    Ok(Some(Proof { evidence, result }))
+}
+
+fn look_at_outputs<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for (step, file) in outputs_to_check(&run.state) {
+        let now = world.glob(&file.path, std::slice::from_ref(file))?.into_iter().next();
+        if now.as_ref().is_none_or(|now| now.hash != file.hash) {
+            let seen = OutputSeen { path: file.path.clone(), now };
+            survey.outputs.entry(step.clone()).or_default().push(seen);
+        }
+    }
+    Ok(())
+}
+
+fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    let mut seen = std::collections::BTreeMap::new();
+    for (step, entry) in &run.state.steps {
+        let Some(key) = entry.key.as_deref().filter(|_| entry.phase == Phase::Done) else {
+            continue;
+        };
+        for (path, was) in &key.reads {
+            let now = match seen.get(path) {
+                Some(now) => *now,
+                None => {
+                    let now = world.digest(path)?;
+                    seen.insert(path.clone(), now);
+                    now
+                }
+            };
+            let ours = now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
+            if now != Some(*was) && !ours {
+                let read = ReadSeen { path: path.clone(), was: *was, now };
+                survey.reads.entry(step.clone()).or_default().push(read);
+            }
+        }
+    }
+    Ok(())
+}
+
