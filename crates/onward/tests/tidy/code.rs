@@ -47,7 +47,7 @@ fn imports(code: &str) -> Vec<(String, usize)> {
             continue;
         }
         let tree = code[at + word.len()..].split(';').next().unwrap_or_default();
-        let line = code[..at].lines().count().max(1);
+        let line = code[..at].matches('\n').count() + 1;
         paths.extend(branches("", tree).into_iter().map(|path| (path, line)));
     }
     paths

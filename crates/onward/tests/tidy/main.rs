@@ -12,6 +12,7 @@ use std::{
     process::Command,
 };
 
+use code::{code_of, forbid};
 use rules::{CRATES, RULES, unmentioned_docs};
 
 #[test]
@@ -45,6 +46,13 @@ fn every_rule_refuses_and_accepts_its_samples() {
         assert_eq!((rule.check)(path, text), Vec::<String>::new(), "refused in {path}: {text}");
         assert_eq!((rule.check)("src/picture.txt", "fine"), Vec::<String>::new());
     }
+}
+
+#[test]
+fn a_complaint_names_the_line_where_the_word_or_its_use_begins() {
+    let text = "/* a\n b */ rand::random();\n\nuse std::{\n    fmt,\n    fs,\n};";
+    let complaints = forbid(&code_of(text), &["rand::", "std::fs"], "is not pure");
+    assert_eq!(complaints, ["line 2: `rand::` is not pure", "line 4: `std::fs` is not pure"]);
 }
 
 #[test]

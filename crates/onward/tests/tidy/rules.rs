@@ -127,7 +127,7 @@ pub(crate) const RULES: &[Rule] = &[
         check: tests_never_sleep,
         refuses: &[
             ("crates/x/tests/a.rs", "std::thread::sleep(wait);"),
-            ("crates/x/src/a/tests.rs", "use std::thread::{self, sleep};"),
+            ("crates/x/src/a/tests.rs", "use std::{io, thread::{self, sleep}};"),
             ("crates/x/src/a.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n    thread::sleep(x);\n}"),
         ],
         accepts: ("crates/x/src/a.rs", "#[cfg(test)]\nmod tests;\nfn f() { thread::sleep(x) }"),
