@@ -1,8 +1,8 @@
 //! Where a step instance stands in its run, such as `round[2]/research[A]/score`.
 //!
-//! Invariant: an address is segments joined by `/`; a segment is a step id, followed by `[key]` when
-//! it is one item of an `each` or one turn of a `repeat`. Keys are percent-encoded, so that no key
-//! can pretend to be another segment, climb out of a directory or need quoting.
+//! Invariant: an address is segments joined by `/`; a segment is a step id, followed by `[key]`
+//! when it is one item of an `each` or one turn of a `repeat`. Keys are percent-encoded, so that no
+//! key can pretend to be another segment, climb out of a directory or need quoting.
 
 use std::{borrow::Borrow, fmt, fmt::Write as _, sync::Arc};
 

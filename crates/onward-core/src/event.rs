@@ -1,7 +1,7 @@
 //! The vocabulary of the journal.
 //!
-//! Everything durable about a run is a list of [`Event`]s. Past tense only: an event says what *did*
-//! happen or was decided. A wish is a command of the decider, and wishes are never stored.
+//! Everything durable about a run is a list of [`Event`]s. Past tense only: an event says what
+//! *did* happen or was decided. A wish is a command of the decider, and wishes are never stored.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,8 @@ pub struct Record {
     pub event: Event,
 }
 
-/// One fact about a run. Each variant says when it is written and when it is legal; the fold refuses
-/// it everywhere else.
+/// One fact about a run. Each variant says when it is written and when it is legal; the fold
+/// refuses it everywhere else.
 ///
 /// Changing a variant changes the disk format: raise [`FORMAT`](crate::journal::FORMAT) when an old
 /// reader would be misled, and add a line to `docs/journal.md` in the same commit.
@@ -184,7 +184,7 @@ pub enum Event {
     /// The run's own budget is spent. Legal while the run is under way.
     #[serde(rename = "budget.hit")]
     BudgetHit { spent: Usd, limit: Usd },
-    /// The workflow file is another one from here on. Legal between `run.resumed` and the next start.
+    /// The workflow file is another from here on. Legal between `run.resumed` and the next start.
     #[serde(rename = "workflow.changed")]
     WorkflowChanged { hash: Digest, edits: Vec<Edit> },
     /// What follows was rebuilt from evidence. Legal after `run.opened`.

@@ -3,6 +3,7 @@
 //! Invariant: an exit code alone is never evidence. [`Outcome::Done`] is given by the decider after
 //! it has looked at the exit, the check, the declared outputs and the result.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
@@ -78,7 +79,7 @@ pub enum Outcome {
 
 /// The one list of causes: in `retry.on`, in the journal, on the screen.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {

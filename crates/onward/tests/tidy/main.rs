@@ -1,0 +1,116 @@
+//! House rules that rustfmt and clippy cannot express. A rule that is not here is not a rule.
+//!
+//! Invariant: every rule in [`RULES`] carries samples that it refuses and one that it accepts, so
+//! none can rot into a rule that never complains, or complains of everything.
+
+mod code;
+mod rules;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use code::{code_of, forbid};
+use rules::{CRATES, RULES, unmentioned_docs};
+
+#[test]
+fn the_house_is_tidy() {
+    let files = files();
+    let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    let count = |end: &str| paths.iter().filter(|path| path.ends_with(end)).count();
+    assert!(count(".rs") >= 16, "a check that finds nothing to check is not a check: {paths:?}");
+    assert_eq!(count("/Cargo.toml"), CRATES.len(), "every layer has its crate: {paths:?}");
+    assert!(count(".md") >= 4, "the entrances are among the files: {paths:?}");
+
+    let mut complaints = Vec::new();
+    for (path, text) in &files {
+        let found = RULES.iter().flat_map(|rule| (rule.check)(path, text));
+        complaints.extend(found.map(|what| format!("{path}: {what}")));
+    }
+    let is_entrance = |path: &str| path == "README.md" || path == "ARCHITECTURE.md";
+    let entrances = files.iter().filter(|(path, _)| is_entrance(path));
+    let entrances: String = entrances.map(|(_, text)| text.as_str()).collect();
+    complaints.extend(unmentioned_docs(&paths, &entrances));
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn every_rule_refuses_and_accepts_its_samples() {
+    for rule in RULES {
+        for (path, text) in rule.refuses {
+            assert!(!(rule.check)(path, text).is_empty(), "accepted in {path}: {text}");
+        }
+        let (path, text) = rule.accepts;
+        assert_eq!((rule.check)(path, text), Vec::<String>::new(), "refused in {path}: {text}");
+        assert_eq!((rule.check)("src/picture.txt", "fine"), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_complaint_names_the_line_where_the_word_or_its_use_begins() {
+    let text = "/* a\n b */ rand::random();\n\nuse std::{\n    fmt,\n    fs,\n};";
+    let complaints = forbid(&code_of(text), &["rand::", "std::fs"], "is not pure");
+    assert_eq!(complaints, ["line 2: `rand::` is not pure", "line 4: `std::fs` is not pure"]);
+}
+
+#[test]
+fn a_document_that_nobody_mentions_is_found() {
+    let paths = ["docs/a.md", "docs/b.md", "docs/picture.svg", "b.md"];
+    let complaints = unmentioned_docs(&paths, "see docs/b.md");
+    assert_eq!(complaints, ["docs/a.md: mention it in README.md or ARCHITECTURE.md"]);
+}
+
+#[test]
+fn walking_finds_every_file_that_git_knows() {
+    let root = root();
+    if let Some(tracked) = tracked(&root) {
+        let walked = walked(&root, &root);
+        let missed: Vec<_> = tracked.iter().filter(|path| !walked.contains(path)).collect();
+        assert!(missed.is_empty(), "{missed:?}");
+    }
+}
+
+/// Every file of the project that exists, with its text; bytes that are not text are replaced.
+fn files() -> Vec<(String, String)> {
+    let root = root();
+    let paths = tracked(&root).unwrap_or_else(|| walked(&root, &root));
+    let read = |path: String| {
+        let bytes = fs::read(root.join(&path)).expect("a listed file can be read");
+        (path, String::from_utf8_lossy(&bytes).into_owned())
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("crates/onward is two below the root").to_owned()
+}
+
+/// What git knows, new files included, deleted ones not; `None` where there is no git or no
+/// repository, as in an unpacked archive.
+fn tracked(root: &Path) -> Option<Vec<String>> {
+    let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").arg("-C").arg(root).args(list).output().ok()?;
+    let paths = String::from_utf8(output.stdout).ok()?;
+    let exists = |path: &&str| root.join(path).is_file();
+    let paths: Vec<_> = paths.split('\0').filter(exists).map(str::to_owned).collect();
+    (output.status.success() && !paths.is_empty()).then_some(paths)
+}
+
+/// Every file below `dir`, except what building and running leave behind.
+fn walked(root: &Path, dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("the project can be listed");
+    let (dirs, files): (Vec<_>, Vec<_>) =
+        entries.map(|entry| entry.expect("an entry").path()).partition(|path| path.is_dir());
+    let leftover = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        matches!(&*name, ".git" | "target" | ".onward") || name.starts_with("mutants.out")
+    };
+    let name = |path: &PathBuf| {
+        path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned()
+    };
+    let below = dirs.iter().filter(|dir| !leftover(dir)).flat_map(|dir| walked(root, dir));
+    files.iter().filter(|path| !leftover(path)).map(name).chain(below).collect()
+}
