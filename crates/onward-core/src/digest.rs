@@ -37,24 +37,42 @@ impl Digest {
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits: &[u8; 32] = text.try_into().ok()?;
         let mut bytes = [0; 16];
+        // One test at the end instead of 32: a journal holds millions of these.
+        let mut seen = 0;
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = hex_value(pair[0])? << 4 | hex_value(pair[1])?;
+            let (high, low) = (HEX_VALUES[pair[0] as usize], HEX_VALUES[pair[1] as usize]);
+            seen |= high | low;
+            *byte = high << 4 | low;
         }
-        Some(Self(bytes))
+        (seen < 16).then_some(Self(bytes))
+    }
+
+    fn hex(&self) -> [u8; 32] {
+        let mut digits = [0; 32];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX_DIGITS[usize::from(byte >> 4)];
+            pair[1] = HEX_DIGITS[usize::from(byte & 15)];
+        }
+        digits
     }
 }
 
-fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// The value of each byte as a lower-case hex digit; 255 where it is none.
+const HEX_VALUES: [u8; 256] = {
+    let mut values = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[HEX_DIGITS[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    values
+};
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.pad(std::str::from_utf8(&self.hex()).expect("hex digits"))
     }
 }
 
@@ -66,7 +84,7 @@ impl fmt::Debug for Digest {
 
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(std::str::from_utf8(&self.hex()).expect("hex digits"))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -302,7 +302,11 @@ pub struct AttemptFinished {
     pub ending: Option<Ending>,
     #[serde(default, skip_serializing_if = "Evidence::is_empty")]
     pub evidence: Evidence,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present_even_if_null"
+    )]
     pub result: Option<Value>,
     /// The first 64 KiB of standard output, where a template refers to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,6 +319,11 @@ pub struct AttemptFinished {
     pub footprint: Vec<String>,
 }
 
+/// A result of `null` is a result.
+fn present_even_if_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
 /// See [`Event::AttemptAdopted`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptAdopted {
@@ -324,7 +333,11 @@ pub struct AttemptAdopted {
     pub certainty: Certainty,
     #[serde(default, skip_serializing_if = "Evidence::is_empty")]
     pub evidence: Evidence,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present_even_if_null"
+    )]
     pub result: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,

@@ -1,0 +1,377 @@
+//! Any event at all, for property tests: every variant, every optional field, awkward strings.
+//!
+//! What comes out is what can be written, not what is legal in some run.
+
+use std::collections::BTreeMap;
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use serde_json::Value;
+
+use crate::{
+    address::Address,
+    digest::Digest,
+    event::{
+        AttemptAdopted, AttemptFinished, AttemptStarted, Certainty, Edit, EditClass, EndStatus,
+        Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Record, Revert, RunOpened,
+        RunResumed, SettledBy, SourceFile,
+    },
+    evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
+    journal::FORMAT,
+    key::{Difference, KeyParts},
+    time::Timestamp,
+};
+
+pub(crate) fn any_record() -> impl Strategy<Value = Record> {
+    let small_or_any = || prop_oneof![0..100_u64, any::<u64>()];
+    (small_or_any(), timestamp(), any::<u32>(), small_or_any(), any_event())
+        .prop_map(|(seq, at, epoch, batch, event)| Record { seq, at, epoch, batch, event })
+}
+
+pub(crate) fn any_event() -> impl Strategy<Value = Event> {
+    prop_oneof![about_runs(), about_steps(), about_attempts(), about_the_rest()]
+}
+
+/// How many kinds of event there are. The number of an event's kind is below it.
+#[expect(clippy::too_many_lines, reason = "one line for each kind")]
+pub(crate) fn kind_number(event: &Event) -> usize {
+    match event {
+        Event::RunOpened(_) => 0,
+        Event::RunAdopted { .. } => 1,
+        Event::RunResumed(_) => 2,
+        Event::RunPaused { .. } => 3,
+        Event::RunEnded { .. } => 4,
+        Event::RunArchived { .. } => 5,
+        Event::GroupExpanded { .. } => 6,
+        Event::LoopTurned { .. } => 7,
+        Event::LoopEnded { .. } => 8,
+        Event::StepSkipped { .. } => 9,
+        Event::StepInvalidated { .. } => 10,
+        Event::AttemptStarted(_) => 11,
+        Event::AttemptSession { .. } => 12,
+        Event::AttemptSpent { .. } => 13,
+        Event::AttemptFinished(_) => 14,
+        Event::AttemptLost { .. } => 15,
+        Event::AttemptAdopted(_) => 16,
+        Event::AttemptVerified { .. } => 17,
+        Event::GateOpened { .. } => 18,
+        Event::GateDecided { .. } => 19,
+        Event::EffectIntended { .. } => 20,
+        Event::EffectSettled { .. } => 21,
+        Event::NativeExported { .. } => 22,
+        Event::LimitHit { .. } => 23,
+        Event::BudgetHit { .. } => 24,
+        Event::WorkflowChanged { .. } => 25,
+        Event::JournalRepaired { .. } => 26,
+        Event::Note { .. } => 27,
+    }
+}
+
+pub(crate) const KINDS: usize = 28;
+
+fn text() -> BoxedStrategy<String> {
+    let awkward = select(vec!["\u{2028}", "\"", "\\", "\n", "\0", "\u{7f}", "é", "😀", "/", "\t"]);
+    prop_oneof![
+        4 => "[a-z0-9 ._/-]{0,12}",
+        1 => vec(awkward, 0..5).prop_map(|parts| parts.concat()),
+        1 => vec(any::<char>(), 0..6).prop_map(String::from_iter),
+    ]
+    .boxed()
+}
+
+fn texts() -> BoxedStrategy<Vec<String>> {
+    vec(text(), 0..4).boxed()
+}
+
+fn maybe_text() -> BoxedStrategy<Option<String>> {
+    option::of(text()).boxed()
+}
+
+fn address() -> BoxedStrategy<Address> {
+    prop_oneof!["[a-z]{1,6}(\\[[0-9A]\\])?(/[a-z]{1,6})?", text()]
+        .prop_map(|text| Address::from_text(&text))
+        .boxed()
+}
+
+fn digest() -> BoxedStrategy<Digest> {
+    any::<[u8; 4]>().prop_map(|seed| Digest::of(&seed)).boxed()
+}
+
+fn timestamp() -> BoxedStrategy<Timestamp> {
+    prop_oneof![
+        1_700_000_000_000_000..1_900_000_000_000_000_i64,
+        any::<i64>(),
+        Just(0),
+        Just(i64::MIN),
+        Just(i64::MAX)
+    ]
+    .prop_map(Timestamp::from_micros)
+    .boxed()
+}
+
+/// As much money as can be written and read back.
+fn usd() -> BoxedStrategy<Usd> {
+    prop_oneof![0..10_000_000_u64, 0..=1_000_000_000_000_000_u64].prop_map(Usd).boxed()
+}
+
+fn value() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((text(), inner), 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+    .boxed()
+}
+
+fn map_of<V: std::fmt::Debug + 'static>(
+    value: impl Strategy<Value = V> + 'static,
+) -> BoxedStrategy<BTreeMap<String, V>> {
+    proptest::collection::btree_map(text(), value, 0..4).boxed()
+}
+
+fn key_parts() -> BoxedStrategy<KeyParts> {
+    (map_of(text()), map_of(text()), map_of(digest()), map_of(digest()))
+        .prop_map(|(definition, agent, reads, needs)| KeyParts {
+            definition: definition.into_iter().collect(),
+            agent: agent.into_iter().collect(),
+            reads: reads.into_iter().collect(),
+            needs: needs.into_iter().collect(),
+        })
+        .boxed()
+}
+
+fn file_proof() -> BoxedStrategy<FileProof> {
+    let stat = (any::<u64>(), any::<i64>(), any::<u64>())
+        .prop_map(|(size, mtime_ns, inode)| Stat { size, mtime_ns, inode });
+    (text(), digest(), stat).prop_map(|(path, hash, stat)| FileProof { path, hash, stat }).boxed()
+}
+
+fn evidence() -> BoxedStrategy<Evidence> {
+    (vec(file_proof(), 0..3), option::of(digest()), option::of(digest()), maybe_text())
+        .prop_map(|(files, result, stdout, branch_head)| Evidence {
+            files,
+            result,
+            stdout,
+            branch_head,
+        })
+        .boxed()
+}
+
+fn cause() -> BoxedStrategy<Cause> {
+    select(&Cause::ALL[..]).boxed()
+}
+
+fn mode() -> BoxedStrategy<Mode> {
+    select(vec![Mode::Autopilot, Mode::Interactive, Mode::Preflight]).boxed()
+}
+
+fn reverts() -> BoxedStrategy<Vec<Revert>> {
+    let revert = (text(), option::of(digest()), option::of(digest()), text())
+        .prop_map(|(path, left, base, rescue)| Revert { path, left, base, rescue });
+    vec(revert, 0..3).boxed()
+}
+
+fn about_runs() -> BoxedStrategy<Event> {
+    let git = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
+    let run = "[a-z]{1,8}-2026[0-9]{4}-[a-z2-7]{4}".prop_map(|run| run.parse().expect("a run id"));
+    let opened = (run, text(), digest(), map_of(value()), option::of(git), text(), text(), mode())
+        .prop_map(|(run, workflow, workflow_hash, inputs, git, engine, boot_id, mode)| {
+            let format = FORMAT;
+            RunOpened { format, run, workflow, workflow_hash, inputs, git, engine, boot_id, mode }
+        });
+    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), reverts()).prop_map(
+        |(code, summary, mode, count, boot_id, accepted, reverts)| RunResumed {
+            code,
+            summary,
+            mode,
+            count,
+            boot_id,
+            accepted,
+            reverts,
+        },
+    );
+    let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
+    let pause = select(vec![
+        PauseCause::Gate,
+        PauseCause::Limit,
+        PauseCause::Budget,
+        PauseCause::Interrupted,
+        PauseCause::Asked,
+    ]);
+    let status = select(vec![EndStatus::Completed, EndStatus::Failed, EndStatus::Cancelled]);
+    prop_oneof![
+        opened.prop_map(|it| Event::RunOpened(Box::new(it))),
+        resumed.prop_map(|it| Event::RunResumed(Box::new(it))),
+        (text(), text(), vec(file, 0..3)).prop_map(|(dialect, source, files)| Event::RunAdopted {
+            dialect,
+            source,
+            files
+        }),
+        (pause, option::of(timestamp()))
+            .prop_map(|(cause, until)| Event::RunPaused { cause, until }),
+        (status, maybe_text()).prop_map(|(status, why)| Event::RunEnded { status, why }),
+        text().prop_map(|to| Event::RunArchived { to }),
+    ]
+    .boxed()
+}
+
+fn about_steps() -> BoxedStrategy<Event> {
+    let item =
+        (text(), value(), texts()).prop_map(|(key, value, after)| Item { key, value, after });
+    let reason = select(vec![LoopEnd::Until, LoopEnd::Max, LoopEnd::Exhausted]);
+    let difference = (text(), maybe_text(), maybe_text()).prop_map(|(part, was, is)| Difference {
+        part,
+        was,
+        is,
+    });
+    prop_oneof![
+        (address(), vec(item, 0..4)).prop_map(|(step, items)| Event::GroupExpanded { step, items }),
+        (address(), any::<u32>()).prop_map(|(step, turn)| Event::LoopTurned { step, turn }),
+        (address(), any::<u32>(), reason).prop_map(|(step, turns, reason)| Event::LoopEnded {
+            step,
+            turns,
+            reason
+        }),
+        (address(), text()).prop_map(|(step, reason)| Event::StepSkipped { step, reason }),
+        (address(), vec(difference, 0..3))
+            .prop_map(|(step, causes)| Event::StepInvalidated { step, causes }),
+    ]
+    .boxed()
+}
+
+fn started() -> BoxedStrategy<Event> {
+    let asked = (address(), any::<u32>(), key_parts(), texts(), text());
+    let found = (maybe_text(), maybe_text(), maybe_text(), map_of(option::of(digest())), reverts());
+    (asked, found)
+        .prop_map(|((step, attempt, key, argv, cwd), (agent, session, base, saved, reverts))| {
+            Event::AttemptStarted(Box::new(AttemptStarted {
+                step,
+                attempt,
+                key,
+                argv,
+                cwd,
+                agent,
+                session,
+                base,
+                saved,
+                reverts,
+            }))
+        })
+        .boxed()
+}
+
+fn finished() -> BoxedStrategy<Event> {
+    let outcome = prop_oneof![
+        Just(Outcome::Done),
+        (cause(), text()).prop_map(|(cause, detail)| Outcome::Failed { cause, detail }),
+    ];
+    let ending = prop_oneof![
+        any::<i32>().prop_map(|code| Ending::Exited { code }),
+        any::<i32>().prop_map(|signal| Ending::Signalled { signal }),
+        any::<bool>().prop_map(|idle| Ending::TimedOut { idle }),
+        Just(Ending::Stopped),
+        text().prop_map(|why| Ending::NotStarted { why }),
+    ];
+    let judged = (address(), any::<u32>(), outcome, option::of(ending), evidence());
+    let left = (option::of(value()), maybe_text(), maybe_text(), texts());
+    (judged, left)
+        .prop_map(
+            |((step, attempt, outcome, ending, evidence), (result, stdout, after, footprint))| {
+                Event::AttemptFinished(Box::new(AttemptFinished {
+                    step,
+                    attempt,
+                    outcome,
+                    ending,
+                    evidence,
+                    result,
+                    stdout,
+                    after,
+                    footprint,
+                }))
+            },
+        )
+        .boxed()
+}
+
+fn about_attempts() -> BoxedStrategy<Event> {
+    let certainty = select(vec![Certainty::Recorded, Certainty::Inferred]);
+    let adopted = (address(), text(), certainty, evidence(), option::of(value()), maybe_text())
+        .prop_map(|(step, source, certainty, evidence, result, by)| {
+            let it = AttemptAdopted { step, source, certainty, evidence, result, by };
+            Event::AttemptAdopted(Box::new(it))
+        });
+    prop_oneof![
+        3 => started(),
+        3 => finished(),
+        1 => (address(), any::<u32>(), text())
+            .prop_map(|(step, attempt, session)| Event::AttemptSession { step, attempt, session }),
+        2 => (address(), any::<u32>(), usd(), any::<u64>(), any::<u64>()).prop_map(
+            |(step, attempt, usd, tokens_in, tokens_out)| Event::AttemptSpent {
+                step, attempt, usd, tokens_in, tokens_out
+            }
+        ),
+        1 => (address(), any::<u32>(), cause(), text(), texts(), maybe_text()).prop_map(
+            |(step, attempt, cause, rung, reverted, rescue)| Event::AttemptLost {
+                step, attempt, cause, rung, reverted, rescue
+            }
+        ),
+        1 => adopted,
+        1 => (address(), option::of(evidence()), option::of(key_parts()), text()).prop_map(
+            |(step, evidence, key, why)| Event::AttemptVerified { step, evidence, key, why }
+        ),
+    ]
+    .boxed()
+}
+
+fn about_the_rest() -> BoxedStrategy<Event> {
+    let by = select(vec![SettledBy::Receipt, SettledBy::Probe, SettledBy::Person]);
+    let class = select(vec![EditClass::Cosmetic, EditClass::Pending, EditClass::TouchesDone]);
+    let edit = (text(), class).prop_map(|(step, class)| Edit { step, class });
+    let exported = (text(), digest(), option::of(any::<u64>()))
+        .prop_map(|(path, hash, offset)| Exported { path, hash, offset });
+    prop_oneof![
+        (address(), text(), texts(), texts(), digest()).prop_map(
+            |(step, prompt, options, shows, hash)| Event::GateOpened {
+                step,
+                prompt,
+                options,
+                shows,
+                hash
+            }
+        ),
+        (address(), text(), text(), maybe_text(), digest(), any::<bool>()).prop_map(
+            |(step, by, option, comment, hash, stops)| Event::GateDecided {
+                step,
+                by,
+                option,
+                comment,
+                hash,
+                stops
+            }
+        ),
+        (address(), any::<u32>(), text())
+            .prop_map(|(step, attempt, effect)| Event::EffectIntended { step, attempt, effect }),
+        (address(), any::<u32>(), any::<bool>(), by).prop_map(|(step, attempt, happened, by)| {
+            Event::EffectSettled { step, attempt, happened, by }
+        }),
+        vec(exported, 0..3).prop_map(|files| Event::NativeExported { files }),
+        (text(), maybe_text(), option::of(timestamp())).prop_map(
+            |(provider, account, resets_at)| Event::LimitHit { provider, account, resets_at }
+        ),
+        (usd(), usd()).prop_map(|(spent, limit)| Event::BudgetHit { spent, limit }),
+        (digest(), vec(edit, 0..3))
+            .prop_map(|(hash, edits)| Event::WorkflowChanged { hash, edits }),
+        (text(), any::<u64>()).prop_map(|(kept, events)| Event::JournalRepaired { kept, events }),
+        (text(), option::of(address())).prop_map(|(text, step)| Event::Note { text, step }),
+    ]
+    .boxed()
+}
