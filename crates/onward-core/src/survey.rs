@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::{
     address::Address,
     digest::Digest,
@@ -38,9 +40,16 @@ pub struct InFlight {
     /// Paths somebody else changed since.
     pub contested: Vec<String>,
     /// What it left that proves itself, for [`Facts::proof`].
-    pub proof: Option<Evidence>,
+    pub proof: Option<Proof>,
     /// `None` while nobody has asked the probe.
     pub probed: Option<Probed>,
+}
+
+/// Work that speaks for itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proof {
+    pub evidence: Evidence,
+    pub result: Value,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,16 +4,17 @@
 //! finish never waits behind a start: everything that has happened is taken in before anything new
 //! is decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
+    digest::Digest,
     event::{AttemptStarted, EndStatus, Event, PauseCause, Revert, SettledBy},
     evidence::Ending,
     facts::{Facts, Need},
     graph::NodeId,
-    judge::judge,
+    judge::{Collected, judge},
     launch::{Launch, Seal},
     plan::Status,
     run::Run,
@@ -22,7 +23,7 @@ use onward_core::{
 };
 
 use crate::{
-    brief, collect, files,
+    brief, collect, files, gate,
     journal::Journal,
     revert,
     world::{At, Input, Request, Stop, World},
@@ -68,9 +69,14 @@ pub(crate) struct Announced {
 enum Stopping {
     No,
     /// Nothing new starts; what runs has until then, if there is a then.
-    Draining { why: StopWhy, until: Option<Timestamp> },
+    Draining {
+        why: StopWhy,
+        until: Option<Timestamp>,
+    },
     /// The stop ladder is under way.
-    Ending { why: StopWhy },
+    Ending {
+        why: StopWhy,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,11 +186,8 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     /// Keeps every file that matches the declared outputs, and notes those that are not there.
-    fn save(
-        &mut self,
-        writes: &[String],
-    ) -> Result<std::collections::BTreeMap<String, Option<onward_core::digest::Digest>>, Stop> {
-        let mut saved = std::collections::BTreeMap::new();
+    fn save(&mut self, writes: &[String]) -> Result<BTreeMap<String, Option<Digest>>, Stop> {
+        let mut saved = BTreeMap::new();
         for pattern in writes {
             let files = self.world.glob(pattern, &[])?;
             if files.is_empty() && !is_glob(pattern) {
@@ -198,7 +201,7 @@ impl<'w, W: World> Driver<'w, W> {
         Ok(saved)
     }
 
-    fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
+    pub(crate) fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
         for need in needs {
             match need {
                 Need::Text(path) => {
@@ -247,9 +250,8 @@ impl<'w, W: World> Driver<'w, W> {
     /// Judges an attempt that ended.
     pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
         let entry = self.run.state.step(&seal.step);
-        let current = entry.filter(|entry| {
-            entry.phase == Phase::Running && entry.attempts == seal.attempt
-        });
+        let current =
+            entry.filter(|entry| entry.phase == Phase::Running && entry.attempts == seal.attempt);
         let (Some(entry), Some(id)) = (current, self.run.graph.find(&seal.step)) else {
             let text = format!("attempt {} ended after it was given up", seal.attempt);
             return self.record(Event::Note { text, step: Some(seal.step.clone()) });
@@ -263,7 +265,7 @@ impl<'w, W: World> Driver<'w, W> {
         let seen = if seal.ending.is_success() {
             collect::collect(self.world, step, address, attempt, &writes, reads_stdout)?
         } else {
-            onward_core::judge::Collected::default()
+            Collected::default()
         };
         let finished = judge(step, seal, seen);
         // An exit code, good or bad, is the receipt: the attempt itself came back.
@@ -289,8 +291,8 @@ impl<'w, W: World> Driver<'w, W> {
                 Ok(())
             }
             Request::Decide { step, option, comment, by, hash } => {
-                let answer = crate::gate::Answer { step, option, comment, by, hash };
-                match crate::gate::decided(&self.run, answer) {
+                let answer = gate::Answer { step, option, comment, by, hash };
+                match gate::decided(&self.run, answer) {
                     Ok(event) => self.record(event),
                     Err(refused) => {
                         let text = format!("an answer was refused: {refused}");

@@ -1,12 +1,7 @@
 //! A person's answer to a gate: what makes it count.
 
 use onward_core::{
-    address::Address,
-    digest::Digest,
-    event::Event,
-    run::Run,
-    state::Phase,
-    workflow::model::Kind,
+    address::Address, digest::Digest, event::Event, run::Run, state::Phase, workflow::model::Kind,
 };
 
 /// What somebody answered.

@@ -3,13 +3,13 @@
 //! Invariant: nothing here prints, colours or parses arguments, and nothing reaches the outside but
 //! through [`world::World`].
 
-mod brief;
-mod collect;
+pub mod brief;
+pub mod collect;
 pub mod drive;
-mod files;
+pub mod files;
 pub mod gate;
 pub mod journal;
 pub mod resume;
-mod revert;
+pub mod revert;
 pub mod survey;
 pub mod world;

@@ -5,13 +5,17 @@
 use std::sync::Arc;
 
 use onward_core::{
+    address::Address,
+    decide::{self, Again, start_again},
     event::{Event, Mode},
+    evidence::Cause,
     finding::{Code, Finding, Severity},
     graph::Defs,
+    journal::Rest,
     plan::{Resumption, resumption},
-    recovery::Decision,
+    recovery::{Decision, Probed},
     run::Run,
-    state::State,
+    state::Phase,
     survey::Survey,
     workflow::{model::Workflow, template::Quoting},
 };
@@ -59,7 +63,7 @@ pub fn open<'w, W: World>(
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
     let loaded = load(&bytes)?;
-    if let onward_core::journal::Rest::Damaged(_) = loaded.tail.rest {
+    if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
     }
     mend_tail(world, &bytes, &loaded.tail)?;
@@ -113,7 +117,7 @@ impl<W: World> Driver<'_, W> {
         let pending = self.run.state.pending_reverts().to_vec();
         revert::undo(self.world, &pending)?;
         for (step, entry) in self.run.state.steps.clone() {
-            let never_spawned = entry.phase == onward_core::state::Phase::Running
+            let never_spawned = entry.phase == Phase::Running
                 && survey::never_spawned(connected, &step, entry.attempts);
             if let Some(started) = entry.started.filter(|_| never_spawned) {
                 revert::undo(self.world, &started.reverts)?;
@@ -127,15 +131,11 @@ impl<W: World> Driver<'_, W> {
             let Some(id) = self.node(step) else { continue };
             let declared = self.run.defs.step(self.run.graph.node(id).def).probe.clone();
             let probed = match declared {
-                None => onward_core::recovery::Probed::Unknown,
-                Some(probe) => {
-                    let command =
-                        onward_core::decide::rendered(&self.run, id, &probe.command, Quoting::Shell);
-                    match command {
-                        Ok(command) => self.world.probe(&command, probe.absent)?,
-                        Err(_) => onward_core::recovery::Probed::Unknown,
-                    }
-                }
+                None => Probed::Unknown,
+                Some(probe) => match decide::text(&self.run, id, &probe.command, Quoting::Shell) {
+                    Some(command) => self.world.probe(&command, probe.absent)?,
+                    None => Probed::Unknown,
+                },
             };
             if let Some(seen) = survey.in_flight.get_mut(step) {
                 seen.probed = Some(probed);
@@ -148,10 +148,8 @@ impl<W: World> Driver<'_, W> {
     fn take_up(&mut self, made: &Resumption, connected: &Connected) -> Result<(), Stop> {
         for step in made.decided(Decision::AdoptSeal) {
             let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
-            let seal = connected
-                .seals
-                .iter()
-                .find(|seal| seal.step == *step && seal.attempt == attempt);
+            let seal =
+                connected.seals.iter().find(|seal| seal.step == *step && seal.attempt == attempt);
             if let Some(seal) = seal {
                 self.finish(seal)?;
             }
@@ -164,8 +162,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// Renders the announced attempt again. If it is no longer the same, it is given up for a new one.
-    fn spawn_again(&mut self, step: &onward_core::address::Address) -> Result<(), Stop> {
-        use onward_core::decide::{Again, start_again};
+    fn spawn_again(&mut self, step: &Address) -> Result<(), Stop> {
         loop {
             match start_again(&self.run, &self.facts, step) {
                 Again::Same(start) => {
@@ -175,13 +172,13 @@ impl<W: World> Driver<'_, W> {
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }
-                Again::Lacks(needs) => self.answer_needs(step, needs)?,
+                Again::Lacks(needs) => self.answer(step, needs)?,
                 Again::Different => {
                     let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
                     return self.record(Event::AttemptLost {
                         step: step.clone(),
                         attempt,
-                        cause: onward_core::evidence::Cause::Interrupted,
+                        cause: Cause::Interrupted,
                         rung: "never-spawned".to_owned(),
                         reverted: Vec::new(),
                         rescue: None,
@@ -197,4 +194,3 @@ pub fn torn_tail(offset: u64) -> Finding {
     let message = format!("the journal ended in half a record at byte {offset}; it was cut off");
     Finding::new(Code::TornTail, message).with_hint("what was cut is kept in rescue/")
 }
-

@@ -1,8 +1,11 @@
 //! Looking at the world before a resume: what became of the attempts in flight, and whether what was
 //! done still stands. Reads only.
 
+use std::collections::BTreeMap;
+
 use onward_core::{
     address::Address,
+    digest::Digest,
     event::AttemptStarted,
     evidence::Evidence,
     finding::{Code, Finding},
@@ -11,8 +14,9 @@ use onward_core::{
     recovery::Facts,
     run::Run,
     state::{Phase, StepState},
-    survey::{InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run},
-    time::Timestamp,
+    survey::{
+        InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run,
+    },
 };
 
 use crate::{
@@ -28,7 +32,9 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
     if connected.orphans_ended > 0 {
         let count = connected.orphans_ended;
         let message = format!("{count} processes of this run had lost their supervisor");
-        survey.findings.push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
+        survey
+            .findings
+            .push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
     }
     for (step, entry) in &run.state.steps {
         let Some(started) = entry.started.as_deref() else { continue };
@@ -125,8 +131,7 @@ fn proof<W: World>(
     if declared.result.is_none() || declared.check.is_some() {
         return Ok(None);
     }
-    let seen =
-        collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
+    let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
     if !seen.missing.is_empty() {
         return Ok(None);
     }
@@ -134,7 +139,7 @@ fn proof<W: World>(
         ResultSeen::Valid(result) => result,
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
-    let digest = onward_core::digest::Digest::of(result.to_string().as_bytes());
+    let digest = Digest::of(result.to_string().as_bytes());
     let evidence =
         Evidence { files: seen.files, result: Some(digest), stdout: None, branch_head: None };
     Ok(Some(Proof { evidence, result }))
@@ -152,7 +157,7 @@ fn look_at_outputs<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> R
 }
 
 fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
-    let mut seen = std::collections::BTreeMap::new();
+    let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
         let Some(key) = entry.key.as_deref().filter(|_| entry.phase == Phase::Done) else {
             continue;
@@ -175,4 +180,3 @@ fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Res
     }
     Ok(())
 }
-

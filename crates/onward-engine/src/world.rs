@@ -147,4 +147,3 @@ pub enum Request {
     Pause,
     Cancel,
 }
-

@@ -14,14 +14,18 @@ use crate::{
     address::Address,
     event::{AttemptFinished, AttemptStarted, EndStatus, Event, PauseCause},
     evidence::{Cause, Evidence, Outcome},
-    facts::{Facts, Need},
+    facts::{Facts, Need, StepFacts},
     graph::NodeId,
     key::KeyParts,
     launch::Launch,
     run::Run,
+    scope::Scope,
     state::{Phase, RunStatus},
     time::Timestamp,
-    workflow::template::RenderError,
+    workflow::{
+        model::Template,
+        template::{Quoting, RenderError},
+    },
 };
 
 /// What the engine is asked to do, in this order.
@@ -52,6 +56,37 @@ pub struct Start {
     pub effect: Option<String>,
     /// The name of the agent.
     pub agent: Option<String>,
+}
+
+/// What becomes of an attempt that was announced and never spawned.
+#[derive(Debug)]
+pub enum Again {
+    /// It is still what was announced.
+    Same(Box<Start>),
+    Lacks(BTreeSet<Need>),
+    /// What it would be now is not what was announced.
+    Different,
+}
+
+/// Renders an announced attempt once more.
+pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let started = run.state.step(step).and_then(|entry| entry.started.as_ref());
+    let (Some(id), Some(started)) = (run.graph.find(step), started) else {
+        return Again::Different;
+    };
+    match decider.rendered(id, started.attempt) {
+        Ok(start) if start.key == started.key => Again::Same(Box::new(start)),
+        Ok(_) | Err(Hold::Fails(_)) => Again::Different,
+        Err(Hold::Lacks(needs)) => Again::Lacks(needs),
+    }
+}
+
+/// A template of a step as it stands now; `None` when it cannot be rendered without more facts.
+pub fn text(run: &Run, step: NodeId, template: &Template, quoting: Quoting) -> Option<String> {
+    let facts = StepFacts::default();
+    Scope { run, node: step, facts: &facts }.text(template, quoting).ok()
 }
 
 /// See the module.

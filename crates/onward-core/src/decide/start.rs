@@ -33,7 +33,7 @@ impl Decider<'_> {
             return Ok(vec![Command::Record(reopened)]);
         }
         let attempt = entry.map_or(0, |entry| entry.attempts) + 1;
-        let mut start = self.rendered(id, step, attempt)?;
+        let mut start = self.rendered(id, attempt)?;
         start.revert_previous = failed && !step.keep;
         Ok(vec![Command::Start(Box::new(start))])
     }
@@ -62,8 +62,9 @@ impl Decider<'_> {
         Ok(None)
     }
 
-    fn rendered(&self, id: NodeId, step: &Step, attempt: u32) -> Result<Start, Hold> {
+    pub(super) fn rendered(&self, id: NodeId, attempt: u32) -> Result<Start, Hold> {
         let node = self.run.graph.node(id);
+        let step = self.run.defs.step(node.def);
         let facts = self.facts.of(&node.address);
         let scope = Scope { run: self.run, node: id, facts };
         let workflow = self.run.defs.workflow_of(node.def);

@@ -234,14 +234,16 @@ fn about_steps() -> BoxedStrategy<Event> {
         is,
     });
     prop_oneof![
-        (address(), vec(item, 0..4)).prop_map(|(step, items)| Event::GroupExpanded { step, items }),
+        (address(), vec(item, 0..4), map_of(digest()))
+            .prop_map(|(step, items, needs)| Event::GroupExpanded { step, items, needs }),
         (address(), any::<u32>()).prop_map(|(step, turn)| Event::LoopTurned { step, turn }),
         (address(), any::<u32>(), reason).prop_map(|(step, turns, reason)| Event::LoopEnded {
             step,
             turns,
             reason
         }),
-        (address(), text()).prop_map(|(step, reason)| Event::StepSkipped { step, reason }),
+        (address(), text(), map_of(digest()))
+            .prop_map(|(step, reason, needs)| Event::StepSkipped { step, reason, needs }),
         (address(), vec(difference, 0..3))
             .prop_map(|(step, causes)| Event::StepInvalidated { step, causes }),
     ]
@@ -249,23 +251,26 @@ fn about_steps() -> BoxedStrategy<Event> {
 }
 
 fn started() -> BoxedStrategy<Event> {
-    let asked = (address(), any::<u32>(), key_parts(), texts(), text());
+    let asked = (address(), any::<u32>(), key_parts(), texts(), text(), texts());
     let found = (maybe_text(), maybe_text(), maybe_text(), map_of(option::of(digest())), reverts());
     (asked, found)
-        .prop_map(|((step, attempt, key, argv, cwd), (agent, session, base, saved, reverts))| {
-            Event::AttemptStarted(Box::new(AttemptStarted {
-                step,
-                attempt,
-                key,
-                argv,
-                cwd,
-                agent,
-                session,
-                base,
-                saved,
-                reverts,
-            }))
-        })
+        .prop_map(
+            |((step, attempt, key, argv, cwd, writes), (agent, session, base, saved, reverts))| {
+                Event::AttemptStarted(Box::new(AttemptStarted {
+                    step,
+                    attempt,
+                    key,
+                    argv,
+                    cwd,
+                    agent,
+                    session,
+                    base,
+                    writes,
+                    saved,
+                    reverts,
+                }))
+            },
+        )
         .boxed()
 }
 

@@ -142,7 +142,8 @@ mod tests {
         let nested = |levels| (0..levels).fold(Value::Null, |value, _| Value::from(vec![value]));
         let expanded = |value| {
             let items = vec![Item { key: "a".into(), value, after: vec![] }];
-            record(Event::GroupExpanded { step: Address::from_text("g"), items })
+            let needs = BTreeMap::new();
+            record(Event::GroupExpanded { step: Address::from_text("g"), items, needs })
         };
         let too_deep = expanded(nested(VALUE_DEPTH_MAX + 1));
         assert_eq!(encode(&too_deep, &mut out), Err(EncodeError::TooDeep));

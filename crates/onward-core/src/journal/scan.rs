@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use super::cursor::Cursor;
 use crate::{
     address::Address,
+    digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     key::KeyParts,
@@ -50,7 +51,8 @@ impl Cursor<'_> {
             "group.expanded" => {
                 let step = self.step()?;
                 self.expect(r#","items":["#)?;
-                Some(Event::GroupExpanded { step, items: self.list(Self::item)? })
+                let items = self.list(Self::item)?;
+                Some(Event::GroupExpanded { step, items, needs: self.optional_needs()? })
             }
             "loop.turned" => {
                 let step = self.step()?;
@@ -60,7 +62,8 @@ impl Cursor<'_> {
             "loop.ended" => self.loop_ended(),
             "step.skipped" => {
                 let step = self.step()?;
-                Some(Event::StepSkipped { step, reason: self.text_field(r#","reason":""#)? })
+                let reason = self.text_field(r#","reason":""#)?;
+                Some(Event::StepSkipped { step, reason, needs: self.optional_needs()? })
             }
             "note" => {
                 let text = self.text_field(r#","text":""#)?;
@@ -81,14 +84,30 @@ impl Cursor<'_> {
         let agent = self.optional_text(r#","agent":""#)?;
         let session = self.optional_text(r#","session":""#)?;
         let base = self.optional_text(r#","base":""#)?;
+        let writes = self.optional_list(r#","writes":["#, Self::quoted_string)?;
         let mut saved = BTreeMap::new();
         if self.eat(r#","saved":{"#) {
             saved = self.map(Self::digest_or_null)?;
         }
         let reverts = self.optional_list(r#","reverts":["#, Self::revert)?;
-        let started =
-            AttemptStarted { step, attempt, key, argv, cwd, agent, session, base, saved, reverts };
+        let started = AttemptStarted {
+            step,
+            attempt,
+            key,
+            argv,
+            cwd,
+            agent,
+            session,
+            base,
+            writes,
+            saved,
+            reverts,
+        };
         Some(Event::AttemptStarted(Box::new(started)))
+    }
+
+    fn optional_needs(&mut self) -> Option<BTreeMap<String, Digest>> {
+        if self.eat(r#","needs":{"#) { self.map(Self::digest) } else { Some(BTreeMap::new()) }
     }
 
     fn attempt_finished(&mut self) -> Option<Event> {

@@ -12,7 +12,7 @@ use crate::{
     recovery::{self, Decision, Probed, Row},
     run::Run,
     state::{EffectState, Phase, StepState},
-    survey::{InFlight, OutputSeen, ReadSeen, Survey},
+    survey::{InFlight, OutputSeen, Proof, ReadSeen, Survey},
 };
 
 /// See the module.
@@ -97,7 +97,7 @@ impl Resumption {
         self.explain(step, row.name, row.why.to_owned());
         match row.decision {
             Decision::Start | Decision::AdoptSeal | Decision::Reattach => {}
-            Decision::AdoptProof => self.adopt(step, seen.proof.clone().unwrap_or_default()),
+            Decision::AdoptProof => self.adopt(step, seen.proof.clone()),
             Decision::Continue | Decision::Rerun => self.lose(step, entry, row.name, &[]),
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
@@ -131,7 +131,7 @@ impl Resumption {
             Decision::AdoptProof => {
                 self.events.push(settled(true));
                 self.explain(step, "effect-happened", "the probe says that it happened".into());
-                self.adopt(step, Evidence::default());
+                self.adopt(step, None);
             }
             Decision::Rerun => {
                 self.events.push(settled(false));
@@ -158,13 +158,14 @@ impl Resumption {
         }
     }
 
-    fn adopt(&mut self, step: &Address, evidence: Evidence) {
+    fn adopt(&mut self, step: &Address, proof: Option<Proof>) {
+        let (evidence, result) = proof.map(|it| (it.evidence, it.result)).unzip();
         self.events.push(Event::AttemptAdopted(Box::new(AttemptAdopted {
             step: step.clone(),
             source: "evidence".to_owned(),
             certainty: Certainty::Inferred,
-            evidence,
-            result: None,
+            evidence: evidence.unwrap_or_default(),
+            result,
             by: None,
         })));
     }
