@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onward_core::{
     address::Address,
     decide::{self, Again, start_again},
-    event::{Event, Mode},
+    event::{EndStatus, Event, Mode},
     evidence::Cause,
     finding::{Code, Finding, Severity},
     graph::Defs,
@@ -15,7 +15,7 @@ use onward_core::{
     plan::{Resumption, resumption},
     recovery::{Decision, Probed},
     run::Run,
-    state::Phase,
+    state::{Phase, RunStatus},
     survey::Survey,
     workflow::{model::Workflow, template::Quoting},
 };
@@ -65,6 +65,9 @@ pub fn open<'w, W: World>(
     let loaded = load(&bytes)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
+    }
+    if loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
+        return Err(ResumeError::Complete);
     }
     mend_tail(world, &bytes, &loaded.tail)?;
     let owes_newline = loaded.tail.missing_newline;
