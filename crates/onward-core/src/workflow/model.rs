@@ -1,7 +1,7 @@
 //! A workflow as declared: parsed, checked, defaults filled in, nothing evaluated.
 //!
-//! Invariant: whoever holds a [`Workflow`] need not validate it. Ids are unique in their list, needs
-//! name siblings and have no cycle, templates compile and name only what they can see.
+//! Invariant: whoever holds a [`Workflow`] need not validate it. Ids are unique in their list,
+//! needs name siblings and have no cycle, templates compile and name only what they can see.
 
 use std::{collections::BTreeMap, collections::BTreeSet};
 
