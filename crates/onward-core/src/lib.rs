@@ -23,8 +23,8 @@ pub mod run;
 mod scope;
 pub mod state;
 pub mod survey;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod view;
 pub mod workflow;
-#[cfg(test)]
-mod testing;

@@ -192,6 +192,7 @@ impl State {
 
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
+        self.boot_id.clone_from(&opened.boot_id);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
@@ -206,6 +207,11 @@ impl State {
             return Err(self.violation(format!("it was resumed {so_far} times")));
         }
         self.resumes = resumed.count;
+        if self.boot_id != resumed.boot_id {
+            self.boot_id.clone_from(&resumed.boot_id);
+            let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
+            running.for_each(|step| step.outlived_boot = true);
+        }
         self.status = RunStatus::UnderWay;
         self.cancelling = false;
         self.limited_until = None;
@@ -282,6 +288,7 @@ impl State {
         entry.started_at = at;
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
+        entry.outlived_boot = false;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;

@@ -41,6 +41,8 @@ pub struct State {
     pub opened_at: Timestamp,
     pub adopted: Option<Adopted>,
     pub workflow_hash: Option<Digest>,
+    /// The boot of the machine in which the run was last opened or resumed.
+    pub boot_id: String,
     pub status: RunStatus,
     /// The last `run.resumed`, and whether an attempt has started since: until then its reverts may
     /// be half done.
@@ -116,6 +118,8 @@ pub struct StepState {
     pub result: Option<Arc<Value>>,
     pub stdout: Option<Arc<str>>,
     pub session: Option<String>,
+    /// The machine was restarted while the journal had this attempt running.
+    pub outlived_boot: bool,
     pub spent: Usd,
     pub gate: Option<Box<GateState>>,
     pub effect: EffectState,
