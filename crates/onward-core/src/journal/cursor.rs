@@ -1,7 +1,7 @@
 //! The parts of JSON, read in the one way we write them.
 //!
-//! Invariant: whatever is read here, a JSON parser reads alike; anything else is `None`, after which
-//! the cursor is of no use any more.
+//! Invariant: whatever is read here, a JSON parser reads alike; anything else is `None`, after
+//! which the cursor is of no use any more.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -122,10 +122,11 @@ impl<'a> Cursor<'a> {
     /// The rest of a list whose opening bracket is behind us.
     #[inline]
     pub(super) fn list<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut items = Vec::new();
         if self.eat("]") {
-            return Some(items);
+            return Some(Vec::new());
         }
+        // Most lists in a journal are short, and many of them are kept for the life of the run.
+        let mut items = Vec::with_capacity(1);
         loop {
             items.push(item(self)?);
             if !self.eat(",") {
@@ -201,16 +202,17 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn u64(&mut self) -> Option<u64> {
+        let (mut number, mut len) = (0_u64, 0);
         let rest = self.rest();
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // JSON knows no leading zeros, and no number without digits.
-        if len == 0 || (len > 1 && rest[0] == b'0') {
-            return None;
+        while let Some(digit) = rest.get(len).map(|byte| byte.wrapping_sub(b'0'))
+            && digit < 10
+        {
+            number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+            len += 1;
         }
         self.at += len;
-        rest[..len].iter().try_fold(0_u64, |number, digit| {
-            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        })
+        // JSON knows no leading zeros, and no number without digits.
+        (len == 1 || (len > 1 && rest[0] != b'0')).then_some(number)
     }
 
     #[inline]

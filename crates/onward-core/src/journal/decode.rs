@@ -97,12 +97,53 @@ mod tests {
         format!(r#"{body},"crc":"{crc:08x}"}}"#).into_bytes()
     }
 
-    const NOTE: &str = r#"{"seq":7,"at":"2026-11-15T18:20:01.123456Z","epoch":2,"batch":5,"kind":"note","text":"hi""#;
+    /// The kinds the quick way must not give up on.
+    fn is_frequent(event: &Event) -> bool {
+        match event {
+            Event::AttemptStarted(_)
+            | Event::AttemptFinished(_)
+            | Event::AttemptSession { .. }
+            | Event::GroupExpanded { .. }
+            | Event::LoopTurned { .. }
+            | Event::LoopEnded { .. }
+            | Event::StepSkipped { .. }
+            | Event::Note { .. } => true,
+            // The smallest amounts and the largest are written with an exponent.
+            Event::AttemptSpent { usd, .. } => (100..1_000_000_000_000_000).contains(&usd.0),
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunResumed(_)
+            | Event::RunPaused { .. }
+            | Event::RunEnded { .. }
+            | Event::RunArchived { .. }
+            | Event::StepInvalidated { .. }
+            | Event::AttemptLost { .. }
+            | Event::AttemptAdopted(_)
+            | Event::AttemptVerified { .. }
+            | Event::GateOpened { .. }
+            | Event::GateDecided { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. } => false,
+        }
+    }
+
+    const NOTE: &str = concat!(
+        r#"{"seq":7,"at":"2026-11-15T18:20:01.123456Z","epoch":2,"batch":5,"#,
+        r#""kind":"note","text":"hi""#,
+    );
 
     #[test]
     fn any_order_of_fields_and_unknown_fields_are_read() {
         let plain = decode_line(&sealed(NOTE)).unwrap();
-        let later = r#"{"kind":"note","mood":{"a":[1]},"text":"hi","batch":5,"epoch":2,"seq":7,"at":"2026-11-15T19:20:01.123456+01:00""#;
+        let later = concat!(
+            r#"{"kind":"note","mood":{"a":[1]},"text":"hi","batch":5,"epoch":2,"seq":7,"#,
+            r#""at":"2026-11-15T19:20:01.123456+01:00""#,
+        );
         assert_eq!(decode_line(&sealed(later)), Ok(plain.clone()));
         let spaced = NOTE.replace(':', ": ").replace("18: 20: 01", "18:20:01");
         assert_eq!(decode_line(&sealed(&spaced)), Ok(plain));
@@ -152,9 +193,9 @@ mod tests {
             encode(&record, &mut line).unwrap();
             let text = std::str::from_utf8(&line[..line.len() - 1]).unwrap();
             prop_assert_eq!(general(text), Ok(record.clone()));
-            if let Some(scanned) = scan::record(&text[..text.len() - CHECKSUM_LEN]) {
-                prop_assert_eq!(scanned, record);
-            }
+            let scanned = scan::record(&text[..text.len() - CHECKSUM_LEN]);
+            prop_assert!(scanned.is_some() || !is_frequent(&record.event));
+            prop_assert!(scanned.is_none_or(|scanned| scanned == record));
         }
 
         /// The quick way may give up on a changed line, but must not read what the other refuses.

@@ -17,7 +17,7 @@ use crate::{
 /// Reads a line up to, and without, `,"crc"`.
 pub(super) fn record(body: &str) -> Option<Record> {
     // JSON allows no control character inside a string, and we write none outside.
-    if body.bytes().fold(u8::MAX, u8::min) < b' ' {
+    if holds_control_character(body.as_bytes()) {
         return None;
     }
     let mut line = Cursor::new(body);
@@ -32,6 +32,17 @@ pub(super) fn record(body: &str) -> Option<Record> {
     line.expect(r#","kind":""#)?;
     let event = line.event()?;
     line.is_at_end().then_some(Record { seq, at, epoch, batch, event })
+}
+
+/// Whether any byte is below a space, looked at eight bytes at a time.
+fn holds_control_character(bytes: &[u8]) -> bool {
+    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let (words, rest) = bytes.as_chunks();
+    // A byte borrows from its high bit if it is smaller than what is taken from it.
+    let below = |word: u64| word.wrapping_sub(SPACES) & !word & HIGH_BITS;
+    words.iter().fold(0, |seen, word| seen | below(u64::from_ne_bytes(*word))) != 0
+        || rest.iter().any(|byte| *byte < b' ')
 }
 
 /// What an event is made of.
@@ -254,5 +265,23 @@ impl Cursor<'_> {
         let inode = self.u64()?;
         self.expect("}}")?;
         Some(FileProof { path, hash, stat: Stat { size, mtime_ns, inode } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_character_is_seen_wherever_it_stands() {
+        let plain = [b' ', 0xff, b'~', 0x7f, 0x80, b'!', 0xa0].repeat(3);
+        assert!(!holds_control_character(&plain));
+        for at in 0..plain.len() {
+            for byte in 0..b' ' {
+                let mut bytes = plain.clone();
+                bytes[at] = byte;
+                assert!(holds_control_character(&bytes), "{byte} at {at}");
+            }
+        }
     }
 }
