@@ -12,7 +12,7 @@ use onward_core::{
     event::{AttemptFinished, AttemptStarted, Event, Mode, Record, RunOpened},
     evidence::{Ending, Evidence, FileProof, Outcome, Stat},
     journal::{FORMAT, Reader, decode_line, encode},
-    key::KeyParts,
+    key::{Key, KeyParts},
     time::Timestamp,
 };
 
@@ -48,7 +48,7 @@ fn started(number: u64) -> Event {
     Event::AttemptStarted(Box::new(AttemptStarted {
         step: step(number),
         attempt: 1,
-        key,
+        key: Key::from(&key),
         argv,
         cwd: String::new(),
         agent: None,

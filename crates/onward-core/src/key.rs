@@ -3,13 +3,13 @@
 //! Invariant: a key says what was asked for and what it was made from, never when, where in the log
 //! or at which attempt. Labels, time-outs and retries are not in it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::digest::Digest;
 
-/// Written in `attempt.started`, so that a later difference can be named field by field.
+/// The parts by name, so that a difference can be named field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyParts {
     /// The rendered command or prompt, the schema, the names of environment values.
@@ -24,6 +24,53 @@ pub struct KeyParts {
     /// Each step it needs, by address, and the digest of that step's evidence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub needs: BTreeMap<String, Digest>,
+}
+
+/// The same as it is kept: a run has one for each step, and compares it more often than it looks
+/// inside. In JSON it is the [`KeyParts`] themselves.
+///
+/// Invariant: the text is what `serde_json` writes for the parts, so equal parts are equal texts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(Box<str>);
+
+impl Key {
+    /// Takes text that is known to be what [`Key::from`] would make of its parts.
+    pub(crate) fn from_canonical(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    pub fn parts(&self) -> KeyParts {
+        serde_json::from_str(&self.0).expect("the text of a key is that of its parts")
+    }
+
+    /// See [`KeyParts::differences`].
+    pub fn differences(&self, now: &Self) -> Vec<Difference> {
+        if self == now { Vec::new() } else { self.parts().differences(&now.parts()) }
+    }
+}
+
+impl From<&KeyParts> for Key {
+    fn from(parts: &KeyParts) -> Self {
+        Self(serde_json::to_string(parts).expect("maps of strings are JSON").into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.parts().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        KeyParts::deserialize(deserializer).map(|parts| Self::from(&parts))
+    }
 }
 
 /// One part that differs. `None` = it was not there, or is not there any more.
@@ -96,6 +143,17 @@ mod tests {
         assert_eq!(found[0].is.as_deref(), Some("opus"));
         assert_eq!(found[1].is, None);
         assert_eq!(key("a", None).differences(&key("a", None)), []);
+    }
+
+    #[test]
+    fn a_key_is_as_good_as_its_parts() {
+        let (one, other) = (key("sonnet", Some(b"x")), key("opus", None));
+        assert_eq!(Key::from(&one).parts(), one);
+        assert_eq!(Key::from(&one).differences(&Key::from(&other)), one.differences(&other));
+        assert_eq!(Key::from(&one).differences(&Key::from(&one)), []);
+        let json = serde_json::to_string(&Key::from(&one)).unwrap();
+        assert_eq!(json, serde_json::to_string(&one).unwrap());
+        assert_eq!(serde_json::from_str::<Key>(&json).unwrap(), Key::from(&one));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use memchr::memchr2;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::{
     digest::Digest,
@@ -29,6 +29,18 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn go_back(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    pub(super) fn since(&self, position: usize) -> &'a str {
+        &self.text[position..self.at]
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -119,14 +131,17 @@ impl<'a> Cursor<'a> {
         if self.eat(label) { self.string().map(|text| Some(text.into_owned())) } else { Some(None) }
     }
 
-    /// The rest of a list whose opening bracket is behind us.
+    /// The rest of a list whose opening bracket is behind us, and which often has `usual_len` items.
     #[inline]
-    pub(super) fn list<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn list<T>(
+        &mut self,
+        usual_len: usize,
+        item: fn(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
         if self.eat("]") {
             return Some(Vec::new());
         }
-        // Most lists in a journal are short, and many of them are kept for the life of the run.
-        let mut items = Vec::with_capacity(1);
+        let mut items = Vec::with_capacity(usual_len);
         loop {
             items.push(item(self)?);
             if !self.eat(",") {
@@ -143,7 +158,7 @@ impl<'a> Cursor<'a> {
         label: &str,
         item: fn(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
-        if self.eat(label) { self.list(item) } else { Some(Vec::new()) }
+        if self.eat(label) { self.list(1, item) } else { Some(Vec::new()) }
     }
 
     /// The rest of an object whose opening brace is behind us and whose names ascend.
@@ -172,7 +187,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Any JSON, by the general parser.
-    pub(super) fn value(&mut self) -> Option<Value> {
+    pub(super) fn parsed<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter();
         let value = values.next()?.ok()?;
         self.at += values.byte_offset();

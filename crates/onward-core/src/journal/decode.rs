@@ -119,7 +119,7 @@ mod tests {
             | Event::StepInvalidated { .. }
             | Event::AttemptLost { .. }
             | Event::AttemptAdopted(_)
-            | Event::AttemptVerified { .. }
+            | Event::AttemptVerified(_)
             | Event::GateOpened { .. }
             | Event::GateDecided { .. }
             | Event::EffectIntended { .. }

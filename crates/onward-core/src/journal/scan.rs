@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
-    key::KeyParts,
+    key::Key,
 };
 
 /// Reads a line up to, and without, `,"crc"`.
@@ -45,6 +45,14 @@ fn holds_control_character(bytes: &[u8]) -> bool {
         || rest.iter().any(|byte| *byte < b' ')
 }
 
+/// The labels of a key's maps, in their order, and whether digests are in them.
+const KEY_MEMBERS: [(&str, bool); 4] = [
+    (r#""definition":{"#, false),
+    (r#""agent":{"#, false),
+    (r#""reads":{"#, true),
+    (r#""needs":{"#, true),
+];
+
 /// What an event is made of.
 impl Cursor<'_> {
     fn event(&mut self) -> Option<Event> {
@@ -61,7 +69,7 @@ impl Cursor<'_> {
             "group.expanded" => {
                 let step = self.step()?;
                 self.expect(r#","items":["#)?;
-                Some(Event::GroupExpanded { step, items: self.list(Self::item)? })
+                Some(Event::GroupExpanded { step, items: self.list(1, Self::item)? })
             }
             "loop.turned" => {
                 let step = self.step()?;
@@ -84,10 +92,10 @@ impl Cursor<'_> {
 
     fn attempt_started(&mut self) -> Option<Event> {
         let (step, attempt) = (self.step()?, self.attempt()?);
-        self.expect(r#","key":{"#)?;
-        let key = self.key_parts()?;
+        self.expect(r#","key":"#)?;
+        let key = self.any_key()?;
         self.expect(r#","argv":["#)?;
-        let argv = self.list(Self::quoted_string)?;
+        let argv = self.list(8, Self::quoted_string)?;
         let cwd = self.optional_text(r#","cwd":""#)?.unwrap_or_default();
         let agent = self.optional_text(r#","agent":""#)?;
         let session = self.optional_text(r#","session":""#)?;
@@ -110,7 +118,7 @@ impl Cursor<'_> {
         if self.eat(r#","evidence":{"#) {
             evidence = self.evidence()?;
         }
-        let result = if self.eat(r#","result":"#) { Some(self.value()?) } else { None };
+        let result = if self.eat(r#","result":"#) { Some(self.parsed()?) } else { None };
         let stdout = self.optional_text(r#","stdout":""#)?;
         let after = self.optional_text(r#","after":""#)?;
         let footprint = self.optional_list(r#","footprint":["#, Self::quoted_string)?;
@@ -166,7 +174,7 @@ impl Cursor<'_> {
     fn item(&mut self) -> Option<Item> {
         let key = self.text_field(r#"{"key":""#)?;
         self.expect(r#","value":"#)?;
-        let value = self.value()?;
+        let value = self.parsed()?;
         let after = self.optional_list(r#","after":["#, Self::quoted_string)?;
         self.expect("}")?;
         Some(Item { key, value, after })
@@ -183,23 +191,48 @@ impl Cursor<'_> {
         Some(Revert { path, left, base, rescue })
     }
 
-    fn key_parts(&mut self) -> Option<KeyParts> {
-        let mut key = KeyParts::default();
+    fn any_key(&mut self) -> Option<Key> {
+        let start = self.position();
+        self.key().or_else(|| {
+            self.go_back(start);
+            self.parsed()
+        })
+    }
+
+    /// The key as it stands there, if it is what we would write for it.
+    fn key(&mut self) -> Option<Key> {
+        let start = self.position();
         let mut first = true;
-        if self.eat_member(&mut first, r#""definition":{"#) {
-            key.definition = self.map(Self::quoted_string)?;
-        }
-        if self.eat_member(&mut first, r#""agent":{"#) {
-            key.agent = self.map(Self::quoted_string)?;
-        }
-        if self.eat_member(&mut first, r#""reads":{"#) {
-            key.reads = self.map(Self::digest)?;
-        }
-        if self.eat_member(&mut first, r#""needs":{"#) {
-            key.needs = self.map(Self::digest)?;
+        self.expect("{")?;
+        for (label, is_digests) in KEY_MEMBERS {
+            if self.eat_member(&mut first, label) {
+                self.skip_key_member(is_digests)?;
+            }
         }
         self.expect("}")?;
-        Some(key)
+        Some(Key::from_canonical(self.since(start)))
+    }
+
+    /// The rest of one map of a key: not empty, its names in order, nothing escaped.
+    fn skip_key_member(&mut self, is_digests: bool) -> Option<()> {
+        let mut last_name = None;
+        loop {
+            self.expect("\"")?;
+            let name = self.plain_string()?;
+            if last_name.replace(name).is_some_and(|last| last >= name) {
+                return None;
+            }
+            self.expect(":")?;
+            if is_digests {
+                self.digest()?;
+            } else {
+                self.expect("\"")?;
+                self.plain_string()?;
+            }
+            if !self.eat(",") {
+                return self.expect("}");
+            }
+        }
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
@@ -238,7 +271,7 @@ impl Cursor<'_> {
         let mut evidence = Evidence::default();
         let mut first = true;
         if self.eat_member(&mut first, r#""files":["#) {
-            evidence.files = self.list(Self::file_proof)?;
+            evidence.files = self.list(1, Self::file_proof)?;
         }
         if self.eat_member(&mut first, r#""result":"#) {
             evidence.result = Some(self.digest()?);
