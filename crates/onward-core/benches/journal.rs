@@ -12,6 +12,7 @@ use onward_core::{
     event::{AttemptFinished, AttemptStarted, Event, Mode, Record, RunOpened},
     evidence::{Ending, Evidence, FileProof, Outcome, Stat},
     journal::{FORMAT, Reader, decode_line, encode},
+    kept::Kept,
     key::{Key, KeyParts},
     time::Timestamp,
 };
@@ -44,12 +45,12 @@ fn started(number: u64) -> Event {
         needs: needs.into(),
         ..KeyParts::default()
     };
-    let argv = command.split(' ').map(str::to_owned).collect();
+    let argv: Vec<_> = command.split(' ').map(str::to_owned).collect();
     Event::AttemptStarted(Box::new(AttemptStarted {
         step: step(number),
         attempt: 1,
         key: Key::from(&key),
-        argv,
+        argv: Kept::from(&argv),
         cwd: String::new(),
         agent: None,
         session: None,

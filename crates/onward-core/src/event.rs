@@ -13,6 +13,7 @@ use crate::{
     digest::Digest,
     evidence::{Cause, Ending, Evidence, Outcome, Usd},
     id::RunId,
+    kept::Kept,
     key::{Difference, Key},
     time::Timestamp,
 };
@@ -250,7 +251,7 @@ pub struct AttemptStarted {
     pub step: Address,
     pub attempt: u32,
     pub key: Key,
-    pub argv: Vec<String>,
+    pub argv: Kept<Vec<String>>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,11 +3,11 @@
 //! Invariant: a key says what was asked for and what it was made from, never when, where in the log
 //! or at which attempt. Labels, time-outs and retries are not in it.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::{digest::Digest, kept::Kept};
 
 /// The parts by name, so that a difference can be named field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,50 +26,13 @@ pub struct KeyParts {
     pub needs: BTreeMap<String, Digest>,
 }
 
-/// The same as it is kept: a run has one for each step, and compares it more often than it looks
-/// inside. In JSON it is the [`KeyParts`] themselves.
-///
-/// Invariant: the text is what `serde_json` writes for the parts, so equal parts are equal texts.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key(Box<str>);
+/// The same as it is kept, in `attempt.started` and in the state of a run.
+pub type Key = Kept<KeyParts>;
 
 impl Key {
-    /// Takes text that is known to be what [`Key::from`] would make of its parts.
-    pub(crate) fn from_canonical(text: &str) -> Self {
-        Self(text.into())
-    }
-
-    pub fn parts(&self) -> KeyParts {
-        serde_json::from_str(&self.0).expect("the text of a key is that of its parts")
-    }
-
     /// See [`KeyParts::differences`].
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
-        if self == now { Vec::new() } else { self.parts().differences(&now.parts()) }
-    }
-}
-
-impl From<&KeyParts> for Key {
-    fn from(parts: &KeyParts) -> Self {
-        Self(serde_json::to_string(parts).expect("maps of strings are JSON").into())
-    }
-}
-
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl Serialize for Key {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.parts().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        KeyParts::deserialize(deserializer).map(|parts| Self::from(&parts))
+        if self == now { Vec::new() } else { self.get().differences(&now.get()) }
     }
 }
 
@@ -146,14 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_as_good_as_its_parts() {
+    fn a_key_differs_as_its_parts_do() {
         let (one, other) = (key("sonnet", Some(b"x")), key("opus", None));
-        assert_eq!(Key::from(&one).parts(), one);
-        assert_eq!(Key::from(&one).differences(&Key::from(&other)), one.differences(&other));
+        let found = Key::from(&one).differences(&Key::from(&other));
+        assert_eq!(found, one.differences(&other));
         assert_eq!(Key::from(&one).differences(&Key::from(&one)), []);
-        let json = serde_json::to_string(&Key::from(&one)).unwrap();
-        assert_eq!(json, serde_json::to_string(&one).unwrap());
-        assert_eq!(serde_json::from_str::<Key>(&json).unwrap(), Key::from(&one));
     }
 
     #[test]

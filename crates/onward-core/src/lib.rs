@@ -10,6 +10,7 @@ pub mod event;
 pub mod evidence;
 pub mod id;
 pub mod journal;
+pub mod kept;
 pub mod key;
 pub mod launch;
 pub mod time;

@@ -17,6 +17,7 @@ use crate::{
     },
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
     journal::FORMAT,
+    kept::Kept,
     key::{Difference, Key, KeyParts},
     time::Timestamp,
 };
@@ -253,7 +254,7 @@ fn started() -> BoxedStrategy<Event> {
                 step,
                 attempt,
                 key,
-                argv,
+                argv: Kept::from(&argv),
                 cwd,
                 agent,
                 session,

@@ -102,6 +102,25 @@ impl<'a> Cursor<'a> {
         serde_json::from_str(quoted).ok().map(Cow::Owned)
     }
 
+    /// Steps over a string that is escaped as we escape it: only where it must be, in the shortest
+    /// way.
+    #[inline]
+    pub(super) fn skip_string(&mut self) -> Option<()> {
+        self.expect("\"")?;
+        loop {
+            self.at += memchr2(b'"', b'\\', self.rest())?;
+            if self.eat("\"") {
+                return Some(());
+            }
+            self.at += match self.rest() {
+                [_, b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+                [_, b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+                | [_, b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..] => 6,
+                _ => return None,
+            };
+        }
+    }
+
     /// A string of ours that never needs an escape, such as a kind.
     #[inline]
     pub(super) fn plain_string(&mut self) -> Option<&'a str> {
@@ -131,17 +150,14 @@ impl<'a> Cursor<'a> {
         if self.eat(label) { self.string().map(|text| Some(text.into_owned())) } else { Some(None) }
     }
 
-    /// The rest of a list whose opening bracket is behind us, and which often has `usual_len` items.
+    /// The rest of a list whose opening bracket is behind us.
     #[inline]
-    pub(super) fn list<T>(
-        &mut self,
-        usual_len: usize,
-        item: fn(&mut Self) -> Option<T>,
-    ) -> Option<Vec<T>> {
+    pub(super) fn list<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         if self.eat("]") {
             return Some(Vec::new());
         }
-        let mut items = Vec::with_capacity(usual_len);
+        // One proved file is the most frequent list, and it is kept for the life of the run.
+        let mut items = Vec::with_capacity(1);
         loop {
             items.push(item(self)?);
             if !self.eat(",") {
@@ -158,7 +174,7 @@ impl<'a> Cursor<'a> {
         label: &str,
         item: fn(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
-        if self.eat(label) { self.list(1, item) } else { Some(Vec::new()) }
+        if self.eat(label) { self.list(item) } else { Some(Vec::new()) }
     }
 
     /// The rest of an object whose opening brace is behind us and whose names ascend.

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use super::cursor::Cursor;
 use crate::{
     address::Address,
     event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
-    key::Key,
+    kept::Kept,
 };
 
 /// Reads a line up to, and without, `,"crc"`.
@@ -69,7 +71,7 @@ impl Cursor<'_> {
             "group.expanded" => {
                 let step = self.step()?;
                 self.expect(r#","items":["#)?;
-                Some(Event::GroupExpanded { step, items: self.list(1, Self::item)? })
+                Some(Event::GroupExpanded { step, items: self.list(Self::item)? })
             }
             "loop.turned" => {
                 let step = self.step()?;
@@ -93,9 +95,9 @@ impl Cursor<'_> {
     fn attempt_started(&mut self) -> Option<Event> {
         let (step, attempt) = (self.step()?, self.attempt()?);
         self.expect(r#","key":"#)?;
-        let key = self.any_key()?;
-        self.expect(r#","argv":["#)?;
-        let argv = self.list(8, Self::quoted_string)?;
+        let key = self.kept(Self::skip_key)?;
+        self.expect(r#","argv":"#)?;
+        let argv = self.kept(Self::skip_strings)?;
         let cwd = self.optional_text(r#","cwd":""#)?.unwrap_or_default();
         let agent = self.optional_text(r#","agent":""#)?;
         let session = self.optional_text(r#","session":""#)?;
@@ -191,17 +193,20 @@ impl Cursor<'_> {
         Some(Revert { path, left, base, rescue })
     }
 
-    fn any_key(&mut self) -> Option<Key> {
+    /// Takes the text as it stands there, if it is what we would write for its value.
+    fn kept<T: Serialize + DeserializeOwned>(
+        &mut self,
+        skip: fn(&mut Self) -> Option<()>,
+    ) -> Option<Kept<T>> {
         let start = self.position();
-        self.key().or_else(|| {
-            self.go_back(start);
-            self.parsed()
-        })
+        if skip(self).is_some() {
+            return Some(Kept::from_canonical(self.since(start)));
+        }
+        self.go_back(start);
+        self.parsed()
     }
 
-    /// The key as it stands there, if it is what we would write for it.
-    fn key(&mut self) -> Option<Key> {
-        let start = self.position();
+    fn skip_key(&mut self) -> Option<()> {
         let mut first = true;
         self.expect("{")?;
         for (label, is_digests) in KEY_MEMBERS {
@@ -209,11 +214,10 @@ impl Cursor<'_> {
                 self.skip_key_member(is_digests)?;
             }
         }
-        self.expect("}")?;
-        Some(Key::from_canonical(self.since(start)))
+        self.expect("}")
     }
 
-    /// The rest of one map of a key: not empty, its names in order, nothing escaped.
+    /// The rest of one map of a key: not empty, its names in order and without escapes.
     fn skip_key_member(&mut self, is_digests: bool) -> Option<()> {
         let mut last_name = None;
         loop {
@@ -226,11 +230,23 @@ impl Cursor<'_> {
             if is_digests {
                 self.digest()?;
             } else {
-                self.expect("\"")?;
-                self.plain_string()?;
+                self.skip_string()?;
             }
             if !self.eat(",") {
                 return self.expect("}");
+            }
+        }
+    }
+
+    fn skip_strings(&mut self) -> Option<()> {
+        if self.eat("[]") {
+            return Some(());
+        }
+        self.expect("[")?;
+        loop {
+            self.skip_string()?;
+            if !self.eat(",") {
+                return self.expect("]");
             }
         }
     }
@@ -271,7 +287,7 @@ impl Cursor<'_> {
         let mut evidence = Evidence::default();
         let mut first = true;
         if self.eat_member(&mut first, r#""files":["#) {
-            evidence.files = self.list(1, Self::file_proof)?;
+            evidence.files = self.list(Self::file_proof)?;
         }
         if self.eat_member(&mut first, r#""result":"#) {
             evidence.result = Some(self.digest()?);
