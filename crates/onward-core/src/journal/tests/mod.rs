@@ -130,6 +130,23 @@ fn the_strategy_makes_every_kind_of_event() {
 }
 
 #[test]
+fn the_format_is_documented_kind_by_kind_and_field_by_field() {
+    let page = include_str!("../../../../../docs/journal.md");
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..2_000 {
+        let event = any_event().new_tree(&mut runner).unwrap().current();
+        let json = serde_json::to_value(&event).unwrap();
+        let kind = json["kind"].as_str().unwrap();
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{kind}` |")));
+        let row = row.unwrap_or_else(|| panic!("{kind} has no row"));
+        let fields = row.split(" | ").nth(1).unwrap();
+        for field in json.as_object().unwrap().keys().filter(|field| *field != "kind") {
+            assert!(fields.contains(&format!("`{field}`")), "{kind} has `{field}`");
+        }
+    }
+}
+
+#[test]
 fn a_whole_journal_reads_back() {
     let journal = written(&[0, 1, 1, 2, 3]);
     let (records, tail) = read(journal.bytes().as_slice()).unwrap();
