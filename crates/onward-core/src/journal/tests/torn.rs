@@ -169,6 +169,22 @@ fn good_lines_of_the_last_batch_after_bad_ones_are_torn_too() {
 }
 
 #[test]
+fn each_damaged_line_is_listed_once_and_a_gap_after_it_by_itself() {
+    let journal = written(&[0, 1, 2, 3, 4, 5, 6]);
+    let mut bytes = journal.bytes();
+    bytes[journal.offset(2) + 9] = 0;
+    bytes[journal.offset(2) + 19] = 0;
+    bytes.drain(journal.offset(4)..journal.offset(5));
+    let gap = "record 4 is missing before record 5";
+    assert_eq!(
+        told(&bytes),
+        format!(
+            "2 records, damaged line 3: it does not end in a checksum; line 5: {gap} and 0 more"
+        )
+    );
+}
+
+#[test]
 fn a_torn_tail_after_damage_is_not_listed_as_damage() {
     let journal = written(&[0, 1, 2, 3, 4, 5, 5]);
     let mut bytes = journal.bytes();
