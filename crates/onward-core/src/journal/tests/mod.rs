@@ -10,7 +10,7 @@ use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use super::{
     Damage, Mark, ReadError, Reader, Rest, Tail,
     arbitrary::{KINDS, any_event, kind_number},
-    encode,
+    decode_line, encode,
 };
 use crate::{
     address::Address,
@@ -132,6 +132,8 @@ fn the_strategy_makes_every_kind_of_event() {
 #[test]
 fn the_format_is_documented_kind_by_kind_and_field_by_field() {
     let page = include_str!("../../../../../docs/journal.md");
+    let example = page.lines().find(|line| line.starts_with(r#"{"seq":"#)).unwrap();
+    assert!(decode_line(example.as_bytes()).is_ok());
     let mut runner = TestRunner::deterministic();
     for _ in 0..2_000 {
         let event = any_event().new_tree(&mut runner).unwrap().current();
