@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(decode_line(&broken), Err(LineError::NotUtf8));
     }
 
-    /// Lines that are not quite as we write them: the quick way must read them alike, or not at all.
+    /// Lines not quite as we write them: the quick way must read them alike, or not at all.
     #[test]
     fn the_quick_way_does_not_take_what_only_looks_like_ours() {
         let head = NOTE.split_once(r#""note""#).unwrap().0;
@@ -181,6 +181,10 @@ mod tests {
             format!(r#"{step},"key":{key},"argv":{argv}"#)
         };
         let (plain, hash) = (r#"{"definition":{"a":"b"}}"#, Digest::of(b"x"));
+        let spent = |usd: &str| {
+            let step = r#""attempt.spent","step":"a","attempt":1"#;
+            format!(r#"{step},"usd":{usd},"tokens_in":1,"tokens_out":1"#)
+        };
         let reads = |first: &str, second: &str| {
             format!(r#"{{"reads":{{"{first}":"{hash}","{second}":"{hash}"}}}}"#)
         };
@@ -192,9 +196,8 @@ mod tests {
             r#""loop.turned","step":"a","turn":4294967296"#.to_owned(),
             r#""step.skipped","step":"a\x","reason":""#.to_owned(),
             "\"note\",\"text\":\"a\tb\"".to_owned(),
-            r#""attempt.spent","step":"a","attempt":1,"usd":1.,"tokens_in":1,"tokens_out":1"#.into(),
-            r#""attempt.spent","step":"a","attempt":1,"usd":0.1234567,"tokens_in":1,"tokens_out":1"#
-                .into(),
+            spent("1."),
+            spent("0.1234567"),
             started(plain, r#"["\/"]"#),
             started(plain, r#"["\u0008"]"#),
             started(plain, r#"["\u0009"]"#),
