@@ -15,6 +15,7 @@ pub mod graph;
 pub mod id;
 pub mod journal;
 pub mod judge;
+pub mod kept;
 pub mod key;
 pub mod launch;
 pub mod plan;

@@ -406,8 +406,8 @@ steps:
     for line in [
         "start a #1: one bees test-20261115-aaaa",
         "start each[q]/in #1: inner q 7",
-        "start each[p]/b #1: done p",
-        "start round[2]/x #1: 2 done",
+        "start each[p]/b #1: 'done' p",
+        "start round[2]/x #1: 2 'done'",
         "start z #1: 2 2",
     ] {
         assert!(bench.log.contains(line), "{line}\n{}", bench.log);
