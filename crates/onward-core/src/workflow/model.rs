@@ -82,8 +82,8 @@ pub struct Step {
     pub reads: Vec<Template>,
     pub writes: Vec<Template>,
     pub check: Option<Template>,
+    /// The JSON Schema of the result, which the step must then leave.
     pub result: Option<PinnedFile>,
-    /// Whether the step must leave a result at all; true as soon as `result` is given.
     pub worktree: Option<Worktree>,
     /// `effect: outside`
     pub effect_outside: bool,
