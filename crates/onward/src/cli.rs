@@ -3,6 +3,7 @@
 use std::{ffi::OsStr, io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{ArgAction, Args, Parser, Subcommand, error::ErrorKind};
+use onward_core::time::Timestamp;
 
 use crate::{cmd, error};
 
@@ -33,8 +34,7 @@ pub(crate) struct Global {
     pub(crate) verbose: u8,
     /// The time that ages are measured against, for tests
     #[arg(long, global = true, hide = true, value_name = "RFC3339")]
-    #[expect(dead_code, reason = "read by the commands that show ages")]
-    pub(crate) now: Option<String>,
+    pub(crate) now: Option<Timestamp>,
 }
 
 #[derive(Subcommand, Debug)]

@@ -1,10 +1,10 @@
-//! `onward check` and `onward schema`, end to end: words, data and exit codes.
+//! `onward check`, end to end: words, data and exit codes.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::{
     fs::{self, File},
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Command, Output},
 };
 
 use tempfile::TempDir;
@@ -45,9 +45,15 @@ impl Project {
     }
 }
 
+/// An object on standard output is spread over lines, to be read.
 fn shown(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    let (mut out, err) = (text(&output.stdout), text(&output.stderr));
+    if out.starts_with('{') {
+        assert_eq!(out.lines().count(), 1);
+        let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+        out = format!("{object:#}\n");
+    }
     format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap())
 }
 
@@ -87,7 +93,7 @@ steps:
     repeat: { max: 5, until: "{{ steps.review.result.verdict == 'APPROVE' }}" }
     steps:
       - { id: review, agent: writer, prompt: "…", result: { schema: schemas/verdict.json } }
-      - { id: fix, when: "{{ steps.review.result.verdict == 'REJECT' }}", agent: writer, prompt: "…" }
+      - { id: fix, when: steps.review.result.verdict == 'REJECT', agent: writer, prompt: "…" }
   - id: publish
     run: gh release create v1
     effect: outside
@@ -104,36 +110,115 @@ fn example() -> Project {
 
 #[test]
 fn a_good_file_is_drawn() {
-    insta::assert_snapshot!(example().onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(example().onward("check flow.yaml"), @r#"
+    release-notes: 6 steps
+    ├─ facts      agent writer
+    ├─ approve    gate approve/revise/cancel    needs facts
+    ├─ draft      steps, each writer, worktree  needs approve
+    │  └─ write   agent writer
+    ├─ qa         steps, up to 5 times          needs draft
+    │  ├─ review  agent writer
+    │  └─ fix     agent writer, when            needs review
+    └─ publish    run, outside                  needs qa
+    --- stderr
+    --- exit 0
+    "#);
 }
 
 #[test]
 fn a_good_file_is_drawn_for_mermaid() {
-    insta::assert_snapshot!(example().onward("check flow.yaml --mermaid"), @"");
+    insta::assert_snapshot!(example().onward("check flow.yaml --mermaid"), @r#"
+    flowchart TD
+      n1("facts")
+      n2{"approve"}
+      subgraph n3["draft (each writer)"]
+        n4("write")
+      end
+      subgraph n5["qa (up to 5 times)"]
+        n6("review")
+        n7("fix")
+        n6 --> n7
+      end
+      n8["publish"]
+      n1 --> n2
+      n2 --> n3
+      n3 --> n5
+      n5 --> n8
+    --- stderr
+    --- exit 0
+    "#);
 }
 
 #[test]
 fn quiet_says_nothing_about_a_good_file() {
-    insta::assert_snapshot!(example().onward("check -q flow.yaml"), @"");
+    insta::assert_snapshot!(example().onward("check -q flow.yaml"), @r#"
+    --- stderr
+    --- exit 0
+    "#);
 }
 
 #[test]
 fn a_directory_can_be_given_apart() {
     let project = Project::new(&[("a/b/flow.yaml", SUB)]);
-    insta::assert_snapshot!(project.onward("--cwd a/b check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("--cwd a/b check flow.yaml"), @r#"
+    flow: 1 step
+    └─ greet  run
+    --- stderr
+    --- exit 0
+    "#);
 }
 
 #[test]
 fn scripts_get_one_object() {
-    insta::assert_snapshot!(example().onward("check flow.yaml --json"), @"");
+    insta::assert_snapshot!(example().onward("check flow.yaml --json"), @r#"
+    {
+      "file": "flow.yaml",
+      "ok": true,
+      "problems": [],
+      "schema": "onward.check/1",
+      "steps": 6
+    }
+    --- stderr
+    --- exit 0
+    "#);
     let bad = Project::flow("onward: 1\nsteps:\n  - { id: a, rnu: x }\n");
-    insta::assert_snapshot!(bad.onward("check --json flow.yaml"), @"");
+    insta::assert_snapshot!(bad.onward("check --json flow.yaml"), @r#"
+    {
+      "file": "flow.yaml",
+      "ok": false,
+      "problems": [
+        {
+          "column": 14,
+          "file": "flow.yaml",
+          "hint": "did you mean `run`?",
+          "line": 3,
+          "message": "a step has no key `rnu`",
+          "severity": "error"
+        }
+      ],
+      "schema": "onward.check/1",
+      "steps": 0
+    }
+    --- stderr
+    --- exit 2
+    "#);
 }
 
 #[test]
 fn a_misspelt_key_is_shown_with_its_line_and_the_word_that_was_meant() {
     let project = Project::flow("onward: 1\nsteps:\n  - id: build\n    rnu: make\n");
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: a step has no key `rnu`
+     --> flow.yaml:4:5
+      |
+    4 |     rnu: make
+      |     ^
+    help: did you mean `run`?
+
+    error: `flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -146,7 +231,18 @@ steps:
   - { id: c, run: x }
 ",
     );
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: these steps wait for each other: a -> c -> b -> a
+     --> flow.yaml:3:5
+      |
+    3 |   - { id: a, run: x, needs: [c] }
+      |     ^
+    help: a -> b reads: a needs b; a step without `needs` needs the one before it
+
+    error: `flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -163,7 +259,25 @@ steps:
       echo {{ steps.lint.stdout }}
 ",
     );
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: the workflow declares no input `topik`
+     --> flow.yaml:8:22
+      |
+    8 |       echo {{ inputs.topik }}
+      |                      ^
+    help: did you mean `topic`?
+
+    error: `lint` need not be done when this is looked at
+     --> flow.yaml:9:21
+      |
+    9 |       echo {{ steps.lint.stdout }}
+      |                     ^
+    help: give `test` `needs: [lint]`
+
+    error: `flow.yaml` cannot be run: 2 errors
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -176,13 +290,35 @@ steps:
     run: git commit -m \"{{ inputs.title }}\"
 ",
     );
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: a value inside quotes is not safe
+     --> flow.yaml:5:28
+      |
+    5 |     run: git commit -m "{{ inputs.title }}"
+      |                            ^
+    help: values are quoted already: take it out of the quotes, or use `env`
+
+    error: `flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
 fn a_fault_of_the_yaml_has_a_place() {
     let project = Project::flow("onward: 1\nsteps:\n  - id: a\n    run: echo: b: c\n");
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: not valid YAML: mapping values are not allowed in this context
+     --> flow.yaml:4:14
+      |
+    4 |     run: echo: b: c
+      |              ^
+    help: check the indentation, or quote the text: it holds a `: `
+
+    error: `flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -191,14 +327,43 @@ fn a_problem_of_an_included_file_is_shown_there() {
         ("d/flow.yaml", "onward: 1\nsteps: [{ id: s, workflow: sub/other.yaml }]\n"),
         ("d/sub/other.yaml", "onward: 1\nsteps: [{ id: a, gate: Go on?, stop: [rejct] }]\n"),
     ]);
-    insta::assert_snapshot!(project.onward("check d/flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check d/flow.yaml"), @r#"
+    --- stderr
+    error: `rejct` is not an option of this gate
+     --> d/sub/other.yaml:2:39
+      |
+    2 | steps: [{ id: a, gate: Go on?, stop: [rejct] }]
+      |                                       ^
+    help: did you mean `reject`?
+
+    error: `d/flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
 fn an_included_workflow_gets_its_inputs() {
     let flow = "onward: 1\nsteps: [{ id: s, workflow: sub.yaml, with: { hwo: x } }]\n";
     let project = Project::new(&[("flow.yaml", flow), ("sub.yaml", SUB)]);
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: the workflow needs its input `who`
+     --> flow.yaml:2:28
+      |
+    2 | steps: [{ id: s, workflow: sub.yaml, with: { hwo: x } }]
+      |                            ^
+    help: give it: `with: { who: … }`
+
+    error: the workflow has no input `hwo`
+     --> flow.yaml:2:46
+      |
+    2 | steps: [{ id: s, workflow: sub.yaml, with: { hwo: x } }]
+      |                                              ^
+    help: did you mean `who`?
+
+    error: `flow.yaml` cannot be run: 2 errors
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -210,13 +375,38 @@ steps:
   - { id: docs, agent: codex, prompt: Write the docs., needs: [] }
 ",
     );
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    flow: 2 steps
+    ├─ api   agent claude
+    └─ docs  agent codex
+    --- stderr
+    warning: `api` and `docs` may run at the same time and edit one tree
+     --> flow.yaml:4:5
+      |
+    4 |   - { id: docs, agent: codex, prompt: Write the docs., needs: [] }
+      |     ^
+    help: `api` is in line 3; settle it with `worktree: true`, `edits: false` or `needs`
+
+    `flow.yaml` can be run, with 1 warning
+    --- exit 0
+    "#);
 }
 
 #[test]
 fn a_file_for_a_newer_onward_says_so() {
     let project = Project::flow("onward: 7\nnew_things: true\n");
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: the file is in version 7 of the language
+     --> flow.yaml:1:9
+      |
+    1 | onward: 7
+      |         ^
+    help: this onward reads version 1: update onward
+
+    error: `flow.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -233,21 +423,58 @@ fn many_problems_are_counted() {
 #[test]
 fn a_file_that_is_not_there_cannot_be_read() {
     let project = Project::new(&[]);
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @"");
-    insta::assert_snapshot!(project.onward("check flow.yaml --json"), @"");
+    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
+    --- stderr
+    error: cannot read `flow.yaml`: no such file or directory
+    help: check the path; relative ones start at `--cwd`, or here
+    --- exit 1
+    "#);
+    insta::assert_snapshot!(project.onward("check flow.yaml --json"), @r#"
+    {
+      "code": "cannot_read",
+      "hint": "check the path; relative ones start at `--cwd`, or here",
+      "message": "cannot read `flow.yaml`: no such file or directory",
+      "schema": "onward.error/1"
+    }
+    --- stderr
+    --- exit 1
+    "#);
 }
 
 #[test]
 fn a_directory_is_no_workflow() {
     let project = Project::new(&[("dir/x", "")]);
-    insta::assert_snapshot!(project.onward("check dir"), @"");
+    insta::assert_snapshot!(project.onward("check dir"), @r#"
+    --- stderr
+    error: cannot read `dir`: is a directory
+    --- exit 1
+    "#);
 }
 
 #[test]
 fn a_command_line_that_is_none_is_answered_in_the_same_way() {
     let project = Project::new(&[]);
-    insta::assert_snapshot!(project.onward("check --josn flow.yaml"), @"");
-    insta::assert_snapshot!(project.onward("chekc flow.yaml --json"), @"");
+    insta::assert_snapshot!(project.onward("check --josn flow.yaml"), @r#"
+    --- stderr
+    error: unexpected argument '--josn' found
+
+      tip: a similar argument exists: '--json'
+
+    Usage: onward check --json <FILE>
+
+    For more information, try '--help'.
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(project.onward("chekc flow.yaml --json"), @r#"
+    {
+      "code": "usage",
+      "hint": "see `onward --help`",
+      "message": "unrecognized subcommand 'chekc'",
+      "schema": "onward.error/1"
+    }
+    --- stderr
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -255,7 +482,15 @@ fn a_huge_file_is_refused_unread() {
     let project = Project::new(&[]);
     let file = File::create(project.path().join("huge.yaml")).unwrap();
     file.set_len(100 << 20).unwrap();
-    insta::assert_snapshot!(project.onward("check huge.yaml"), @"");
+    insta::assert_snapshot!(project.onward("check huge.yaml"), @r#"
+    --- stderr
+    error: the file has 104857600 bytes; a workflow has at most 8 MiB
+     --> huge.yaml:1:1
+    help: is this the right file?
+
+    error: `huge.yaml` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -265,9 +500,32 @@ fn junk_is_answered_with_a_place_and_a_hint() {
         fs::write(project.path().join("junk"), bytes).unwrap();
         project.onward("check junk")
     };
-    insta::assert_snapshot!(check(b"\x7fELF\x02\x01\0\0"), @"");
-    insta::assert_snapshot!(check(b"onward: 1\nname: \xff\xfe\n"), @"");
-    insta::assert_snapshot!(check(b""), @"");
+    insta::assert_snapshot!(check(b"\x7fELF\x02\x01\0\0"), @r#"
+    --- stderr
+    error: the file is not text: here is a NUL byte
+     --> junk:1:7
+    help: a workflow is YAML in UTF-8; is this the right file?
+
+    error: `junk` cannot be run: 1 error
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(check(b"onward: 1\nname: \xff\xfe\n"), @r#"
+    --- stderr
+    error: the file is not text: here is a byte that is not UTF-8
+     --> junk:2:7
+    help: a workflow is YAML in UTF-8; is this the right file?
+
+    error: `junk` cannot be run: 1 error
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(check(b""), @r#"
+    --- stderr
+    error: the file is empty
+     --> junk:1:1
+
+    error: `junk` cannot be run: 1 error
+    --- exit 2
+    "#);
 }
 
 #[test]
@@ -287,54 +545,4 @@ fn colour_is_for_those_who_want_it() {
     assert!(coloured("CLICOLOR_FORCE", "1"));
     assert!(!coloured("NO_COLOR", "1"));
     assert!(!coloured("TERM", "xterm"), "a pipe is no terminal");
-}
-
-#[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
-    let project = Project::new(&[]);
-    let mut child = project.command("schema").stdout(Stdio::piped()).spawn().unwrap();
-    drop(child.stdout.take());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn the_published_schema_accepts_the_example_and_refuses_slips() {
-    let output = Project::new(&[]).command("schema workflow").output().unwrap();
-    let schema: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let step = |step: serde_json::Value| serde_json::json!({"onward": 1, "steps": [step]});
-    for good in [
-        serde_json::json!({"id": "a", "run": true}),
-        serde_json::json!({"id": "a", "agent": "claude", "prompt": "x", "timeout": "1h30m"}),
-        serde_json::json!({"id": "a", "gate": "x", "shows": ["y"], "stop": []}),
-        serde_json::json!({"id": "a", "call": "a.b", "with": {"x": [1]}}),
-        serde_json::json!({"id": "a", "each": ["x"], "as": "y", "workflow": "b.yaml"}),
-        serde_json::json!({"id": "a", "repeat": {"max": "{{ inputs.n }}"}, "steps": [
-            {"id": "b", "run": "x", "effect": "outside", "probe": {"run": "y"}},
-        ]}),
-    ] {
-        let file = step(good);
-        assert!(validator.is_valid(&file), "{:?}", validator.iter_errors(&file).next());
-    }
-    for bad in [
-        serde_json::json!({"id": "a"}),
-        serde_json::json!({"run": "x"}),
-        serde_json::json!({"id": "a", "rnu": "x"}),
-        serde_json::json!({"id": "a", "run": "x", "gate": "y"}),
-        serde_json::json!({"id": "a", "run": "x", "shows": ["y"]}),
-        serde_json::json!({"id": "a", "agent": "claude"}),
-        serde_json::json!({"id": "a", "run": "x", "timeout": "30"}),
-        serde_json::json!({"id": "a", "run": "x", "each": ["b"], "repeat": {"max": 1}}),
-        serde_json::json!({"id": "a", "run": "x", "as": "b"}),
-        serde_json::json!({"id": "a", "steps": [{"id": "b", "rnu": "x"}]}),
-        serde_json::json!({"id": "a", "run": "x", "retry": {"on": ["crashed"]}}),
-        serde_json::json!({"id": "a", "run": "x", "probe": {"run": "y"}}),
-    ] {
-        let file = step(bad);
-        assert!(!validator.is_valid(&file), "{file}");
-    }
-    assert!(
-        !validator.is_valid(&serde_json::json!({"onward": 2, "steps": [{"id": "a", "run": "x"}]}))
-    );
-    assert!(!validator.is_valid(&serde_json::json!({"onward": 1, "stpes": []})));
 }
