@@ -1,0 +1,145 @@
+//! What a step says besides what it is: result, worktree, effect, time limits, retries, env.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    fields::{self, Fields},
+    model::{PinnedFile, Probe, Retry, Template, Worktree},
+    parse::Reader,
+    parse_head::is_identifier,
+    yaml::{Node, Tree},
+};
+use crate::evidence::Cause;
+
+impl Reader<'_> {
+    pub(super) fn result(&mut self, node: &Node) -> Option<PinnedFile> {
+        let fields = Fields::known(node, "`result`", &["schema"], &mut self.problems)?;
+        let Some(node) = fields.get("schema") else {
+            self.problems
+                .error(fields.at, "`result` needs a `schema`")
+                .hint("write `result: { schema: schemas/result.json }`");
+            return None;
+        };
+        let file = self.pinned(node, "schema")?;
+        match serde_json::from_str::<Value>(&file.text) {
+            Ok(schema) if schema.is_object() || schema.is_boolean() => {}
+            Ok(_) => drop(self.problems.error(node.at, "a JSON Schema is an object")),
+            Err(error) => {
+                let message = format!("`{}` is not JSON: {error}", file.path);
+                self.problems.error(node.at, message);
+            }
+        }
+        Some(file)
+    }
+
+    pub(super) fn worktree(&mut self, node: &Node) -> Option<Worktree> {
+        match node.value() {
+            Value::Bool(own) => own.then_some(Worktree::Own),
+            Value::String(_) => {
+                fields::template(node, "worktree", &mut self.problems).map(Worktree::Named)
+            }
+            Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                fields::expected(node, "`worktree` is true, or a name", &mut self.problems);
+                None
+            }
+        }
+    }
+
+    pub(super) fn effect(&mut self, fields: &Fields<'_>) -> (bool, Option<Probe>) {
+        let problems = &mut self.problems;
+        let mut outside = false;
+        if let Some(node) = fields.get("effect")
+            && let Some(effect) = fields::text(node, "effect", problems)
+        {
+            outside = true;
+            if effect != "outside" {
+                let message = format!("`{effect}` is not an effect");
+                problems.error(node.at, message).hint("the only one is `effect: outside`");
+            }
+        }
+        let Some((key, node)) = fields.entry("probe") else { return (outside, None) };
+        if !outside {
+            problems
+                .error(key.at, "a `probe` asks after an effect, and this step has none")
+                .hint("add `effect: outside`");
+        }
+        let Some(fields) = Fields::known(node, "`probe`", &["run", "absent"], problems) else {
+            return (outside, None);
+        };
+        let absent =
+            fields.get("absent").and_then(|it| fields::whole(it, "absent", 1..=255, problems));
+        let absent = absent.and_then(|code| i32::try_from(code).ok()).unwrap_or(1);
+        let Some(node) = fields.get("run") else {
+            problems.error(fields.at, "a `probe` needs a command: `run`");
+            return (outside, None);
+        };
+        let command = fields::template(node, "run", problems);
+        (outside, command.map(|command| Probe { command, absent }))
+    }
+
+    pub(super) fn time_limit(&mut self, fields: &Fields<'_>, name: &str) -> Option<u64> {
+        let node = fields.get(name)?;
+        let limit = fields::milliseconds(node, name, &mut self.problems)?;
+        if limit == 0 {
+            let hint = "leave it out for no limit";
+            self.problems.error(node.at, format!("`{name}` is no time at all")).hint(hint);
+        }
+        Some(limit)
+    }
+
+    /// What is not given is as in `defaults`.
+    pub(super) fn retry(&mut self, node: &Node, default: &Retry) -> Retry {
+        let mut retry = default.clone();
+        let known = ["max", "backoff", "on"];
+        let problems = &mut self.problems;
+        let Some(fields) = Fields::known(node, "`retry`", &known, problems) else { return retry };
+        if let Some(node) = fields.get("max") {
+            retry.max = fields::whole(node, "max", 0..=1000, problems).unwrap_or(0);
+        }
+        if let Some(node) = fields.get("backoff") {
+            retry.backoff_ms = fields::milliseconds(node, "backoff", problems).unwrap_or(0);
+        }
+        if let Some(node) = fields.get("on") {
+            retry.on.clear();
+            for node in fields::list(node, "on", problems) {
+                let Some(word) = fields::text(node, "on", problems) else { continue };
+                if let Some(cause) = Cause::ALL.into_iter().find(|cause| cause.as_str() == word) {
+                    retry.on.insert(cause);
+                    continue;
+                }
+                let words = Cause::ALL.map(Cause::as_str);
+                let message = format!("`{word}` is not a cause of failure");
+                let problem = problems.unknown(node.at, message, word, words);
+                if problem.hint.is_none() {
+                    problem.hint(format!("one of: {}", words.join(", ")));
+                }
+            }
+        }
+        retry
+    }
+
+    pub(super) fn env(&mut self, node: &Node) -> BTreeMap<String, Template> {
+        let mut env = BTreeMap::new();
+        let given = Fields::of(node, "`env`", &mut self.problems);
+        for (key, node) in given.map_or(&[][..], |given| given.pairs) {
+            if !is_identifier(&key.text) {
+                let message = format!("`{}` cannot name an environment variable", key.text);
+                self.problems.error(key.at, message).hint("use letters, digits and `_`");
+            } else if key.text.starts_with("ONWARD_") {
+                self.problems
+                    .error(key.at, format!("`{}` is set by onward itself", key.text))
+                    .hint("choose a name that does not begin with `ONWARD_`");
+            }
+            let empty = matches!(&node.tree, Tree::Scalar(it) if it.text.is_empty() && !it.plain);
+            let template = if empty {
+                Some(Template { at: node.at, ..Template::default() })
+            } else {
+                fields::template(node, &key.text, &mut self.problems)
+            };
+            env.extend(template.map(|template| (key.text.clone(), template)));
+        }
+        env
+    }
+}

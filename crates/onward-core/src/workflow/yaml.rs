@@ -1,0 +1,423 @@
+//! YAML text as a tree in which everything knows its place.
+//!
+//! Built straight on the event parser: keys keep their places and order, scalars their spelling
+//! (`model: 4.10` is not 4.1), and a file can have many problems instead of one. Invariant: keys of
+//! a map are unique, and aliases never make the tree much larger than the text.
+
+use std::collections::BTreeSet;
+
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde_json::Value;
+
+use super::{model::Place, problem::Problems};
+
+#[derive(Clone)]
+pub(super) struct Node {
+    pub(super) at: Place,
+    pub(super) tree: Tree,
+}
+
+#[derive(Clone)]
+pub(super) enum Tree {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+    /// Something was wrong here, and has been said.
+    Broken,
+}
+
+#[derive(Clone)]
+pub(super) struct Scalar {
+    pub(super) text: String,
+    /// Written without quotes, so that it may be a number, a truth value or nothing.
+    pub(super) plain: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Key {
+    pub(super) at: Place,
+    pub(super) text: String,
+}
+
+const NESTING_MAX: usize = 100;
+/// What all aliases together may add.
+const ALIAS_NODES_MAX: usize = 100_000;
+
+/// The one document of a file. Nothing when the text is no YAML at all.
+pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<Node> {
+    let options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: NESTING_MAX,
+        block_nesting_limit: NESTING_MAX,
+    };
+    let events = Parser::new_from_str_with_options(text, options);
+    let mut builder =
+        Builder { events, file, problems, anchors: Vec::new(), nodes: 0, alias_nodes: 0 };
+    match builder.document() {
+        Ok(node) => node,
+        Err(error) => {
+            let at = place(file, *error.marker());
+            let problem = builder.problems.error(at, format!("not valid YAML: {}", error.info()));
+            if let Some(hint) = hint(error.kind()) {
+                problem.hint(hint);
+            }
+            None
+        }
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum may grow")]
+fn hint(kind: &ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabInPlainScalar => Some("indent with spaces, not with tabs"),
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
+            Some("check the indentation, or quote the text: it holds a `: `")
+        }
+        ErrorKind::UnexpectedCharacter { .. } => {
+            Some("quote the text: it begins with a character that YAML keeps for itself")
+        }
+        ErrorKind::UnknownAnchor => {
+            Some("`*name` repeats what `&name` marked above; quote the text if you mean a `*`")
+        }
+        ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnclosedQuotedScalar => {
+            Some("it is opened here and never closed")
+        }
+        ErrorKind::RecursionLimitExceeded => Some("nest less deeply"),
+        _ => None,
+    }
+}
+
+fn place(file: u32, marker: granit_parser::Marker) -> Place {
+    let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    Place { file, line: small(marker.line()), column: small(marker.col().saturating_add(1)) }
+}
+
+struct Builder<'t, 'p> {
+    events: Parser<'t, granit_parser::StrInput<'t>>,
+    file: u32,
+    problems: &'p mut Problems,
+    /// By anchor id, with the number of nodes in it.
+    anchors: Vec<(usize, Node, usize)>,
+    nodes: usize,
+    alias_nodes: usize,
+}
+
+impl<'t> Builder<'t, '_> {
+    fn next(&mut self) -> Result<Option<(Event<'t>, Span)>, ScanError> {
+        self.events.next().transpose()
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum may grow")]
+    fn document(&mut self) -> Result<Option<Node>, ScanError> {
+        let mut root: Option<Node> = None;
+        while let Some((event, span)) = self.next()? {
+            match event {
+                Event::StreamStart
+                | Event::StreamEnd
+                | Event::DocumentStart(..)
+                | Event::DocumentEnd => {}
+                event if root.is_none() => root = Some(self.node(event, span)?),
+                _ => {
+                    let at = place(self.file, span.start);
+                    let problem = self.problems.error(at, "a second document begins here");
+                    problem.hint("one workflow is one file; remove the `---`");
+                    return Ok(root);
+                }
+            }
+        }
+        if root.is_none() {
+            let at = Place { file: self.file, line: 1, column: 1 };
+            self.problems.error(at, "the file is empty");
+        }
+        Ok(root)
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum may grow")]
+    fn node(&mut self, event: Event<'t>, span: Span) -> Result<Node, ScanError> {
+        let at = place(self.file, span.start);
+        let nodes_before = self.nodes;
+        self.nodes += 1;
+        let (anchor, tree) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_text = self.is_text_tag(tag.as_deref(), at);
+                let plain = style == ScalarStyle::Plain && !is_text;
+                (anchor, Tree::Scalar(Scalar { text: text.into_owned(), plain }))
+            }
+            Event::SequenceStart(_, anchor, tag) => {
+                self.is_text_tag(tag.as_deref(), at);
+                (anchor, self.list()?)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.is_text_tag(tag.as_deref(), at);
+                (anchor, self.map(at)?)
+            }
+            Event::Alias(id) => return Ok(self.alias(id, at)),
+            // Not asked for, or not a node; whatever it is, it carries no value.
+            _ => (0, Tree::Broken),
+        };
+        let node = Node { at, tree };
+        if anchor != 0 {
+            self.anchors.push((anchor, node.clone(), self.nodes - nodes_before));
+        }
+        Ok(node)
+    }
+
+    fn is_text_tag(&mut self, tag: Option<&Tag>, at: Place) -> bool {
+        let Some(tag) = tag else { return false };
+        let is_text = tag.is_yaml_core_schema_tag("str");
+        if !is_text {
+            self.problems.error(at, "tags other than `!!str` mean nothing here").hint("remove it");
+        }
+        is_text
+    }
+
+    fn alias(&mut self, id: usize, at: Place) -> Node {
+        let Some((_, node, size)) = self.anchors.iter().rev().find(|(anchor, ..)| *anchor == id)
+        else {
+            self.problems.error(at, "this repeats something that contains it");
+            return Node { at, tree: Tree::Broken };
+        };
+        self.alias_nodes += size;
+        if self.alias_nodes > ALIAS_NODES_MAX {
+            // Said once: every further alias would say the same.
+            if self.alias_nodes - size <= ALIAS_NODES_MAX {
+                self.problems
+                    .error(at, "the aliases of this file expand to far more than it holds")
+                    .hint("write out what you mean, or use `each`");
+            }
+            return Node { at, tree: Tree::Broken };
+        }
+        self.nodes += size;
+        node.clone()
+    }
+
+    fn list(&mut self) -> Result<Tree, ScanError> {
+        let mut items = Vec::new();
+        while let Some((event, span)) = self.next()? {
+            if matches!(event, Event::SequenceEnd) {
+                break;
+            }
+            items.push(self.node(event, span)?);
+        }
+        Ok(Tree::List(items))
+    }
+
+    fn map(&mut self, at: Place) -> Result<Tree, ScanError> {
+        let mut pairs: Vec<(Key, Node)> = Vec::new();
+        let mut merged = Vec::new();
+        let mut broken = false;
+        while let Some((event, span)) = self.next()? {
+            if matches!(event, Event::MappingEnd) {
+                break;
+            }
+            let key = self.node(event, span)?;
+            let Some((event, span)) = self.next()? else { break };
+            let value = self.node(event, span)?;
+            match key.tree {
+                Tree::Scalar(scalar) if scalar.plain && scalar.text == "<<" => merged.push(value),
+                Tree::Scalar(scalar) => pairs.push((Key { at: key.at, text: scalar.text }, value)),
+                Tree::List(_) | Tree::Map(_) | Tree::Broken => broken = true,
+            }
+        }
+        if broken {
+            let problem = self.problems.error(at, "a mapping whose key is not a word");
+            problem.hint("a value that begins with `{{` needs quotes: \"{{ … }}\"");
+            return Ok(Tree::Broken);
+        }
+        self.drop_repeated(&mut pairs);
+        for node in merged {
+            self.merge(&mut pairs, node);
+        }
+        Ok(Tree::Map(pairs))
+    }
+
+    fn drop_repeated(&mut self, pairs: &mut Vec<(Key, Node)>) {
+        let mut seen = BTreeSet::new();
+        let repeated: Vec<usize> =
+            (0..pairs.len()).filter(|index| !seen.insert(pairs[*index].0.text.as_str())).collect();
+        for index in repeated.into_iter().rev() {
+            let (key, _) = pairs.remove(index);
+            let first = pairs.iter().find(|(other, _)| other.text == key.text);
+            let line = first.map_or(0, |(first, _)| first.at.line);
+            let problem = self.problems.error(key.at, format!("`{}` is given twice", key.text));
+            problem.hint(format!("it stands in line {line} already"));
+        }
+    }
+
+    /// `<<: *base`: what is not given here is taken from there.
+    fn merge(&mut self, pairs: &mut Vec<(Key, Node)>, from: Node) {
+        match from.tree {
+            Tree::Map(more) => {
+                let given: BTreeSet<String> = pairs.iter().map(|it| it.0.text.clone()).collect();
+                pairs.extend(more.into_iter().filter(|(key, _)| !given.contains(&key.text)));
+            }
+            Tree::List(nodes) => nodes.into_iter().for_each(|node| self.merge(pairs, node)),
+            Tree::Scalar(_) => {
+                self.problems.error(from.at, "`<<` takes a mapping, such as `*defaults`");
+            }
+            Tree::Broken => {}
+        }
+    }
+}
+
+impl Scalar {
+    /// What YAML 1.2 makes of it.
+    pub(super) fn value(&self) -> Value {
+        if !self.plain {
+            return Value::String(self.text.clone());
+        }
+        let text = self.text.as_str();
+        match text {
+            "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+            "true" | "True" | "TRUE" => Value::Bool(true),
+            "false" | "False" | "FALSE" => Value::Bool(false),
+            _ => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
+        }
+    }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    let unsigned = text.strip_prefix('+').unwrap_or(text);
+    let radix = |prefix: &str, radix| {
+        u64::from_str_radix(text.strip_prefix(prefix)?, radix).ok().map(Value::from)
+    };
+    let whole = || unsigned.parse::<i64>().map(Value::from).ok();
+    let large = || unsigned.parse::<u64>().map(Value::from).ok();
+    let float = || {
+        let known = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '-' | '+');
+        let number = text.chars().all(known).then(|| unsigned.parse::<f64>().ok())??;
+        number.is_finite().then(|| Value::from(number))
+    };
+    radix("0x", 16).or_else(|| radix("0o", 8)).or_else(whole).or_else(large).or_else(float)
+}
+
+impl Node {
+    /// As JSON; keys stay words.
+    pub(super) fn value(&self) -> Value {
+        match &self.tree {
+            Tree::Scalar(scalar) => scalar.value(),
+            Tree::List(nodes) => nodes.iter().map(Self::value).collect(),
+            Tree::Map(pairs) => {
+                pairs.iter().map(|(key, node)| (key.text.clone(), node.value())).collect()
+            }
+            Tree::Broken => Value::Null,
+        }
+    }
+
+    /// For "expected a list, found …".
+    pub(super) fn kind_name(&self) -> &'static str {
+        match &self.tree {
+            Tree::Scalar(scalar) => value_name(&scalar.value()),
+            Tree::List(_) => "a list",
+            Tree::Map(_) => "a mapping",
+            Tree::Broken => "something broken",
+        }
+    }
+}
+
+pub(super) fn value_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> (Option<Value>, Vec<String>) {
+        let mut problems = Problems::default();
+        let node = parse(text, 0, &mut problems);
+        let shown = problems
+            .finish(&[("f", text)])
+            .into_iter()
+            .map(|it| format!("{}:{} {}", it.at.line, it.at.column, it.message));
+        (node.map(|node| node.value()), shown.collect())
+    }
+
+    #[test]
+    fn scalars_mean_what_yaml_1_2_says() {
+        let text = "[1, -2, 0x1F, 0o17, 1.5, 1e3, true, no, ~, null, '1', 4.10.1, 1-2, .inf, \
+                    18446744073709551615]";
+        let expected = json!([
+            1,
+            -2,
+            31,
+            15,
+            1.5,
+            1000.0,
+            true,
+            "no",
+            null,
+            null,
+            "1",
+            "4.10.1",
+            "1-2",
+            ".inf",
+            18_446_744_073_709_551_615_u64
+        ]);
+        assert_eq!(read(text), (Some(expected), vec![]));
+        assert_eq!(read("!!str 5").0, Some(json!("5")));
+    }
+
+    #[test]
+    fn aliases_and_merges_are_expanded() {
+        let (value, problems) = read("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\nc: *x\n");
+        assert_eq!(problems, Vec::<String>::new());
+        let (a, b) = (json!({"p": 1, "q": 2}), json!({"p": 1, "q": 3}));
+        assert_eq!(value, Some(json!({"a": a, "b": b, "c": a})));
+    }
+
+    #[test]
+    fn every_fault_of_the_text_has_a_place() {
+        for (text, expected) in [
+            ("a: [", "1:4 not valid YAML: unclosed bracket '['"),
+            ("a: 1\nb: 2\na: 3\n", "3:1 `a` is given twice"),
+            ("a: &x [*x]", "1:8 this repeats something that contains it"),
+            ("--- a\n--- b\n", "2:5 a second document begins here"),
+            ("", "1:1 the file is empty"),
+            ("# only a comment\n", "1:1 the file is empty"),
+            ("a: {{ x }}\n", "1:4 a mapping whose key is not a word"),
+            ("a: !thing 1\n", "1:11 tags other than `!!str` mean nothing here"),
+        ] {
+            assert_eq!(read(text).1, [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bomb_of_aliases_is_refused_once() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let list = vec![format!("*a{}", level - 1); 10].join(", ");
+            writeln!(text, "a{level}: &a{level} [{list}]").unwrap();
+        }
+        let (_, problems) = read(&text);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("expand"), "{problems:?}");
+    }
+
+    #[test]
+    fn deep_nesting_is_refused() {
+        for text in ["[".repeat(100_000), "- ".repeat(5000), "{a: ".repeat(5000)] {
+            let (value, problems) = read(&text);
+            assert_eq!((value, problems.len()), (None, 1));
+        }
+    }
+}
