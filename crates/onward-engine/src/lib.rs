@@ -1,1 +1,3 @@
 //! Makes it so, and makes it last.
+
+pub mod supervisor;
