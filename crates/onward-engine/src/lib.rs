@@ -1,7 +1,7 @@
 //! Makes it so, and makes it last: journal, drive, revert, survey, and the worlds they run in.
 //!
-//! Invariant: nothing here prints, colours or parses arguments, and nothing reaches the outside but
-//! through [`world::World`].
+//! Invariant: nothing here prints, colours or parses arguments, and the drive loop reaches the
+//! outside only through [`world::World`].
 
 pub mod brief;
 pub mod collect;
@@ -11,5 +11,6 @@ pub mod gate;
 pub mod journal;
 pub mod resume;
 pub mod revert;
+pub mod supervisor;
 pub mod survey;
 pub mod world;
