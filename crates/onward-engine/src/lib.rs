@@ -5,12 +5,18 @@
 
 pub mod brief;
 pub mod collect;
+pub mod config;
 pub mod drive;
+pub mod engine;
 pub mod files;
+pub mod follow;
 pub mod gate;
+pub mod inbox;
 pub mod journal;
+pub mod real;
 pub mod resume;
 pub mod revert;
+pub mod store;
 pub mod supervisor;
 pub mod survey;
 pub mod world;

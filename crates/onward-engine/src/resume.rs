@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onward_core::{
     address::Address,
     decide::{self, Again, start_again},
-    event::{Event, Mode},
+    event::{EndStatus, Event, Mode},
     evidence::Cause,
     finding::{Code, Finding, Severity},
     graph::Defs,
@@ -15,7 +15,7 @@ use onward_core::{
     plan::{Resumption, resumption},
     recovery::{Decision, Probed},
     run::Run,
-    state::Phase,
+    state::{Phase, RunStatus},
     survey::Survey,
     workflow::{model::Workflow, template::Quoting},
 };
@@ -66,12 +66,18 @@ pub fn open<'w, W: World>(
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
     }
+    if loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
+        return Err(ResumeError::Complete);
+    }
     mend_tail(world, &bytes, &loaded.tail)?;
     let owes_newline = loaded.tail.missing_newline;
     let fresh = loaded.state.next_seq == 1;
     let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
     let journal = Journal::after(&run.state, owes_newline);
-    let connected = world.connect(journal.epoch())?;
+    let mut connected = world.connect(journal.epoch())?;
+    // Attempts in flight were announced in the boot that the journal names; what the supervisor's
+    // log says about another boot may have lost its end.
+    connected.spawned_is_complete &= run.state.boot_id() == Some(connected.boot_id.as_str());
     brief::write_plain(world)?;
     let mut driver = Driver::new(world, run, journal, how.options.clone());
     if !fresh {

@@ -55,9 +55,7 @@ fn missing_in(step: &Step, workflow: &Workflow, commands: &Commands) -> Option<A
             let adapter = declared.map_or(agent.as_str(), |agent| &agent.adapter);
             command_of(agent, adapter, commands).err()
         }
-        Kind::Group { steps } => {
-            steps.iter().find_map(|step| missing_in(step, workflow, commands))
-        }
+        Kind::Group { steps } => steps.iter().find_map(|step| missing_in(step, workflow, commands)),
         Kind::Sub { workflow, .. } => missing(workflow, commands),
     }
 }
@@ -75,12 +73,15 @@ fn command_of<'c>(
     }
 }
 
-/// Makes the program of `launch` one that can be spawned; `write` and `absolute` are the world's.
+/// Writes a file and says how a child names it.
+type Write<'a> = dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop> + 'a;
+
+/// Makes the program of `launch` one that can be spawned.
 pub(super) fn resolve(
     launch: &mut Launch,
     commands: &Commands,
     run: &str,
-    write: &mut dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop>,
+    write: &mut Write<'_>,
 ) -> Result<(), Stop> {
     let call = match &launch.program {
         Program::Argv(_) | Program::Shell(_) => return Ok(()),
@@ -154,15 +155,12 @@ impl Values<'_> {
         while let Some(at) = rest.find('{') {
             filled.push_str(&rest[..at]);
             rest = &rest[at..];
-            match values.iter().find(|(name, _)| rest.starts_with(name)) {
-                Some((name, value)) => {
-                    filled.push_str((*value)?);
-                    rest = &rest[name.len()..];
-                }
-                None => {
-                    filled.push('{');
-                    rest = &rest[1..];
-                }
+            if let Some((name, value)) = values.iter().find(|(name, _)| rest.starts_with(name)) {
+                filled.push_str((*value)?);
+                rest = &rest[name.len()..];
+            } else {
+                filled.push('{');
+                rest = &rest[1..];
             }
         }
         filled.push_str(rest);

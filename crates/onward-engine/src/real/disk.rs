@@ -24,7 +24,7 @@ pub(super) struct Disk {
     journal: Option<Appender>,
 }
 
-pub(super) fn io_stop(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stop {
+pub(crate) fn io_stop(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stop {
     let path = path.display().to_string();
     move |source| Stop::Io { doing, path, source }
 }
@@ -137,10 +137,7 @@ impl Disk {
 
 fn is_absence(error: &io::Error) -> bool {
     // A directory is no file that could be read, and below a file there is none.
-    matches!(
-        error.kind(),
-        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
-    )
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
 }
 
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Stop> {

@@ -116,7 +116,7 @@ impl Looker {
     fn links_inside(&self, path: &str) -> bool {
         let target = fs::canonicalize(self.project_dir.join(path));
         let project = fs::canonicalize(&self.project_dir);
-        matches!((target, project), (Ok(target), Ok(project)) if target.starts_with(project))
+        target.is_ok_and(|target| project.is_ok_and(|project| target.starts_with(project)))
     }
 
     /// `None` when there is no such file, or it is none.
@@ -139,13 +139,13 @@ impl Looker {
         }
         let before = tick_ns();
         let mut hasher = blake3::Hasher::new();
-        let hashed = File::open(&full).and_then(|file| {
+        let read = File::open(&full).and_then(|file| {
             // The stat of before the reading: if the file changes meanwhile, it will not fit.
             let stat = stat_of(&file.metadata()?);
             hasher.update_reader(file)?;
             Ok(stat)
         });
-        let mut stat = match hashed {
+        let mut stat = match read {
             Ok(stat) => stat,
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) => return Err(io_stop("read", &full)(error)),

@@ -26,12 +26,13 @@ pub struct Redactor {
 
 impl Redactor {
     pub fn of_environment(env: &[(OsString, OsString)]) -> Self {
-        let named = env.iter().filter_map(|(name, value)| {
+        let secrets = env.iter().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value.to_str()?);
-            let is_secret = ENDINGS.iter().any(|ending| name.to_ascii_uppercase().ends_with(ending));
+            let is_secret =
+                ENDINGS.iter().any(|ending| name.to_ascii_uppercase().ends_with(ending));
             (is_secret && value.len() >= SECRET_BYTES_MIN).then_some((name, value))
         });
-        let (names, values): (Vec<&str>, Vec<&str>) = named.unzip();
+        let (names, values): (Vec<&str>, Vec<&str>) = secrets.unzip();
         if values.is_empty() {
             return Self::default();
         }
@@ -73,10 +74,15 @@ impl Redactor {
             Event::AttemptFinished(finished) => self.clean_finish(finished),
             Event::AttemptAdopted(adopted) => self.clean_value(&mut adopted.result),
             Event::AttemptVerified { key: Some(key), .. } => {
-                key.definition.values_mut().chain(key.agent.values_mut()).for_each(|it| self.put(it));
+                key.definition
+                    .values_mut()
+                    .chain(key.agent.values_mut())
+                    .for_each(|it| self.put(it));
             }
             Event::GroupExpanded { items, .. } => {
-                items.iter_mut().for_each(|item| self.value(&mut item.value));
+                for item in items {
+                    self.value(&mut item.value);
+                }
             }
             Event::StepInvalidated { causes, .. } => {
                 let sides = causes.iter_mut().flat_map(|cause| [&mut cause.was, &mut cause.is]);

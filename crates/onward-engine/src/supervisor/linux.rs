@@ -26,6 +26,18 @@ pub struct Identity {
     pub start_time: u64,
 }
 
+impl Identity {
+    /// `None` where `/proc` cannot be read.
+    pub fn of_this_process() -> Option<Self> {
+        Some(process(rustix::process::getpid().as_raw_nonzero().get())?.id)
+    }
+
+    /// Whether exactly this process runs, on this machine and since its last boot.
+    pub fn is_alive(self) -> bool {
+        process(self.pid).is_some_and(|found| found.id == self && !found.is_dead)
+    }
+}
+
 /// One line of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {

@@ -124,6 +124,7 @@ impl Work {
         let argv = match &launch.program {
             Program::Argv(_) | Program::Shell(_) => Ok(launch.program.argv()),
             Program::Call { name, .. } => Err(format!("`{name}` is for the engine to call")),
+            Program::Agent(call) => Err(format!("agent `{}` has no command yet", call.name)),
         };
         let mut attempt = Attempt::new(launch, now);
         match argv.and_then(|argv| self.start_child(&mut attempt, &argv, now)) {
