@@ -26,3 +26,5 @@ pub mod survey;
 pub mod time;
 pub mod view;
 pub mod workflow;
+#[cfg(test)]
+mod testing;

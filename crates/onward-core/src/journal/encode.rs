@@ -142,7 +142,7 @@ mod tests {
         let nested = |levels| (0..levels).fold(Value::Null, |value, _| Value::from(vec![value]));
         let expanded = |value| {
             let items = vec![Item { key: "a".into(), value, after: vec![] }];
-            let needs = BTreeMap::new();
+            let needs = std::collections::BTreeMap::new();
             record(Event::GroupExpanded { step: Address::from_text("g"), items, needs })
         };
         let too_deep = expanded(nested(VALUE_DEPTH_MAX + 1));

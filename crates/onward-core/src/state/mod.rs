@@ -6,7 +6,7 @@
 
 mod fold;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{collections::BTreeMap, hash::BuildHasherDefault, sync::Arc};
 

@@ -1,0 +1,206 @@
+//! Boots, crashes and compares: one workflow, many fates.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    digest::Digest,
+    event::{Event, Mode, Record, RunOpened},
+    evidence::Outcome,
+    journal::{FORMAT, encode},
+    plan::Status,
+    state::State,
+    time::Timestamp,
+    workflow::{self, model::Workflow},
+};
+use onward_engine::{
+    drive::Options,
+    files::write_durably,
+    journal::{JOURNAL, load},
+    resume::{Resume, ResumeError, open},
+    world::{At, Stop, World},
+};
+
+use crate::world::{Crash, SimWorld, Window, readable};
+
+/// A workflow, and how it ends when nobody disturbs it.
+pub struct Case {
+    workflow: Workflow,
+    text: String,
+    calls: u64,
+    undisturbed: Ending,
+}
+
+/// What must come out the same whatever happens in between.
+#[derive(Debug, PartialEq)]
+struct Ending {
+    files: BTreeMap<String, Digest>,
+    steps: BTreeMap<String, (String, Option<String>, Digest)>,
+    effects: BTreeMap<String, u32>,
+}
+
+/// What a test has been through.
+#[derive(Default)]
+pub struct Tally {
+    pub crashes: u64,
+    pub windows: BTreeSet<Window>,
+}
+
+impl Tally {
+    /// A test that explores nothing proves nothing.
+    #[track_caller]
+    pub fn require(&self, crashes: u64) {
+        assert!(self.crashes >= crashes, "only {} crashes were explored", self.crashes);
+    }
+}
+
+impl Case {
+    pub fn new(text: &str) -> Self {
+        let mut nothing = |path: &str| Err(format!("{path} is not there"));
+        let loaded = workflow::load("sim.yaml", text.as_bytes(), &mut nothing)
+            .unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
+        let mut world = SimWorld::new(0);
+        let status = boot(&mut world, &loaded.workflow).unwrap();
+        assert_eq!(status, Status::Completed, "{text}");
+        let (calls, undisturbed) = (world.calls, ending(&world));
+        Self { workflow: loaded.workflow, text: text.to_owned(), calls, undisturbed }
+    }
+
+    pub fn crash_once_everywhere(&self, crash: Crash, seed: u64, tally: &mut Tally) {
+        for fuse in 0..self.calls {
+            self.live_through(&[(fuse, crash)], seed.wrapping_mul(1 << 32) + fuse, tally);
+        }
+    }
+
+    /// `stride` thins out the second crash only; 1 tries every call.
+    pub fn crash_twice_everywhere(
+        &self,
+        first: Crash,
+        second: Crash,
+        stride: usize,
+        tally: &mut Tally,
+    ) {
+        for one in 0..self.calls {
+            for two in (0..self.calls).step_by(stride) {
+                self.live_through(&[(one, first), (two, second)], one * 7919 + two, tally);
+            }
+        }
+    }
+
+    pub fn crash_at_random(&self, seed: u64, lives: u64, tally: &mut Tally) {
+        let mut chance = crate::chance::Chance::new(seed);
+        for life in 0..lives {
+            let calls = usize::try_from(self.calls).unwrap();
+            let crashes: Vec<(u64, Crash)> = (0..=chance.below(4))
+                .map(|_| {
+                    let fuse = u64::try_from(chance.below(calls)).unwrap();
+                    (fuse, Crash::ALL[chance.below(3)])
+                })
+                .collect();
+            self.live_through(&crashes, seed * 1000 + life, tally);
+        }
+    }
+
+    fn live_through(&self, crashes: &[(u64, Crash)], seed: u64, tally: &mut Tally) {
+        let mut world = SimWorld::new(seed);
+        let story = || format!("crashes {crashes:?}, seed {seed}, workflow:{}", self.text);
+        for (fuse, crash) in crashes {
+            (world.fuse, world.crash) = (*fuse, *crash);
+            match boot(&mut world, &self.workflow) {
+                Err(Stop::Dark) => tally.crashes += 1,
+                Ok(status) => assert_eq!(status, Status::Completed, "{}", story()),
+                Err(stop) => panic!("{stop}: {}", story()),
+            }
+        }
+        world.fuse = u64::MAX;
+        let status = boot(&mut world, &self.workflow).unwrap_or_else(|stop| {
+            panic!("{stop}: {}", story());
+        });
+        assert_eq!(status, Status::Completed, "{}", story());
+        assert_eq!(ending(&world), self.undisturbed, "{}", story());
+        check_journal(&world, &story);
+        tally.windows.extend(&world.windows);
+    }
+}
+
+/// Starts on whatever is on the disk, as a person would: run when there is nothing, else resume.
+fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
+    if world.read(At::Run(JOURNAL))?.is_none() {
+        create(world)?;
+    }
+    let options = Options { attended: true, ..Options::default() };
+    let how = Resume { mode: Mode::Autopilot, accepted: Vec::new(), options };
+    match open(world, workflow.clone(), &how) {
+        Ok(mut driver) => driver.drive(),
+        Err(ResumeError::Complete) => Ok(Status::Completed),
+        Err(ResumeError::Stop(stop)) => Err(stop),
+        Err(error) => panic!("a crash must not keep a run from going on: {error}"),
+    }
+}
+
+fn create(world: &mut SimWorld) -> Result<(), Stop> {
+    let opened = RunOpened {
+        format: FORMAT,
+        run: "sim-20270115-aaaa".parse().unwrap(),
+        workflow: "sim".to_owned(),
+        workflow_hash: Digest::of(b"sim"),
+        inputs: BTreeMap::new(),
+        git: None,
+        engine: "sim".to_owned(),
+        boot_id: "1".to_owned(),
+        mode: Mode::Autopilot,
+    };
+    let event = Event::RunOpened(Box::new(opened));
+    let record = Record { seq: 0, at: Timestamp::default(), epoch: 1, batch: 1, event };
+    let mut line = Vec::new();
+    encode(&record, &mut line).unwrap();
+    write_durably(world, At::Run(JOURNAL), &line)
+}
+
+fn ending(world: &SimWorld) -> Ending {
+    let state = state(world);
+    let project = world.disk.names().filter(|name| name.starts_with("project/"));
+    Ending {
+        files: project
+            .map(|name| (name.clone(), Digest::of(world.disk.read(name).unwrap())))
+            .collect(),
+        steps: state
+            .steps
+            .iter()
+            .map(|(address, step)| {
+                let files: Vec<_> =
+                    step.evidence.files.iter().map(|file| (&file.path, file.hash)).collect();
+                let evidence = Digest::of(format!("{files:?}").as_bytes());
+                let result = step.result.as_ref().map(ToString::to_string);
+                (address.to_string(), (step.phase.as_str().to_owned(), result, evidence))
+            })
+            .collect(),
+        effects: world.effects.clone(),
+    }
+}
+
+fn state(world: &SimWorld) -> State {
+    load(world.disk.read("run/journal.jsonl").unwrap()).unwrap().state
+}
+
+/// What the journal itself must show: each step finished once, everything on disk folded.
+fn check_journal(world: &SimWorld, story: &dyn Fn() -> String) {
+    let mut finished = BTreeMap::new();
+    for event in readable(world.disk.read("run/journal.jsonl").unwrap()) {
+        match event {
+            Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
+                *finished.entry(it.step).or_insert(0) += 1;
+            }
+            Event::AttemptAdopted(it) => *finished.entry(it.step).or_insert(0) += 1,
+            _ => {}
+        }
+    }
+    for (step, times) in finished {
+        assert_eq!(times, 1, "{step} is finished {times} times: {}", story());
+    }
+    for (effect, times) in &world.effects {
+        assert_eq!(*times, 1, "effect {effect} happened {times} times: {}", story());
+    }
+    for (attempt, times) in &world.spawns {
+        assert_eq!(*times, 1, "{attempt:?} was spawned {times} times: {}", story());
+    }
+}

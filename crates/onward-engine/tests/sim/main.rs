@@ -1,0 +1,121 @@
+//! The real engine on a simulated machine, killed at every call it makes and again while it
+//! recovers. Whatever happens, the run must end as the undisturbed one did, with every finished step
+//! run once.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod agents;
+mod chance;
+mod disk;
+mod harness;
+mod random;
+mod world;
+
+use std::collections::BTreeSet;
+
+use harness::{Case, Tally};
+use world::{Crash, Window};
+
+const DIAMOND: &str = "
+onward: 1
+name: diamond
+limits: { parallel: 2 }
+steps:
+  - { id: a, run: write a.txt alpha-alpha, writes: [a.txt] }
+  - { id: b, needs: [a], run: write b.txt beta, writes: [b.txt] }
+  - { id: c, needs: [a], run: work; write c.txt gamma-gamma, writes: [c.txt] }
+  - { id: d, needs: [b, c], run: write d.txt delta, writes: [d.txt] }
+";
+
+const RETRY: &str = "
+onward: 1
+name: retry
+defaults: { retry: { max: 3, backoff: 1s, on: [failed] } }
+steps:
+  - { id: a, run: write a.txt one-one-one; fail 1, writes: [a.txt] }
+  - { id: b, run: write a.txt two-two-two; write b.txt three; fail 2, writes: [a.txt, b.txt] }
+";
+
+const EVERYTHING: &str = "
+onward: 1
+name: everything
+limits: { parallel: 3 }
+defaults: { retry: { max: 2, backoff: 1s, on: [failed, crash] } }
+steps:
+  - { id: list, run: 'write list.txt x; result ''{\"names\":[\"p\",\"q\"]}''', writes: [list.txt] }
+  - id: fan
+    each: '{{ steps.list.result.names }}'
+    as: name
+    steps:
+      - { id: make, run: 'write {{ name }}.txt made; fail 1', writes: ['{{ name }}.txt'] }
+      - { id: mark, run: 'work' }
+  - { id: ask, gate: 'Go on?', shows: [list.txt] }
+  - id: round
+    repeat: { max: 3, until: '{{ steps.score.result.n >= 2 }}' }
+    steps:
+      - { id: score, run: 'result ''{\"n\":{{ round }}}''' }
+      - { id: odd, when: '{{ steps.score.result.n == 1 }}', run: 'write odd.txt odd', writes: [odd.txt] }
+  - { id: ship, run: outside shipped, effect: outside, probe: { run: probe shipped, absent: 1 } }
+  - { id: end, run: 'write end.txt over', writes: [end.txt] }
+";
+
+#[test]
+fn a_run_survives_a_crash_at_every_call() {
+    let mut tally = Tally::default();
+    for text in [DIAMOND, RETRY, EVERYTHING] {
+        let case = Case::new(text);
+        for crash in Crash::ALL {
+            for seed in 0..8 {
+                case.crash_once_everywhere(crash, seed, &mut tally);
+            }
+        }
+    }
+    tally.require(8_000);
+}
+
+#[test]
+fn a_run_survives_a_crash_at_every_call_and_another_while_recovering() {
+    let mut tally = Tally::default();
+    for text in [DIAMOND, RETRY] {
+        let case = Case::new(text);
+        for first in Crash::ALL {
+            for second in Crash::ALL {
+                case.crash_twice_everywhere(first, second, 1, &mut tally);
+            }
+        }
+    }
+    tally.require(60_000);
+}
+
+#[test]
+fn a_run_with_everything_in_it_survives_two_crashes() {
+    let mut tally = Tally::default();
+    let case = Case::new(EVERYTHING);
+    for crash in Crash::ALL {
+        case.crash_twice_everywhere(crash, Crash::Power, 5, &mut tally);
+    }
+    tally.require(20_000);
+}
+
+#[test]
+fn random_workflows_survive_random_crashes() {
+    let mut tally = Tally::default();
+    for seed in 0..150 {
+        let text = random::workflow(seed);
+        Case::new(&text).crash_at_random(seed, 60, &mut tally);
+    }
+    tally.require(8_000);
+}
+
+#[test]
+fn every_window_between_two_facts_has_been_hit_by_a_crash() {
+    let mut tally = Tally::default();
+    for text in [RETRY, EVERYTHING] {
+        let case = Case::new(text);
+        for crash in Crash::ALL {
+            case.crash_once_everywhere(crash, 99, &mut tally);
+            case.crash_twice_everywhere(crash, crash, 11, &mut tally);
+        }
+    }
+    let all: BTreeSet<Window> = Window::ALL.into();
+    assert_eq!(tally.windows, all);
+}

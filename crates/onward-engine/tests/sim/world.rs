@@ -1,0 +1,513 @@
+//! The simulated world: the engine's real code runs on it, and it can go dark at any call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    address::Address,
+    digest::Digest,
+    event::Event,
+    evidence::{FileProof, Outcome, Stat},
+    journal::{Reader, decode_line},
+    launch::{Launch, Seal},
+    recovery::Probed,
+    time::Timestamp,
+};
+use onward_engine::{
+    journal::JOURNAL,
+    world::{At, Connected, Input, Request, Stop, World},
+};
+
+use crate::{
+    agents::{Act, Agent, Supervisor, seal_of},
+    chance::Chance,
+    disk::Disk,
+};
+
+/// How the world goes dark when the fuse is out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// SIGKILL of the engine: the disk keeps everything, the agents go on.
+    Engine,
+    /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
+    Processes,
+    /// Power cut: nothing lives, and the disk forgets what was not synced.
+    Power,
+}
+
+impl Crash {
+    pub const ALL: [Self; 3] = [Self::Engine, Self::Processes, Self::Power];
+}
+
+/// The moments in which a crash is interesting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Window {
+    BeforeSync,
+    SyncToSpawn,
+    Running,
+    ExitToSeal,
+    SealToJournal,
+    RescueToUndo,
+    DuringUndo,
+}
+
+impl Window {
+    pub const ALL: [Self; 7] = [
+        Self::BeforeSync,
+        Self::SyncToSpawn,
+        Self::Running,
+        Self::ExitToSeal,
+        Self::SealToJournal,
+        Self::RescueToUndo,
+        Self::DuringUndo,
+    ];
+}
+
+#[derive(Clone, Debug)]
+pub struct SimWorld {
+    pub disk: Disk,
+    pub supervisor: Supervisor,
+    now_us: i64,
+    boot: u32,
+    /// The boot in which the spawned log was begun.
+    spawn_log_boot: u32,
+    /// Calls left before it goes dark, and how it does.
+    pub fuse: u64,
+    pub crash: Crash,
+    pub chance: Chance,
+    /// Calls made in this life.
+    pub calls: u64,
+    /// Exits that were seen by nobody but the world, per step.
+    exits: BTreeMap<Address, u32>,
+    /// Effects beyond the machine, each as often as it happened.
+    pub effects: BTreeMap<String, u32>,
+    /// Spawns of each attempt, for the laws.
+    pub spawns: BTreeMap<(Address, u32), u32>,
+    /// Finished when the lights went out, so never to be spawned again.
+    pub finished: BTreeSet<Address>,
+    open_gates: BTreeMap<Address, Digest>,
+    heartbeat_us: Option<i64>,
+    /// Windows in which a crash has fallen.
+    pub windows: BTreeSet<Window>,
+    undoing: bool,
+}
+
+impl SimWorld {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            disk: Disk::default(),
+            supervisor: Supervisor::default(),
+            now_us: 1_800_000_000_000_000,
+            boot: 1,
+            spawn_log_boot: 1,
+            fuse: u64::MAX,
+            crash: Crash::Power,
+            chance: Chance::new(seed),
+            calls: 0,
+            exits: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            spawns: BTreeMap::new(),
+            finished: BTreeSet::new(),
+            open_gates: BTreeMap::new(),
+            heartbeat_us: None,
+            windows: BTreeSet::new(),
+            undoing: false,
+        }
+    }
+
+    /// Uses up one call; the last one does not return.
+    fn burn(&mut self) -> Result<(), Stop> {
+        self.calls += 1;
+        if self.fuse == 0 {
+            self.go_dark();
+            return Err(Stop::Dark);
+        }
+        self.fuse -= 1;
+        Ok(())
+    }
+
+    /// A dying write may leave a part of itself.
+    fn dying(&mut self, bytes: &[u8]) -> Option<usize> {
+        (self.fuse == 0).then(|| self.chance.below(bytes.len() + 1))
+    }
+
+    fn go_dark(&mut self) {
+        self.note_windows();
+        match self.crash {
+            Crash::Engine => {
+                self.supervisor.engine_connected = false;
+                self.supervisor.unreported.clear();
+                // Nobody is connected any more: from here on every seal is synced.
+                self.supervisor.synced = self.supervisor.seals.len();
+            }
+            Crash::Processes => self.end_processes(),
+            Crash::Power => {
+                self.end_processes();
+                self.disk.power_cut(&mut self.chance);
+                let kept = self.supervisor.synced;
+                let extra = self.chance.below(self.supervisor.seals.len() - kept + 1);
+                self.supervisor.seals.truncate(kept + extra);
+                let spawned = self.chance.below(self.supervisor.spawned.len() + 1);
+                self.supervisor.spawned.truncate(spawned);
+                self.boot += 1;
+            }
+        }
+        self.supervisor.synced = self.supervisor.seals.len();
+        self.undoing = false;
+        self.remember_finished();
+        self.now_us += 1_000_000;
+    }
+
+    fn end_processes(&mut self) {
+        self.heartbeat_us = Some(self.now_us);
+        self.supervisor.agents.clear();
+        self.supervisor.unsealed = None;
+        self.supervisor.unreported.clear();
+        self.supervisor.engine_connected = false;
+    }
+
+    fn note_windows(&mut self) {
+        let current = self.disk.read("run/journal.jsonl").unwrap_or_default().to_vec();
+        let synced = self.disk.synced("run/journal.jsonl").unwrap_or_default().to_vec();
+        if current.len() > synced.len() {
+            self.windows.insert(Window::BeforeSync);
+        }
+        if !self.supervisor.agents.is_empty() {
+            self.windows.insert(Window::Running);
+        }
+        if self.supervisor.unsealed.is_some() {
+            self.windows.insert(Window::ExitToSeal);
+        }
+        let events = readable(&synced);
+        let finished = |step: &Address, attempt: u32| {
+            events.iter().any(|event| match event {
+                Event::AttemptFinished(it) => it.step == *step && it.attempt == attempt,
+                Event::AttemptLost { step: lost, attempt: number, .. } => {
+                    lost == step && *number == attempt
+                }
+                _ => false,
+            })
+        };
+        if self.supervisor.seals.iter().any(|seal| !finished(&seal.step, seal.attempt)) {
+            self.windows.insert(Window::SealToJournal);
+        }
+        for event in &events {
+            if let Event::AttemptStarted(it) = event
+                && !self.spawns.contains_key(&(it.step.clone(), it.attempt))
+                && !finished(&it.step, it.attempt)
+            {
+                self.windows.insert(Window::SyncToSpawn);
+                if !it.reverts.is_empty() {
+                    self.windows.insert(Window::RescueToUndo);
+                }
+            }
+        }
+        if let Some(Event::RunResumed(resumed)) = events.last()
+            && !resumed.reverts.is_empty()
+        {
+            self.windows.insert(Window::RescueToUndo);
+        }
+        if self.undoing {
+            self.windows.insert(Window::DuringUndo);
+        }
+    }
+
+    /// Finished = its seal of a success, or its finish record, can be read after the crash.
+    fn remember_finished(&mut self) {
+        let events = readable(self.disk.read("run/journal.jsonl").unwrap_or_default());
+        for event in &events {
+            match event {
+                Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
+                    self.finished.insert(it.step.clone());
+                }
+                Event::AttemptAdopted(it) => {
+                    self.finished.insert(it.step.clone());
+                }
+                _ => {}
+            }
+        }
+        let announced = |seal: &&Seal| {
+            events.iter().any(|event| match event {
+                Event::AttemptStarted(it) => it.step == seal.step && it.attempt == seal.attempt,
+                _ => false,
+            })
+        };
+        let sealed = self.supervisor.seals.iter().filter(announced);
+        let done = sealed.filter(|seal| seal.ending.is_success()).map(|seal| seal.step.clone());
+        self.finished.extend(done);
+        self.open_gates.clear();
+        for event in events {
+            self.see_gate(&event);
+        }
+    }
+
+    fn see_gate(&mut self, event: &Event) {
+        match event {
+            Event::GateOpened { step, hash, .. } => {
+                self.open_gates.insert(step.clone(), *hash);
+            }
+            Event::GateDecided { step, .. } => {
+                self.open_gates.remove(step);
+            }
+            _ => {}
+        }
+    }
+
+    /// One thing happens among the agents. `false` when nothing can.
+    fn tick(&mut self, until_us: i64) -> bool {
+        if self.supervisor.unsealed.is_some() {
+            self.supervisor.seal();
+            return true;
+        }
+        let Some((key, at_us)) = self.supervisor.next().filter(|(_, at)| *at <= until_us) else {
+            return false;
+        };
+        self.now_us = self.now_us.max(at_us);
+        let now_us = self.now_us;
+        let agent = self.supervisor.agents.get_mut(&key).expect("just found");
+        agent.next_at_us = now_us + crate::agents::ACT_US;
+        let act = agent.acts.pop_front().expect("the last act ends it");
+        let launch = agent.launch.clone();
+        match act {
+            Act::Write { path, text } => {
+                self.disk.write(&format!("project/{path}"), text.as_bytes(), now_us);
+                // An agent's own files are not ours to sync; assume it does before it exits.
+                self.disk.sync(&format!("project/{path}"));
+                self.disk.sync_dir(&format!("project/{path}"));
+            }
+            Act::Result(json) => {
+                let name = launch.env["ONWARD_RESULT"].clone();
+                self.disk.write(&name, json.as_bytes(), now_us);
+                self.disk.sync(&name);
+                self.disk.sync_dir(&name);
+            }
+            Act::Outside(effect) => *self.effects.entry(effect).or_insert(0) += 1,
+            Act::Work => {}
+            Act::Exit { fails } => {
+                let exits = self.exits.entry(launch.step.clone()).or_insert(0);
+                *exits += 1;
+                let code = i32::from(*exits <= fails);
+                self.supervisor.agents.remove(&key);
+                let sync = launch.sync_seal;
+                self.supervisor.unsealed = Some((seal_of(&launch, code, now_us), sync));
+            }
+        }
+        true
+    }
+}
+
+/// Every event of the readable part.
+pub fn readable(bytes: &[u8]) -> Vec<Event> {
+    let mut reader = Reader::new(bytes);
+    let mut events = Vec::new();
+    while let Ok(Some(record)) = reader.next_record() {
+        events.push(record.event);
+    }
+    events
+}
+
+fn name(at: At<'_>) -> String {
+    match at {
+        At::Run(path) => format!("run/{path}"),
+        At::Project(path) => format!("project/{path}"),
+    }
+}
+
+impl World for SimWorld {
+    fn now(&mut self) -> Timestamp {
+        Timestamp::from_micros(self.now_us)
+    }
+
+    fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
+        self.burn()?;
+        Ok(self.disk.read(&name(at)).map(<[u8]>::to_vec))
+    }
+
+    fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        if matches!(at, At::Project(_)) {
+            self.undoing = true;
+        }
+        if let Some(part) = self.dying(bytes) {
+            self.disk.write(&name(at), &bytes[..part], self.now_us);
+        }
+        self.burn()?;
+        self.disk.write(&name(at), bytes, self.now_us);
+        Ok(())
+    }
+
+    fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        if let Some(part) = self.dying(bytes) {
+            self.disk.append(&name(at), &bytes[..part], self.now_us);
+        }
+        self.burn()?;
+        self.disk.append(&name(at), bytes, self.now_us);
+        Ok(())
+    }
+
+    fn truncate(&mut self, at: At<'_>, length: u64) -> Result<(), Stop> {
+        self.burn()?;
+        self.disk.truncate(&name(at), usize::try_from(length).expect("small"));
+        Ok(())
+    }
+
+    fn sync(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.burn()?;
+        self.disk.sync(&name(at));
+        Ok(())
+    }
+
+    fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop> {
+        self.burn()?;
+        self.disk.rename(&name(from), &name(to));
+        Ok(())
+    }
+
+    fn remove(&mut self, at: At<'_>) -> Result<(), Stop> {
+        if matches!(at, At::Project(_)) {
+            self.undoing = true;
+        }
+        self.burn()?;
+        self.disk.remove(&name(at));
+        Ok(())
+    }
+
+    fn sync_dir(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.burn()?;
+        self.disk.sync_dir(&name(at));
+        self.undoing = false;
+        Ok(())
+    }
+
+    fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
+        self.burn()?;
+        Ok(self.disk.read(&name(At::Project(path))).map(Digest::of))
+    }
+
+    fn glob(&mut self, pattern: &str, _known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
+        self.burn()?;
+        let wanted = name(At::Project(pattern));
+        let (prefix, suffix) = wanted.split_once('*').unwrap_or((&wanted, ""));
+        let exact = !wanted.contains('*');
+        let mut found = Vec::new();
+        for name in self.disk.names() {
+            let fits = if exact {
+                *name == wanted
+            } else {
+                name.starts_with(prefix) && name.ends_with(suffix)
+            };
+            if fits {
+                let bytes = self.disk.read(name).expect("listed");
+                let mtime_us = self.disk.mtime_us(name).expect("listed");
+                let size = u64::try_from(bytes.len()).expect("small");
+                found.push(FileProof {
+                    path: name.strip_prefix("project/").expect("in the project").to_owned(),
+                    hash: Digest::of(bytes),
+                    stat: Stat { size, mtime_ns: mtime_us * 1000, inode: 0 },
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    fn connect(&mut self, _epoch: u32) -> Result<Connected, Stop> {
+        self.burn()?;
+        // A surviving supervisor had some time to itself.
+        for _ in 0..self.chance.below(4) {
+            self.tick(i64::MAX);
+        }
+        self.supervisor.engine_connected = true;
+        self.supervisor.unreported.clear();
+        let alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
+        let mut alive_or_ending = alive;
+        if let Some((seal, _)) = &self.supervisor.unsealed {
+            alive_or_ending.push((seal.step.clone(), seal.attempt));
+        }
+        let complete = self.spawn_log_boot == self.boot;
+        self.spawn_log_boot = self.boot;
+        Ok(Connected {
+            alive: alive_or_ending,
+            spawned: self.supervisor.spawned.clone(),
+            seals: self.supervisor.seals.clone(),
+            spawned_is_complete: complete,
+            orphans_ended: 0,
+            last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
+            boot_id: self.boot.to_string(),
+        })
+    }
+
+    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+        for launch in launches {
+            self.burn()?;
+            let key = (launch.step.clone(), launch.attempt);
+            // The laws, checked from outside.
+            let durable = self.disk.synced("run/journal.jsonl").unwrap_or_default();
+            let announced = readable(durable).into_iter().any(|event| match event {
+                Event::AttemptStarted(it) => it.step == key.0 && it.attempt == key.1,
+                _ => false,
+            });
+            assert!(announced, "{key:?} is spawned before its start is durable");
+            assert!(!self.finished.contains(&key.0), "{key:?} is spawned, but was finished");
+            assert!(!self.supervisor.agents.contains_key(&key), "{key:?} is spawned twice");
+            *self.spawns.entry(key.clone()).or_insert(0) += 1;
+            self.supervisor.spawned.push(key.clone());
+            self.supervisor.agents.insert(key, Agent::new(launch, self.now_us));
+        }
+        Ok(())
+    }
+
+    fn stop_all(&mut self) -> Result<(), Stop> {
+        self.burn()
+    }
+
+    fn probe(&mut self, command: &str, _absent: i32) -> Result<Probed, Stop> {
+        self.burn()?;
+        let effect = command.strip_prefix("probe ").expect("`probe NAME`");
+        Ok(if self.effects.contains_key(effect) { Probed::Happened } else { Probed::Absent })
+    }
+
+    fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop> {
+        loop {
+            self.burn()?;
+            if !self.supervisor.unreported.is_empty() {
+                let seals = std::mem::take(&mut self.supervisor.unreported);
+                return Ok(seals.into_iter().map(Input::Sealed).collect());
+            }
+            let until_us = until.map_or(i64::MAX, Timestamp::as_micros);
+            if self.tick(until_us) {
+                continue;
+            }
+            if let Some((step, hash)) = self.open_gates.pop_first() {
+                let (option, by) = ("approve".to_owned(), "sim".to_owned());
+                let hash = Some(hash);
+                let request = Request::Decide { step, option, comment: None, by, hash };
+                return Ok(vec![Input::Asked(request)]);
+            }
+            assert!(until.is_some(), "nothing can happen any more, and nobody has said so");
+            self.now_us = self.now_us.max(until_us);
+            return Ok(Vec::new());
+        }
+    }
+
+    fn resolve(&mut self, _launch: &mut Launch) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    fn absolute(&self, at: At<'_>) -> String {
+        name(at)
+    }
+
+    fn published(&mut self, lines: &[u8]) {
+        assert_eq!(
+            self.disk.synced(&name(At::Run(JOURNAL))),
+            self.disk.read(&name(At::Run(JOURNAL))),
+            "only what is durable is told"
+        );
+        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let record = decode_line(line).expect("we wrote it");
+            self.see_gate(&record.event);
+        }
+    }
+
+    fn validate(&mut self, _schema: &str, result: &serde_json::Value) -> Result<(), String> {
+        if result.is_object() { Ok(()) } else { Err("not an object".to_owned()) }
+    }
+}
