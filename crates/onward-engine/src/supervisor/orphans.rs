@@ -61,6 +61,10 @@ pub fn end_orphans(orphans: &[Orphan], stop: Stop) -> io::Result<Vec<Orphan>> {
     let held = orphans.iter().filter_map(|it| Some((it, linux::hold(it.identity)?)));
     let mut held: Vec<(&Orphan, Held)> = held.collect();
     for (signal, within_ms) in [(polite, stop.grace_ms), (Signal::KILL, KILLED_WITHIN_MS)] {
+        // A wait for nobody would last its whole time.
+        if held.is_empty() {
+            break;
+        }
         for (_, held) in &held {
             // Gone in this very moment is what we want.
             let _ = held.signal(signal);
