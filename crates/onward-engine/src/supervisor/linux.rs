@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io,
+    io::{self, Read as _},
     os::{fd::OwnedFd, unix::fs::FileExt as _},
 };
 
@@ -56,8 +56,10 @@ pub fn boot_id() -> io::Result<String> {
 
 pub(super) fn process(pid: i32) -> Option<Process> {
     // A thread's directory answers too, but only processes are ever listed or waited for.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(pid, &stat)
+    // One read, because this is asked at every spawn; the kernel gives the line whole.
+    let mut stat = [0; 1024];
+    let count = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+    parse_stat(pid, &stat[..count])
 }
 
 /// The command's name stands in parentheses and may contain any byte, `)` included.

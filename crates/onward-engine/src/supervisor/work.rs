@@ -33,6 +33,9 @@ use super::{
 const READ_BYTES: usize = 64 << 10;
 /// What a pipe may hold at most when its writers are gone; more comes from somebody who is not ours.
 const DRAIN_READS_MAX: usize = 256;
+/// A short command's start and end make one message, and wake the engine once.
+const STARTS_TOLD_WITHIN_MS: u64 = 20;
+const LOOK_AGAIN_MS: u64 = 100;
 const HEARTBEAT_MS: u64 = 1_000;
 const STREAMS: [&str; 2] = ["out", "err"];
 
@@ -49,6 +52,10 @@ pub(super) struct Work {
     strays: BTreeMap<i32, Option<Key>>,
     children: Option<Children>,
     reports: Vec<Report>,
+    /// When they are due at the latest. An end is told at once, a start may wait for company.
+    report_at: Option<u64>,
+    /// When to look again at the process table that could not be read.
+    look_at: Option<u64>,
     /// Without an engine the log is all there is, so each seal is synced.
     pub(super) has_engine: bool,
     owes_sync: bool,
@@ -78,6 +85,8 @@ impl Work {
             strays: BTreeMap::new(),
             children: Children::open(),
             reports: Vec::new(),
+            report_at: None,
+            look_at: None,
             has_engine: false,
             owes_sync: false,
             heartbeat: None,
@@ -104,11 +113,16 @@ impl Work {
         self.log.sync()
     }
 
+    pub(super) fn reports_are_due(&self, now: u64) -> bool {
+        self.report_at.is_some_and(|at| at <= now)
+    }
+
     /// What there is to tell, once it may be told.
     pub(super) fn take_reports(&mut self) -> io::Result<Vec<Report>> {
         if self.owes_sync {
             self.sync()?;
         }
+        self.report_at = None;
         Ok(std::mem::take(&mut self.reports))
     }
 
@@ -116,6 +130,7 @@ impl Work {
         let key = (launch.step.clone(), launch.attempt);
         if let Some(running) = self.attempts.get(&key) {
             self.reports.push(Report::Spawned(running.alive()));
+            self.report_by(now + STARTS_TOLD_WITHIN_MS);
             return Ok(());
         }
         let (step, number) = key.clone();
@@ -131,6 +146,7 @@ impl Work {
                 let spawned = Spawned { step, attempt: number, pid, start_time, at };
                 self.log.append(&Line::Spawned(spawned))?;
                 self.reports.push(Report::Spawned(attempt.alive()));
+                self.report_by(now + STARTS_TOLD_WITHIN_MS);
                 self.attempts.insert(key, attempt);
                 Ok(())
             }
@@ -139,6 +155,10 @@ impl Work {
                 self.seal(attempt)
             }
         }
+    }
+
+    fn report_by(&mut self, at: u64) {
+        self.report_at = Some(self.report_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     fn start_child(
@@ -156,17 +176,19 @@ impl Work {
         Ok(main)
     }
 
-    pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) -> io::Result<()> {
-        let Some(attempt) = self.attempts.get_mut(key) else { return Ok(()) };
+    pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) {
+        let Some(attempt) = self.attempts.get_mut(key) else { return };
         attempt.end(Ending::Stopped, stop, now);
-        self.look_around(now)
+        self.look_around(now);
     }
 
-    pub(super) fn stop_all(&mut self, stop: Stop, now: u64) -> io::Result<()> {
+    pub(super) fn stop_all(&mut self, stop: Stop, now: u64) {
         for attempt in self.attempts.values_mut() {
             attempt.end(Ending::Stopped, stop, now);
         }
-        if self.attempts.is_empty() { Ok(()) } else { self.look_around(now) }
+        if !self.attempts.is_empty() {
+            self.look_around(now);
+        }
     }
 
     /// Every open pipe, for the one wait of the loop.
@@ -257,12 +279,16 @@ impl Work {
             fired = true;
         }
         self.beat(now);
-        if fired { self.look_around(now) } else { Ok(()) }
+        if fired {
+            self.look_around(now);
+        }
+        if self.look_at.is_some_and(|at| at <= now) { self.reap(now) } else { Ok(()) }
     }
 
     pub(super) fn deadline(&self) -> Option<u64> {
         let beat = (!self.attempts.is_empty()).then_some(self.beat_at);
-        self.attempts.values().filter_map(Attempt::deadline).chain(beat).min()
+        let all = self.attempts.values().filter_map(Attempt::deadline);
+        all.chain(beat).chain(self.report_at).chain(self.look_at).min()
     }
 
     /// Tells the time until which somebody was here.
@@ -290,10 +316,10 @@ impl Work {
                 attempt.child_ended(ending);
             }
         }
+        if self.must_look() && !self.look_around(now) {
+            return Ok(());
+        }
         loop {
-            if self.must_look() {
-                self.look_around(now)?;
-            }
             let is_over = |(key, attempt): (&Key, &Attempt)| {
                 let is_over = attempt.main().is_none() && !self.has_strays(key);
                 is_over.then(|| key.clone())
@@ -304,6 +330,10 @@ impl Work {
             }
             for key in over {
                 self.child_is_over(&key, now)?;
+            }
+            // With an attempt less, it may be clear whose they are.
+            if self.strays.values().any(Option::is_none) && !self.look_around(now) {
+                return Ok(());
             }
         }
     }
@@ -330,9 +360,15 @@ impl Work {
         }
     }
 
-    /// Looks at the whole process table: who is whose, who must go.
-    fn look_around(&mut self, now: u64) -> io::Result<()> {
-        let family = Family::look()?;
+    /// Looks at the whole process table: who is whose, who must go. Without a look nothing is
+    /// concluded; says whether there was one, and comes back to it otherwise.
+    fn look_around(&mut self, now: u64) -> bool {
+        let Ok(family) = Family::look() else {
+            // Such as no file descriptor left, which passes.
+            self.look_at = Some(now + LOOK_AGAIN_MS);
+            return false;
+        };
+        self.look_at = None;
         let claimants: Vec<Claimant> = self.attempts.values().map(claim).collect();
         self.strays.clear();
         for stray in family.strays(|pid| self.mains.contains_key(&pid)) {
@@ -366,7 +402,7 @@ impl Work {
                 attempt.reach(&family.below(roots));
             }
         }
-        Ok(())
+        true
     }
 
     /// A child and all that came from it are gone: its check, or the seal.
@@ -408,6 +444,7 @@ impl Work {
         self.log.append(&line)?;
         if let Line::Exited(seal) = line {
             self.reports.push(Report::Sealed(seal));
+            self.report_by(0);
         }
         Ok(())
     }
