@@ -23,7 +23,7 @@ use rustix::{
 use super::{
     attempt::{Attempt, Due, Key, Next},
     descendants::{Claimant, Family, Owner, owner},
-    linux::{self, Children, Identity, Process, Tag},
+    linux::{self, Children, Process, Tag},
     place::Place,
     seals::{Line, Log, OutputLost, Spawned, Spawning},
     spawn::{Nursery, SHELL},
@@ -33,8 +33,6 @@ use super::{
 const READ_BYTES: usize = 64 << 10;
 /// What a pipe may hold at most when its writers are gone; more comes from somebody who is not ours.
 const DRAIN_READS_MAX: usize = 256;
-/// A short command's start and end make one message, and wake the engine once.
-const STARTS_TOLD_WITHIN_MS: u64 = 20;
 const LOOK_AGAIN_MS: u64 = 100;
 const HEARTBEAT_MS: u64 = 1_000;
 const STREAMS: [&str; 2] = ["out", "err"];
@@ -52,7 +50,7 @@ pub(super) struct Work {
     strays: BTreeMap<i32, Option<Key>>,
     children: Option<Children>,
     reports: Vec<Report>,
-    /// When they are due at the latest. An end is told at once, a start may wait for company.
+    /// When they are due at the latest.
     report_at: Option<u64>,
     /// When to look again at the process table that could not be read.
     look_at: Option<u64>,
@@ -99,8 +97,8 @@ impl Work {
         self.attempts.is_empty() && self.strays.is_empty()
     }
 
-    pub(super) fn alive(&self) -> Vec<Alive> {
-        self.attempts.values().map(Attempt::alive).collect()
+    pub(super) fn alive(&mut self) -> Vec<Alive> {
+        self.attempts.values_mut().map(Attempt::alive).collect()
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -128,25 +126,21 @@ impl Work {
 
     pub(super) fn spawn(&mut self, launch: Launch, now: u64) -> io::Result<()> {
         let key = (launch.step.clone(), launch.attempt);
-        if let Some(running) = self.attempts.get(&key) {
+        if let Some(running) = self.attempts.get_mut(&key) {
             self.reports.push(Report::Spawned(running.alive()));
-            self.report_by(now + STARTS_TOLD_WITHIN_MS);
+            self.report_by(now);
             return Ok(());
         }
-        let (step, number) = key.clone();
+        let (step, attempt) = key.clone();
         let at = linux::wall_now();
-        self.log.append(&Line::Spawning(Spawning { step: step.clone(), attempt: number, at }))?;
+        self.log.append(&Line::Spawning(Spawning { step, attempt, at }))?;
         let argv = match &launch.program {
             Program::Argv(_) | Program::Shell(_) => Ok(launch.program.argv()),
             Program::Call { name, .. } => Err(format!("`{name}` is for the engine to call")),
         };
         let mut attempt = Attempt::new(launch, now);
         match argv.and_then(|argv| self.start_child(&mut attempt, &argv, now)) {
-            Ok(Identity { pid, start_time }) => {
-                let spawned = Spawned { step, attempt: number, pid, start_time, at };
-                self.log.append(&Line::Spawned(spawned))?;
-                self.reports.push(Report::Spawned(attempt.alive()));
-                self.report_by(now + STARTS_TOLD_WITHIN_MS);
+            Ok(()) => {
                 self.attempts.insert(key, attempt);
                 Ok(())
             }
@@ -155,6 +149,21 @@ impl Work {
                 self.seal(attempt)
             }
         }
+    }
+
+    /// Whatever has lived for a while gets its line in the log, and the engine learns its pid.
+    fn introduce(&mut self, now: u64) -> io::Result<()> {
+        let due = self.attempts.values_mut().filter_map(|it| it.must_introduce(now).then_some(it));
+        let due: Vec<Alive> = due.map(Attempt::alive).collect();
+        for alive in due {
+            let Alive { step, attempt, pid, start_time } = alive.clone();
+            let at = linux::wall_now();
+            let spawned = Spawned { step, attempt, pid, start_time, at };
+            self.log.append(&Line::Spawned(spawned))?;
+            self.reports.push(Report::Spawned(alive));
+            self.report_by(now);
+        }
+        Ok(())
     }
 
     fn report_by(&mut self, at: u64) {
@@ -166,14 +175,11 @@ impl Work {
         attempt: &mut Attempt,
         argv: &[String],
         now: u64,
-    ) -> Result<Identity, String> {
+    ) -> Result<(), String> {
         let born = self.nursery.spawn(argv, &attempt.launch)?;
-        // Not reaped, so it cannot be missing; and no start time at all proves nothing to anybody.
-        let unproved = Identity { pid: born.pid, start_time: 0 };
-        let main = linux::process(born.pid).map_or(unproved, |process| process.id);
         self.mains.insert(born.pid, attempt.key());
-        attempt.child_started(main, born.pipes, now);
-        Ok(main)
+        attempt.child_started(born, now);
+        Ok(())
     }
 
     pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) {
@@ -267,6 +273,7 @@ impl Work {
 
     /// Time-outs, and graces that are over.
     pub(super) fn fire(&mut self, now: u64) -> io::Result<()> {
+        self.introduce(now)?;
         let mut fired = false;
         for attempt in self.attempts.values_mut() {
             match attempt.due(now) {
@@ -396,7 +403,7 @@ impl Work {
                 None if !roots.is_empty() && !attempt.is_being_ended() => {
                     attempt.clear_out(self.leftover_stop, now);
                 }
-                main => roots.extend(main.map(|main| main.pid)),
+                main => roots.extend(main),
             }
             if attempt.is_being_ended() {
                 attempt.reach(&family.below(roots));
@@ -414,7 +421,7 @@ impl Work {
             Next::Check(command) => {
                 let argv = [SHELL.to_owned(), "-c".to_owned(), command];
                 match self.start_child(&mut attempt, &argv, now) {
-                    Ok(_) => {
+                    Ok(()) => {
                         self.attempts.insert(key.clone(), attempt);
                         Ok(())
                     }
@@ -451,7 +458,7 @@ impl Work {
 }
 
 fn claim(attempt: &Attempt) -> Claimant {
-    Claimant { key: attempt.key(), group: attempt.alive().pid, since: attempt.since }
+    Claimant { key: attempt.key(), group: attempt.group(), since: attempt.since }
 }
 
 fn kill_all(processes: &[Process]) {
