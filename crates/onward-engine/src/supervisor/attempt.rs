@@ -1,7 +1,7 @@
 //! One attempt in our hands: program, then check, each followed until nothing of it lives.
 //!
-//! Invariant: `main` is a child that nobody has reaped, so its pid, and the process group of that
-//! number, are certainly its own.
+//! Invariant: `main` is the pid of a child that nobody has reaped, so it, and the process group of
+//! that number, are certainly its own.
 
 use std::{collections::BTreeSet, os::fd::OwnedFd};
 
@@ -16,17 +16,23 @@ use rustix::process::Signal;
 use super::{
     capture::Capture,
     linux::{self, Identity, Process},
+    spawn::Born,
     wire::{Alive, Stop, StopSignal},
 };
 
 pub(super) type Key = (Address, u32);
 
+/// What ends sooner is known by its seal alone, which saves a short command much of its cost.
+pub(super) const INTRODUCED_AFTER_MS: u64 = 20;
+
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) launch: Launch,
-    main: Option<Identity>,
-    /// The child that runs, or the last one that did.
+    main: Option<i32>,
+    /// The child that runs, or the last one that did. Its start time is 0 until somebody asks.
     latest: Identity,
+    /// When the log and the engine are told of it, if it lives that long.
+    introduce_at: Option<u64>,
     /// Standard output and error of the current child; `None` once they ended.
     pub(super) pipes: [Option<OwnedFd>; 2],
     pub(super) captures: [Capture; 2],
@@ -37,7 +43,7 @@ pub(super) struct Attempt {
     ladder: Option<Ladder>,
     program: Option<Ending>,
     check: Option<Ending>,
-    /// When the program was started, in the kernel's ticks.
+    /// Nothing of the current child is older, in the kernel's ticks.
     pub(super) since: u64,
 }
 
@@ -74,6 +80,7 @@ impl Attempt {
             launch,
             main: None,
             latest: Identity { pid: 0, start_time: 0 },
+            introduce_at: Some(now.saturating_add(INTRODUCED_AFTER_MS)),
             pipes: [None, None],
             captures: [Capture::default(), Capture::default()],
             wall_at,
@@ -90,13 +97,31 @@ impl Attempt {
         (self.launch.step.clone(), self.launch.attempt)
     }
 
-    pub(super) fn alive(&self) -> Alive {
+    /// Who it is. Asked of `/proc` only now: a short command is gone before anybody wants to know.
+    pub(super) fn alive(&mut self) -> Alive {
+        if let Some(process) = self.main.and_then(linux::process) {
+            self.latest = process.id;
+        }
         let Identity { pid, start_time } = self.latest;
         Alive { step: self.launch.step.clone(), attempt: self.launch.attempt, pid, start_time }
     }
 
-    pub(super) fn main(&self) -> Option<Identity> {
+    pub(super) fn main(&self) -> Option<i32> {
         self.main
+    }
+
+    /// The process group of the latest child.
+    pub(super) fn group(&self) -> i32 {
+        self.latest.pid
+    }
+
+    /// Says once that it is time to tell of it.
+    pub(super) fn must_introduce(&mut self, now: u64) -> bool {
+        let is_due = self.main.is_some() && self.introduce_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.introduce_at = None;
+        }
+        is_due
     }
 
     pub(super) fn is_being_ended(&self) -> bool {
@@ -109,12 +134,11 @@ impl Attempt {
     }
 
     /// The program, or later its check, runs.
-    pub(super) fn child_started(&mut self, main: Identity, pipes: [OwnedFd; 2], now: u64) {
-        if self.program.is_none() {
-            self.since = main.start_time;
-        }
-        self.main = Some(main);
-        self.latest = main;
+    pub(super) fn child_started(&mut self, child: Born, now: u64) {
+        let Born { pid, since, pipes } = child;
+        self.main = Some(pid);
+        self.latest = Identity { pid, start_time: 0 };
+        self.since = since;
         self.pipes = pipes.map(Some);
         self.ladder = None;
         self.heard(now);
@@ -193,7 +217,8 @@ impl Attempt {
         let kill_at = self.ladder.as_ref().filter(|it| !it.is_killing).map(|it| it.kill_at);
         let time_out = [self.wall_at, self.idle_at].into_iter().flatten().min();
         let time_out = time_out.filter(|_| self.cause.is_none());
-        [kill_at, time_out].into_iter().flatten().min()
+        let introduce_at = self.introduce_at.filter(|_| self.main.is_some());
+        [kill_at, time_out, introduce_at].into_iter().flatten().min()
     }
 
     /// Begins to end it for this cause. Asked again, only the time left can get shorter.
@@ -239,7 +264,7 @@ impl Attempt {
         let Some(ladder) = &mut self.ladder else { return };
         ladder.is_fresh = false;
         for process in family.iter().filter(|it| !it.is_dead) {
-            let in_group = self.main.is_some_and(|main| main.pid == process.group);
+            let in_group = self.main == Some(process.group);
             if ladder.reached.insert(process.id) && (ladder.is_killing || !in_group) {
                 linux::signal(process.id, ladder.current_signal());
             }
@@ -262,7 +287,7 @@ mod tests {
     use super::*;
     use onward_core::launch::Program;
 
-    const GONE: Identity = Identity { pid: i32::MAX, start_time: 1 };
+    const GONE: i32 = i32::MAX;
 
     fn attempt(timeout_ms: Option<u64>, idle_ms: Option<u64>, check: Option<&str>) -> Attempt {
         let launch = Launch {
@@ -283,7 +308,9 @@ mod tests {
 
     fn start(attempt: &mut Attempt) {
         let (one, other) = std::io::pipe().unwrap();
-        attempt.child_started(GONE, [one.into(), other.into()], 1000);
+        let pipes = [one.into(), other.into()];
+        attempt.child_started(Born { pid: GONE, since: 1, pipes }, 1000);
+        attempt.introduce_at = None;
     }
 
     fn sealed(attempt: Attempt) -> (Ending, Option<Ending>) {

@@ -7,14 +7,14 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io,
+    io::{self, Read as _},
     os::{fd::OwnedFd, unix::fs::FileExt as _},
 };
 
 use onward_core::time::Timestamp;
 use rustix::{
     process::{Pid, PidfdFlags, Signal},
-    time::{ClockId, Timespec, clock_gettime},
+    time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic},
 };
 use serde::{Deserialize, Serialize};
 
@@ -68,8 +68,10 @@ pub fn boot_id() -> io::Result<String> {
 
 pub(super) fn process(pid: i32) -> Option<Process> {
     // A thread's directory answers too, but only processes are ever listed or waited for.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    parse_stat(pid, &stat)
+    // One read, because this is asked at every spawn; the kernel gives the line whole.
+    let mut stat = [0; 1024];
+    let count = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+    parse_stat(pid, &stat[..count])
 }
 
 /// The command's name stands in parentheses and may contain any byte, `)` included.
@@ -162,8 +164,8 @@ pub(super) fn signal(id: Identity, signal: Signal) -> bool {
 
 /// Signals the process group that an unreaped child of ours leads. While it is not reaped, nobody
 /// else can have that number.
-pub(super) fn signal_group(leader: Identity, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(leader.pid) {
+pub(super) fn signal_group(leader: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(leader) {
         // Gone already, or moved to another group: the caller's look at the table finds the rest.
         let _ = rustix::process::kill_process_group(pid, signal);
     }
@@ -224,6 +226,18 @@ pub(super) fn awake_ms() -> u64 {
     seconds * 1000 + u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000
 }
 
+/// The start time of a process that would start right now.
+pub(super) fn ticks_now() -> u64 {
+    let clock = DynamicClockId::Boottime;
+    let Ok(now) = clock_gettime_dynamic(clock) else { return 0 };
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds * TICKS_PER_SECOND
+        + u64::try_from(now.tv_nsec).unwrap_or(0) * TICKS_PER_SECOND / 1_000_000_000
+}
+
+/// Fixed towards programs, whatever the kernel itself counts in.
+const TICKS_PER_SECOND: u64 = 100;
+
 /// The time on the wall, for people.
 pub(super) fn wall_now() -> Timestamp {
     let now = clock_gettime(ClockId::Realtime);
@@ -274,6 +288,15 @@ mod tests {
         assert!(signal(truth, Signal::KILL));
         child.wait().unwrap();
         assert!(hold(truth).is_none(), "gone after it was reaped");
+    }
+
+    #[test]
+    fn a_process_never_starts_before_the_tick_that_was_read_before_it() {
+        let before = ticks_now();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let started = process(i32::try_from(child.id()).unwrap()).unwrap().id.start_time;
+        assert!((before..=ticks_now()).contains(&started));
+        child.wait().unwrap();
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! One JSON object a line, `kind` first and `crc` last: CRC-32 (IEEE), lower-case hex, of every
 //! byte from `{` up to and including the comma before `"crc"`. Each line is one write. A supervisor
-//! begins its life with `opened`; then, per attempt, `spawning` (about to), `spawned` (with its
-//! identity) and `exited` (the seal). An attempt without `spawning` was certainly never spawned.
+//! begins its life with `opened`; then, per attempt, `spawning` (about to), `spawned` (its identity,
+//! if it lived for a while) and `exited` (the seal). An attempt without `spawning` was certainly
+//! never spawned; with it, it may have been.
 //!
 //! Invariant: one supervisor at a time holds the file's lock, and what was once written is never
 //! changed. A kind that is not known here, such as a later `snapshot`, is kept and not damage.
@@ -28,7 +29,7 @@ pub enum Line {
     Opened(Opened),
     /// Written before the spawn: from here on the attempt may have run.
     Spawning(Spawning),
-    /// Written after the spawn.
+    /// Written a moment after the spawn, unless it was over by then.
     Spawned(Spawned),
     /// The seal: the attempt and all its descendants are gone.
     Exited(Seal),

@@ -23,7 +23,7 @@ use super::{
     work::{Work, WorkConfig},
 };
 
-/// Connections that have not said hello yet; more wait in the kernel.
+/// Connections that have not said hello yet.
 const GUESTS_MAX: usize = 8;
 /// An engine that does not read this much is dropped; the log has it all.
 const UNREAD_BYTES_MAX: usize = 64 << 20;
@@ -242,7 +242,7 @@ impl Server {
         loop {
             let now = linux::awake_ms();
             self.work.fire(now)?;
-            self.report()?;
+            self.report(now)?;
             if self.may_leave(now) {
                 return self.work.sync();
             }
@@ -252,8 +252,7 @@ impl Server {
     }
 
     fn may_leave(&mut self, now: u64) -> bool {
-        let is_alone = self.engine.is_none() && self.guests.is_empty();
-        self.leave_at = if is_alone && self.work.is_idle() {
+        self.leave_at = if self.engine.is_none() && self.work.is_idle() {
             self.leave_at.or(Some(now + self.linger_ms))
         } else {
             None
@@ -267,9 +266,10 @@ impl Server {
         let deadline = self.work.deadline().into_iter().chain(self.leave_at).min();
         let timeout = deadline.map(|at| timespec(at.saturating_sub(now)));
         let mut what = vec![Ready::Signal, Ready::Caller];
-        let room = if self.guests.len() < GUESTS_MAX { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds =
-            vec![PollFd::new(&self.signals.pipe, PollFlags::IN), PollFd::new(&self.listener, room)];
+        let mut fds = vec![
+            PollFd::new(&self.signals.pipe, PollFlags::IN),
+            PollFd::new(&self.listener, PollFlags::IN),
+        ];
         for (index, guest) in self.guests.iter().enumerate() {
             what.push(Ready::Guest(index));
             fds.push(PollFd::new(&guest.stream, guest.interest()));
@@ -298,7 +298,7 @@ impl Server {
     /// Takes in all that is ready before it draws conclusions from ended children; guests before
     /// the engine, because a newer one drops what the older one still wanted.
     fn act(&mut self, ready: Vec<Ready>, now: u64) -> io::Result<()> {
-        let (mut was_signalled, mut is_engine_ready) = (false, false);
+        let (mut was_signalled, mut was_called, mut is_engine_ready) = (false, false, false);
         let mut gone_guests = Vec::new();
         for ready in ready {
             match ready {
@@ -307,7 +307,7 @@ impl Server {
                     // More than fits wakes us again.
                     let _ = self.signals.pipe.read(&mut self.buffer);
                 }
-                Ready::Caller => self.accept(),
+                Ready::Caller => was_called = true,
                 Ready::Guest(index) => {
                     if !self.guests[index].fill(&mut self.buffer) {
                         gone_guests.push(index);
@@ -316,6 +316,9 @@ impl Server {
                 Ready::Engine => is_engine_ready = true,
                 Ready::Pipe(key, stream, flags) => self.work.hear(&key, stream, flags, now)?,
             }
+        }
+        if was_called {
+            self.accept();
         }
         self.hear_guests(&gone_guests)?;
         if is_engine_ready {
@@ -326,7 +329,7 @@ impl Server {
             self.work.reap(now)?;
             if self.signals.terminated.swap(false, Ordering::Relaxed) {
                 self.is_leaving = true;
-                self.work.stop_all(Stop::default(), now)?;
+                self.work.stop_all(Stop::default(), now);
             }
         }
         Ok(())
@@ -354,6 +357,8 @@ impl Server {
                 None => self.guests.push(guest),
             }
         }
+        // Whoever was silent longest gives way.
+        self.guests.drain(..self.guests.len().saturating_sub(GUESTS_MAX));
         Ok(())
     }
 
@@ -412,9 +417,9 @@ impl Server {
                     }
                 }
                 Some(Request::Stop { step, attempt, how }) => {
-                    self.work.stop(&(step, attempt), how, now)?;
+                    self.work.stop(&(step, attempt), how, now);
                 }
-                Some(Request::StopAll { how }) => self.work.stop_all(how, now)?,
+                Some(Request::StopAll { how }) => self.work.stop_all(how, now),
                 Some(Request::Shutdown) => self.is_leaving = true,
                 // Not from an engine of ours: it is not listened to any longer.
                 Some(Request::Hello(_)) | None => {
@@ -427,8 +432,9 @@ impl Server {
     }
 
     /// Tells the engine what happened; to nobody, when there is none.
-    fn report(&mut self) -> io::Result<()> {
-        let reports = self.work.take_reports()?;
+    fn report(&mut self, now: u64) -> io::Result<()> {
+        let is_due = self.work.reports_are_due(now);
+        let reports = if is_due { self.work.take_reports()? } else { Vec::new() };
         let Some(engine) = &mut self.engine else { return Ok(()) };
         for report in &reports {
             wire::encode(report, &mut engine.outbox);

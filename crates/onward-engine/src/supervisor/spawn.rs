@@ -13,7 +13,7 @@ use std::{
 
 use onward_core::{address::Address, id::RunId, launch::Launch};
 
-use super::linux::{TAG_ATTEMPT, TAG_RUN, TAG_STEP};
+use super::linux::{self, TAG_ATTEMPT, TAG_RUN, TAG_STEP};
 
 pub(super) const SHELL: &str = "/bin/sh";
 const PATH_DEFAULT: &str = "/usr/bin:/bin";
@@ -22,6 +22,8 @@ const PATH_DEFAULT: &str = "/usr/bin:/bin";
 #[derive(Debug)]
 pub(super) struct Born {
     pub(super) pid: i32,
+    /// It did not start before this tick.
+    pub(super) since: u64,
     /// Standard output, then standard error.
     pub(super) pipes: [OwnedFd; 2],
 }
@@ -83,12 +85,13 @@ impl Nursery {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        let since = linux::ticks_now();
         let mut child = command.spawn()?;
         let pipe = "both streams were asked to be pipes";
         let pipes =
             [child.stdout.take().expect(pipe).into(), child.stderr.take().expect(pipe).into()];
         let pid = i32::try_from(child.id()).expect("a pid fits its own type");
-        Ok(Born { pid, pipes })
+        Ok(Born { pid, since, pipes })
     }
 
     /// Looks a bare name up in the child's own `PATH`.

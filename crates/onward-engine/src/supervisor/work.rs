@@ -23,7 +23,7 @@ use rustix::{
 use super::{
     attempt::{Attempt, Due, Key, Next},
     descendants::{Claimant, Family, Owner, owner},
-    linux::{self, Children, Identity, Process, Tag},
+    linux::{self, Children, Process, Tag},
     place::Place,
     seals::{Line, Log, OutputLost, Spawned, Spawning},
     spawn::{Nursery, SHELL},
@@ -33,6 +33,7 @@ use super::{
 const READ_BYTES: usize = 64 << 10;
 /// What a pipe may hold at most when its writers are gone; more comes from somebody who is not ours.
 const DRAIN_READS_MAX: usize = 256;
+const LOOK_AGAIN_MS: u64 = 100;
 const HEARTBEAT_MS: u64 = 1_000;
 const STREAMS: [&str; 2] = ["out", "err"];
 
@@ -49,6 +50,10 @@ pub(super) struct Work {
     strays: BTreeMap<i32, Option<Key>>,
     children: Option<Children>,
     reports: Vec<Report>,
+    /// When they are due at the latest.
+    report_at: Option<u64>,
+    /// When to look again at the process table that could not be read.
+    look_at: Option<u64>,
     /// Without an engine the log is all there is, so each seal is synced.
     pub(super) has_engine: bool,
     owes_sync: bool,
@@ -78,6 +83,8 @@ impl Work {
             strays: BTreeMap::new(),
             children: Children::open(),
             reports: Vec::new(),
+            report_at: None,
+            look_at: None,
             has_engine: false,
             owes_sync: false,
             heartbeat: None,
@@ -90,8 +97,8 @@ impl Work {
         self.attempts.is_empty() && self.strays.is_empty()
     }
 
-    pub(super) fn alive(&self) -> Vec<Alive> {
-        self.attempts.values().map(Attempt::alive).collect()
+    pub(super) fn alive(&mut self) -> Vec<Alive> {
+        self.attempts.values_mut().map(Attempt::alive).collect()
     }
 
     pub(super) fn log_bytes(&self) -> u64 {
@@ -104,23 +111,29 @@ impl Work {
         self.log.sync()
     }
 
+    pub(super) fn reports_are_due(&self, now: u64) -> bool {
+        self.report_at.is_some_and(|at| at <= now)
+    }
+
     /// What there is to tell, once it may be told.
     pub(super) fn take_reports(&mut self) -> io::Result<Vec<Report>> {
         if self.owes_sync {
             self.sync()?;
         }
+        self.report_at = None;
         Ok(std::mem::take(&mut self.reports))
     }
 
     pub(super) fn spawn(&mut self, launch: Launch, now: u64) -> io::Result<()> {
         let key = (launch.step.clone(), launch.attempt);
-        if let Some(running) = self.attempts.get(&key) {
+        if let Some(running) = self.attempts.get_mut(&key) {
             self.reports.push(Report::Spawned(running.alive()));
+            self.report_by(now);
             return Ok(());
         }
-        let (step, number) = key.clone();
+        let (step, attempt) = key.clone();
         let at = linux::wall_now();
-        self.log.append(&Line::Spawning(Spawning { step: step.clone(), attempt: number, at }))?;
+        self.log.append(&Line::Spawning(Spawning { step, attempt, at }))?;
         let argv = match &launch.program {
             Program::Argv(_) | Program::Shell(_) => Ok(launch.program.argv()),
             Program::Call { name, .. } => Err(format!("`{name}` is for the engine to call")),
@@ -128,10 +141,7 @@ impl Work {
         };
         let mut attempt = Attempt::new(launch, now);
         match argv.and_then(|argv| self.start_child(&mut attempt, &argv, now)) {
-            Ok(Identity { pid, start_time }) => {
-                let spawned = Spawned { step, attempt: number, pid, start_time, at };
-                self.log.append(&Line::Spawned(spawned))?;
-                self.reports.push(Report::Spawned(attempt.alive()));
+            Ok(()) => {
                 self.attempts.insert(key, attempt);
                 Ok(())
             }
@@ -142,32 +152,50 @@ impl Work {
         }
     }
 
+    /// Whatever has lived for a while gets its line in the log, and the engine learns its pid.
+    fn introduce(&mut self, now: u64) -> io::Result<()> {
+        let due = self.attempts.values_mut().filter_map(|it| it.must_introduce(now).then_some(it));
+        let due: Vec<Alive> = due.map(Attempt::alive).collect();
+        for alive in due {
+            let Alive { step, attempt, pid, start_time } = alive.clone();
+            let at = linux::wall_now();
+            let spawned = Spawned { step, attempt, pid, start_time, at };
+            self.log.append(&Line::Spawned(spawned))?;
+            self.reports.push(Report::Spawned(alive));
+            self.report_by(now);
+        }
+        Ok(())
+    }
+
+    fn report_by(&mut self, at: u64) {
+        self.report_at = Some(self.report_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
     fn start_child(
         &mut self,
         attempt: &mut Attempt,
         argv: &[String],
         now: u64,
-    ) -> Result<Identity, String> {
+    ) -> Result<(), String> {
         let born = self.nursery.spawn(argv, &attempt.launch)?;
-        // Not reaped, so it cannot be missing; and no start time at all proves nothing to anybody.
-        let unproved = Identity { pid: born.pid, start_time: 0 };
-        let main = linux::process(born.pid).map_or(unproved, |process| process.id);
         self.mains.insert(born.pid, attempt.key());
-        attempt.child_started(main, born.pipes, now);
-        Ok(main)
+        attempt.child_started(born, now);
+        Ok(())
     }
 
-    pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) -> io::Result<()> {
-        let Some(attempt) = self.attempts.get_mut(key) else { return Ok(()) };
+    pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) {
+        let Some(attempt) = self.attempts.get_mut(key) else { return };
         attempt.end(Ending::Stopped, stop, now);
-        self.look_around(now)
+        self.look_around(now);
     }
 
-    pub(super) fn stop_all(&mut self, stop: Stop, now: u64) -> io::Result<()> {
+    pub(super) fn stop_all(&mut self, stop: Stop, now: u64) {
         for attempt in self.attempts.values_mut() {
             attempt.end(Ending::Stopped, stop, now);
         }
-        if self.attempts.is_empty() { Ok(()) } else { self.look_around(now) }
+        if !self.attempts.is_empty() {
+            self.look_around(now);
+        }
     }
 
     /// Every open pipe, for the one wait of the loop.
@@ -246,6 +274,7 @@ impl Work {
 
     /// Time-outs, and graces that are over.
     pub(super) fn fire(&mut self, now: u64) -> io::Result<()> {
+        self.introduce(now)?;
         let mut fired = false;
         for attempt in self.attempts.values_mut() {
             match attempt.due(now) {
@@ -258,12 +287,16 @@ impl Work {
             fired = true;
         }
         self.beat(now);
-        if fired { self.look_around(now) } else { Ok(()) }
+        if fired {
+            self.look_around(now);
+        }
+        if self.look_at.is_some_and(|at| at <= now) { self.reap(now) } else { Ok(()) }
     }
 
     pub(super) fn deadline(&self) -> Option<u64> {
         let beat = (!self.attempts.is_empty()).then_some(self.beat_at);
-        self.attempts.values().filter_map(Attempt::deadline).chain(beat).min()
+        let all = self.attempts.values().filter_map(Attempt::deadline);
+        all.chain(beat).chain(self.report_at).chain(self.look_at).min()
     }
 
     /// Tells the time until which somebody was here.
@@ -291,10 +324,10 @@ impl Work {
                 attempt.child_ended(ending);
             }
         }
+        if self.must_look() && !self.look_around(now) {
+            return Ok(());
+        }
         loop {
-            if self.must_look() {
-                self.look_around(now)?;
-            }
             let is_over = |(key, attempt): (&Key, &Attempt)| {
                 let is_over = attempt.main().is_none() && !self.has_strays(key);
                 is_over.then(|| key.clone())
@@ -305,6 +338,10 @@ impl Work {
             }
             for key in over {
                 self.child_is_over(&key, now)?;
+            }
+            // With an attempt less, it may be clear whose they are.
+            if self.strays.values().any(Option::is_none) && !self.look_around(now) {
+                return Ok(());
             }
         }
     }
@@ -331,9 +368,15 @@ impl Work {
         }
     }
 
-    /// Looks at the whole process table: who is whose, who must go.
-    fn look_around(&mut self, now: u64) -> io::Result<()> {
-        let family = Family::look()?;
+    /// Looks at the whole process table: who is whose, who must go. Without a look nothing is
+    /// concluded; says whether there was one, and comes back to it otherwise.
+    fn look_around(&mut self, now: u64) -> bool {
+        let Ok(family) = Family::look() else {
+            // Such as no file descriptor left, which passes.
+            self.look_at = Some(now + LOOK_AGAIN_MS);
+            return false;
+        };
+        self.look_at = None;
         let claimants: Vec<Claimant> = self.attempts.values().map(claim).collect();
         self.strays.clear();
         for stray in family.strays(|pid| self.mains.contains_key(&pid)) {
@@ -361,13 +404,13 @@ impl Work {
                 None if !roots.is_empty() && !attempt.is_being_ended() => {
                     attempt.clear_out(self.leftover_stop, now);
                 }
-                main => roots.extend(main.map(|main| main.pid)),
+                main => roots.extend(main),
             }
             if attempt.is_being_ended() {
                 attempt.reach(&family.below(roots));
             }
         }
-        Ok(())
+        true
     }
 
     /// A child and all that came from it are gone: its check, or the seal.
@@ -379,7 +422,7 @@ impl Work {
             Next::Check(command) => {
                 let argv = [SHELL.to_owned(), "-c".to_owned(), command];
                 match self.start_child(&mut attempt, &argv, now) {
-                    Ok(_) => {
+                    Ok(()) => {
                         self.attempts.insert(key.clone(), attempt);
                         Ok(())
                     }
@@ -409,13 +452,14 @@ impl Work {
         self.log.append(&line)?;
         if let Line::Exited(seal) = line {
             self.reports.push(Report::Sealed(seal));
+            self.report_by(0);
         }
         Ok(())
     }
 }
 
 fn claim(attempt: &Attempt) -> Claimant {
-    Claimant { key: attempt.key(), group: attempt.alive().pid, since: attempt.since }
+    Claimant { key: attempt.key(), group: attempt.group(), since: attempt.since }
 }
 
 fn kill_all(processes: &[Process]) {

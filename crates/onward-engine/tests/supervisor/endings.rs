@@ -6,7 +6,7 @@ use onward_core::{
 };
 use onward_engine::supervisor::seals::Line;
 
-use crate::bench::{Bench, argv, exited, launch, shell};
+use crate::bench::{Bench, argv, exited, is_living, launch, say, shell};
 
 fn ending_of<'a>(seals: &'a [Seal], step: &str) -> &'a Ending {
     &seals.iter().find(|seal| seal.step.as_str() == step).unwrap().ending
@@ -67,9 +67,18 @@ fn what_cannot_be_started_is_sealed_with_its_reason() {
 }
 
 #[test]
-fn each_spawn_is_in_the_log_before_and_after_it_happened() {
+fn each_spawn_is_in_the_log_before_it_happens_and_again_when_it_has_lived_a_while() {
     let bench = Bench::new("order");
-    bench.run(&[argv("a", &["true"])]);
+    let go = bench.fifo("go");
+    let mut engine = bench.connect(1);
+    engine.hands.spawn(&[argv("missing", &["no-such-program"])]).unwrap();
+    engine.next_seal();
+    engine.hands.spawn(&[shell("lives", "read word < go")]).unwrap();
+    let alive = engine.next_spawned();
+    assert!(is_living(alive.pid) && alive.start_time > 0);
+    say(go);
+    engine.next_seal();
+    engine.leave();
     let log = bench.seals();
     let kinds = log.lines.iter().map(|line| match line {
         Line::Opened(_) => "opened",
@@ -78,7 +87,9 @@ fn each_spawn_is_in_the_log_before_and_after_it_happened() {
         Line::Exited(_) => "exited",
         Line::OutputLost(_) | Line::Unknown(_) => "other",
     });
-    assert_eq!(kinds.collect::<Vec<_>>(), ["opened", "spawning", "spawned", "exited"]);
+    let brief = ["opened", "spawning", "exited"];
+    let lasting = ["spawning", "spawned", "exited"];
+    assert_eq!(kinds.collect::<Vec<_>>(), [&brief[..], &lasting].concat());
 }
 
 #[test]

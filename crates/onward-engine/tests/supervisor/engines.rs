@@ -74,8 +74,9 @@ fn a_new_engine_takes_over_a_living_child_and_hears_its_end() {
     let bench = Bench::new("reattach");
     let go = bench.fifo("go");
     let mut first = bench.connect(1);
-    first.hands.spawn(&[shell("a", "cat go; exit 7"), argv("b", &["true"])]).unwrap();
+    first.hands.spawn(&[shell("a", "cat go; exit 7")]).unwrap();
     let alive = first.next_spawned();
+    first.hands.spawn(&[argv("b", &["true"])]).unwrap();
     assert_eq!(first.next_seal().step.as_str(), "b");
     drop(first);
     let second = bench.connect(2);
@@ -153,6 +154,7 @@ fn after_the_supervisors_death_its_orphans_are_found_and_ended() {
         env -i setsid sleep 1000 & echo $$ > up; wait";
     let mut engine = bench.connect(1);
     engine.hands.spawn(&[shell("x/a", script)]).unwrap();
+    assert_eq!(engine.next_spawned().step.as_str(), "x/a");
     let main: i32 = hear(up).parse().unwrap();
     let other: i32 = hear(other).parse().unwrap();
     kill(bench.supervisor().unwrap());
