@@ -145,8 +145,9 @@ impl<'w, W: World> Driver<'w, W> {
         })
     }
 
-    pub(crate) fn record(&mut self, event: Event) -> Result<(), Stop> {
+    pub(crate) fn record(&mut self, mut event: Event) -> Result<(), Stop> {
         let at = self.world.now();
+        self.world.clean(&mut event);
         self.journal.record(&mut self.run, at, event)
     }
 

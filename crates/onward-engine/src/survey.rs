@@ -29,7 +29,7 @@ use crate::{
 const AFTERGLOW_MS: u64 = 2_000;
 
 pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Result<Survey, Stop> {
-    let mut survey = Survey { now: world.now(), ..Survey::default() };
+    let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
     if connected.orphans_ended > 0 {
         let count = connected.orphans_ended;
         let message = format!("{count} processes of this run had lost their supervisor");

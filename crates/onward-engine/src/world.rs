@@ -7,6 +7,7 @@
 use onward_core::{
     address::Address,
     digest::Digest,
+    event::Event,
     evidence::FileProof,
     launch::{Launch, Seal},
     recovery::Probed,
@@ -49,6 +50,9 @@ pub enum Stop {
     Unwritable(String),
     #[error("the journal is damaged")]
     Damaged,
+    /// Something that a start needs is not set up on this machine.
+    #[error("{what}")]
+    Unready { what: String, hint: String },
     /// The simulated machine went dark.
     #[error("the machine stopped")]
     Dark,
@@ -56,7 +60,16 @@ pub enum Stop {
 
 /// See the module.
 pub trait World {
+    /// The time of events, and of whatever waits.
     fn now(&mut self) -> Timestamp;
+    /// The time that ages are measured against; another one only where a person said so.
+    fn now_for_ages(&mut self) -> Timestamp {
+        self.now()
+    }
+    /// Takes out of an event what must never reach the journal, before it is written or believed.
+    fn clean(&mut self, event: &mut Event) {
+        let _ = event;
+    }
 
     // Files. Nothing is durable before `sync`, and no name before `sync_dir`.
 

@@ -1,0 +1,243 @@
+//! From an agent's name to its command line.
+//!
+//! A configured command is a list of arguments with the placeholders `{prompt}`, `{model}`,
+//! `{system_file}` and `{session}`. An argument whose placeholder has no value is left out, and with
+//! it the option (`-x`, `--xyz`) right before it.
+
+use std::collections::BTreeMap;
+
+use onward_core::{
+    digest::Digest,
+    launch::{AgentCall, Launch, Program},
+    workflow::model::{Kind, Step, Workflow},
+};
+
+use crate::{
+    collect::out_name,
+    world::{At, Stop},
+};
+
+/// The commands by agent name, as configured.
+pub type Commands = BTreeMap<String, Vec<String>>;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AgentError {
+    #[error("agent `{0}` has no command")]
+    NoCommand(String),
+    #[error("the command of agent `{0}` is empty")]
+    EmptyCommand(String),
+    #[error("`call: {0}` is not available yet")]
+    NoCall(String),
+}
+
+impl AgentError {
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoCommand(name) | Self::EmptyCommand(name) => {
+                format!("put [agents.{name}] command = [...] in .onward/config.toml")
+            }
+            Self::NoCall(_) => "use a `run` step instead".to_owned(),
+        }
+    }
+}
+
+/// Every agent and call of a workflow that could not be started, before anything is.
+pub fn missing(workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
+    workflow.steps.iter().find_map(|step| missing_in(step, workflow, commands))
+}
+
+fn missing_in(step: &Step, workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
+    match &step.kind {
+        Kind::Run { .. } | Kind::Gate(_) => None,
+        Kind::Call { name, .. } => Some(AgentError::NoCall(name.clone())),
+        Kind::Agent { agent, .. } => {
+            let declared = workflow.agents.get(agent);
+            let adapter = declared.map_or(agent.as_str(), |agent| &agent.adapter);
+            command_of(agent, adapter, commands).err()
+        }
+        Kind::Group { steps } => steps.iter().find_map(|step| missing_in(step, workflow, commands)),
+        Kind::Sub { workflow, .. } => missing(workflow, commands),
+    }
+}
+
+fn command_of<'c>(
+    name: &str,
+    adapter: &str,
+    commands: &'c Commands,
+) -> Result<&'c [String], AgentError> {
+    let found = commands.get(name).or_else(|| commands.get(adapter));
+    match found {
+        None => Err(AgentError::NoCommand(adapter.to_owned())),
+        Some(command) if command.is_empty() => Err(AgentError::EmptyCommand(adapter.to_owned())),
+        Some(command) => Ok(command),
+    }
+}
+
+/// Writes a file and says how a child names it.
+type Write<'a> = dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop> + 'a;
+
+/// Makes the program of `launch` one that can be spawned.
+pub(super) fn resolve(
+    launch: &mut Launch,
+    commands: &Commands,
+    run: &str,
+    write: &mut Write<'_>,
+) -> Result<(), Stop> {
+    let call = match &launch.program {
+        Program::Argv(_) | Program::Shell(_) => return Ok(()),
+        Program::Call { name, .. } => return Err(cannot(&AgentError::NoCall(name.clone()))),
+        Program::Agent(call) => call.clone(),
+    };
+    let command = command_of(&call.name, &call.adapter, commands).map_err(|it| cannot(&it))?;
+    let prompt = out_name(&launch.step, launch.attempt, "prompt");
+    let prompt_file = write(At::Run(&prompt), call.prompt.as_bytes())?;
+    let system_file = match &call.system {
+        None => None,
+        Some(text) => {
+            let name = out_name(&launch.step, launch.attempt, "system");
+            Some(write(At::Run(&name), text.as_bytes())?)
+        }
+    };
+    let session = session_id(run, launch);
+    let values = Values { call: &call, system_file: system_file.as_deref(), session: &session };
+    launch.program = Program::Argv(values.fill(command));
+    launch.env.insert("ONWARD_PROMPT".to_owned(), prompt_file);
+    if let Some(file) = system_file {
+        launch.env.insert("ONWARD_SYSTEM".to_owned(), file);
+    }
+    Ok(())
+}
+
+fn cannot(error: &AgentError) -> Stop {
+    Stop::Unready { what: error.to_string(), hint: error.hint() }
+}
+
+/// In the form of a UUID, and always the same for the same attempt.
+fn session_id(run: &str, launch: &Launch) -> String {
+    let attempt = launch.attempt.to_le_bytes();
+    let parts = [run.as_bytes(), launch.step.as_str().as_bytes(), attempt.as_slice()];
+    let hex = Digest::of_parts(parts).to_string();
+    // Version 8 is the one for ids of one's own making.
+    format!("{}-{}-8{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+}
+
+struct Values<'a> {
+    call: &'a AgentCall,
+    system_file: Option<&'a str>,
+    session: &'a str,
+}
+
+impl Values<'_> {
+    fn fill(&self, command: &[String]) -> Vec<String> {
+        let mut argv: Vec<String> = Vec::with_capacity(command.len());
+        for argument in command {
+            match self.filled(argument) {
+                Some(filled) => argv.push(filled),
+                None if argv.len() > 1 && argv.last().is_some_and(|it| it.starts_with('-')) => {
+                    argv.pop();
+                }
+                None => {}
+            }
+        }
+        argv
+    }
+
+    /// One pass, so that a prompt which speaks of `{model}` stays as it is.
+    fn filled(&self, argument: &str) -> Option<String> {
+        let values = [
+            ("{prompt}", Some(self.call.prompt.as_str())),
+            ("{model}", self.call.model.as_deref()),
+            ("{system_file}", self.system_file),
+            ("{session}", Some(self.session)),
+        ];
+        let mut filled = String::with_capacity(argument.len());
+        let mut rest = argument;
+        while let Some(at) = rest.find('{') {
+            filled.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some((name, value)) = values.iter().find(|(name, _)| rest.starts_with(name)) {
+                filled.push_str((*value)?);
+                rest = &rest[name.len()..];
+            } else {
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+        filled.push_str(rest);
+        Some(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onward_core::address::Address;
+
+    use super::*;
+
+    fn launch(model: Option<&str>, system: Option<&str>) -> Launch {
+        let call = AgentCall {
+            name: "writer".into(),
+            adapter: "claude".into(),
+            model: model.map(str::to_owned),
+            system: system.map(str::to_owned),
+            prompt: "say {model}".into(),
+        };
+        Launch {
+            step: Address::from_text("a/b"),
+            attempt: 2,
+            program: Program::Agent(call),
+            cwd: String::new(),
+            env: BTreeMap::new(),
+            check: None,
+            timeout_ms: None,
+            idle_ms: None,
+            sync_seal: true,
+        }
+    }
+
+    fn argv(command: &[&str], mut launch: Launch) -> Vec<String> {
+        let command = command.iter().map(|it| (*it).to_owned()).collect();
+        let commands = [("claude".to_owned(), command)].into();
+        let mut written = Vec::new();
+        resolve(&mut launch, &commands, "r-1", &mut |at, _| {
+            written.push(at.path().to_owned());
+            Ok(format!("/run/{}", at.path()))
+        })
+        .unwrap();
+        assert_eq!(launch.env["ONWARD_PROMPT"], format!("/run/{}", written[0]));
+        launch.program.argv()
+    }
+
+    #[test]
+    fn placeholders_are_filled_once_and_whole() {
+        let command = ["p", "-m={model}", "{prompt}", "{other}", "{system_file}"];
+        let found = argv(&command, launch(Some("big"), Some("be kind")));
+        let system = found[4].clone();
+        assert_eq!(found[..4], ["p", "-m=big", "say {model}", "{other}"]);
+        assert!(system.starts_with("/run/out/") && system.ends_with(".2.system"), "{system}");
+    }
+
+    #[test]
+    fn an_option_without_a_value_is_left_out() {
+        let command = ["p", "--model", "{model}", "--system={system_file}", "-p", "{prompt}"];
+        assert_eq!(argv(&command, launch(None, None)), ["p", "-p", "say {model}"]);
+    }
+
+    #[test]
+    fn a_session_belongs_to_one_attempt() {
+        let one = argv(&["p", "{session}"], launch(None, None));
+        assert_eq!(one, argv(&["p", "{session}"], launch(None, None)));
+        let other = Launch { attempt: 3, ..launch(None, None) };
+        assert_ne!(one, argv(&["p", "{session}"], other));
+        assert_eq!(one[1].len(), 36);
+    }
+
+    #[test]
+    fn an_agent_without_a_command_says_where_to_put_one() {
+        let mut launch = launch(None, None);
+        let stop = resolve(&mut launch, &Commands::new(), "r", &mut |_, _| Ok(String::new()));
+        let Err(Stop::Unready { what, hint }) = stop else { panic!("{stop:?}") };
+        assert_eq!(what, "agent `claude` has no command");
+        assert_eq!(hint, "put [agents.claude] command = [...] in .onward/config.toml");
+    }
+}

@@ -1,0 +1,235 @@
+//! [`RealWorld`]: the engine on a real machine.
+
+use std::{collections::BTreeMap, ffi::OsString, fmt, time::Duration};
+
+use onward_core::{
+    digest::Digest, event::Event, evidence::FileProof, launch::Launch, recovery::Probed,
+    time::Timestamp,
+};
+
+use super::{
+    agents::{self, Commands},
+    clock::wall_clock,
+    disk::{Disk, io_stop},
+    grip::{self, hands_stop},
+    inputs::{Heard, Inputs},
+    look::Looker,
+    probe::probe,
+    schema::Schemas,
+    secrets::Redactor,
+};
+use crate::{
+    inbox::{self, Left},
+    supervisor::{Hands, Place, Stop as StopLadder},
+    world::{At, Connected, Input, Stop, World},
+};
+
+/// A probe asks, it does not work.
+const PROBE_WITHIN: Duration = Duration::from_mins(1);
+
+/// Takes durable journal lines, whole ones.
+pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What a world must know.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub place: Place,
+    /// The environment we were started in: children inherit it, and secrets are found in it.
+    pub env: Vec<(OsString, OsString)>,
+    /// The command that runs the hidden subcommand; the place is added to it.
+    pub supervise: Vec<OsString>,
+    pub agents: BTreeMap<String, Vec<String>>,
+    /// What a person said to measure ages against.
+    pub now: Option<Timestamp>,
+    /// SIGINT, SIGTERM and SIGHUP become inputs.
+    pub catch_signals: bool,
+}
+
+pub struct RealWorld {
+    place: Place,
+    env: Vec<(OsString, OsString)>,
+    supervise: Vec<OsString>,
+    commands: Commands,
+    now: Option<Timestamp>,
+    catch_signals: bool,
+    disk: Disk,
+    looker: Looker,
+    schemas: Schemas,
+    redactor: Redactor,
+    hands: Option<Hands>,
+    inputs: Inputs,
+    /// Requests that the driver has; removed when what came of them is durable.
+    taken: Vec<Left>,
+    sink: Option<Sink>,
+}
+
+impl fmt::Debug for RealWorld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RealWorld").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl RealWorld {
+    /// Touches nothing yet.
+    pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
+        let Setup { place, env, supervise, agents, now, catch_signals } = setup;
+        let Place { run_dir, project_dir, .. } = place.clone();
+        Self {
+            disk: Disk::new(run_dir, project_dir.clone()),
+            looker: Looker::new(project_dir),
+            schemas: Schemas::default(),
+            redactor: Redactor::of_environment(&env),
+            hands: None,
+            inputs: Inputs::new(),
+            taken: Vec::new(),
+            commands: agents,
+            place,
+            env,
+            supervise,
+            now,
+            catch_signals,
+            sink,
+        }
+    }
+
+    /// The driver is through: requests are removed, the journal gets its true length, and a
+    /// supervisor without children leaves.
+    pub fn finish(mut self) -> Result<(), Stop> {
+        self.remove_taken()?;
+        self.disk.close_journal()?;
+        if let Some(hands) = &mut self.hands {
+            // Whether it hears that or not, it leaves by itself a little later.
+            let _ = hands.shutdown();
+        }
+        Ok(())
+    }
+
+    fn remove_taken(&mut self) -> Result<(), Stop> {
+        for left in self.taken.drain(..) {
+            inbox::remove(&left)?;
+        }
+        Ok(())
+    }
+
+    fn hands(&mut self) -> Result<&mut Hands, Stop> {
+        self.hands.as_mut().ok_or_else(|| Stop::Hands("nobody has connected to it".into()))
+    }
+}
+
+impl World for RealWorld {
+    fn now(&mut self) -> Timestamp {
+        wall_clock()
+    }
+
+    fn now_for_ages(&mut self) -> Timestamp {
+        self.now.unwrap_or_else(wall_clock)
+    }
+
+    fn clean(&mut self, event: &mut Event) {
+        self.redactor.clean(event);
+    }
+
+    fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
+        self.disk.read(at)
+    }
+
+    fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        self.disk.write(at, bytes)
+    }
+
+    fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        self.disk.append(at, bytes)
+    }
+
+    fn truncate(&mut self, at: At<'_>, length: u64) -> Result<(), Stop> {
+        self.disk.truncate(at, length)
+    }
+
+    fn sync(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.disk.sync(at)
+    }
+
+    fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.disk.remove(at)
+    }
+
+    fn sync_dir(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.disk.sync_dir(at)
+    }
+
+    fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
+        self.looker.digest(path)
+    }
+
+    fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
+        self.looker.glob(pattern, known)
+    }
+
+    fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
+        let run_dir = self.place.run_dir.clone();
+        // A resume is a later wish than a pause or a cancel that somebody left before.
+        inbox::forget_stops(&run_dir)?;
+        if self.catch_signals {
+            self.inputs.hear_signals().map_err(io_stop("catch signals for", &run_dir))?;
+        }
+        let env = self.env.clone();
+        let (mut hands, connected) = grip::connect(&self.place, epoch, env, &self.supervise)?;
+        hands.listen(self.inputs.ear());
+        self.hands = Some(hands);
+        self.inputs.watch_inbox(run_dir);
+        Ok(connected)
+    }
+
+    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+        self.hands()?.spawn(launches).map_err(|it| hands_stop(&it))
+    }
+
+    fn stop_all(&mut self) -> Result<(), Stop> {
+        self.hands()?.stop_all(StopLadder::default()).map_err(|it| hands_stop(&it))
+    }
+
+    fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
+        let dir = self.disk.project_dir();
+        probe(command, absent, dir, &self.env, PROBE_WITHIN).map_err(io_stop("run a probe in", dir))
+    }
+
+    fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop> {
+        self.remove_taken()?;
+        let heard = self.inputs.wait(until);
+        let inputs = heard.into_iter().map(|heard| match heard {
+            Heard::Input(input) => input,
+            Heard::Request(left) => {
+                let request = left.request.clone();
+                self.taken.push(left);
+                Input::Asked(request)
+            }
+        });
+        Ok(inputs.collect())
+    }
+
+    fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop> {
+        let Self { disk, commands, place, .. } = self;
+        agents::resolve(launch, commands, place.run.as_str(), &mut |at, bytes| {
+            disk.write(at, bytes)?;
+            Ok(disk.path(at).to_string_lossy().into_owned())
+        })
+    }
+
+    fn absolute(&self, at: At<'_>) -> String {
+        self.disk.path(at).to_string_lossy().into_owned()
+    }
+
+    fn published(&mut self, lines: &[u8]) {
+        if let Some(sink) = &mut self.sink {
+            sink(lines);
+        }
+    }
+
+    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String> {
+        self.schemas.validate(schema, result)
+    }
+}

@@ -1,0 +1,21 @@
+//! The run store: where runs are, how one is made, found and held.
+//!
+//! - [`Project`] locates `.onward`; [`Project::runs`] and [`Project::find`] look into it.
+//! - [`create_run`] makes a run whole or not at all.
+//! - [`RunLock`] and [`TreeLock`] say who may write to a run, and to the tree.
+//! - [`load_workflow`] and [`load_pinned`] read a workflow, and the copy that a run keeps of one.
+//!
+//! Invariant: a name under `.onward/runs` that does not begin with a dot is a whole run.
+
+mod create;
+mod find;
+mod git;
+mod lock;
+mod pinned;
+mod project;
+
+pub use create::{CreateError, NewRun, create_run};
+pub use find::{FindError, RunDir};
+pub use lock::{Holder, LockError, RunLock, Share, TreeLock, holder};
+pub use pinned::{LoadWorkflowError, load_pinned, load_workflow};
+pub use project::Project;

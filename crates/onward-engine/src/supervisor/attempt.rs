@@ -1,0 +1,383 @@
+//! One attempt in our hands: program, then check, each followed until nothing of it lives.
+//!
+//! Invariant: `main` is the pid of a child that nobody has reaped, so it, and the process group of
+//! that number, are certainly its own.
+
+use std::{collections::BTreeSet, os::fd::OwnedFd};
+
+use onward_core::{
+    address::Address,
+    evidence::Ending,
+    launch::{Launch, Seal},
+    time::Timestamp,
+};
+use rustix::process::Signal;
+
+use super::{
+    capture::Capture,
+    linux::{self, Identity, Process},
+    spawn::Born,
+    wire::{Alive, Stop, StopSignal},
+};
+
+pub(super) type Key = (Address, u32);
+
+/// What ends sooner is known by its seal alone, which saves a short command much of its cost.
+pub(super) const INTRODUCED_AFTER_MS: u64 = 20;
+
+#[derive(Debug)]
+pub(super) struct Attempt {
+    pub(super) launch: Launch,
+    main: Option<i32>,
+    /// The child that runs, or the last one that did. Its start time is 0 until somebody asks.
+    latest: Identity,
+    /// When the log and the engine are told of it, if it lives that long.
+    introduce_at: Option<u64>,
+    /// Standard output and error of the current child; `None` once they ended.
+    pub(super) pipes: [Option<OwnedFd>; 2],
+    pub(super) captures: [Capture; 2],
+    wall_at: Option<u64>,
+    idle_at: Option<u64>,
+    /// Why we are ending it, from the moment we began to.
+    cause: Option<Ending>,
+    ladder: Option<Ladder>,
+    program: Option<Ending>,
+    check: Option<Ending>,
+    /// Nothing of the current child is older, in the kernel's ticks.
+    pub(super) since: u64,
+}
+
+/// First ask, then kill.
+#[derive(Debug)]
+struct Ladder {
+    signal: StopSignal,
+    kill_at: u64,
+    is_killing: bool,
+    /// Each process is asked once.
+    reached: BTreeSet<Identity>,
+    /// Nobody has looked yet whom there is to reach.
+    is_fresh: bool,
+}
+
+/// What the clock demands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    TimeOut { idle: bool },
+    Kill,
+}
+
+/// What follows when a child and all that came from it are gone.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Check(String),
+    Seal,
+}
+
+impl Attempt {
+    pub(super) fn new(launch: Launch, now: u64) -> Self {
+        let wall_at = launch.timeout_ms.map(|span| now.saturating_add(span));
+        Self {
+            launch,
+            main: None,
+            latest: Identity { pid: 0, start_time: 0 },
+            introduce_at: Some(now.saturating_add(INTRODUCED_AFTER_MS)),
+            pipes: [None, None],
+            captures: [Capture::default(), Capture::default()],
+            wall_at,
+            idle_at: None,
+            cause: None,
+            ladder: None,
+            program: None,
+            check: None,
+            since: 0,
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        (self.launch.step.clone(), self.launch.attempt)
+    }
+
+    /// Who it is. Asked of `/proc` only now: a short command is gone before anybody wants to know.
+    pub(super) fn alive(&mut self) -> Alive {
+        if let Some(process) = self.main.and_then(linux::process) {
+            self.latest = process.id;
+        }
+        let Identity { pid, start_time } = self.latest;
+        Alive { step: self.launch.step.clone(), attempt: self.launch.attempt, pid, start_time }
+    }
+
+    pub(super) fn main(&self) -> Option<i32> {
+        self.main
+    }
+
+    /// The process group of the latest child.
+    pub(super) fn group(&self) -> i32 {
+        self.latest.pid
+    }
+
+    /// Says once that it is time to tell of it.
+    pub(super) fn must_introduce(&mut self, now: u64) -> bool {
+        let is_due = self.main.is_some() && self.introduce_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.introduce_at = None;
+        }
+        is_due
+    }
+
+    pub(super) fn is_being_ended(&self) -> bool {
+        self.ladder.is_some()
+    }
+
+    /// Whether whoever is left of it has been asked to go.
+    pub(super) fn has_asked(&self) -> bool {
+        self.ladder.as_ref().is_some_and(|ladder| !ladder.is_fresh)
+    }
+
+    /// The program, or later its check, runs.
+    pub(super) fn child_started(&mut self, child: Born, now: u64) {
+        let Born { pid, since, pipes } = child;
+        self.main = Some(pid);
+        self.latest = Identity { pid, start_time: 0 };
+        self.since = since;
+        self.pipes = pipes.map(Some);
+        self.ladder = None;
+        self.heard(now);
+    }
+
+    /// Output came, or a child that may make some.
+    pub(super) fn heard(&mut self, now: u64) {
+        self.idle_at = self.launch.idle_ms.map(|span| now.saturating_add(span));
+    }
+
+    /// The child was reaped. If we had begun to end it, that is how it ended, whatever it says: an
+    /// agent that is interrupted may well exit 0.
+    pub(super) fn child_ended(&mut self, how: Ending) {
+        self.main = None;
+        self.idle_at = None;
+        let ending = self.cause.clone().unwrap_or(how);
+        *self.current() = Some(ending);
+        // INT was for the program to tidy up. What remains may well ignore it, as the background
+        // children of a shell do.
+        if let Some(ladder) = self.ladder.as_mut().filter(|it| it.signal == StopSignal::Int) {
+            ladder.signal = StopSignal::Term;
+            ladder.reached.clear();
+            ladder.is_fresh = true;
+        }
+    }
+
+    pub(super) fn could_not_start(&mut self, why: String) {
+        *self.current() = Some(Ending::NotStarted { why });
+    }
+
+    fn current(&mut self) -> &mut Option<Ending> {
+        if self.program.is_none() { &mut self.program } else { &mut self.check }
+    }
+
+    pub(super) fn next(&mut self) -> Next {
+        let wants_check = self.program.as_ref().is_some_and(Ending::is_success);
+        let command = self.launch.check.as_ref().filter(|_| wants_check && self.check.is_none());
+        match (command, &self.cause) {
+            (Some(_), Some(cause)) => {
+                // Stopped between program and check: the check never had its chance.
+                self.check = Some(cause.clone());
+                Next::Seal
+            }
+            (Some(command), None) => Next::Check(command.clone()),
+            (None, _) => Next::Seal,
+        }
+    }
+
+    pub(super) fn seal(self, at: Timestamp) -> Seal {
+        let unended = || Ending::NotStarted { why: "it never began".into() };
+        Seal {
+            step: self.launch.step,
+            attempt: self.launch.attempt,
+            at,
+            ending: self.program.unwrap_or_else(unended),
+            check: self.check,
+        }
+    }
+
+    pub(super) fn due(&self, now: u64) -> Option<Due> {
+        let passed = |at: Option<u64>| at.is_some_and(|at| at <= now);
+        let kill_at = self.ladder.as_ref().filter(|it| !it.is_killing).map(|it| it.kill_at);
+        if passed(kill_at) {
+            Some(Due::Kill)
+        } else if self.cause.is_none() && passed(self.wall_at) {
+            Some(Due::TimeOut { idle: false })
+        } else if self.cause.is_none() && passed(self.idle_at) {
+            Some(Due::TimeOut { idle: true })
+        } else {
+            None
+        }
+    }
+
+    /// The next moment at which [`Self::due`] may say something.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        let kill_at = self.ladder.as_ref().filter(|it| !it.is_killing).map(|it| it.kill_at);
+        let time_out = [self.wall_at, self.idle_at].into_iter().flatten().min();
+        let time_out = time_out.filter(|_| self.cause.is_none());
+        let introduce_at = self.introduce_at.filter(|_| self.main.is_some());
+        [kill_at, time_out, introduce_at].into_iter().flatten().min()
+    }
+
+    /// Begins to end it for this cause. Asked again, only the time left can get shorter.
+    pub(super) fn end(&mut self, cause: Ending, stop: Stop, now: u64) {
+        self.cause.get_or_insert(cause);
+        self.clear_out(stop, now);
+    }
+
+    /// Begins to end whatever is left of it: the group at once, the rest when it has been found.
+    pub(super) fn clear_out(&mut self, stop: Stop, now: u64) {
+        let kill_at = now.saturating_add(stop.grace_ms);
+        if let Some(ladder) = &mut self.ladder {
+            ladder.kill_at = ladder.kill_at.min(kill_at);
+            return;
+        }
+        let ladder = Ladder {
+            signal: stop.signal,
+            kill_at,
+            is_killing: false,
+            reached: BTreeSet::new(),
+            is_fresh: true,
+        };
+        let signal = ladder.current_signal();
+        self.ladder = Some(ladder);
+        if let Some(main) = self.main {
+            linux::signal_group(main, signal);
+        }
+    }
+
+    /// The grace is over.
+    pub(super) fn kill(&mut self) {
+        if let Some(ladder) = &mut self.ladder {
+            ladder.is_killing = true;
+            ladder.reached.clear();
+            if let Some(main) = self.main {
+                linux::signal_group(main, Signal::KILL);
+            }
+        }
+    }
+
+    /// Reaches every process of the attempt that was not reached yet.
+    pub(super) fn reach(&mut self, family: &[Process]) {
+        let Some(ladder) = &mut self.ladder else { return };
+        ladder.is_fresh = false;
+        for process in family.iter().filter(|it| !it.is_dead) {
+            let in_group = self.main == Some(process.group);
+            if ladder.reached.insert(process.id) && (ladder.is_killing || !in_group) {
+                linux::signal(process.id, ladder.current_signal());
+            }
+        }
+    }
+}
+
+impl Ladder {
+    fn current_signal(&self) -> Signal {
+        match (self.is_killing, self.signal) {
+            (true, _) => Signal::KILL,
+            (false, StopSignal::Term) => Signal::TERM,
+            (false, StopSignal::Int) => Signal::INT,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onward_core::launch::Program;
+
+    const GONE: i32 = i32::MAX;
+
+    fn attempt(timeout_ms: Option<u64>, idle_ms: Option<u64>, check: Option<&str>) -> Attempt {
+        let launch = Launch {
+            step: Address::from_text("a"),
+            attempt: 1,
+            program: Program::Argv(vec!["true".into()]),
+            cwd: String::new(),
+            env: std::collections::BTreeMap::new(),
+            check: check.map(str::to_owned),
+            timeout_ms,
+            idle_ms,
+            sync_seal: false,
+        };
+        let mut attempt = Attempt::new(launch, 1000);
+        start(&mut attempt);
+        attempt
+    }
+
+    fn start(attempt: &mut Attempt) {
+        let (one, other) = std::io::pipe().unwrap();
+        let pipes = [one.into(), other.into()];
+        attempt.child_started(Born { pid: GONE, since: 1, pipes }, 1000);
+        attempt.introduce_at = None;
+    }
+
+    fn sealed(attempt: Attempt) -> (Ending, Option<Ending>) {
+        let seal = attempt.seal(Timestamp::default());
+        (seal.ending, seal.check)
+    }
+
+    const OK: Ending = Ending::Exited { code: 0 };
+
+    #[test]
+    fn an_attempt_we_end_ended_so_whatever_it_says() {
+        let mut it = attempt(Some(50), None, None);
+        assert_eq!((it.due(1049), it.due(1050)), (None, Some(Due::TimeOut { idle: false })));
+        it.end(Ending::TimedOut { idle: false }, Stop::default(), 1050);
+        it.end(Ending::Stopped, Stop::default(), 1051);
+        assert_eq!((it.due(6049), it.due(6050)), (None, Some(Due::Kill)));
+        it.child_ended(OK);
+        assert_eq!(it.next(), Next::Seal);
+        assert_eq!(sealed(it), (Ending::TimedOut { idle: false }, None));
+    }
+
+    #[test]
+    fn silence_is_counted_from_the_last_output() {
+        let mut it = attempt(Some(500), Some(50), None);
+        it.heard(1040);
+        assert_eq!((it.deadline(), it.due(1089)), (Some(1090), None));
+        assert_eq!(it.due(1090), Some(Due::TimeOut { idle: true }));
+        assert_eq!(it.due(1500), Some(Due::TimeOut { idle: false }), "wall time comes first");
+        it.child_ended(OK);
+        assert_eq!(it.deadline(), Some(1500), "only a child can be silent");
+    }
+
+    #[test]
+    fn a_check_follows_success_only_and_shares_the_wall_time() {
+        let mut failed = attempt(None, None, Some("c"));
+        failed.child_ended(Ending::Exited { code: 1 });
+        assert_eq!(failed.next(), Next::Seal);
+        assert_eq!(sealed(failed), (Ending::Exited { code: 1 }, None));
+        let mut it = attempt(Some(50), None, Some("c"));
+        it.child_ended(OK);
+        assert_eq!(it.next(), Next::Check("c".into()));
+        start(&mut it);
+        assert_eq!(it.due(1050), Some(Due::TimeOut { idle: false }));
+        it.child_ended(Ending::Exited { code: 3 });
+        assert_eq!(it.next(), Next::Seal);
+        assert_eq!(sealed(it), (OK, Some(Ending::Exited { code: 3 })));
+    }
+
+    #[test]
+    fn a_check_that_never_had_its_chance_did_not_pass() {
+        let mut it = attempt(None, None, Some("c"));
+        it.child_ended(OK);
+        it.end(Ending::Stopped, Stop::default(), 1000);
+        assert_eq!(it.next(), Next::Seal);
+        assert_eq!(sealed(it), (OK, Some(Ending::Stopped)));
+    }
+
+    #[test]
+    fn a_second_request_can_only_hasten_the_end() {
+        let stop = |grace_ms| Stop { grace_ms, ..Stop::default() };
+        let mut it = attempt(None, None, None);
+        it.end(Ending::Stopped, stop(100), 1000);
+        it.end(Ending::Stopped, stop(500), 1000);
+        assert_eq!(it.deadline(), Some(1100));
+        it.end(Ending::Stopped, stop(0), 1010);
+        assert_eq!(it.due(1010), Some(Due::Kill));
+        it.kill();
+        assert_eq!((it.due(9999), it.deadline()), (None, None));
+    }
+}

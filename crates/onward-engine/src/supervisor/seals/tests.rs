@@ -1,0 +1,138 @@
+//! The log cut, flipped and continued.
+
+use onward_core::evidence::Ending;
+
+use super::*;
+
+fn opened(boot_id: &str) -> Line {
+    Line::Opened(Opened {
+        pid: 7,
+        start_time: 70,
+        boot_id: boot_id.into(),
+        version: "1".into(),
+        at: Timestamp::from_micros(1),
+    })
+}
+
+fn lines() -> Vec<Line> {
+    let step = Address::from_text("round[1]/a");
+    let at = Timestamp::from_micros(1_794_766_801_123_456);
+    let check = Some(Ending::NotStarted { why: "line\nbreak, \u{2028} and \"crc\":\"".into() });
+    vec![
+        opened("boot-1"),
+        Line::Spawning(Spawning { step: step.clone(), attempt: 1, at }),
+        Line::Spawned(Spawned { step: step.clone(), attempt: 1, pid: 9, start_time: 90, at }),
+        Line::OutputLost(OutputLost {
+            step: step.clone(),
+            attempt: 1,
+            stream: "out".into(),
+            why: "full".into(),
+        }),
+        Line::Exited(Seal { step, attempt: 1, at, ending: Ending::Exited { code: 0 }, check }),
+    ]
+}
+
+fn encoded(lines: &[Line]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for line in lines {
+        encode(line, &mut bytes);
+    }
+    bytes
+}
+
+#[test]
+fn a_log_cut_at_any_byte_reads_as_a_prefix() {
+    let lines = lines();
+    let bytes = encoded(&lines);
+    for cut in 0..=bytes.len() {
+        let read = decode(&bytes[..cut]);
+        assert!(lines.starts_with(&read.lines), "cut at {cut}");
+        assert!(read.damaged.is_empty(), "cut at {cut}");
+        // A last line whose checksum is right needs no newline.
+        let whole = bytes[..cut].split(|byte| *byte == b'\n').count() - 1;
+        let only_newline_missing = bytes.get(cut) == Some(&b'\n');
+        assert_eq!(read.lines.len(), whole + usize::from(only_newline_missing), "cut at {cut}");
+        let torn = cut > 0 && bytes[cut - 1] != b'\n' && !only_newline_missing;
+        assert_eq!(read.torn.len(), usize::from(torn), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_goes_unseen() {
+    let lines = lines();
+    let bytes = encoded(&lines);
+    for (index, bit) in (0..bytes.len()).flat_map(|index| (0..8).map(move |bit| (index, bit))) {
+        let mut flipped = bytes.clone();
+        flipped[index] ^= 1 << bit;
+        let read = decode(&flipped);
+        let seen = !read.damaged.is_empty() || !read.torn.is_empty();
+        assert!(seen || read.lines == lines, "byte {index} bit {bit}: {:?}", read.lines);
+        assert!(read.lines.iter().all(|line| lines.contains(line)), "byte {index} bit {bit}");
+    }
+}
+
+#[test]
+fn bad_bytes_inside_a_life_are_damage_and_at_its_end_only_torn() {
+    let all = lines();
+    let bad = Unreadable { line: 2, offset: encoded(&all[..1]).len() as u64, bytes: 4 };
+    let inside = [encoded(&all[..1]), b"\0\0{\n".to_vec(), encoded(&all[1..])].concat();
+    let read = decode(&inside);
+    assert_eq!((read.lines, read.damaged, read.torn), (all.clone(), vec![bad], vec![]));
+    let between = [encoded(&all[..1]), b"\0\0{\n".to_vec(), encoded(&all)].concat();
+    let read = decode(&between);
+    assert_eq!((read.damaged, read.torn), (vec![], vec![bad]));
+}
+
+#[test]
+fn a_new_life_after_a_torn_end_loses_nothing_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exits.jsonl");
+    let all = lines();
+    let bytes = encoded(&all);
+    for cut in 0..=bytes.len() {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let before = read_seals(&path, None).unwrap().lines;
+        let Line::Opened(opened) = opened("boot-2") else { unreachable!() };
+        let mut log = Log::open(&path, false, opened.clone()).unwrap();
+        log.append(&all[1]).unwrap();
+        assert_eq!(log.bytes(), std::fs::metadata(&path).unwrap().len());
+        let after = read_seals(&path, None).unwrap();
+        let expected = [before, vec![Line::Opened(opened), all[1].clone()]].concat();
+        assert_eq!(after.lines, expected, "cut at {cut}");
+        assert!(after.damaged.is_empty(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_log_has_one_writer() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exits.jsonl");
+    let Line::Opened(opened) = opened("b") else { unreachable!() };
+    let first = Log::open(&path, false, opened.clone()).unwrap();
+    assert!(matches!(Log::open(&path, false, opened.clone()), Err(OpenError::Held)));
+    drop(first);
+    assert!(Log::open(&path, false, opened).is_ok());
+}
+
+#[test]
+fn an_unknown_kind_is_kept_and_an_older_boot_proves_nothing() {
+    let mut bytes = b"{\"kind\":\"snapshot\",\"tree\":\"t\",".to_vec();
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend(format!("\"crc\":\"{crc:08x}\"}}\n").bytes());
+    assert_eq!(decode(&bytes).lines, [Line::Unknown("snapshot".into())]);
+    let read = decode(&encoded(&lines()));
+    assert_eq!(read.spawned_since_boot("boot-1").len(), 1);
+    assert_eq!(read.spawned_since_boot("boot-2").len(), 0);
+    assert_eq!(read.seals().count(), 1);
+}
+
+#[test]
+fn a_missing_log_is_empty_and_a_welcome_sees_only_its_own_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exits.jsonl");
+    assert_eq!(read_seals(&path, None).unwrap(), Seals::default());
+    let all = lines();
+    std::fs::write(&path, encoded(&all)).unwrap();
+    let part = encoded(&all[..2]).len() as u64;
+    assert_eq!(read_seals(&path, Some(part)).unwrap().lines, all[..2]);
+}

@@ -1,0 +1,173 @@
+//! A project in a temporary directory, and this very binary as engine and supervisor.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use onward_core::{event::Mode, plan::Plan, state::State};
+use onward_engine::{
+    drive::Options,
+    engine::{self, EngineError, How, Machine, Outcome},
+    journal::load,
+    real::place_from_args,
+    store::{Project, load_workflow},
+    supervisor::{
+        Place, Stop, StopSignal, SuperviseConfig, Whereabouts, orphans::clear_orphans,
+        seals::read_seals, supervise,
+    },
+};
+
+const ROLE: &str = "ONWARD_TEST_ROLE";
+
+pub(crate) struct Bench {
+    /// Kept for its end.
+    _dir: Option<tempfile::TempDir>,
+    pub(crate) root: PathBuf,
+    pub(crate) machine: Machine,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(dir.path()).unwrap();
+        Self { _dir: Some(dir), machine: machine(&root), root }
+    }
+
+    pub(crate) fn at(root: &Path, sockets: &Path) -> Self {
+        let machine = Machine { socket_dir: sockets.join("s"), ..machine(root) };
+        Self { _dir: None, machine, root: root.to_owned() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Makes a run of these steps, in YAML, and returns its directory.
+    pub(crate) fn new_run(&self, steps: &str) -> PathBuf {
+        let file = self.path("w.yaml");
+        std::fs::write(&file, format!("onward: 1\nname: story\nsteps:\n{steps}")).unwrap();
+        let loaded = load_workflow(&file).unwrap_or_else(|error| panic!("{error:?}"));
+        std::fs::create_dir_all(self.path(".onward")).unwrap();
+        let project = Project::locate(&self.root).unwrap();
+        let inputs = BTreeMap::new();
+        engine::new_run(&project, &loaded, inputs, &self.machine, Mode::Autopilot).unwrap()
+    }
+
+    pub(crate) fn resume(&self, run: &Path) -> Result<Outcome, EngineError> {
+        engine::resume_run(run, &self.machine, &how(), None)
+    }
+
+    pub(crate) fn plan(&self, run: &Path) -> Plan {
+        engine::plan_run(run, &self.machine).unwrap()
+    }
+
+    /// An engine of its own, to be killed.
+    pub(crate) fn engine_process(&self, run: &Path) -> Child {
+        let argv = copy_of_us("drive");
+        let told = [run.as_os_str(), self.root.as_os_str()];
+        let mut command = Command::new(&argv[0]);
+        command.args(&argv[1..]).args(told).stdout(Stdio::null()).spawn().unwrap()
+    }
+
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    pub(crate) fn place(&self, run: &Path) -> Place {
+        Place {
+            run: run.file_name().unwrap().to_str().unwrap().parse().unwrap(),
+            run_dir: run.to_owned(),
+            project_dir: self.root.clone(),
+            socket_dir: self.machine.socket_dir.clone(),
+        }
+    }
+
+    pub(crate) fn kill_supervisor(&self, run: &Path) {
+        let here = Whereabouts::read(&self.place(run)).unwrap().unwrap();
+        let status = Command::new("kill").args(["-9", &here.pid.to_string()]).status().unwrap();
+        assert!(status.success());
+        while here.identity().is_alive() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// A failing test leaves nothing behind either.
+    pub(crate) fn clear(&self, run: &Path) {
+        let place = self.place(run);
+        if let Ok(Some(here)) = Whereabouts::read(&place)
+            && here.identity().is_alive()
+        {
+            self.kill_supervisor(run);
+        }
+        let stop = Stop { signal: StopSignal::Term, grace_ms: 0 };
+        let _ = clear_orphans(&place.run, &read_seals(&place.seals(), None).unwrap(), stop);
+    }
+}
+
+pub(crate) fn state(run: &Path) -> State {
+    load(&std::fs::read(run.join("journal.jsonl")).unwrap()).unwrap().state
+}
+
+/// Every file below a directory with its content and times.
+pub(crate) fn picture(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let (path, found) = (entry.path(), entry.metadata().unwrap());
+        if found.is_dir() {
+            all.insert(path.clone(), (Vec::new(), found.modified().unwrap()));
+            all.extend(picture(&path));
+        } else if found.is_file() && path.file_name().unwrap() != "heartbeat" {
+            let bytes = std::fs::read(&path).unwrap();
+            all.insert(path, (bytes, found.modified().unwrap()));
+        }
+    }
+    all
+}
+
+fn how() -> How {
+    How { mode: Mode::Autopilot, accepted: Vec::new(), options: Options::default() }
+}
+
+pub(crate) fn attended() -> How {
+    How { options: Options { attended: true, ..Options::default() }, ..how() }
+}
+
+fn machine(root: &Path) -> Machine {
+    let path = std::env::var_os("PATH").unwrap();
+    Machine {
+        env: vec![("PATH".into(), path)],
+        supervise: copy_of_us("supervise"),
+        socket_dir: root.join("s"),
+        ..Machine::default()
+    }
+}
+
+/// `env` sets the role and becomes the copy; no process stands between.
+fn copy_of_us(role: &str) -> Vec<OsString> {
+    let us = std::env::current_exe().unwrap();
+    let args = ["role_of_a_copy", "--exact", "--nocapture", "--test-threads=1"];
+    let start = [OsString::from("/usr/bin/env"), format!("{ROLE}={role}").into(), us.into()];
+    start.into_iter().chain(args.map(OsString::from)).collect()
+}
+
+pub(crate) fn play_role() {
+    let Some(role) = std::env::var_os(ROLE) else { return };
+    let args: Vec<OsString> = std::env::args_os().collect();
+    if role == "supervise" {
+        let place = place_from_args(&args[args.len() - 4..]).unwrap();
+        supervise(&SuperviseConfig::new(place)).unwrap();
+    } else {
+        let [run, root] = &args[args.len() - 2..] else { panic!("{args:?}") };
+        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None).unwrap();
+    }
+}
