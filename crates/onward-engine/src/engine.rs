@@ -221,8 +221,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine) -> Result<Plan, EngineError> 
     let workflow = load_pinned(run_dir)?.workflow;
     let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
     let seen = look(&at.place)?;
-    let mut connected = seen.connected;
-    connected.spawned_is_complete &= run.state.boot_id() == Some(connected.boot_id.as_str());
+    let connected = seen.connected;
     if seen.orphans > 0 {
         let message = format!("{} processes of this run have lost their supervisor", seen.orphans);
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));

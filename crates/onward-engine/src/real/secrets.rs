@@ -11,6 +11,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use onward_core::{
     event::{AttemptFinished, AttemptStarted, Event},
     evidence::{Ending, Outcome},
+    kept::Kept,
+    key::Key,
 };
 use serde_json::Value;
 
@@ -73,11 +75,10 @@ impl Redactor {
             Event::AttemptStarted(started) => self.clean_start(started),
             Event::AttemptFinished(finished) => self.clean_finish(finished),
             Event::AttemptAdopted(adopted) => self.clean_value(&mut adopted.result),
-            Event::AttemptVerified { key: Some(key), .. } => {
-                key.definition
-                    .values_mut()
-                    .chain(key.agent.values_mut())
-                    .for_each(|it| self.put(it));
+            Event::AttemptVerified(verified) => {
+                if let Some(key) = &mut verified.key {
+                    self.clean_key(key);
+                }
             }
             Event::GroupExpanded { items, .. } => {
                 for item in items {
@@ -104,7 +105,6 @@ impl Redactor {
             | Event::AttemptSession { .. }
             | Event::AttemptSpent { .. }
             | Event::AttemptLost { .. }
-            | Event::AttemptVerified { key: None, .. }
             | Event::GateDecided { comment: None, .. }
             | Event::EffectIntended { .. }
             | Event::EffectSettled { .. }
@@ -117,9 +117,21 @@ impl Redactor {
     }
 
     fn clean_start(&self, started: &mut AttemptStarted) {
-        started.argv.iter_mut().for_each(|argument| self.put(argument));
-        let key = &mut started.key;
-        key.definition.values_mut().chain(key.agent.values_mut()).for_each(|it| self.put(it));
+        if self.is_in(started.argv.as_str()) {
+            let mut argv = started.argv.get();
+            argv.iter_mut().for_each(|argument| self.put(argument));
+            started.argv = Kept::from(&argv);
+        }
+        self.clean_key(&mut started.key);
+    }
+
+    fn clean_key(&self, key: &mut Key) {
+        if self.is_in(key.as_str()) {
+            let mut parts = key.get();
+            let values = parts.definition.values_mut().chain(parts.agent.values_mut());
+            values.for_each(|it| self.put(it));
+            *key = Key::from(&parts);
+        }
     }
 
     fn clean_finish(&self, finished: &mut AttemptFinished) {
@@ -148,6 +160,10 @@ impl Redactor {
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(fields) => fields.values_mut().for_each(|field| self.value(field)),
         }
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.is_match(text))
     }
 
     fn put(&self, text: &mut String) {
@@ -196,8 +212,8 @@ mod tests {
         let started = AttemptStarted {
             step: step.clone(),
             attempt: 1,
-            key: KeyParts { definition, ..KeyParts::default() },
-            argv: vec!["curl".into(), "sk-abcdef".into()],
+            key: Key::from(&KeyParts { definition, ..KeyParts::default() }),
+            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into()]),
             cwd: String::new(),
             agent: None,
             session: None,
