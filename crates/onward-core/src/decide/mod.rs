@@ -77,7 +77,7 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
         return Again::Different;
     };
     match decider.rendered(id, started.attempt) {
-        Ok(start) if start.key == started.key => Again::Same(Box::new(start)),
+        Ok(start) if started.key.differences(&start.key).is_empty() => Again::Same(Box::new(start)),
         Ok(_) | Err(Hold::Fails(_)) => Again::Different,
         Err(Hold::Lacks(needs)) => Again::Lacks(needs),
     }
