@@ -13,7 +13,8 @@ use crate::{
     digest::Digest,
     evidence::{Cause, Ending, Evidence, Outcome, Usd},
     id::RunId,
-    key::{Difference, KeyParts},
+    kept::Kept,
+    key::{Difference, Key},
     time::Timestamp,
 };
 
@@ -129,15 +130,7 @@ pub enum Event {
     AttemptAdopted(Box<AttemptAdopted>),
     /// A done step was proved again, and its evidence is now this. Legal while the step is done.
     #[serde(rename = "attempt.verified")]
-    AttemptVerified {
-        step: Address,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        evidence: Option<Evidence>,
-        /// The key it holds under now, where what it was made from changed without effect.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        key: Option<KeyParts>,
-        why: String,
-    },
+    AttemptVerified(Box<AttemptVerified>),
 
     /// A person is asked. Legal while the gate is pending, or decided for content that moved.
     #[serde(rename = "gate.opened")]
@@ -269,8 +262,8 @@ pub struct Revert {
 pub struct AttemptStarted {
     pub step: Address,
     pub attempt: u32,
-    pub key: KeyParts,
-    pub argv: Vec<String>,
+    pub key: Key,
+    pub argv: Kept<Vec<String>>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cwd: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -341,6 +334,18 @@ pub struct AttemptAdopted {
     pub result: Option<Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+}
+
+/// See [`Event::AttemptVerified`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptVerified {
+    pub step: Address,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+    /// The key it holds under now, where what it was made from changed without effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+    pub why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -71,7 +71,7 @@ pub struct Stat {
 
 /// How an attempt ended, as judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Done,
     Failed { cause: Cause, detail: String },

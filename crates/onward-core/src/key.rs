@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::{digest::Digest, kept::Kept};
 
-/// Written in `attempt.started`, so that a later difference can be named field by field.
+/// The parts by name, so that a difference can be named field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyParts {
     /// The rendered command or prompt, the schema, the names of environment values.
@@ -24,6 +24,16 @@ pub struct KeyParts {
     /// Each step it needs, by address, and the digest of that step's evidence.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub needs: BTreeMap<String, Digest>,
+}
+
+/// The same as it is kept, in `attempt.started` and in the state of a run.
+pub type Key = Kept<KeyParts>;
+
+impl Key {
+    /// See [`KeyParts::differences`].
+    pub fn differences(&self, now: &Self) -> Vec<Difference> {
+        if self == now { Vec::new() } else { self.get().differences(&now.get()) }
+    }
 }
 
 /// One part that differs. `None` = it was not there, or is not there any more.
@@ -138,6 +148,14 @@ mod tests {
         ] {
             assert_eq!(is_same_text(was, is), same, "{was} / {is}");
         }
+    }
+
+    #[test]
+    fn a_key_differs_as_its_parts_do() {
+        let (one, other) = (key("sonnet", Some(b"x")), key("opus", None));
+        let found = Key::from(&one).differences(&Key::from(&other));
+        assert_eq!(found, one.differences(&other));
+        assert_eq!(Key::from(&one).differences(&Key::from(&one)), []);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod graph;
 pub mod id;
 pub mod journal;
 pub mod judge;
+pub mod kept;
 pub mod key;
 pub mod launch;
 pub mod plan;
@@ -23,8 +24,8 @@ pub mod run;
 mod scope;
 pub mod state;
 pub mod survey;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod view;
 pub mod workflow;
-#[cfg(test)]
-mod testing;

@@ -12,6 +12,8 @@ use crate::{
     evidence::{Cause, Evidence, FileProof, Outcome, Stat},
     facts::{Facts, Need},
     graph::{Defs, Graph},
+    kept::Kept,
+    key::Key,
     plan::next_record,
     run::Run,
     state::State,
@@ -121,12 +123,14 @@ impl Bench {
     fn start(&mut self, start: Start) {
         let step = start.launch.step.clone();
         let argv = start.launch.program.argv();
-        self.say(&format!("start {step} #{}: {}", start.launch.attempt, argv.join(" ")));
+        let text = argv.join(" ");
+        let text = text.strip_prefix("/bin/sh -c ").unwrap_or(&text);
+        self.say(&format!("start {step} #{}: {text}", start.launch.attempt));
         self.record(Event::AttemptStarted(Box::new(AttemptStarted {
             step: step.clone(),
             attempt: start.launch.attempt,
-            key: start.key.clone(),
-            argv,
+            key: Key::from(&start.key),
+            argv: Kept::from(&argv),
             cwd: String::new(),
             agent: start.agent.clone(),
             session: None,
@@ -266,7 +270,10 @@ fn told(event: &Event) -> String {
         }
         Event::GateOpened { step, prompt, .. } => format!("ask {step}: {prompt}"),
         Event::RunEnded { status, why } => {
-            format!("end {status:?}{}", why.as_ref().map(|it| format!(": {it}")).unwrap_or_default())
+            format!(
+                "end {status:?}{}",
+                why.as_ref().map(|it| format!(": {it}")).unwrap_or_default()
+            )
         }
         Event::RunPaused { cause, .. } => format!("pause {cause:?}"),
         Event::AttemptStarted(it) => format!("cannot start {}", it.step),

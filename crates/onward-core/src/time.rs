@@ -1,7 +1,7 @@
 //! Moments and spans, as data. Core never asks what time it is.
 //!
-//! Invariant: a moment lies in the years 0000 to 9999, so each one has exactly one text of 27 bytes,
-//! and texts sort as the moments do. Arithmetic stops at the ends instead of leaving them.
+//! Invariant: a moment lies in the years 0000 to 9999, so each one has exactly one text of 27
+//! bytes, and texts sort as the moments do. Arithmetic stops at the ends instead of leaving them.
 
 use std::{fmt, str::FromStr};
 
@@ -216,8 +216,8 @@ mod tests {
         for days in 0..=3_652_424 {
             let (year, month, day) = date_of(days);
             assert_eq!(days_of(year, month, day), Some(days));
-            let text =
-                Timestamp::from_micros(Timestamp::MIN.0 + days as i64 * 86_400_000_000).text();
+            let start = Timestamp::MIN.0.saturating_add_unsigned(days * DAY_MICROS);
+            let text = Timestamp::from_micros(start).text();
             assert!(text > before, "{}", as_str(&text));
             before = text;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onward_core::{
     address::Address,
-    decide::{self, Again, start_again},
+    decide::{self, Again, Start, start_again},
     event::{EndStatus, Event, Mode},
     evidence::Cause,
     finding::{Code, Finding, Severity},
@@ -15,7 +15,7 @@ use onward_core::{
     plan::{Resumption, resumption},
     recovery::{Decision, Probed},
     run::Run,
-    state::{Phase, RunStatus},
+    state::{EffectState, Phase, RunStatus},
     survey::Survey,
     workflow::{model::Workflow, template::Quoting},
 };
@@ -70,6 +70,10 @@ pub fn open<'w, W: World>(
         return Err(ResumeError::Complete);
     }
     mend_tail(world, &bytes, &loaded.tail)?;
+    // A killed engine may have left what it wrote, and the journal's very name, unsynced: before
+    // anything is done on the strength of it, it must be there to stay.
+    world.sync(At::Run(JOURNAL))?;
+    world.sync_dir(At::Run(JOURNAL))?;
     let owes_newline = loaded.tail.missing_newline;
     let fresh = loaded.state.next_seq == 1;
     let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
@@ -123,8 +127,8 @@ impl<W: World> Driver<'_, W> {
         let pending = self.run.state.pending_reverts().to_vec();
         revert::undo(self.world, &pending)?;
         for (step, entry) in self.run.state.steps.clone() {
-            let never_spawned = entry.phase == Phase::Running
-                && survey::never_spawned(connected, &step, entry.attempts);
+            let never_spawned =
+                entry.phase == Phase::Running && survey::never_spawned(&self.run, connected, &step);
             if let Some(started) = entry.started.filter(|_| never_spawned) {
                 revert::undo(self.world, &started.reverts)?;
             }
@@ -172,7 +176,14 @@ impl<W: World> Driver<'_, W> {
         loop {
             match start_again(&self.run, &self.facts, step) {
                 Again::Same(start) => {
-                    let mut launch = start.launch;
+                    let Start { mut launch, effect, .. } = *start;
+                    let entry = self.run.state.step(step);
+                    let intended = entry.is_some_and(|it| it.effect == EffectState::Intended);
+                    // The crash may have kept the announcement and lost the intent beside it.
+                    if let Some(effect) = effect.filter(|_| !intended) {
+                        let (step, attempt) = (step.clone(), launch.attempt);
+                        self.record(Event::EffectIntended { step, attempt, effect })?;
+                    }
                     self.world.resolve(&mut launch)?;
                     brief::attach(self.world, &self.run, &mut launch)?;
                     self.announced.push(Announced { launch, reverts: Vec::new() });

@@ -1,7 +1,7 @@
 //! Looking at the world before a resume: what became of the attempts in flight, and whether what was
 //! done still stands. Reads only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
@@ -20,7 +20,8 @@ use onward_core::{
 };
 
 use crate::{
-    collect, revert,
+    collect,
+    revert::{self, Footprint},
     world::{Connected, Stop, World},
 };
 
@@ -36,16 +37,21 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
             .findings
             .push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
     }
+    // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
+    let mut unfinished = BTreeSet::new();
     for (step, entry) in &run.state.steps {
         let Some(started) = entry.started.as_deref() else { continue };
         match entry.phase {
             Phase::Running => {
-                let seen = in_flight(world, run, connected, step, entry, started)?;
+                let left = revert::footprint(world, started)?;
+                unfinished.extend(left.changes.iter().map(|change| change.path.clone()));
+                let seen = in_flight(world, run, connected, step, entry, started, &left)?;
                 survey.in_flight.insert(step.clone(), seen);
             }
-            Phase::Failed if !keeps(run, step) => {
+            Phase::Failed => {
                 let left = revert::footprint(world, started)?;
-                if !left.changes.is_empty() {
+                unfinished.extend(left.changes.iter().map(|change| change.path.clone()));
+                if !left.changes.is_empty() && !keeps(run, step) {
                     let reverts = left.reverts(step, entry.attempts);
                     survey.left_by_failed.insert(step.clone(), reverts);
                 }
@@ -53,13 +59,12 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
             Phase::Pending
             | Phase::Waiting
             | Phase::Done
-            | Phase::Failed
             | Phase::Skipped
             | Phase::Lost
             | Phase::Stale => {}
         }
     }
-    look_at_outputs(world, run, &mut survey)?;
+    look_at_outputs(world, run, &unfinished, &mut survey)?;
     look_at_reads(world, run, &mut survey)?;
     Ok(survey)
 }
@@ -69,11 +74,16 @@ fn keeps(run: &Run, step: &Address) -> bool {
     id.is_some_and(|id| run.defs.step(run.graph.node(id).def).keep)
 }
 
-/// Known never to have been spawned: the supervisor's log is whole and does not have it.
-pub fn never_spawned(connected: &Connected, step: &Address, attempt: u32) -> bool {
+/// Known never to have been spawned: the supervisor's log is whole and does not have it. A restart
+/// of the machine may have taken the unsynced end of that log with it.
+pub fn never_spawned(run: &Run, connected: &Connected, step: &Address) -> bool {
+    let Some(entry) = run.state.step(step) else { return true };
+    let attempt = entry.attempts;
+    let same_boot = connected.boot_id == run.state.boot_id && !entry.outlived_boot;
     let is = |other: &(Address, u32)| other.0 == *step && other.1 == attempt;
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
     connected.spawned_is_complete
+        && same_boot
         && !sealed
         && !connected.alive.iter().any(is)
         && !connected.spawned.iter().any(is)
@@ -86,9 +96,9 @@ fn in_flight<W: World>(
     step: &Address,
     entry: &StepState,
     started: &AttemptStarted,
+    left: &Footprint,
 ) -> Result<InFlight, Stop> {
     let attempt = entry.attempts;
-    let left = revert::footprint(world, started)?;
     let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
     let limit_ns = last_sign.plus_ms(AFTERGLOW_MS).as_micros().saturating_mul(1000);
     let late = left.changes.iter().filter(|change| change.mtime_ns.is_some_and(|it| it > limit_ns));
@@ -102,7 +112,7 @@ fn in_flight<W: World>(
     Ok(InFlight {
         facts: Facts {
             announced: true,
-            spawned: !never_spawned(connected, step, attempt),
+            spawned: !never_spawned(run, connected, step),
             sealed,
             alive,
             proof: proof.is_some(),
@@ -145,8 +155,16 @@ fn proof<W: World>(
     Ok(Some(Proof { evidence, result }))
 }
 
-fn look_at_outputs<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+fn look_at_outputs<W: World>(
+    world: &mut W,
+    run: &Run,
+    unfinished: &BTreeSet<String>,
+    survey: &mut Survey,
+) -> Result<(), Stop> {
     for (step, file) in outputs_to_check(&run.state) {
+        if unfinished.contains(&file.path) {
+            continue;
+        }
         let now = world.glob(&file.path, std::slice::from_ref(file))?.into_iter().next();
         if now.as_ref().is_none_or(|now| now.hash != file.hash) {
             let seen = OutputSeen { path: file.path.clone(), now };
@@ -159,10 +177,14 @@ fn look_at_outputs<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> R
 fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
     let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
-        let Some(key) = entry.key.as_deref().filter(|_| entry.phase == Phase::Done) else {
+        let Some(key) = entry.key.as_ref().filter(|_| entry.phase == Phase::Done) else {
             continue;
         };
-        for (path, was) in &key.reads {
+        // Most keys name no file at all; those are not looked into.
+        if !key.as_str().contains("\"reads\":") {
+            continue;
+        }
+        for (path, was) in &key.get().reads {
             let now = match seen.get(path) {
                 Some(now) => *now,
                 None => {

@@ -122,8 +122,7 @@ pub struct Connected {
     pub spawned: Vec<(Address, u32)>,
     /// Every seal on disk.
     pub seals: Vec<Seal>,
-    /// The machine has not been restarted since, so an attempt that is not in `spawned` was never
-    /// spawned.
+    /// Nothing is missing from `spawned`, unless the machine has been restarted.
     pub spawned_is_complete: bool,
     /// Processes of a dead supervisor that had to be ended.
     pub orphans_ended: u32,

@@ -41,11 +41,9 @@ impl Decider<'_> {
     fn invalidated(&self, id: NodeId) -> Command {
         let graph = &self.run.graph;
         let step = graph.node(id).address.clone();
-        let key = self.run.state.step(&step).and_then(|entry| entry.key.as_deref());
-        let was = KeyParts {
-            needs: key.map(|key| key.needs.clone()).unwrap_or_default(),
-            ..KeyParts::default()
-        };
+        let key = self.run.state.step(&step).and_then(|entry| entry.key.as_ref());
+        let needs = key.map(|key| key.get().needs).unwrap_or_default();
+        let was = KeyParts { needs, ..KeyParts::default() };
         let needs = graph.need_digests(id, &self.run.defs);
         let causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
         Command::Record(Event::StepInvalidated { step, causes })

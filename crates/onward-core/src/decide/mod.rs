@@ -16,7 +16,8 @@ use crate::{
     evidence::{Cause, Evidence, Outcome},
     facts::{Facts, Need, StepFacts},
     graph::NodeId,
-    key::KeyParts,
+    kept::Kept,
+    key::{Key, KeyParts},
     launch::Launch,
     run::Run,
     scope::Scope,
@@ -77,7 +78,9 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
         return Again::Different;
     };
     match decider.rendered(id, started.attempt) {
-        Ok(start) if started.key.differences(&start.key).is_empty() => Again::Same(Box::new(start)),
+        Ok(start) if started.key.differences(&Key::from(&start.key)).is_empty() => {
+            Again::Same(Box::new(start))
+        }
         Ok(_) | Err(Hold::Fails(_)) => Again::Different,
         Err(Hold::Lacks(needs)) => Again::Lacks(needs),
     }
@@ -222,8 +225,8 @@ impl Decider<'_> {
         let started = AttemptStarted {
             step: step.clone(),
             attempt,
-            key: KeyParts::default(),
-            argv: Vec::new(),
+            key: Key::from(&KeyParts::default()),
+            argv: Kept::from(&Vec::new()),
             cwd: String::new(),
             agent: None,
             session: None,

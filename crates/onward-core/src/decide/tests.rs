@@ -59,8 +59,9 @@ fn a_failure_of_another_cause_is_not_retried() {
 #[test]
 fn a_retry_undoes_what_the_failed_try_left_unless_the_step_keeps_it() {
     let reverts = |keep: &str| {
-        let yaml =
-            format!("steps: [{{ id: a, run: x, {keep} retry: {{ max: 1, backoff: 0s, on: [failed] }} }}]");
+        let yaml = format!(
+            "steps: [{{ id: a, run: x, {keep} retry: {{ max: 1, backoff: 0s, on: [failed] }} }}]"
+        );
         let bench = Bench::new(&yaml);
         let first = bench.tell("");
         assert!(!first.starts["a"].revert_previous);
@@ -368,7 +369,9 @@ fn an_announced_attempt_is_rendered_again_only_while_it_is_the_same() {
     let mut facts = Facts::default();
     let texts = &mut facts.by_step.entry(step.clone()).or_default().texts;
     texts.insert("f".into(), Some("one".into()));
-    let Again::Same(start) = start_again(&bench.run, &facts, &step) else { panic!("it is the same") };
+    let Again::Same(start) = start_again(&bench.run, &facts, &step) else {
+        panic!("it is the same")
+    };
     assert_eq!(start.launch.attempt, 1);
     bench.facts = facts;
     let texts = &mut bench.facts.by_step.entry(step.clone()).or_default().texts;
@@ -389,8 +392,8 @@ steps:
     each: [p, q]
     as: who
     steps:
-      - { id: a, run: 'inner {{ who }} {{ steps.a.result.n }}', needs: [] }
-      - { id: b, run: '{{ steps.a.status }} {{ who }}' }
+      - { id: in, run: 'inner {{ who }} {{ steps.a.result.n }}' }
+      - { id: b, run: '{{ steps.in.status }} {{ who }}' }
   - id: round
     repeat: { max: 2 }
     steps: [{ id: x, run: '{{ round }} {{ steps.each.items.p.b.status }}' }]
@@ -398,12 +401,13 @@ steps:
         inputs(),
     )
     .tell(
-        r#"a!{"n":7} each[p]/a! each[q]/a! each[p]/b! each[q]/b! round[1]/x!{"v":1} round[2]/x!{"v":2}"#,
+        r#"a!{"n":7} each[p]/in! each[q]/in! each[p]/b! each[q]/b! round[1]/x!{"v":1} round[2]/x!{"v":2}"#,
     );
     for line in [
         "start a #1: one bees test-20261115-aaaa",
-        "start each[p]/b #1: done p",
-        "start round[2]/x #1: 2 done",
+        "start each[q]/in #1: inner q 7",
+        "start each[p]/b #1: 'done' p",
+        "start round[2]/x #1: 2 'done'",
         "start z #1: 2 2",
     ] {
         assert!(bench.log.contains(line), "{line}\n{}", bench.log);

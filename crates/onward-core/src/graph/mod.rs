@@ -201,8 +201,8 @@ impl Noted {
             Event::AttemptStarted(started) => Self::Step(started.step.clone()),
             Event::AttemptFinished(finished) => Self::Step(finished.step.clone()),
             Event::AttemptAdopted(adopted) => Self::Step(adopted.step.clone()),
+            Event::AttemptVerified(verified) => Self::Step(verified.step.clone()),
             Event::AttemptLost { step, .. }
-            | Event::AttemptVerified { step, .. }
             | Event::StepSkipped { step, .. }
             | Event::StepInvalidated { step, .. }
             | Event::GateOpened { step, .. }

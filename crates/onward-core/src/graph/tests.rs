@@ -224,9 +224,8 @@ steps:
     steps: [{ id: a, run: do a }, { id: b, run: do b }]
   - { id: end, run: do end }
 inputs: { go: { type: boolean } }";
-    let with = |go: bool| {
-        Bench::with_inputs(yaml, [("go".to_owned(), go.into())].into()).tell("").log
-    };
+    let with =
+        |go: bool| Bench::with_inputs(yaml, [("go".to_owned(), go.into())].into()).tell("").log;
     assert_eq!(with(true), "expand g []\nstart g/a #1: do a\n");
     assert_eq!(with(false), "skip g\nstart end #1: do end\n");
 }

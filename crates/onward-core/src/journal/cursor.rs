@@ -1,12 +1,12 @@
 //! The parts of JSON, read in the one way we write them.
 //!
-//! Invariant: whatever is read here, a JSON parser reads alike; anything else is `None`, after which
-//! the cursor is of no use any more.
+//! Invariant: whatever is read here, a JSON parser reads alike; anything else is `None`, after
+//! which the cursor is of no use any more.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use memchr::memchr2;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use crate::{
     digest::Digest,
@@ -29,6 +29,18 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn go_back(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    pub(super) fn since(&self, position: usize) -> &'a str {
+        &self.text[position..self.at]
     }
 
     fn rest(&self) -> &'a [u8] {
@@ -90,6 +102,25 @@ impl<'a> Cursor<'a> {
         serde_json::from_str(quoted).ok().map(Cow::Owned)
     }
 
+    /// Steps over a string that is escaped as we escape it: only where it must be, in the shortest
+    /// way.
+    #[inline]
+    pub(super) fn skip_string(&mut self) -> Option<()> {
+        self.expect("\"")?;
+        loop {
+            self.at += memchr2(b'"', b'\\', self.rest())?;
+            if self.eat("\"") {
+                return Some(());
+            }
+            self.at += match self.rest() {
+                [_, b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+                [_, b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+                | [_, b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..] => 6,
+                _ => return None,
+            };
+        }
+    }
+
     /// A string of ours that never needs an escape, such as a kind.
     #[inline]
     pub(super) fn plain_string(&mut self) -> Option<&'a str> {
@@ -122,10 +153,11 @@ impl<'a> Cursor<'a> {
     /// The rest of a list whose opening bracket is behind us.
     #[inline]
     pub(super) fn list<T>(&mut self, item: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        let mut items = Vec::new();
         if self.eat("]") {
-            return Some(items);
+            return Some(Vec::new());
         }
+        // One proved file is the most frequent list, and it is kept for the life of the run.
+        let mut items = Vec::with_capacity(1);
         loop {
             items.push(item(self)?);
             if !self.eat(",") {
@@ -171,7 +203,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Any JSON, by the general parser.
-    pub(super) fn value(&mut self) -> Option<Value> {
+    pub(super) fn parsed<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter();
         let value = values.next()?.ok()?;
         self.at += values.byte_offset();
@@ -201,16 +233,17 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn u64(&mut self) -> Option<u64> {
+        let (mut number, mut len) = (0_u64, 0);
         let rest = self.rest();
-        let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        // JSON knows no leading zeros, and no number without digits.
-        if len == 0 || (len > 1 && rest[0] == b'0') {
-            return None;
+        while let Some(digit) = rest.get(len).map(|byte| byte.wrapping_sub(b'0'))
+            && digit < 10
+        {
+            number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+            len += 1;
         }
         self.at += len;
-        rest[..len].iter().try_fold(0_u64, |number, digit| {
-            number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))
-        })
+        // JSON knows no leading zeros, and no number without digits.
+        (len == 1 || (len > 1 && rest[0] != b'0')).then_some(number)
     }
 
     #[inline]

@@ -89,7 +89,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::journal::{arbitrary::any_record, encode};
+    use crate::{
+        digest::Digest,
+        journal::{arbitrary::any_record, encode},
+    };
 
     /// A line with the right checksum for `body`, which ends before the last comma.
     fn sealed(body: &str) -> Vec<u8> {
@@ -97,12 +100,53 @@ mod tests {
         format!(r#"{body},"crc":"{crc:08x}"}}"#).into_bytes()
     }
 
-    const NOTE: &str = r#"{"seq":7,"at":"2026-11-15T18:20:01.123456Z","epoch":2,"batch":5,"kind":"note","text":"hi""#;
+    /// The kinds the quick way must not give up on.
+    fn is_frequent(event: &Event) -> bool {
+        match event {
+            Event::AttemptStarted(_)
+            | Event::AttemptFinished(_)
+            | Event::AttemptSession { .. }
+            | Event::GroupExpanded { .. }
+            | Event::LoopTurned { .. }
+            | Event::LoopEnded { .. }
+            | Event::StepSkipped { .. }
+            | Event::Note { .. } => true,
+            // The smallest amounts and the largest are written with an exponent.
+            Event::AttemptSpent { usd, .. } => (100..1_000_000_000_000_000).contains(&usd.0),
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunResumed(_)
+            | Event::RunPaused { .. }
+            | Event::RunEnded { .. }
+            | Event::RunArchived { .. }
+            | Event::StepInvalidated { .. }
+            | Event::AttemptLost { .. }
+            | Event::AttemptAdopted(_)
+            | Event::AttemptVerified(_)
+            | Event::GateOpened { .. }
+            | Event::GateDecided { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. } => false,
+        }
+    }
+
+    const NOTE: &str = concat!(
+        r#"{"seq":7,"at":"2026-11-15T18:20:01.123456Z","epoch":2,"batch":5,"#,
+        r#""kind":"note","text":"hi""#,
+    );
 
     #[test]
     fn any_order_of_fields_and_unknown_fields_are_read() {
         let plain = decode_line(&sealed(NOTE)).unwrap();
-        let later = r#"{"kind":"note","mood":{"a":[1]},"text":"hi","batch":5,"epoch":2,"seq":7,"at":"2026-11-15T19:20:01.123456+01:00""#;
+        let later = concat!(
+            r#"{"kind":"note","mood":{"a":[1]},"text":"hi","batch":5,"epoch":2,"seq":7,"#,
+            r#""at":"2026-11-15T19:20:01.123456+01:00""#,
+        );
         assert_eq!(decode_line(&sealed(later)), Ok(plain.clone()));
         let spaced = NOTE.replace(':', ": ").replace("18: 20: 01", "18:20:01");
         assert_eq!(decode_line(&sealed(&spaced)), Ok(plain));
@@ -126,6 +170,56 @@ mod tests {
         let crc = crc32fast::hash(&broken);
         broken.extend(format!(r#""crc":"{crc:08x}"}}"#).bytes());
         assert_eq!(decode_line(&broken), Err(LineError::NotUtf8));
+    }
+
+    /// Lines not quite as we write them: the quick way must read them alike, or not at all.
+    #[test]
+    fn the_quick_way_does_not_take_what_only_looks_like_ours() {
+        let head = NOTE.split_once(r#""note""#).unwrap().0;
+        let started = |key: &str, argv: &str| {
+            let step = r#""attempt.started","step":"a","attempt":1"#;
+            format!(r#"{step},"key":{key},"argv":{argv}"#)
+        };
+        let (plain, hash) = (r#"{"definition":{"a":"b"}}"#, Digest::of(b"x"));
+        let spent = |usd: &str| {
+            let step = r#""attempt.spent","step":"a","attempt":1"#;
+            format!(r#"{step},"usd":{usd},"tokens_in":1,"tokens_out":1"#)
+        };
+        let reads = |first: &str, second: &str| {
+            format!(r#"{{"reads":{{"{first}":"{hash}","{second}":"{hash}"}}}}"#)
+        };
+        assert!(scan::record(&format!("{head}{}", started(plain, "[]"))).is_some());
+        for event in [
+            r#""loop.turned","step":"a","turn":01"#.to_owned(),
+            r#""loop.turned","step":"a","turn":1.0"#.to_owned(),
+            r#""loop.turned","step":"a","turn":"#.to_owned(),
+            r#""loop.turned","step":"a","turn":4294967296"#.to_owned(),
+            r#""step.skipped","step":"a\x","reason":""#.to_owned(),
+            "\"note\",\"text\":\"a\tb\"".to_owned(),
+            spent("1."),
+            spent("0.1234567"),
+            started(plain, r#"["\/"]"#),
+            started(plain, r#"["\u0008"]"#),
+            started(plain, r#"["\u0009"]"#),
+            started(plain, r#"["\u001F"]"#),
+            started(plain, r#"["\u00e9"]"#),
+            started(plain, r#"["\x"]"#),
+            started(plain, "[1]"),
+            started(plain, "[ ]"),
+            started("{}", r#"["a",]"#),
+            started(r#"{"definition":{}}"#, "[]"),
+            started(r#"{"agent":{"a":"b"},"definition":{"a":"b"}}"#, "[]"),
+            started(r#"{"definition":{"a":"b"},"more":1}"#, "[]"),
+            started(r#"{"definition":{"\u0061":"b"}}"#, "[]"),
+            started(&reads("b", "a"), "[]"),
+            started(&reads("a", "a"), "[]"),
+            format!(r#"{},"saved":{{"b":null,"a":null}}"#, started(plain, "[]")),
+        ] {
+            let body = format!("{head}{event}");
+            let read = general(&format!("{body}}}"));
+            let scanned = scan::record(&body);
+            assert!(scanned.is_none() || scanned == read.clone().ok(), "{event}\n{read:?}");
+        }
     }
 
     #[test]
@@ -152,9 +246,9 @@ mod tests {
             encode(&record, &mut line).unwrap();
             let text = std::str::from_utf8(&line[..line.len() - 1]).unwrap();
             prop_assert_eq!(general(text), Ok(record.clone()));
-            if let Some(scanned) = scan::record(&text[..text.len() - CHECKSUM_LEN]) {
-                prop_assert_eq!(scanned, record);
-            }
+            let scanned = scan::record(&text[..text.len() - CHECKSUM_LEN]);
+            prop_assert!(scanned.is_some() || !is_frequent(&record.event));
+            prop_assert!(scanned.is_none_or(|scanned| scanned == record));
         }
 
         /// The quick way may give up on a changed line, but must not read what the other refuses.

@@ -79,7 +79,7 @@ fn nesting_is_bounded(event: &Event) -> bool {
         | Event::AttemptSession { .. }
         | Event::AttemptSpent { .. }
         | Event::AttemptLost { .. }
-        | Event::AttemptVerified { .. }
+        | Event::AttemptVerified(_)
         | Event::GateOpened { .. }
         | Event::GateDecided { .. }
         | Event::EffectIntended { .. }

@@ -28,5 +28,5 @@ pub const FORMAT: u32 = 1;
 /// A longer line is not written, and not read: it bounds the memory of a reader.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
-/// Values (inputs, items, results) are not nested deeper, so that any JSON parser can read a record.
+/// Values (inputs, items, results) are not nested deeper: any JSON parser can read a record.
 pub const VALUE_DEPTH_MAX: usize = 100;

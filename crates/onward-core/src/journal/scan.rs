@@ -6,19 +6,21 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, de::DeserializeOwned};
+
 use super::cursor::Cursor;
 use crate::{
     address::Address,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
-    key::KeyParts,
+    kept::Kept,
 };
 
 /// Reads a line up to, and without, `,"crc"`.
 pub(super) fn record(body: &str) -> Option<Record> {
     // JSON allows no control character inside a string, and we write none outside.
-    if body.bytes().fold(u8::MAX, u8::min) < b' ' {
+    if holds_control_character(body.as_bytes()) {
         return None;
     }
     let mut line = Cursor::new(body);
@@ -34,6 +36,25 @@ pub(super) fn record(body: &str) -> Option<Record> {
     let event = line.event()?;
     line.is_at_end().then_some(Record { seq, at, epoch, batch, event })
 }
+
+/// Whether any byte is below a space, looked at eight bytes at a time.
+fn holds_control_character(bytes: &[u8]) -> bool {
+    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
+    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
+    let (words, rest) = bytes.as_chunks();
+    // A byte borrows from its high bit if it is smaller than what is taken from it.
+    let below = |word: u64| word.wrapping_sub(SPACES) & !word & HIGH_BITS;
+    words.iter().fold(0, |seen, word| seen | below(u64::from_ne_bytes(*word))) != 0
+        || rest.iter().any(|byte| *byte < b' ')
+}
+
+/// The labels of a key's maps, in their order, and whether digests are in them.
+const KEY_MEMBERS: [(&str, bool); 4] = [
+    (r#""definition":{"#, false),
+    (r#""agent":{"#, false),
+    (r#""reads":{"#, true),
+    (r#""needs":{"#, true),
+];
 
 /// What an event is made of.
 impl Cursor<'_> {
@@ -76,10 +97,10 @@ impl Cursor<'_> {
 
     fn attempt_started(&mut self) -> Option<Event> {
         let (step, attempt) = (self.step()?, self.attempt()?);
-        self.expect(r#","key":{"#)?;
-        let key = self.key_parts()?;
-        self.expect(r#","argv":["#)?;
-        let argv = self.list(Self::quoted_string)?;
+        self.expect(r#","key":"#)?;
+        let key = self.kept(Self::skip_key)?;
+        self.expect(r#","argv":"#)?;
+        let argv = self.kept(Self::skip_strings)?;
         let cwd = self.optional_text(r#","cwd":""#)?.unwrap_or_default();
         let agent = self.optional_text(r#","agent":""#)?;
         let session = self.optional_text(r#","session":""#)?;
@@ -118,7 +139,7 @@ impl Cursor<'_> {
         if self.eat(r#","evidence":{"#) {
             evidence = self.evidence()?;
         }
-        let result = if self.eat(r#","result":"#) { Some(self.value()?) } else { None };
+        let result = if self.eat(r#","result":"#) { Some(self.parsed()?) } else { None };
         let stdout = self.optional_text(r#","stdout":""#)?;
         let after = self.optional_text(r#","after":""#)?;
         let footprint = self.optional_list(r#","footprint":["#, Self::quoted_string)?;
@@ -174,7 +195,7 @@ impl Cursor<'_> {
     fn item(&mut self) -> Option<Item> {
         let key = self.text_field(r#"{"key":""#)?;
         self.expect(r#","value":"#)?;
-        let value = self.value()?;
+        let value = self.parsed()?;
         let after = self.optional_list(r#","after":["#, Self::quoted_string)?;
         self.expect("}")?;
         Some(Item { key, value, after })
@@ -191,34 +212,73 @@ impl Cursor<'_> {
         Some(Revert { path, left, base, rescue })
     }
 
-    fn key_parts(&mut self) -> Option<KeyParts> {
-        let mut key = KeyParts::default();
+    /// Takes the text as it stands there, if it is what we would write for its value.
+    fn kept<T: Serialize + DeserializeOwned>(
+        &mut self,
+        skip: fn(&mut Self) -> Option<()>,
+    ) -> Option<Kept<T>> {
+        let start = self.position();
+        if skip(self).is_some() {
+            return Some(Kept::from_canonical(self.since(start)));
+        }
+        self.go_back(start);
+        self.parsed()
+    }
+
+    fn skip_key(&mut self) -> Option<()> {
         let mut first = true;
-        if self.eat_member(&mut first, r#""definition":{"#) {
-            key.definition = self.map(Self::quoted_string)?;
+        self.expect("{")?;
+        for (label, is_digests) in KEY_MEMBERS {
+            if self.eat_member(&mut first, label) {
+                self.skip_key_member(is_digests)?;
+            }
         }
-        if self.eat_member(&mut first, r#""agent":{"#) {
-            key.agent = self.map(Self::quoted_string)?;
+        self.expect("}")
+    }
+
+    /// The rest of one map of a key: not empty, its names in order and without escapes.
+    fn skip_key_member(&mut self, is_digests: bool) -> Option<()> {
+        let mut last_name = None;
+        loop {
+            self.expect("\"")?;
+            let name = self.plain_string()?;
+            if last_name.replace(name).is_some_and(|last| last >= name) {
+                return None;
+            }
+            self.expect(":")?;
+            if is_digests {
+                self.digest()?;
+            } else {
+                self.skip_string()?;
+            }
+            if !self.eat(",") {
+                return self.expect("}");
+            }
         }
-        if self.eat_member(&mut first, r#""reads":{"#) {
-            key.reads = self.map(Self::digest)?;
+    }
+
+    fn skip_strings(&mut self) -> Option<()> {
+        if self.eat("[]") {
+            return Some(());
         }
-        if self.eat_member(&mut first, r#""needs":{"#) {
-            key.needs = self.map(Self::digest)?;
+        self.expect("[")?;
+        loop {
+            self.skip_string()?;
+            if !self.eat(",") {
+                return self.expect("]");
+            }
         }
-        self.expect("}")?;
-        Some(key)
     }
 
     fn outcome(&mut self) -> Option<Outcome> {
-        if self.eat(r#","outcome":{"outcome":"done"}"#) {
+        if self.eat(r#","outcome":"done""#) {
             return Some(Outcome::Done);
         }
-        self.expect(r#","outcome":{"outcome":"failed","cause":""#)?;
+        self.expect(r#","outcome":{"failed":{"cause":""#)?;
         let word = self.plain_string()?;
         let cause = Cause::ALL.into_iter().find(|cause| cause.as_str() == word)?;
         let detail = self.text_field(r#","detail":""#)?;
-        self.expect("}")?;
+        self.expect("}}")?;
         Some(Outcome::Failed { cause, detail })
     }
 
@@ -273,5 +333,23 @@ impl Cursor<'_> {
         let inode = self.u64()?;
         self.expect("}}")?;
         Some(FileProof { path, hash, stat: Stat { size, mtime_ns, inode } })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_character_is_seen_wherever_it_stands() {
+        let plain = [b' ', 0xff, b'~', 0x7f, 0x80, b'!', 0xa0].repeat(3);
+        assert!(!holds_control_character(&plain));
+        for at in 0..plain.len() {
+            for byte in 0..b' ' {
+                let mut bytes = plain.clone();
+                bytes[at] = byte;
+                assert!(holds_control_character(&bytes), "{byte} at {at}");
+            }
+        }
     }
 }

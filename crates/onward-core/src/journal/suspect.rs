@@ -6,13 +6,13 @@
 //! - a *torn tail* when no readable record of a later batch follows them,
 //! - *damage* when one does: they had been safe on disk.
 //!
-//! The batch of unreadable bytes is known when the readable records around them are of the same one.
-//! Where they stand between two batches it is not; then bytes that touch a run of NULs are taken for
-//! lost pages of the later batch (that is what unwritten pages look like), and any others for
-//! damage to the earlier one, which is the more careful reading.
+//! The batch of unreadable bytes is known when the readable records around them are of the same
+//! one. Where they stand between two batches it is not; then bytes that touch a run of NULs are
+//! taken for lost pages of the later batch (that is what unwritten pages look like), and any others
+//! for damage to the earlier one, which is the more careful reading.
 //!
-//! Invariant: nothing in here ever becomes part of the run. It only decides whether what follows the
-//! valid prefix may be cut off.
+//! Invariant: nothing in here ever becomes part of the run. It only decides whether what follows
+//! the valid prefix may be cut off.
 
 use memchr::memmem;
 

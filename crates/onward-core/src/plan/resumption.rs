@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{AgeBand, Status, Why};
 use crate::{
     address::Address,
-    event::{AttemptAdopted, Certainty, Event, Revert, SettledBy},
+    event::{AttemptAdopted, AttemptVerified, Certainty, Event, Revert, SettledBy},
     evidence::{Cause, Evidence},
     finding::{Code, Finding},
     key::Difference,
@@ -233,12 +233,12 @@ impl Resumption {
             self.events.push(Event::StepInvalidated { step: step.clone(), causes });
         } else if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
-            self.events.push(Event::AttemptVerified {
+            self.events.push(Event::AttemptVerified(Box::new(AttemptVerified {
                 step: step.clone(),
                 evidence: Some(adopted),
                 key: None,
                 why: "somebody changed an output; the change is kept".to_owned(),
-            });
+            })));
         }
     }
 

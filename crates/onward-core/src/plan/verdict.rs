@@ -130,8 +130,8 @@ fn failure(cause: &str, entry: Option<&StepState>) -> Why {
 /// Each need that is not what it was.
 fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     let step = &after.graph.node(id).address;
-    let key = after.state.step(step).and_then(|entry| entry.key.as_deref());
-    let was = key.map(|key| key.needs.clone()).unwrap_or_default();
+    let key = after.state.step(step).and_then(|entry| entry.key.as_ref());
+    let was = key.map(|key| key.get().needs).unwrap_or_default();
     let was = KeyParts { needs: was, ..KeyParts::default() };
     let needs = after.graph.need_digests(id, &after.defs);
     let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });

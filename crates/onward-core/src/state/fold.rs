@@ -10,11 +10,11 @@ use super::{
 use crate::{
     address::Address,
     event::{
-        AttemptAdopted, AttemptFinished, AttemptStarted, EndStatus, Event, LoopEnd, Record,
-        RunOpened, RunResumed,
+        AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
+        LoopEnd, Record, RunOpened, RunResumed,
     },
     evidence::{Cause, Outcome},
-    key::KeyParts,
+    key::{Key, KeyParts},
     time::Timestamp,
 };
 
@@ -108,7 +108,7 @@ impl State {
             Event::StepSkipped { step, reason: _, needs } => {
                 let entry = self.startable(&step)?;
                 entry.phase = Phase::Skipped;
-                entry.key = Some(Box::new(KeyParts { needs, ..KeyParts::default() }));
+                entry.key = Some(Key::from(&KeyParts { needs, ..KeyParts::default() }));
                 entry.ended_at = at;
             }
             Event::StepInvalidated { step, causes: _ } => self.invalidate(&step)?,
@@ -130,18 +130,7 @@ impl State {
                 self.running -= 1;
             }
             Event::AttemptAdopted(adopted) => self.adopt(*adopted, at)?,
-            Event::AttemptVerified { step, evidence, key, why: _ } => {
-                if self.groups.contains_key(&step) || self.loops.contains_key(&step) {
-                    return Ok(());
-                }
-                let entry = self.in_phase(&step, "done", Phase::is_settled)?;
-                if let Some(evidence) = evidence {
-                    entry.evidence = evidence;
-                }
-                if let Some(key) = key {
-                    entry.key = Some(Box::new(key));
-                }
-            }
+            Event::AttemptVerified(verified) => self.verify(*verified)?,
             Event::GateOpened { step, prompt, options, shows, hash } => {
                 let asks_again = |entry: &StepState| {
                     let unused = entry.gate.as_ref().is_some_and(|gate| !gate.consumed);
@@ -149,8 +138,10 @@ impl State {
                         || entry.phase == Phase::Waiting
                         || (entry.phase == Phase::Done && unused)
                 };
-                let entry = self.entry_where(&step, "a gate to open", asks_again)?;
+                self.entry_where(&step, "a gate to open", asks_again)?;
                 let consumed = false;
+                self.unused_answers.remove(&step);
+                let entry = self.entry_where(&step, "a gate to open", asks_again)?;
                 entry.phase = Phase::Waiting;
                 entry.gate = Some(Box::new(GateState { prompt, options, shows, hash, consumed }));
             }
@@ -166,6 +157,7 @@ impl State {
                     Some(crate::digest::Digest::of(result.to_string().as_bytes()));
                 entry.result = Some(Arc::new(result));
                 entry.ended_at = at;
+                self.unused_answers.insert(step);
                 self.cancelling |= stops;
             }
             Event::EffectIntended { step, attempt, effect: _ } => {
@@ -192,6 +184,7 @@ impl State {
 
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
+        self.boot_id.clone_from(&opened.boot_id);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
@@ -206,6 +199,11 @@ impl State {
             return Err(self.violation(format!("it was resumed {so_far} times")));
         }
         self.resumes = resumed.count;
+        if self.boot_id != resumed.boot_id {
+            self.boot_id.clone_from(&resumed.boot_id);
+            let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
+            running.for_each(|step| step.outlived_boot = true);
+        }
         self.status = RunStatus::UnderWay;
         self.cancelling = false;
         self.limited_until = None;
@@ -271,20 +269,47 @@ impl State {
             Phase::Running | Phase::Waiting | Phase::Done | Phase::Skipped => false,
         };
         self.entry_where(&started.step, "pending or failed", may_start)?;
-        for need in started.key.needs.keys() {
-            if let Some(gate) = self.steps.get_mut(need.as_str()).and_then(|it| it.gate.as_mut()) {
-                gate.consumed = true;
-            }
-        }
+        self.use_answers(&started.key);
         let entry = self.entry_where(&started.step, "pending or failed", may_start)?;
         entry.phase = Phase::Running;
         entry.attempts = started.attempt;
         entry.started_at = at;
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
+        entry.outlived_boot = false;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
+        Ok(())
+    }
+
+    /// An answer is used when the first step that needs its gate starts.
+    fn use_answers(&mut self, key: &Key) {
+        if self.unused_answers.is_empty() {
+            return;
+        }
+        for need in key.get().needs.keys() {
+            if self.unused_answers.remove(need.as_str())
+                && let Some(gate) =
+                    self.steps.get_mut(need.as_str()).and_then(|it| it.gate.as_mut())
+            {
+                gate.consumed = true;
+            }
+        }
+    }
+
+    fn verify(&mut self, verified: AttemptVerified) -> Result<(), Violation> {
+        let AttemptVerified { step, evidence, key, why: _ } = verified;
+        if self.groups.contains_key(&step) || self.loops.contains_key(&step) {
+            return Ok(());
+        }
+        let entry = self.in_phase(&step, "done", Phase::is_settled)?;
+        if let Some(evidence) = evidence {
+            entry.evidence = evidence;
+        }
+        if let Some(key) = key {
+            entry.key = Some(key);
+        }
         Ok(())
     }
 
@@ -297,7 +322,7 @@ impl State {
                 entry.phase = Phase::Done;
                 entry.failure = None;
                 // Of a finished attempt only the key is ever looked at again.
-                entry.key = entry.started.take().map(|it| Box::new(it.key));
+                entry.key = entry.started.take().map(|it| it.key);
                 entry.evidence = evidence;
                 entry.result = result.map(Arc::new);
                 entry.stdout = stdout.map(Arc::from);
@@ -319,7 +344,7 @@ impl State {
         let was_running = entry.phase == Phase::Running;
         // Work of our own interrupted attempt has a known key; work from elsewhere has none.
         let started = entry.started.take().filter(|_| was_running);
-        entry.key = started.map(|it| Box::new(it.key));
+        entry.key = started.map(|it| it.key);
         entry.phase = Phase::Done;
         entry.failure = None;
         entry.evidence = adopted.evidence;

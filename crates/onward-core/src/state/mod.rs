@@ -8,7 +8,11 @@ mod fold;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{collections::BTreeMap, hash::BuildHasherDefault, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::BuildHasherDefault,
+    sync::Arc,
+};
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -21,7 +25,7 @@ use crate::{
         SourceFile,
     },
     evidence::{Cause, Evidence, Usd},
-    key::KeyParts,
+    key::Key,
     time::Timestamp,
 };
 
@@ -41,6 +45,8 @@ pub struct State {
     pub opened_at: Timestamp,
     pub adopted: Option<Adopted>,
     pub workflow_hash: Option<Digest>,
+    /// The boot of the machine in which the run was last opened or resumed.
+    pub boot_id: String,
     pub status: RunStatus,
     /// The last `run.resumed`, and whether an attempt has started since: until then its reverts may
     /// be half done.
@@ -51,6 +57,8 @@ pub struct State {
     pub limited_until: Option<Timestamp>,
     /// A person chose an option that ends the run.
     pub cancelling: bool,
+    /// Gates that were answered, and whose answer nobody has acted on yet.
+    pub unused_answers: BTreeSet<Address>,
     /// How many attempts are in flight.
     pub running: u32,
     /// In order of first mention.
@@ -111,11 +119,13 @@ pub struct StepState {
     /// What the last attempt was started with.
     pub started: Option<Box<AttemptStarted>>,
     /// The key the evidence holds under. `None` for adopted work: unknown never makes it stale.
-    pub key: Option<Box<KeyParts>>,
+    pub key: Option<Key>,
     pub evidence: Evidence,
     pub result: Option<Arc<Value>>,
     pub stdout: Option<Arc<str>>,
     pub session: Option<String>,
+    /// The machine was restarted while the journal had this attempt running.
+    pub outlived_boot: bool,
     pub spent: Usd,
     pub gate: Option<Box<GateState>>,
     pub effect: EffectState,

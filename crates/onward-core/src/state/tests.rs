@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::event::{AttemptAdopted, AttemptFinished, Certainty, Event, Mode, Record, SettledBy};
+use crate::event::{
+    AttemptAdopted, AttemptFinished, AttemptVerified, Certainty, Event, Mode, Record, SettledBy,
+};
 use crate::evidence::{FileProof, Outcome, Stat};
+use crate::{kept::Kept, key::KeyParts};
 
 fn at(text: &str) -> Address {
     Address::from_text(text)
@@ -28,8 +31,11 @@ pub(crate) fn started(step: &str, attempt: u32) -> Event {
     Event::AttemptStarted(Box::new(AttemptStarted {
         step: at(step),
         attempt,
-        key: KeyParts { needs: [("g".to_owned(), Digest::of(b"g"))].into(), ..KeyParts::default() },
-        argv: vec!["x".into()],
+        key: Key::from(&KeyParts {
+            needs: [("g".to_owned(), Digest::of(b"g"))].into(),
+            ..KeyParts::default()
+        }),
+        argv: Kept::from(&vec!["x".into()]),
         cwd: String::new(),
         agent: None,
         session: Some("s".into()),
@@ -147,12 +153,12 @@ fn events(script: &str) -> Vec<Event> {
             (_, "3") => Event::LoopTurned { step, turn: 3 },
             (_, ".") => Event::LoopEnded { step, turns: 2, reason: LoopEnd::Until },
             (_, ",") => Event::LoopEnded { step, turns: 2, reason: LoopEnd::Exhausted },
-            (_, "v") => Event::AttemptVerified {
+            (_, "v") => Event::AttemptVerified(Box::new(AttemptVerified {
                 step,
                 evidence: Some(Evidence { branch_head: Some("b".into()), ..Evidence::default() }),
-                key: Some(KeyParts::default()),
+                key: Some(Key::from(&KeyParts::default())),
                 why: "looked".into(),
-            },
+            })),
             (_, "i") => Event::EffectIntended { step, attempt, effect: "e".into() },
             (_, "s") => {
                 Event::EffectSettled { step, attempt, happened: true, by: SettledBy::Receipt }
@@ -339,7 +345,7 @@ fn a_finished_step_keeps_its_evidence_result_and_key() {
     assert_eq!(step.evidence.files[0].path, "out");
     assert_eq!(step.result.as_deref(), Some(&Value::from("r")));
     assert_eq!(step.stdout.as_deref(), Some("text"));
-    assert_eq!(step.key.as_ref().unwrap().needs.len(), 1);
+    assert_eq!(step.key.as_ref().unwrap().get().needs.len(), 1);
     assert_eq!(step.started, None);
     assert_eq!(step.failure, None);
     assert_eq!((step.started_at.as_micros(), step.ended_at.as_micros()), (1_000_000, 2_000_000));
@@ -413,7 +419,7 @@ fn a_verified_step_has_the_new_evidence_and_key() {
     let state = fold("a+ a! av");
     let step = &state.steps[&at("a")];
     assert_eq!(step.evidence.branch_head.as_deref(), Some("b"));
-    assert!(step.key.as_ref().unwrap().needs.is_empty());
+    assert!(step.key.as_ref().unwrap().get().needs.is_empty());
 }
 
 #[test]

@@ -98,7 +98,8 @@ impl Checker<'_> {
         if let Some(when) = &mut step.when {
             self.template(when, Form::Condition, here);
         }
-        let alone = Outline::alone(step, &mut self.lists);
+        let repeats = matches!(step.many, Many::Repeat(_));
+        let alone = repeats.then(|| Outline::alone(step, &mut self.lists));
         let name = match &mut step.many {
             Many::Once => None,
             Many::Each(each) => {
@@ -126,8 +127,9 @@ impl Checker<'_> {
         if let Many::Repeat(repeat) = &mut step.many
             && let Some(until) = &mut repeat.until
         {
-            let turn = Scope::within(Some(inner), Frame::Turn(inside.unwrap_or(&alone)));
-            self.template(until, Form::Condition, &turn);
+            let turn = inside.or(alone.as_ref()).map(Frame::Turn);
+            let turn = turn.map(|frame| Scope::within(Some(inner), frame));
+            self.template(until, Form::Condition, turn.as_ref().unwrap_or(inner));
         }
         self.fields(step, inner);
         match (&mut step.kind, inside) {

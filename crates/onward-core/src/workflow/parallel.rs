@@ -37,8 +37,7 @@ fn list<'s>(steps: &'s [Step], problems: &mut Problems) -> Touches<'s> {
         let message =
             format!("`{}` and `{}` may run at the same time and edit one tree", one.id, other.id);
         problems.warn(other.at, message).hint(format!(
-            "`{}` is in line {}; give one of them `worktree: true` or `edits: false`, or order \
-             them with `needs`",
+            "`{}` is in line {}; settle it with `worktree: true`, `edits: false` or `needs`",
             one.id, one.at.line
         ));
     }

@@ -19,6 +19,8 @@ use crate::{digest::Digest, evidence::Cause};
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
 /// The version of the language this crate reads.
 pub(super) const VERSION: u64 = 1;
+/// Each step holds its own copy.
+const PINNED_BYTES_MAX: usize = 64 << 20;
 /// Workflows within workflows.
 const INCLUDE_DEPTH_MAX: usize = 16;
 /// Agent programs that need no declaration.
@@ -53,6 +55,7 @@ pub fn load(
         sources: vec![Source::new(name.to_owned(), path.to_owned(), text)],
         problems: Problems::default(),
         including: Vec::new(),
+        pinned_bytes: 0,
         steps: 0,
     };
     let workflow = reader.workflow(0);
@@ -125,6 +128,8 @@ pub(super) struct Reader<'r> {
     pub(super) problems: Problems,
     /// Workflow files being read, the first one first.
     pub(super) including: Vec<u32>,
+    /// Of prompts and schemas, every time they are named.
+    pinned_bytes: usize,
     /// Read so far, over all files and every time they are included.
     pub(super) steps: usize,
 }
@@ -201,6 +206,13 @@ impl Reader<'_> {
     pub(super) fn pinned(&mut self, node: &Node, name: &str) -> Option<PinnedFile> {
         let file = self.include(node, name)?;
         let source = &self.sources[file as usize];
+        self.pinned_bytes += source.text.len();
+        if self.pinned_bytes > PINNED_BYTES_MAX {
+            let most = PINNED_BYTES_MAX >> 20;
+            let message = format!("prompts and schemas of all steps come to more than {most} MiB");
+            self.problems.error(node.at, message);
+            return None;
+        }
         Some(PinnedFile { path: source.path.clone(), text: source.text.clone() })
     }
 

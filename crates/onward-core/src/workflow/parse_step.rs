@@ -160,17 +160,15 @@ impl Reader<'_> {
 
     /// The one key that says what the step is. Also says which keys do not fit it.
     fn kind_key(&mut self, fields: &Fields<'_>) -> Option<&'static str> {
-        let all = keys::all();
         let mut kinds: Vec<(&'static str, &Key)> = Vec::new();
         let mut unknown = false;
         for (key, _) in fields.pairs {
             if let Some(kind) = keys::KINDS.into_iter().find(|kind| *kind == key.text) {
                 kinds.push((kind, key));
-            } else if !all.contains(&key.text.as_str()) {
+            } else if keys::kinds_with(&key.text).is_empty() {
                 unknown = true;
                 let message = format!("a step has no key `{}`", key.text);
-                let known = all.iter().copied();
-                let problem = self.problems.unknown(key.at, message, &key.text, known);
+                let problem = self.problems.unknown(key.at, message, &key.text, keys::all());
                 if problem.hint.is_none() {
                     problem.hint("see `onward schema workflow` for all keys");
                 }

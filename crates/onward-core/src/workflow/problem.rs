@@ -108,6 +108,8 @@ impl Problems {
     pub(super) fn finish(self, sources: &[(&str, &str)]) -> Vec<Problem> {
         let mut found = self.found;
         found.sort_by_key(|problem| problem.at);
+        // A file that is included twice has each of its problems once.
+        found.dedup();
         let mut file = None;
         let mut lines = Vec::new();
         for problem in &mut found {

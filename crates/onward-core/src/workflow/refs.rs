@@ -228,8 +228,7 @@ impl Walk {
                 offset: self.at(expr.span()),
                 message: format!("a value inside {place} is not safe"),
                 hint: Some(format!(
-                    "values are quoted already: take it out of the {place}, pass it through \
-                     `env`, or write `| raw`"
+                    "values are quoted already: take it out of the {place}, or use `env`"
                 )),
             });
         }

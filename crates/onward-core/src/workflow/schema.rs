@@ -1,15 +1,15 @@
 //! The JSON Schema of a workflow file, for editors.
 //!
-//! Written by hand beside the parser: it must say what a schema can say of the language and never
-//! refuse what the parser accepts. What it cannot say (names, order, templates) `onward check` does.
+//! Written by hand beside the parser: it says what a schema can say of the language. What it
+//! cannot say (names, order, templates) `onward check` does.
 
 use serde_json::{Map, Value, json};
 
 use super::{keys, parse::ADAPTERS};
 use crate::evidence::Cause;
 
-/// Where editors find it, and what it calls itself.
-pub const WORKFLOW_SCHEMA_ID: &str = "https://onward.dev/schema/workflow/1.json";
+/// What the schema calls itself.
+pub const WORKFLOW_SCHEMA_ID: &str = "urn:onward:schema:workflow:1";
 
 pub fn workflow_schema() -> Value {
     let mut root = object(
@@ -283,6 +283,7 @@ fn repeat() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workflow::{problem::Problems, yaml};
 
     #[test]
     fn the_schema_knows_exactly_the_keys_of_the_parser() {
@@ -291,6 +292,16 @@ mod tests {
         let mut all = keys::all();
         all.sort_unstable();
         assert_eq!(known.keys().map(String::as_str).collect::<Vec<_>>(), all);
+    }
+
+    #[test]
+    fn a_file_with_every_feature_is_valid() {
+        let mut problems = Problems::default();
+        let text = include_str!("parse/everything.yaml");
+        let file = yaml::parse(text, 0, &mut problems).unwrap().value();
+        let validator = jsonschema::validator_for(&workflow_schema()).unwrap();
+        let errors: Vec<String> = validator.iter_errors(&file).map(|it| it.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new());
     }
 
     #[test]

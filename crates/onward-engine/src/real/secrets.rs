@@ -11,6 +11,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use onward_core::{
     event::{AttemptFinished, AttemptStarted, Event},
     evidence::{Ending, Outcome},
+    kept::Kept,
+    key::Key,
 };
 use serde_json::Value;
 
@@ -32,7 +34,12 @@ impl Redactor {
                 ENDINGS.iter().any(|ending| name.to_ascii_uppercase().ends_with(ending));
             (is_secret && value.len() >= SECRET_BYTES_MIN).then_some((name, value))
         });
-        let (names, values): (Vec<&str>, Vec<&str>) = secrets.unzip();
+        // In JSON text a value may look another way.
+        let both = secrets.flat_map(|(name, value)| {
+            let escaped = Value::from(value).to_string();
+            [(name, value.to_owned()), (name, escaped[1..escaped.len() - 1].to_owned())]
+        });
+        let (names, values): (Vec<&str>, Vec<String>) = both.unzip();
         if values.is_empty() {
             return Self::default();
         }
@@ -73,11 +80,10 @@ impl Redactor {
             Event::AttemptStarted(started) => self.clean_start(started),
             Event::AttemptFinished(finished) => self.clean_finish(finished),
             Event::AttemptAdopted(adopted) => self.clean_value(&mut adopted.result),
-            Event::AttemptVerified { key: Some(key), .. } => {
-                key.definition
-                    .values_mut()
-                    .chain(key.agent.values_mut())
-                    .for_each(|it| self.put(it));
+            Event::AttemptVerified(verified) => {
+                if let Some(key) = &mut verified.key {
+                    self.clean_key(key);
+                }
             }
             Event::GroupExpanded { items, .. } => {
                 for item in items {
@@ -104,7 +110,6 @@ impl Redactor {
             | Event::AttemptSession { .. }
             | Event::AttemptSpent { .. }
             | Event::AttemptLost { .. }
-            | Event::AttemptVerified { key: None, .. }
             | Event::GateDecided { comment: None, .. }
             | Event::EffectIntended { .. }
             | Event::EffectSettled { .. }
@@ -117,9 +122,27 @@ impl Redactor {
     }
 
     fn clean_start(&self, started: &mut AttemptStarted) {
-        started.argv.iter_mut().for_each(|argument| self.put(argument));
-        let key = &mut started.key;
-        key.definition.values_mut().chain(key.agent.values_mut()).for_each(|it| self.put(it));
+        if self.is_in(started.argv.as_str()) {
+            let mut argv = started.argv.get();
+            for argument in &mut argv {
+                self.put(argument);
+            }
+            started.argv = Kept::from(&argv);
+        }
+        self.clean_key(&mut started.key);
+    }
+
+    fn clean_key(&self, key: &mut Key) {
+        if self.is_in(key.as_str()) {
+            let mut parts = key.get();
+            let texts = parts.definition.values_mut().chain(parts.agent.values_mut());
+            texts.for_each(|text| self.put(text));
+            *key = Key::from(&parts);
+        }
+    }
+
+    fn is_in(&self, json: &str) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.is_match(json))
     }
 
     fn clean_finish(&self, finished: &mut AttemptFinished) {
@@ -169,6 +192,7 @@ mod tests {
             ("LONG_TOKEN", "sk-abcdef-ghi"),
             ("db_password", "hunter22"),
             ("SHORT_KEY", "abc"),
+            ("ODD_SECRET", "\"q\\y\""),
             ("HOME", "plainvalue"),
         ];
         let env = env.map(|(name, value)| (name.into(), value.into()));
@@ -196,8 +220,8 @@ mod tests {
         let started = AttemptStarted {
             step: step.clone(),
             attempt: 1,
-            key: KeyParts { definition, ..KeyParts::default() },
-            argv: vec!["curl".into(), "sk-abcdef".into()],
+            key: Key::from(&KeyParts { definition, ..KeyParts::default() }),
+            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into(), "x \"q\\y\"".into()]),
             cwd: String::new(),
             agent: None,
             session: None,
@@ -224,7 +248,7 @@ mod tests {
         for mut event in [started, finished, note] {
             redactor().clean(&mut event);
             let text = serde_json::to_string(&event).unwrap();
-            assert!(!text.contains("sk-abcdef"), "{text}");
+            assert!(!text.contains("sk-abcdef") && !text.contains("q\\\\y"), "{text}");
             assert!(text.contains("[redacted:API_KEY]"), "{text}");
         }
     }

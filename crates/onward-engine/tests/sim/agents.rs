@@ -14,7 +14,7 @@ use onward_core::{
 };
 
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(crate) enum Act {
     Write { path: String, text: String },
     Result(String),
     Outside(String),
@@ -24,17 +24,17 @@ pub enum Act {
 
 /// One living attempt.
 #[derive(Clone, Debug)]
-pub struct Agent {
-    pub launch: Launch,
-    pub acts: VecDeque<Act>,
-    pub next_at_us: i64,
+pub(crate) struct Agent {
+    pub(crate) launch: Launch,
+    pub(crate) acts: VecDeque<Act>,
+    pub(crate) next_at_us: i64,
 }
 
 /// How long each act takes.
-pub const ACT_US: i64 = 10_000;
+pub(crate) const ACT_US: i64 = 10_000;
 
 impl Agent {
-    pub fn new(launch: &Launch, now_us: i64) -> Self {
+    pub(crate) fn new(launch: &Launch, now_us: i64) -> Self {
         let command = match &launch.program {
             Program::Argv(argv) => argv.join(" "),
             Program::Shell(command) => command.clone(),
@@ -66,28 +66,28 @@ impl Agent {
 
 /// What a supervisor process holds; it may outlive the engine.
 #[derive(Clone, Debug, Default)]
-pub struct Supervisor {
-    pub agents: BTreeMap<(Address, u32), Agent>,
+pub(crate) struct Supervisor {
+    pub(crate) agents: BTreeMap<(Address, u32), Agent>,
     /// In the order written; the first `synced` of them survive a power cut for certain.
-    pub seals: Vec<Seal>,
-    pub synced: usize,
-    pub spawned: Vec<(Address, u32)>,
+    pub(crate) seals: Vec<Seal>,
+    pub(crate) synced: usize,
+    pub(crate) spawned: Vec<(Address, u32)>,
     /// Ended, and not yet written down.
-    pub unsealed: Option<(Seal, bool)>,
-    pub engine_connected: bool,
+    pub(crate) unsealed: Option<(Seal, bool)>,
+    pub(crate) engine_connected: bool,
     /// Seals the connected engine has not been told of.
-    pub unreported: VecDeque<Seal>,
+    pub(crate) unreported: VecDeque<Seal>,
 }
 
 impl Supervisor {
     /// The next agent to act, and when.
-    pub fn next(&self) -> Option<((Address, u32), i64)> {
+    pub(crate) fn next(&self) -> Option<((Address, u32), i64)> {
         let due = self.agents.iter().min_by_key(|(_, agent)| agent.next_at_us)?;
         Some((due.0.clone(), due.1.next_at_us))
     }
 
     /// Second half of an exit: the seal is written, and the engine is told if it is there.
-    pub fn seal(&mut self) {
+    pub(crate) fn seal(&mut self) {
         let Some((seal, sync)) = self.unsealed.take() else { return };
         self.seals.push(seal.clone());
         if sync || !self.engine_connected {
@@ -97,7 +97,7 @@ impl Supervisor {
     }
 }
 
-pub fn seal_of(launch: &Launch, code: i32, now_us: i64) -> Seal {
+pub(crate) fn seal_of(launch: &Launch, code: i32, now_us: i64) -> Seal {
     Seal {
         step: launch.step.clone(),
         attempt: launch.attempt,

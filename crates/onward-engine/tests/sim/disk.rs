@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use crate::chance::Chance;
 
 /// `run/…` or `project/…`.
-pub type Name = String;
+pub(crate) type Name = String;
 
 #[derive(Clone, Debug, Default)]
-pub struct Disk {
+pub(crate) struct Disk {
     inodes: Vec<Inode>,
     names: BTreeMap<Name, usize>,
     /// Names as a power cut would leave them at least.
@@ -36,58 +36,58 @@ enum NameChange {
 const PAGE_BYTES: usize = 32;
 
 impl Disk {
-    pub fn read(&self, name: &str) -> Option<&[u8]> {
+    pub(crate) fn read(&self, name: &str) -> Option<&[u8]> {
         self.names.get(name).map(|inode| self.inodes[*inode].current.as_slice())
     }
 
-    pub fn mtime_us(&self, name: &str) -> Option<i64> {
+    pub(crate) fn mtime_us(&self, name: &str) -> Option<i64> {
         self.names.get(name).map(|inode| self.inodes[*inode].mtime_us)
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &Name> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.names.keys()
     }
 
     /// What would be read after a power cut that forgets everything it may.
-    pub fn synced(&self, name: &str) -> Option<&[u8]> {
+    pub(crate) fn synced(&self, name: &str) -> Option<&[u8]> {
         self.durable.get(name).map(|inode| self.inodes[*inode].synced.as_slice())
     }
 
-    pub fn write(&mut self, name: &str, bytes: &[u8], now_us: i64) {
+    pub(crate) fn write(&mut self, name: &str, bytes: &[u8], now_us: i64) {
         let inode = self.inode(name);
         self.inodes[inode].current = bytes.to_vec();
         self.inodes[inode].mtime_us = now_us;
     }
 
-    pub fn append(&mut self, name: &str, bytes: &[u8], now_us: i64) {
+    pub(crate) fn append(&mut self, name: &str, bytes: &[u8], now_us: i64) {
         let inode = self.inode(name);
         self.inodes[inode].current.extend(bytes);
         self.inodes[inode].mtime_us = now_us;
     }
 
-    pub fn truncate(&mut self, name: &str, length: usize) {
+    pub(crate) fn truncate(&mut self, name: &str, length: usize) {
         let inode = self.inode(name);
         self.inodes[inode].current.truncate(length);
     }
 
-    pub fn sync(&mut self, name: &str) {
+    pub(crate) fn sync(&mut self, name: &str) {
         let inode = self.inode(name);
         self.inodes[inode].synced = self.inodes[inode].current.clone();
     }
 
-    pub fn rename(&mut self, from: &str, to: &str) {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
         let inode = self.names.remove(from).expect("renamed files exist");
         self.names.insert(to.to_owned(), inode);
         self.pending.push(NameChange::Renamed(from.to_owned(), to.to_owned(), inode));
     }
 
-    pub fn remove(&mut self, name: &str) {
+    pub(crate) fn remove(&mut self, name: &str) {
         if self.names.remove(name).is_some() {
             self.pending.push(NameChange::Removed(name.to_owned()));
         }
     }
 
-    pub fn sync_dir(&mut self, name: &str) {
+    pub(crate) fn sync_dir(&mut self, name: &str) {
         let dir = dir_of(name);
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.pending).into_iter().partition(|change| match change {
@@ -115,7 +115,7 @@ impl Disk {
     }
 
     /// The lights go out: what was not synced is there, or not, or in part.
-    pub fn power_cut(&mut self, chance: &mut Chance) {
+    pub(crate) fn power_cut(&mut self, chance: &mut Chance) {
         for change in std::mem::take(&mut self.pending) {
             if chance.one_in(2) {
                 self.make_durable(change);
@@ -147,6 +147,9 @@ fn torn(inode: &Inode, chance: &mut Chance) -> Vec<u8> {
     match chance.below(4) {
         0 => synced.clone(),
         1 => current.clone(),
+        // The file was cut short: its length is the old one or the new one.
+        2 if synced.starts_with(current) => synced.clone(),
+        _ if synced.starts_with(current) => current.clone(),
         _ if current.starts_with(synced) => {
             // The file grew: any of its new pages may be missing, and read as zeros.
             let mut bytes = synced.clone();

@@ -23,7 +23,7 @@ use onward_engine::{
 use crate::world::{Crash, SimWorld, Window, readable};
 
 /// A workflow, and how it ends when nobody disturbs it.
-pub struct Case {
+pub(crate) struct Case {
     workflow: Workflow,
     text: String,
     calls: u64,
@@ -40,21 +40,21 @@ struct Ending {
 
 /// What a test has been through.
 #[derive(Default)]
-pub struct Tally {
-    pub crashes: u64,
-    pub windows: BTreeSet<Window>,
+pub(crate) struct Tally {
+    pub(crate) crashes: u64,
+    pub(crate) windows: BTreeSet<Window>,
 }
 
 impl Tally {
     /// A test that explores nothing proves nothing.
     #[track_caller]
-    pub fn require(&self, crashes: u64) {
+    pub(crate) fn require(&self, crashes: u64) {
         assert!(self.crashes >= crashes, "only {} crashes were explored", self.crashes);
     }
 }
 
 impl Case {
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         let mut nothing = |path: &str| Err(format!("{path} is not there"));
         let loaded = workflow::load("sim.yaml", text.as_bytes(), &mut nothing)
             .unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
@@ -65,14 +65,14 @@ impl Case {
         Self { workflow: loaded.workflow, text: text.to_owned(), calls, undisturbed }
     }
 
-    pub fn crash_once_everywhere(&self, crash: Crash, seed: u64, tally: &mut Tally) {
+    pub(crate) fn crash_once_everywhere(&self, crash: Crash, seed: u64, tally: &mut Tally) {
         for fuse in 0..self.calls {
             self.live_through(&[(fuse, crash)], seed.wrapping_mul(1 << 32) + fuse, tally);
         }
     }
 
     /// `stride` thins out the second crash only; 1 tries every call.
-    pub fn crash_twice_everywhere(
+    pub(crate) fn crash_twice_everywhere(
         &self,
         first: Crash,
         second: Crash,
@@ -86,7 +86,7 @@ impl Case {
         }
     }
 
-    pub fn crash_at_random(&self, seed: u64, lives: u64, tally: &mut Tally) {
+    pub(crate) fn crash_at_random(&self, seed: u64, lives: u64, tally: &mut Tally) {
         let mut chance = crate::chance::Chance::new(seed);
         for life in 0..lives {
             let calls = usize::try_from(self.calls).unwrap();
@@ -103,6 +103,7 @@ impl Case {
     fn live_through(&self, crashes: &[(u64, Crash)], seed: u64, tally: &mut Tally) {
         let mut world = SimWorld::new(seed);
         let story = || format!("crashes {crashes:?}, seed {seed}, workflow:{}", self.text);
+        world.story = story();
         for (fuse, crash) in crashes {
             (world.fuse, world.crash) = (*fuse, *crash);
             match boot(&mut world, &self.workflow) {
@@ -129,11 +130,12 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
     }
     let options = Options { attended: true, ..Options::default() };
     let how = Resume { mode: Mode::Autopilot, accepted: Vec::new(), options };
+    let story = world.story.clone();
     match open(world, workflow.clone(), &how) {
         Ok(mut driver) => driver.drive(),
         Err(ResumeError::Complete) => Ok(Status::Completed),
         Err(ResumeError::Stop(stop)) => Err(stop),
-        Err(error) => panic!("a crash must not keep a run from going on: {error}"),
+        Err(error) => panic!("a crash must not keep a run from going on: {error:?}: {story}"),
     }
 }
 
@@ -146,7 +148,7 @@ fn create(world: &mut SimWorld) -> Result<(), Stop> {
         inputs: BTreeMap::new(),
         git: None,
         engine: "sim".to_owned(),
-        boot_id: "1".to_owned(),
+        boot_id: world.boot_id(),
         mode: Mode::Autopilot,
     };
     let event = Event::RunOpened(Box::new(opened));

@@ -52,7 +52,7 @@ steps:
   - id: round
     repeat: { max: 3, until: '{{ steps.score.result.n >= 2 }}' }
     steps:
-      - { id: score, run: 'result ''{\"n\":{{ round }}}''' }
+      - { id: score, run: 'result {\"n\":{{ round }}}' }
       - { id: odd, when: '{{ steps.score.result.n == 1 }}', run: 'write odd.txt odd', writes: [odd.txt] }
   - { id: ship, run: outside shipped, effect: outside, probe: { run: probe shipped, absent: 1 } }
   - { id: end, run: 'write end.txt over', writes: [end.txt] }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::chance::Chance;
 
 /// The same text for the same seed.
-pub fn workflow(seed: u64) -> String {
+pub(crate) fn workflow(seed: u64) -> String {
     let mut made = Maker { chance: Chance::new(seed ^ 0x5eed), text: String::new(), count: 0 };
     let parallel = 1 + made.chance.below(4);
     made.text = format!(

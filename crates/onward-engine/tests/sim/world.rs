@@ -25,7 +25,7 @@ use crate::{
 
 /// How the world goes dark when the fuse is out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
+pub(crate) enum Crash {
     /// SIGKILL of the engine: the disk keeps everything, the agents go on.
     Engine,
     /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
@@ -35,12 +35,12 @@ pub enum Crash {
 }
 
 impl Crash {
-    pub const ALL: [Self; 3] = [Self::Engine, Self::Processes, Self::Power];
+    pub(crate) const ALL: [Self; 3] = [Self::Engine, Self::Processes, Self::Power];
 }
 
 /// The moments in which a crash is interesting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Window {
+pub(crate) enum Window {
     BeforeSync,
     SyncToSpawn,
     Running,
@@ -51,7 +51,7 @@ pub enum Window {
 }
 
 impl Window {
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::BeforeSync,
         Self::SyncToSpawn,
         Self::Running,
@@ -63,42 +63,41 @@ impl Window {
 }
 
 #[derive(Clone, Debug)]
-pub struct SimWorld {
-    pub disk: Disk,
-    pub supervisor: Supervisor,
+pub(crate) struct SimWorld {
+    pub(crate) disk: Disk,
+    pub(crate) supervisor: Supervisor,
     now_us: i64,
     boot: u32,
-    /// The boot in which the spawned log was begun.
-    spawn_log_boot: u32,
     /// Calls left before it goes dark, and how it does.
-    pub fuse: u64,
-    pub crash: Crash,
-    pub chance: Chance,
+    pub(crate) fuse: u64,
+    pub(crate) crash: Crash,
+    pub(crate) chance: Chance,
     /// Calls made in this life.
-    pub calls: u64,
+    pub(crate) calls: u64,
     /// Exits that were seen by nobody but the world, per step.
     exits: BTreeMap<Address, u32>,
     /// Effects beyond the machine, each as often as it happened.
-    pub effects: BTreeMap<String, u32>,
+    pub(crate) effects: BTreeMap<String, u32>,
     /// Spawns of each attempt, for the laws.
-    pub spawns: BTreeMap<(Address, u32), u32>,
+    pub(crate) spawns: BTreeMap<(Address, u32), u32>,
     /// Finished when the lights went out, so never to be spawned again.
-    pub finished: BTreeSet<Address>,
+    pub(crate) finished: BTreeSet<Address>,
     open_gates: BTreeMap<Address, Digest>,
     heartbeat_us: Option<i64>,
     /// Windows in which a crash has fallen.
-    pub windows: BTreeSet<Window>,
+    pub(crate) windows: BTreeSet<Window>,
     undoing: bool,
+    /// What this world is to live through, for whoever reads a failure.
+    pub(crate) story: String,
 }
 
 impl SimWorld {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             disk: Disk::default(),
             supervisor: Supervisor::default(),
             now_us: 1_800_000_000_000_000,
             boot: 1,
-            spawn_log_boot: 1,
             fuse: u64::MAX,
             crash: Crash::Power,
             chance: Chance::new(seed),
@@ -111,7 +110,12 @@ impl SimWorld {
             heartbeat_us: None,
             windows: BTreeSet::new(),
             undoing: false,
+            story: String::new(),
         }
+    }
+
+    pub(crate) fn boot_id(&self) -> String {
+        format!("boot {}", self.boot)
     }
 
     /// Uses up one call; the last one does not return.
@@ -296,7 +300,7 @@ impl SimWorld {
 }
 
 /// Every event of the readable part.
-pub fn readable(bytes: &[u8]) -> Vec<Event> {
+pub(crate) fn readable(bytes: &[u8]) -> Vec<Event> {
     let mut reader = Reader::new(bytes);
     let mut events = Vec::new();
     while let Ok(Some(record)) = reader.next_record() {
@@ -421,16 +425,14 @@ impl World for SimWorld {
         if let Some((seal, _)) = &self.supervisor.unsealed {
             alive_or_ending.push((seal.step.clone(), seal.attempt));
         }
-        let complete = self.spawn_log_boot == self.boot;
-        self.spawn_log_boot = self.boot;
         Ok(Connected {
             alive: alive_or_ending,
             spawned: self.supervisor.spawned.clone(),
             seals: self.supervisor.seals.clone(),
-            spawned_is_complete: complete,
+            spawned_is_complete: true,
             orphans_ended: 0,
             last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
-            boot_id: self.boot.to_string(),
+            boot_id: self.boot_id(),
         })
     }
 
@@ -444,9 +446,9 @@ impl World for SimWorld {
                 Event::AttemptStarted(it) => it.step == key.0 && it.attempt == key.1,
                 _ => false,
             });
-            assert!(announced, "{key:?} is spawned before its start is durable");
-            assert!(!self.finished.contains(&key.0), "{key:?} is spawned, but was finished");
-            assert!(!self.supervisor.agents.contains_key(&key), "{key:?} is spawned twice");
+            assert!(announced, "{key:?} is not announced: {}", self.story);
+            assert!(!self.finished.contains(&key.0), "{key:?} was finished: {}", self.story);
+            assert!(!self.supervisor.agents.contains_key(&key), "{key:?} lives: {}", self.story);
             *self.spawns.entry(key.clone()).or_insert(0) += 1;
             self.supervisor.spawned.push(key.clone());
             self.supervisor.agents.insert(key, Agent::new(launch, self.now_us));
@@ -481,7 +483,7 @@ impl World for SimWorld {
                 let request = Request::Decide { step, option, comment: None, by, hash };
                 return Ok(vec![Input::Asked(request)]);
             }
-            assert!(until.is_some(), "nothing can happen any more, and nobody has said so");
+            assert!(until.is_some(), "a standstill: {}", self.story);
             self.now_us = self.now_us.max(until_us);
             return Ok(Vec::new());
         }

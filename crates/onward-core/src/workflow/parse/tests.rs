@@ -203,6 +203,24 @@ fn a_problem_in_an_included_file_names_that_file() {
 }
 
 #[test]
+fn a_problem_of_a_file_included_twice_is_said_once() {
+    let twice = "{ id: s, workflow: bad.yaml }, { id: t, workflow: bad.yaml }";
+    let problems = load_text(format!("onward: 1\nsteps: [{twice}]\n").as_bytes()).unwrap_err();
+    assert_eq!(problems.len(), 1, "{}", shown(&problems));
+}
+
+#[test]
+fn a_schema_copied_into_many_steps_is_bounded() {
+    let steps = (0..100).fold(String::new(), |all, n| {
+        all + "- { id: s" + &n.to_string() + ", run: x, result: { schema: s.json } }\n"
+    });
+    let schema = format!("{{\"title\": \"{}\"}}", "x".repeat(1 << 20)).into_bytes();
+    let text = format!("onward: 1\nsteps:\n{steps}");
+    let problems = load("f", text.as_bytes(), &mut |_| Ok(schema.clone())).unwrap_err();
+    assert!(problems[0].message.contains("more than 64 MiB"), "{}", shown(&problems));
+}
+
+#[test]
 fn a_computed_step_means_every_step_before() {
     let text = "onward: 1
 inputs: {w: {type: string}}

@@ -1,0 +1,60 @@
+//! What can be typed: the command line as a type.
+
+use std::{ffi::OsStr, io::Write as _, path::PathBuf, process::ExitCode};
+
+use clap::{ArgAction, Args, Parser, Subcommand, error::ErrorKind};
+use onward_core::time::Timestamp;
+
+use crate::{cmd, error};
+
+/// Runs long agent workflows and resumes them after any interruption
+#[derive(Parser, Debug)]
+#[command(name = "onward", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Flags of every command.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Global {
+    /// Print one JSON object on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Work in this directory instead of the current one
+    #[arg(long, global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
+    pub(crate) cwd: PathBuf,
+    /// Say only what went wrong
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// The time that ages are measured against, for tests
+    #[arg(long, global = true, hide = true, value_name = "RFC3339")]
+    pub(crate) now: Option<Timestamp>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Check(cmd::check::CheckArgs),
+    Schema(cmd::schema::SchemaArgs),
+}
+
+/// Answers a command line that is not one, or that asks for help.
+pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
+    if asked || !json {
+        // There is nobody left to tell when this cannot be printed.
+        let _ = error.print();
+        return ExitCode::from(if asked { error::OK } else { error::INVALID });
+    }
+    let text = error.render().to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let object = error::json("usage", message, Some("see `onward --help`"));
+    let _ = writeln!(anstream::stdout(), "{object}");
+    ExitCode::from(error::INVALID)
+}

@@ -1,0 +1,137 @@
+//! A workflow as a picture: a tree for terminals, a flowchart for Mermaid.
+
+use std::fmt::Write as _;
+
+use onward_core::workflow::model::{Count, Items, Kind, Many, Step, Workflow};
+
+use crate::diagnostic::printable;
+
+/// Steps that do something, as opposed to groups.
+pub(crate) fn leaves(steps: &[Step]) -> usize {
+    steps.iter().map(|step| if step.is_leaf() { 1 } else { leaves(inside(step)) }).sum()
+}
+
+fn inside(step: &Step) -> &[Step] {
+    match &step.kind {
+        Kind::Group { steps } => steps,
+        Kind::Sub { workflow, .. } => &workflow.steps,
+        Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => &[],
+    }
+}
+
+/// One line a step, groups as branches, what each needs behind it.
+pub(crate) fn tree(workflow: &Workflow) -> String {
+    let count = leaves(&workflow.steps);
+    let s = if count == 1 { "" } else { "s" };
+    let mut lines = Vec::new();
+    branch(&workflow.steps, "", &mut lines);
+    let width = |column: fn(&Line) -> &str| {
+        lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
+    };
+    let (name_width, what_width) = (width(|line| &line.name), width(|line| &line.what));
+    let mut text = format!("{}: {count} step{s}\n", printable(&workflow.name));
+    for Line { name, what, needs } in &lines {
+        let row = format!("{name:name_width$}  {what:what_width$}  {needs}");
+        text.push_str(row.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+struct Line {
+    name: String,
+    what: String,
+    needs: String,
+}
+
+fn branch(steps: &[Step], indent: &str, lines: &mut Vec<Line>) {
+    for (index, step) in steps.iter().enumerate() {
+        let last = index + 1 == steps.len();
+        let (fork, bar) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let needs: Vec<&str> = step.needs.iter().map(|need| steps[*need].id.as_str()).collect();
+        let needs = if needs.is_empty() { String::new() } else { needs.join(", ") };
+        lines.push(Line {
+            name: format!("{indent}{fork}{}", step.id),
+            what: what(step),
+            needs: if needs.is_empty() { needs } else { format!("needs {needs}") },
+        });
+        branch(inside(step), &format!("{indent}{bar}"), lines);
+    }
+}
+
+/// What a step is, in a few words.
+fn what(step: &Step) -> String {
+    let kind = match &step.kind {
+        Kind::Run { .. } => "run".into(),
+        Kind::Agent { agent, .. } => format!("agent {agent}"),
+        Kind::Gate(gate) => format!("gate {}", gate.options.join("/")),
+        Kind::Call { name, .. } => format!("call {name}"),
+        Kind::Group { .. } => "steps".into(),
+        Kind::Sub { path, .. } => format!("workflow {path}"),
+    };
+    let many = many(&step.many).map(|many| format!(", {many}")).unwrap_or_default();
+    let when = if step.when.is_some() { ", when" } else { "" };
+    let worktree = if step.worktree.is_some() { ", worktree" } else { "" };
+    let outside = if step.effect_outside { ", outside" } else { "" };
+    printable(&format!("{kind}{many}{when}{worktree}{outside}"))
+}
+
+fn many(many: &Many) -> Option<String> {
+    match many {
+        Many::Once => None,
+        Many::Each(each) => Some(match &each.items {
+            Items::List(items) => format!("each of {}", items.len()),
+            Items::Expression(_) => format!("each {}", each.name),
+        }),
+        Many::Repeat(repeat) => Some(match &repeat.max {
+            Count::Fixed(max) => format!("up to {max} times"),
+            Count::Expression(_) => "repeat".into(),
+        }),
+    }
+}
+
+/// A flowchart: groups are subgraphs, arrows follow needs.
+pub(crate) fn mermaid(workflow: &Workflow) -> String {
+    let mut text = String::from("flowchart TD\n");
+    subgraph(&workflow.steps, 1, &mut 0, &mut text);
+    text
+}
+
+fn subgraph(steps: &[Step], depth: usize, nodes: &mut usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    let mut names = Vec::with_capacity(steps.len());
+    for step in steps {
+        *nodes += 1;
+        let node = format!("n{nodes}");
+        let extra = many(&step.many).map(|many| format!(" ({many})")).unwrap_or_default();
+        let label = label(&format!("{}{extra}", step.id));
+        let (open, close) = match &step.kind {
+            Kind::Run { .. } => ("[", "]"),
+            Kind::Agent { .. } => ("(", ")"),
+            Kind::Gate(_) => ("{", "}"),
+            Kind::Call { .. } => ("[[", "]]"),
+            Kind::Group { .. } | Kind::Sub { .. } => {
+                line(text, &format!("{indent}subgraph {node}[\"{label}\"]"));
+                subgraph(inside(step), depth + 1, nodes, text);
+                line(text, &format!("{indent}end"));
+                names.push(node);
+                continue;
+            }
+        };
+        line(text, &format!("{indent}{node}{open}\"{label}\"{close}"));
+        names.push(node);
+    }
+    for (index, step) in steps.iter().enumerate() {
+        for need in &step.needs {
+            line(text, &format!("{indent}{} --> {}", names[*need], names[index]));
+        }
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    writeln!(text, "{line}").expect("a string takes all");
+}
+
+fn label(text: &str) -> String {
+    printable(text).replace('"', "#quot;")
+}
