@@ -192,7 +192,7 @@ mod tests {
             ("LONG_TOKEN", "sk-abcdef-ghi"),
             ("db_password", "hunter22"),
             ("SHORT_KEY", "abc"),
-            ("ODD_SECRET", "\"q\\y\""),
+            ("ODD_SECRET", "\"qq\\yy\""),
             ("HOME", "plainvalue"),
         ];
         let env = env.map(|(name, value)| (name.into(), value.into()));
@@ -221,7 +221,7 @@ mod tests {
             step: step.clone(),
             attempt: 1,
             key: Key::from(&KeyParts { definition, ..KeyParts::default() }),
-            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into(), "x \"q\\y\"".into()]),
+            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into(), "x \"qq\\yy\"".into()]),
             cwd: String::new(),
             agent: None,
             session: None,
@@ -248,7 +248,7 @@ mod tests {
         for mut event in [started, finished, note] {
             redactor().clean(&mut event);
             let text = serde_json::to_string(&event).unwrap();
-            assert!(!text.contains("sk-abcdef") && !text.contains("q\\\\y"), "{text}");
+            assert!(!text.contains("sk-abcdef") && !text.contains("qq\\\\yy"), "{text}");
             assert!(text.contains("[redacted:API_KEY]"), "{text}");
         }
     }
