@@ -61,26 +61,52 @@ impl KeyParts {
     /// Every part in which `self` (what was) and `now` (what is) differ, in a fixed order.
     pub fn differences(&self, now: &Self) -> Vec<Difference> {
         let mut all = Vec::new();
-        differ(&mut all, "definition", &self.definition, &now.definition);
-        differ(&mut all, "agent", &self.agent, &now.agent);
-        differ(&mut all, "reads", &self.reads, &now.reads);
-        differ(&mut all, "needs", &self.needs, &now.needs);
+        let same_text = |was: &String, is: &String| is_same_text(was, is);
+        differ(&mut all, "definition", &self.definition, &now.definition, same_text);
+        differ(&mut all, "agent", &self.agent, &now.agent, same_text);
+        differ(&mut all, "reads", &self.reads, &now.reads, Digest::eq);
+        differ(&mut all, "needs", &self.needs, &now.needs, Digest::eq);
         all
     }
 }
 
-fn differ<V: PartialEq + ToString>(
+/// Where a secret was taken out of a journaled text, any text is the same: a new password makes no
+/// finished work stale.
+fn is_same_text(was: &str, is: &str) -> bool {
+    const MARK: &str = "[redacted:";
+    let mut pieces = was.split(MARK);
+    let Some(mut rest) = pieces.next().and_then(|first| is.strip_prefix(first)) else {
+        return false;
+    };
+    // Each piece begins with the name of the secret.
+    let after_name = |piece: &str| piece.find(']').map_or(piece.len(), |end| end + 1);
+    let mut pieces: Vec<&str> = pieces.map(|piece| &piece[after_name(piece)..]).collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        let Some(at) = rest.find(piece) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last)
+}
+
+fn differ<V: ToString>(
     all: &mut Vec<Difference>,
     part: &str,
     was: &BTreeMap<String, V>,
     is: &BTreeMap<String, V>,
+    same: impl Fn(&V, &V) -> bool,
 ) {
     let gone = was.keys().filter(|name| !is.contains_key(*name));
     let mut names: Vec<&String> = is.keys().chain(gone).collect();
     names.sort_unstable();
     for name in names {
         let (was, is) = (was.get(name), is.get(name));
-        if was != is {
+        let is_same = match (was, is) {
+            (Some(was), Some(is)) => same(was, is),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !is_same {
             let text = |value: Option<&V>| value.map(V::to_string);
             all.push(Difference { part: format!("{part}.{name}"), was: text(was), is: text(is) });
         }
@@ -106,6 +132,22 @@ mod tests {
         assert_eq!(found[0].is.as_deref(), Some("opus"));
         assert_eq!(found[1].is, None);
         assert_eq!(key("a", None).differences(&key("a", None)), []);
+    }
+
+    #[test]
+    fn a_secret_that_was_taken_out_is_no_difference() {
+        for (was, is, same) in [
+            ("a [redacted:K] b", "a secret b", true),
+            ("a [redacted:K] b", "a  b", true),
+            ("[redacted:K]x[redacted:L]", "oneXxtwo", true),
+            ("a [redacted:K] b", "a secret c", false),
+            ("a [redacted:K] b", "b secret b", false),
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("ab", "a", false),
+        ] {
+            assert_eq!(is_same_text(was, is), same, "{was} / {is}");
+        }
     }
 
     #[test]

@@ -192,7 +192,6 @@ fn exit_of(error: &EngineError) -> u8 {
         )
         | EngineError::Journal(_)
         | EngineError::Decide(_)
-        | EngineError::Done(_)
         | EngineError::Impossible(_)
         | EngineError::Stop(_) => FAILED,
     }

@@ -27,7 +27,10 @@ pub(crate) enum Telling {
     /// One JSON object per event on standard output.
     Json,
     /// Lines for people on standard error.
-    Words { done: u32, total: u32 },
+    Words {
+        done: u32,
+        total: u32,
+    },
     Nothing,
 }
 

@@ -7,13 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use onward_core::{
-    event::Mode,
-    graph::Defs,
-    plan::Status,
-    run::Run,
-    time::Timestamp,
-};
+use onward_core::{event::Mode, graph::Defs, plan::Status, run::Run, time::Timestamp};
 use onward_engine::{
     config::{Config, Flags},
     drive::Options,
@@ -104,8 +98,7 @@ impl Session {
     pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
         let path = cx.path(Path::new(wanted));
         if path.join(JOURNAL).is_file() {
-            return std::path::absolute(&path)
-                .map_err(|source| Error::CannotRead { path, source });
+            return std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source });
         }
         Ok(self.project.find(wanted)?.dir)
     }

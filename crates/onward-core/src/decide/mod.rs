@@ -78,7 +78,9 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
         return Again::Different;
     };
     match decider.rendered(id, started.attempt) {
-        Ok(start) if Key::from(&start.key) == started.key => Again::Same(Box::new(start)),
+        Ok(start) if started.key.differences(&Key::from(&start.key)).is_empty() => {
+            Again::Same(Box::new(start))
+        }
         Ok(_) | Err(Hold::Fails(_)) => Again::Different,
         Err(Hold::Lacks(needs)) => Again::Lacks(needs),
     }

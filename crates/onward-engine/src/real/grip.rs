@@ -2,7 +2,7 @@
 //!
 //! Invariant: [`look`] starts, ends and writes nothing.
 
-use std::{ffi::OsString, io, path::Path};
+use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
 
 use onward_core::{address::Address, time::Timestamp};
 
@@ -93,15 +93,8 @@ pub fn look(place: &Place) -> Result<Look, Stop> {
         let found = sweep(&place.run, &seals);
         found.map_err(io_stop("look for the orphans of", &place.run_dir))?.len()
     };
-    let is_sealed = |step: &Address, attempt: u32| {
-        seals.seals().any(|seal| seal.step == *step && seal.attempt == attempt)
-    };
-    let unsealed = seals
-        .spawned_since_boot(&boot_id)
-        .into_iter()
-        .filter(|it| lives && it.identity().is_alive() && !is_sealed(&it.step, it.attempt));
     let connected = Connected {
-        alive: unsealed.map(|it| (it.step.clone(), it.attempt)).collect(),
+        alive: if lives { held(&seals) } else { Vec::new() },
         spawned: spawned(&seals),
         spawned_is_complete: had_supervisor && is_whole(&seals),
         seals: seals.seals().cloned().collect(),
@@ -124,6 +117,24 @@ fn opened_in(seals: &Seals, boot: &str) -> usize {
 
 fn is_whole(seals: &Seals) -> bool {
     seals.damaged.is_empty() && seals.torn.is_empty()
+}
+
+/// What the last supervisor spawned, or was about to, and has not sealed.
+fn held(seals: &Seals) -> Vec<(Address, u32)> {
+    let mut held = BTreeSet::new();
+    for line in &seals.lines {
+        match line {
+            Line::Opened(_) => held.clear(),
+            Line::Spawning(it) => {
+                held.insert((it.step.clone(), it.attempt));
+            }
+            Line::Exited(seal) => {
+                held.remove(&(seal.step.clone(), seal.attempt));
+            }
+            Line::Spawned(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+        }
+    }
+    held.into_iter().collect()
 }
 
 /// From the line that is written before the spawn: without it there was none.

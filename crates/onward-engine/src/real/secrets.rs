@@ -34,7 +34,12 @@ impl Redactor {
                 ENDINGS.iter().any(|ending| name.to_ascii_uppercase().ends_with(ending));
             (is_secret && value.len() >= SECRET_BYTES_MIN).then_some((name, value))
         });
-        let (names, values): (Vec<&str>, Vec<&str>) = secrets.unzip();
+        // In JSON text a value may look another way.
+        let both = secrets.flat_map(|(name, value)| {
+            let escaped = Value::from(value).to_string();
+            [(name, value.to_owned()), (name, escaped[1..escaped.len() - 1].to_owned())]
+        });
+        let (names, values): (Vec<&str>, Vec<String>) = both.unzip();
         if values.is_empty() {
             return Self::default();
         }
@@ -119,7 +124,9 @@ impl Redactor {
     fn clean_start(&self, started: &mut AttemptStarted) {
         if self.is_in(started.argv.as_str()) {
             let mut argv = started.argv.get();
-            argv.iter_mut().for_each(|argument| self.put(argument));
+            for argument in &mut argv {
+                self.put(argument);
+            }
             started.argv = Kept::from(&argv);
         }
         self.clean_key(&mut started.key);
@@ -128,10 +135,14 @@ impl Redactor {
     fn clean_key(&self, key: &mut Key) {
         if self.is_in(key.as_str()) {
             let mut parts = key.get();
-            let values = parts.definition.values_mut().chain(parts.agent.values_mut());
-            values.for_each(|it| self.put(it));
+            let texts = parts.definition.values_mut().chain(parts.agent.values_mut());
+            texts.for_each(|text| self.put(text));
             *key = Key::from(&parts);
         }
+    }
+
+    fn is_in(&self, json: &str) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.is_match(json))
     }
 
     fn clean_finish(&self, finished: &mut AttemptFinished) {
@@ -162,10 +173,6 @@ impl Redactor {
         }
     }
 
-    fn is_in(&self, text: &str) -> bool {
-        self.finder.as_ref().is_some_and(|finder| finder.is_match(text))
-    }
-
     fn put(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.text(text) {
             *text = clean;
@@ -185,6 +192,7 @@ mod tests {
             ("LONG_TOKEN", "sk-abcdef-ghi"),
             ("db_password", "hunter22"),
             ("SHORT_KEY", "abc"),
+            ("ODD_SECRET", "\"qq\\yy\""),
             ("HOME", "plainvalue"),
         ];
         let env = env.map(|(name, value)| (name.into(), value.into()));
@@ -213,7 +221,7 @@ mod tests {
             step: step.clone(),
             attempt: 1,
             key: Key::from(&KeyParts { definition, ..KeyParts::default() }),
-            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into()]),
+            argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into(), "x \"qq\\yy\"".into()]),
             cwd: String::new(),
             agent: None,
             session: None,
@@ -240,7 +248,7 @@ mod tests {
         for mut event in [started, finished, note] {
             redactor().clean(&mut event);
             let text = serde_json::to_string(&event).unwrap();
-            assert!(!text.contains("sk-abcdef"), "{text}");
+            assert!(!text.contains("sk-abcdef") && !text.contains("qq\\\\yy"), "{text}");
             assert!(text.contains("[redacted:API_KEY]"), "{text}");
         }
     }

@@ -282,11 +282,14 @@ mod tests {
         let pid = i32::try_from(child.id()).unwrap();
         let truth = process(pid).unwrap().id;
         let earlier = Identity { start_time: truth.start_time - 1, ..truth };
-        assert!(hold(earlier).is_none());
-        assert!(!signal(earlier, Signal::KILL));
-        assert!(!process(pid).unwrap().is_dead, "the wrong start time spared it");
-        assert!(signal(truth, Signal::KILL));
-        child.wait().unwrap();
+        let (was_held, was_hit) = (hold(earlier).is_some(), signal(earlier, Signal::TERM));
+        let was_spared = signal(truth, Signal::KILL);
+        // Before anything is asserted: a failing test must not leave it behind.
+        child.kill().unwrap();
+        let status = child.wait().unwrap();
+        assert!(!was_held && !was_hit, "the wrong start time is another process");
+        assert!(was_spared);
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
         assert!(hold(truth).is_none(), "gone after it was reaped");
     }
 

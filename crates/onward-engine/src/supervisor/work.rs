@@ -1,7 +1,8 @@
 //! All attempts in our hands: spawn, listen, time out, stop, reap, clear out, seal.
 //!
 //! Invariant: a report is handed out only after its line is in the log, and after the sync where
-//! one is owed. An error from here means that the log can no longer be written: the supervisor ends.
+//! one is owed. An error from here means that the log can no longer be written: then the supervisor
+//! ends.
 
 use std::{
     collections::BTreeMap,
@@ -31,7 +32,7 @@ use super::{
 };
 
 const READ_BYTES: usize = 64 << 10;
-/// What a pipe may hold at most when its writers are gone; more comes from somebody who is not ours.
+/// More than any pipe holds when its writers are gone; the rest comes from somebody not ours.
 const DRAIN_READS_MAX: usize = 256;
 const LOOK_AGAIN_MS: u64 = 100;
 const HEARTBEAT_MS: u64 = 1_000;

@@ -15,8 +15,10 @@ use onward_engine::{
     real::place_from_args,
     store::{Project, load_workflow},
     supervisor::{
-        Place, Stop, StopSignal, SuperviseConfig, Whereabouts, orphans::clear_orphans,
-        seals::read_seals, supervise,
+        Identity, Place, Stop, SuperviseConfig, Whereabouts,
+        orphans::clear_orphans,
+        seals::{Line, read_seals},
+        supervise,
     },
 };
 
@@ -100,16 +102,38 @@ impl Bench {
         }
     }
 
-    /// A failing test leaves nothing behind either.
-    pub(crate) fn clear(&self, run: &Path) {
-        let place = self.place(run);
-        if let Ok(Some(here)) = Whereabouts::read(&place)
-            && here.identity().is_alive()
-        {
-            self.kill_supervisor(run);
+    /// The supervisor of a run that is over leaves by itself, and takes its files with it.
+    pub(crate) fn see_supervisor_leave(&self, run: &Path) {
+        let seals = read_seals(&self.place(run).seals(), None).unwrap();
+        let supervisors = seals.lines.iter().filter_map(|line| match line {
+            Line::Opened(it) => Some(Identity { pid: it.pid, start_time: it.start_time }),
+            Line::Spawning(_)
+            | Line::Spawned(_)
+            | Line::Exited(_)
+            | Line::OutputLost(_)
+            | Line::Unknown(_) => None,
+        });
+        for supervisor in supervisors {
+            while supervisor.is_alive() {
+                std::thread::yield_now();
+            }
         }
-        let stop = Stop { signal: StopSignal::Term, grace_ms: 0 };
-        let _ = clear_orphans(&place.run, &read_seals(&place.seals(), None).unwrap(), stop);
+    }
+}
+
+impl Drop for Bench {
+    /// A failing test leaves nothing behind either.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for run in Project::locate(&self.root).unwrap().runs().unwrap_or_default() {
+            if let Ok(Some(here)) = Whereabouts::read(&self.place(&run.dir)) {
+                let _ = Command::new("kill").args(["-9", &here.pid.to_string()]).status();
+            }
+            let seals = read_seals(&self.place(&run.dir).seals(), None).unwrap_or_default();
+            let _ = clear_orphans(&run.id, &seals, Stop { grace_ms: 0, ..Stop::default() });
+        }
     }
 }
 

@@ -61,5 +61,5 @@ fn after_the_supervisor_died_too_its_orphans_are_ended_and_the_attempt_is_made_a
     assert_eq!(bench.text("two"), "2\n", "what the lost attempt wrote was undone first");
     let state = state(&run);
     assert_eq!(state.steps.values().map(|it| it.attempts).collect::<Vec<_>>(), [1, 2, 1]);
-    bench.clear(&run);
+    bench.see_supervisor_leave(&run);
 }

@@ -128,8 +128,8 @@ fn a_family_that_breeds_while_it_is_killed_ends_too() {
     let bench = Bench::new("breeding");
     let up = bench.fifo("up");
     // Each one starts its successor in a new session and goes.
-    let script = "breed() { echo > up; while :; do setsid sh -c 'sleep 0.05' & sleep 0.01; done; }; \
-        breed & breed";
+    let script = "breed() { while :; do setsid sh -c 'sleep 0.05' & sleep 0.01; done; }; \
+        breed & echo > up; breed";
     let mut engine = bench.connect(1);
     engine.hands.spawn(&[shell("a", script)]).unwrap();
     hear(up);

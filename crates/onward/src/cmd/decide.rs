@@ -79,11 +79,8 @@ fn answer(
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, run)?;
     let folded = open_run(&dir)?;
-    let open: Vec<Address> = folded
-        .graph
-        .open_gates()
-        .map(|id| folded.graph.node(id).address.clone())
-        .collect();
+    let open: Vec<Address> =
+        folded.graph.open_gates().map(|id| folded.graph.node(id).address.clone()).collect();
     let step = match (gate, open.as_slice()) {
         (Some(gate), _) => Address::from_text(gate),
         (None, [only]) => only.clone(),
@@ -95,12 +92,14 @@ fn answer(
     let shown = folded.state.step(&step).and_then(|entry| entry.gate.as_ref()).map(|it| it.hash);
     let hash = match hash {
         None => shown,
-        Some(text) => Some(onward_core::digest::Digest::parse(text.as_bytes()).ok_or_else(|| {
-            Error::Usage {
-                message: format!("`{text}` is not a hash"),
-                hint: "take it from `onward status --json`".into(),
-            }
-        })?),
+        Some(text) => {
+            Some(onward_core::digest::Digest::parse(text.as_bytes()).ok_or_else(|| {
+                Error::Usage {
+                    message: format!("`{text}` is not a hash"),
+                    hint: "take it from `onward status --json`".into(),
+                }
+            })?)
+        }
     };
     let by = session.user();
     let answer = Answer { step: step.clone(), option: option.to_owned(), comment, by, hash };
