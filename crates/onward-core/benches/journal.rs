@@ -14,6 +14,7 @@ use onward_core::{
     journal::{FORMAT, Reader, decode_line, encode},
     kept::Kept,
     key::{Key, KeyParts},
+    state::State,
     time::Timestamp,
 };
 
@@ -55,6 +56,7 @@ fn started(number: u64) -> Event {
         agent: None,
         session: None,
         base: None,
+        writes: Vec::new(),
         saved: [].into(),
         reverts: vec![],
     }))
@@ -121,6 +123,17 @@ fn journal(c: &mut Criterion) {
                 black_box(record);
             }
             reader.mark().next_seq
+        });
+    });
+    // What every resume does: bytes to state, checksums verified.
+    group.bench_function("fold", |b| {
+        b.iter(|| {
+            let mut reader = Reader::new(bytes.as_slice());
+            let mut state = State::default();
+            while let Some(record) = reader.next_record().expect("a journal") {
+                state.after(record).expect("a possible journal");
+            }
+            black_box(state.steps.len())
         });
     });
     group.finish();

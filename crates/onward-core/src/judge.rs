@@ -84,8 +84,9 @@ fn outcome(step: &Step, seal: &Seal, seen: &Collected) -> Outcome {
         ResultSeen::Valid(_) => Outcome::Done,
         ResultSeen::Absent if step.result.is_none() => Outcome::Done,
         ResultSeen::Absent => failed(Cause::Unproved, "exit 0, but no result was left".into()),
-        ResultSeen::NotJson(why) => failed(Cause::SchemaViolation, format!("result: {why}")),
-        ResultSeen::Violates(why) => failed(Cause::SchemaViolation, format!("result: {why}")),
+        ResultSeen::NotJson(why) | ResultSeen::Violates(why) => {
+            failed(Cause::SchemaViolation, format!("result: {why}"))
+        }
     }
 }
 

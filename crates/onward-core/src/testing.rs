@@ -255,6 +255,7 @@ impl Bench {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "a test shows what it knows to show")]
 fn told(event: &Event) -> String {
     match event {
         Event::GroupExpanded { step, items, .. } => {

@@ -111,11 +111,15 @@ fn step_view(run: &Run, id: NodeId) -> StepView {
 
 fn state_word(run: &Run, id: NodeId) -> &'static str {
     let node = run.graph.node(id);
-    match run.state.phase(&node.address) {
-        Phase::Pending if is_skipped(run, id) => "skipped",
-        Phase::Pending if run.graph.is_blocked(id, &run.state) => "blocked",
-        Phase::Done if !node.is_settled() && node.is_reachable() => "stale",
-        phase => phase.as_str(),
+    let phase = run.state.phase(&node.address);
+    if phase == Phase::Pending && is_skipped(run, id) {
+        "skipped"
+    } else if phase == Phase::Pending && run.graph.is_blocked(id, &run.state) {
+        "blocked"
+    } else if phase == Phase::Done && !node.is_settled() && node.is_reachable() {
+        "stale"
+    } else {
+        phase.as_str()
     }
 }
 

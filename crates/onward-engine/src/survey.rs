@@ -185,13 +185,12 @@ fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Res
             continue;
         }
         for (path, was) in &key.get().reads {
-            let now = match seen.get(path) {
-                Some(now) => *now,
-                None => {
-                    let now = world.digest(path)?;
-                    seen.insert(path.clone(), now);
-                    now
-                }
+            let now = if let Some(now) = seen.get(path) {
+                *now
+            } else {
+                let now = world.digest(path)?;
+                seen.insert(path.clone(), now);
+                now
             };
             let ours = now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
             if now != Some(*was) && !ours {

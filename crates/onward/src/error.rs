@@ -122,7 +122,10 @@ impl Error {
             Self::CannotMake { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Some("it is there already; choose another name".into())
             }
-            Self::CannotRead { .. } | Self::CannotMake { .. } | Self::CannotWrite(_) => None,
+            Self::CannotRead { .. }
+            | Self::CannotMake { .. }
+            | Self::CannotWrite(_)
+            | Self::Follow(_) => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
@@ -137,7 +140,6 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
-            Self::Follow(_) => None,
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
@@ -157,12 +159,13 @@ impl Error {
             | Self::CannotWrite(_)
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
+            | Self::Find(FindError::Several { .. } | FindError::Io { .. })
             | Self::Follow(_) => FAILED,
             Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
             Self::SeveralRuns { .. } => CONFLICTS,
-            Self::NothingToResume | Self::Find(FindError::NoRuns) => NOTHING,
-            Self::Find(FindError::NoSuchRun { .. }) => NOTHING,
-            Self::Find(FindError::Several { .. } | FindError::Io { .. }) => FAILED,
+            Self::NothingToResume | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => {
+                NOTHING
+            }
             Self::Engine(error) => exit_of(error),
         }
     }

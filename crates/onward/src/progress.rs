@@ -23,6 +23,7 @@ const BAD: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
 
 /// How the run is told.
+#[derive(Clone, Copy)]
 pub(crate) enum Telling {
     /// One JSON object per event on standard output.
     Json,

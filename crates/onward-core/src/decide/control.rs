@@ -124,7 +124,11 @@ impl Decider<'_> {
             Items::List(list) => list.clone(),
             Items::Expression(expression) => match self.scope(id).value(expression)? {
                 Value::Array(list) => list,
-                other => {
+                other @ (Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Object(_)) => {
                     return Err(Hold::Fails(format!("`each` is not a list but {}", kind(&other))));
                 }
             },
@@ -161,9 +165,9 @@ impl Decider<'_> {
             Count::Fixed(max) => Ok(*max),
             Count::Expression(expression) => {
                 let value = self.scope(id).value(expression)?;
-                let number = match &value {
-                    Value::String(text) => text.trim().parse().ok(),
-                    other => other.as_u64().and_then(|it| u32::try_from(it).ok()),
+                let number = match value.as_str() {
+                    Some(text) => text.trim().parse().ok(),
+                    None => value.as_u64().and_then(|it| u32::try_from(it).ok()),
                 };
                 number.ok_or_else(|| {
                     Hold::Fails(format!("`repeat.max` is not a whole number but {value}"))

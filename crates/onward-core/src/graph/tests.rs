@@ -418,7 +418,8 @@ fn a_hundred_layers_with_three_parents_each_are_walked_once() {
                 _ => (0..3).map(|parent| format!("s{}-{parent}", layer - 1)).collect(),
             };
             let needs = needs.join(", ");
-            yaml.push_str(&format!("  - {{ id: s{layer}-{index}, needs: [{needs}], run: x }}\n"));
+            let line = format!("  - {{ id: s{layer}-{index}, needs: [{needs}], run: x }}\n");
+            yaml.push_str(&line);
         }
     }
     let mut bench = Bench::new(&yaml);
@@ -441,7 +442,8 @@ fn a_chain_of_many_finished_steps_is_built_without_deep_recursion() {
     };
     let mut yaml = String::from("onward: 1\nname: chain\nsteps:\n");
     for index in 0..20_000 {
-        yaml.push_str(&format!("  - {{ id: s{index}, run: x }}\n"));
+        let line = format!("  - {{ id: s{index}, run: x }}\n");
+        yaml.push_str(&line);
     }
     let mut nothing = |path: &str| Err(path.to_owned());
     let loaded = workflow::load("chain.yaml", yaml.as_bytes(), &mut nothing).unwrap();

@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{
     Adopted, EffectState, GateState, GroupState, LoopState, Phase, RunStatus, State, StepState,
 };
 use crate::{
     address::Address,
+    digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
         LoopEnd, Record, RunOpened, RunResumed,
@@ -132,32 +135,12 @@ impl State {
             Event::AttemptAdopted(adopted) => self.adopt(*adopted, at)?,
             Event::AttemptVerified(verified) => self.verify(*verified)?,
             Event::GateOpened { step, prompt, options, shows, hash } => {
-                let asks_again = |entry: &StepState| {
-                    let unused = entry.gate.as_ref().is_some_and(|gate| !gate.consumed);
-                    entry.phase.is_startable()
-                        || entry.phase == Phase::Waiting
-                        || (entry.phase == Phase::Done && unused)
-                };
-                self.entry_where(&step, "a gate to open", asks_again)?;
                 let consumed = false;
-                self.unused_answers.remove(&step);
-                let entry = self.entry_where(&step, "a gate to open", asks_again)?;
-                entry.phase = Phase::Waiting;
-                entry.gate = Some(Box::new(GateState { prompt, options, shows, hash, consumed }));
+                self.open_gate(&step, GateState { prompt, options, shows, hash, consumed })?;
             }
             Event::GateDecided { step, by: _, option, comment, hash, stops } => {
-                let shows_it = |entry: &StepState| {
-                    entry.phase == Phase::Waiting
-                        && entry.gate.as_ref().is_some_and(|gate| gate.hash == hash)
-                };
-                let entry = self.entry_where(&step, "open for this content", shows_it)?;
                 let result = serde_json::json!({ "option": option, "comment": comment });
-                entry.phase = Phase::Done;
-                entry.evidence.result =
-                    Some(crate::digest::Digest::of(result.to_string().as_bytes()));
-                entry.result = Some(Arc::new(result));
-                entry.ended_at = at;
-                self.unused_answers.insert(step);
+                self.answer_gate(step, hash, result, at)?;
                 self.cancelling |= stops;
             }
             Event::EffectIntended { step, attempt, effect: _ } => {
@@ -280,6 +263,40 @@ impl State {
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
+        Ok(())
+    }
+
+    fn open_gate(&mut self, step: &Address, gate: GateState) -> Result<(), Violation> {
+        let asks_again = |entry: &StepState| {
+            let unused = entry.gate.as_ref().is_some_and(|gate| !gate.consumed);
+            entry.phase.is_startable()
+                || entry.phase == Phase::Waiting
+                || (entry.phase == Phase::Done && unused)
+        };
+        let entry = self.entry_where(step, "a gate to open", asks_again)?;
+        entry.phase = Phase::Waiting;
+        entry.gate = Some(Box::new(gate));
+        self.unused_answers.remove(step);
+        Ok(())
+    }
+
+    fn answer_gate(
+        &mut self,
+        step: Address,
+        seen: Digest,
+        result: Value,
+        at: Timestamp,
+    ) -> Result<(), Violation> {
+        let shows_it = |entry: &StepState| {
+            let shown = entry.gate.as_ref().is_some_and(|gate| gate.hash == seen);
+            entry.phase == Phase::Waiting && shown
+        };
+        let entry = self.entry_where(&step, "open for this content", shows_it)?;
+        entry.phase = Phase::Done;
+        entry.evidence.result = Some(Digest::of(result.to_string().as_bytes()));
+        entry.result = Some(Arc::new(result));
+        entry.ended_at = at;
+        self.unused_answers.insert(step);
         Ok(())
     }
 

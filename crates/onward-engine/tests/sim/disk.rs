@@ -96,7 +96,9 @@ impl Disk {
                 | NameChange::Removed(name) => dir_of(name) == dir,
             });
         self.pending = elsewhere;
-        here.into_iter().for_each(|change| self.make_durable(change));
+        for change in here {
+            self.make_durable(change);
+        }
     }
 
     fn make_durable(&mut self, change: NameChange) {

@@ -32,12 +32,15 @@ impl Maker {
             self.count += 1;
             let needs = self.needs(&before);
             match self.chance.below(if depth < 2 { 10 } else { 6 }) {
-                0..=3 => self.command(&id, &needs, indent, suffix),
-                4 => {
-                    self.line(indent, &format!("- {{ id: {id},{needs} gate: 'Go on with {id}?' }}"))
-                }
+                // An effect inside a loop or fan-out would need a name per instance.
                 5 if suffix.is_empty() => self.effect(&id, &needs, indent),
-                5 => self.command(&id, &needs, indent, suffix),
+                0..=3 | 5 => self.command(&id, &needs, indent, suffix),
+                4 => {
+                    self.line(
+                        indent,
+                        &format!("- {{ id: {id},{needs} gate: 'Go on with {id}?' }}"),
+                    );
+                }
                 6 | 7 => self.each(&id, &needs, indent, depth, suffix),
                 8 => self.repeat(&id, &needs, indent, depth, suffix),
                 _ => self.group(&id, &needs, indent, depth, suffix),

@@ -39,7 +39,7 @@ pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
         // Asked before reading, so that what a driver wrote last is not missed.
         let driven = is_driven(&dir);
         for record in follower.poll()? {
-            show(cx, record)?;
+            show(cx, &record)?;
         }
         cx.out.flush()?;
         if !args.follow || !driven {
@@ -49,10 +49,10 @@ pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     }
 }
 
-fn show(cx: &mut Context, record: Record) -> Result<(), Error> {
+fn show(cx: &mut Context, record: &Record) -> Result<(), Error> {
     let mut line = Vec::new();
     if cx.global.json {
-        encode(&record, &mut line).map_err(std::io::Error::other)?;
+        encode(record, &mut line).map_err(std::io::Error::other)?;
         cx.out.write_all(&line)?;
         return Ok(());
     }

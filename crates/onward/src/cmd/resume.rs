@@ -150,7 +150,7 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
         writeln!(cx.err, "nobody was notified: {why}")?;
     }
     let next = match outcome.status {
-        Status::Completed => None,
+        Status::Completed | Status::Cancelled => None,
         Status::Waiting => Some(format!("onward status {id}   # then: onward approve {id} GATE")),
         Status::Parked
         | Status::OverBudget
@@ -158,7 +158,6 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
         | Status::Interrupted
         | Status::Fresh
         | Status::Running => Some(format!("onward resume {id}")),
-        Status::Cancelled => None,
     };
     let until = outcome.until.map(|until| format!(" until {until}")).unwrap_or_default();
     writeln!(cx.err, "run {id} is {status}{until}")?;
