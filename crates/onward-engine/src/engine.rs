@@ -16,23 +16,30 @@ use std::{
 };
 
 use onward_core::{
-    event::Mode,
+    address::Address,
+    digest::Digest,
+    event::{AttemptAdopted, Certainty, EndStatus, Event, Mode},
+    evidence::Evidence,
     finding::{Code, Finding},
     graph::Defs,
     id::RunId,
     journal::{DamagedLines, Rest},
+    judge::ResultSeen,
     plan::{Plan, Status, plan},
+    recovery::Probed,
     run::Run,
     state::{RunStatus, State, Violation},
     time::Timestamp,
     workflow::{
         Loaded,
         model::{Kind, Step, Workflow},
+        template::Quoting,
     },
 };
 use serde_json::{Value, json};
 
 use crate::{
+    collect::collect,
     drive::Options,
     inbox::{self, DecideError},
     journal::{JOURNAL, LoadError, load},
@@ -48,7 +55,7 @@ use crate::{
     },
     supervisor::{Place, boot_id},
     survey::survey,
-    world::Stop,
+    world::{Stop, World as _},
 };
 
 /// What is the same for every run on this machine.
@@ -221,8 +228,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine) -> Result<Plan, EngineError> 
     let workflow = load_pinned(run_dir)?.workflow;
     let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
     let seen = look(&at.place)?;
-    let mut connected = seen.connected;
-    connected.spawned_is_complete &= run.state.boot_id() == Some(connected.boot_id.as_str());
+    let connected = seen.connected;
     if seen.orphans > 0 {
         let message = format!("{} processes of this run have lost their supervisor", seen.orphans);
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
@@ -257,6 +263,90 @@ pub fn decide(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Ends a run that nobody drives. Whatever still lives of it is ended by the next resume or sweep.
+pub fn cancel(run_dir: &Path, machine: &Machine) -> Result<(), EngineError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
+    let workflow = load_pinned(run_dir)?.workflow;
+    let world = RealWorld::new(at.setup(machine), None);
+    inbox::write_offline(world, workflow, |_, run| {
+        if run.state.running > 0 {
+            let why = "attempts were running when its driver died; resume it, then cancel";
+            let step = Address::root();
+            return Err(DecideError::Unproved { step, why: why.to_owned() });
+        }
+        let why = Some("somebody cancelled it".to_owned());
+        Ok(Event::RunEnded { status: EndStatus::Cancelled, why })
+    })?;
+    Ok(())
+}
+
+/// Counts a step as done that a person finished by hand, if its outputs are there and its check
+/// agrees.
+pub fn done(
+    run_dir: &Path,
+    step: &Address,
+    by: String,
+    machine: &Machine,
+) -> Result<(), EngineError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
+    let workflow = load_pinned(run_dir)?.workflow;
+    let world = RealWorld::new(at.setup(machine), None);
+    inbox::write_offline(world, workflow, |world, run| by_hand(world, run, step, by))?;
+    Ok(())
+}
+
+fn by_hand(
+    world: &mut RealWorld,
+    run: &Run,
+    step: &Address,
+    by: String,
+) -> Result<Event, DecideError> {
+    let id = run.graph.find(step).ok_or_else(|| DecideError::NoSuchStep(step.clone()))?;
+    let phase = run.state.phase(step);
+    if phase.is_settled() {
+        return Err(DecideError::Settled(step.clone(), phase.as_str()));
+    }
+    let declared = run.defs.step(run.graph.node(id).def);
+    let unproved = |why: String| DecideError::Unproved { step: step.clone(), why };
+    let text = |template| {
+        let text = onward_core::decide::text(run, id, template, Quoting::Shell);
+        text.ok_or_else(|| unproved("its templates cannot be rendered yet".to_owned()))
+    };
+    let writes = declared.writes.iter().map(&text).collect::<Result<Vec<_>, _>>()?;
+    let attempt = run.state.step(step).map_or(0, |entry| entry.attempts);
+    let seen = collect(world, declared, step, attempt, &writes, false)?;
+    if let Some(missing) = seen.missing.first() {
+        return Err(unproved(format!("{missing} is not there")));
+    }
+    if let Some(check) = &declared.check
+        && world.probe(&text(check)?, i32::MIN)? != Probed::Happened
+    {
+        return Err(unproved("its check does not agree".to_owned()));
+    }
+    let result = match seen.result {
+        ResultSeen::Valid(result) => Some(result),
+        ResultSeen::Absent if declared.result.is_none() => None,
+        ResultSeen::Absent => return Err(unproved("it must leave a result".to_owned())),
+        ResultSeen::NotJson(why) | ResultSeen::Violates(why) => return Err(unproved(why)),
+    };
+    let evidence = Evidence {
+        files: seen.files,
+        result: result.as_ref().map(|it| Digest::of(it.to_string().as_bytes())),
+        stdout: None,
+        branch_head: None,
+    };
+    Ok(Event::AttemptAdopted(Box::new(AttemptAdopted {
+        step: step.clone(),
+        source: "person".to_owned(),
+        certainty: Certainty::Recorded,
+        evidence,
+        result,
+        by: Some(by),
+    })))
 }
 
 /// What became of an answer.

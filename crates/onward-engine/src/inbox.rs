@@ -12,7 +12,10 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use onward_core::{event::Event, graph::Defs, journal::Rest, run::Run, time::Timestamp};
+use onward_core::{
+    address::Address, event::Event, graph::Defs, journal::Rest, run::Run, time::Timestamp,
+    workflow::model::Workflow,
+};
 
 use crate::{
     gate::{self, Answer, Refused},
@@ -120,15 +123,30 @@ pub enum DecideError {
     Journal(#[from] LoadError),
     #[error(transparent)]
     Refused(#[from] Refused),
+    #[error("there is no step `{0}` in this run")]
+    NoSuchStep(Address),
+    #[error("`{step}` is not proved done: {why}")]
+    Unproved { step: Address, why: String },
+    #[error("`{0}` is {1} already")]
+    Settled(Address, &'static str),
     #[error(transparent)]
     Stop(#[from] Stop),
 }
 
 /// Answers a gate of a run that nobody drives. The caller holds the run's lock.
 pub fn decide_offline(
-    mut world: RealWorld,
-    workflow: onward_core::workflow::model::Workflow,
+    world: RealWorld,
+    workflow: Workflow,
     answer: Answer,
+) -> Result<Event, DecideError> {
+    write_offline(world, workflow, |_, run| Ok(gate::decided(run, answer)?))
+}
+
+/// Writes what a person said to the journal of a run that nobody drives. The caller holds its lock.
+pub fn write_offline(
+    mut world: RealWorld,
+    workflow: Workflow,
+    make: impl FnOnce(&mut RealWorld, &Run) -> Result<Event, DecideError>,
 ) -> Result<Event, DecideError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
     let loaded = load(&bytes)?;
@@ -137,7 +155,7 @@ pub fn decide_offline(
     }
     let mut run = Run::new(std::sync::Arc::new(Defs::new(workflow)), loaded.state);
     // Refused before anything is touched.
-    let mut event = gate::decided(&run, answer)?;
+    let mut event = make(&mut world, &run)?;
     mend_tail(&mut world, &bytes, &loaded.tail)?;
     let mut journal = Journal::after(&run.state, loaded.tail.missing_newline);
     world.clean(&mut event);

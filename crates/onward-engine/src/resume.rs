@@ -78,10 +78,7 @@ pub fn open<'w, W: World>(
     let fresh = loaded.state.next_seq == 1;
     let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
     let journal = Journal::after(&run.state, owes_newline);
-    let mut connected = world.connect(journal.epoch())?;
-    // Attempts in flight were announced in the boot that the journal names; what the supervisor's
-    // log says about another boot may have lost its end.
-    connected.spawned_is_complete &= run.state.boot_id() == Some(connected.boot_id.as_str());
+    let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
     let mut driver = Driver::new(world, run, journal, how.options.clone());
     if !fresh {

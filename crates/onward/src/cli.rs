@@ -39,8 +39,34 @@ pub(crate) struct Global {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    Run(cmd::run::RunArgs),
+    Resume(cmd::resume::ResumeArgs),
+    Plan(cmd::plan::PlanArgs),
+    Why(cmd::plan::WhyArgs),
+    List(cmd::status::ListArgs),
+    Status(cmd::status::StatusArgs),
+    Log(cmd::log::LogArgs),
+    Attach(cmd::log::AttachArgs),
+    Decide(cmd::decide::DecideArgs),
+    /// Answer a gate with `approve`
+    Approve(cmd::decide::YesNoArgs),
+    /// Answer a gate with `reject`
+    Reject(cmd::decide::YesNoArgs),
+    Done(cmd::decide::DoneArgs),
+    /// Ask the driver to start nothing new and let go when what runs has ended
+    Pause(cmd::decide::AskArgs),
+    /// Ask the driver to stop everything and end the run
+    Cancel(cmd::decide::AskArgs),
     Check(cmd::check::CheckArgs),
+    Init(cmd::tools::InitArgs),
     Schema(cmd::schema::SchemaArgs),
+    Completions(cmd::tools::CompletionsArgs),
+    /// Print the manual page
+    Man,
+    /// Print the version
+    Version,
+    #[command(hide = true)]
+    Supervise(cmd::tools::SuperviseArgs),
 }
 
 /// Answers a command line that is not one, or that asks for help.

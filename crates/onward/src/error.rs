@@ -2,6 +2,14 @@
 
 use std::{io, path::PathBuf};
 
+use onward_engine::{
+    config::ConfigError,
+    engine::EngineError,
+    follow::FollowError,
+    resume::ResumeError,
+    store::{CreateError, FindError, LoadWorkflowError, LockError},
+    world::Stop,
+};
 use serde_json::{Value, json};
 
 /// All is well.
@@ -11,20 +19,98 @@ pub(crate) const FAILED: u8 = 1;
 /// What was given is not valid: a file, or the command line.
 pub(crate) const INVALID: u8 = 2;
 
+/// The run failed or was cancelled.
+pub(crate) const RUN_FAILED: u8 = 10;
+/// A person must answer a gate.
+pub(crate) const WAITING: u8 = 11;
+/// Parked at a limit.
+pub(crate) const PARKED: u8 = 12;
+/// The budget is spent.
+pub(crate) const OVER_BUDGET: u8 = 13;
+/// Another process holds the run or the tree.
+pub(crate) const HELD: u8 = 14;
+/// The journal is damaged.
+pub(crate) const DAMAGED: u8 = 15;
+/// Conflicts must be resolved by a person.
+pub(crate) const CONFLICTS: u8 = 16;
+/// None found, or already complete.
+pub(crate) const NOTHING: u8 = 17;
+/// Stopped by a signal.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// Messages are lower-case fragments without a full stop, fit for `error: {error}`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error("cannot read `{}`: {}", path.display(), reason(source))]
     CannotRead { path: PathBuf, source: io::Error },
+    #[error("cannot make `{}`: {}", path.display(), reason(source))]
+    CannotMake { path: PathBuf, source: io::Error },
     #[error("cannot write to standard output: {0}")]
     CannotWrite(#[from] io::Error),
+    #[error("{message}")]
+    Usage { message: String, hint: String },
+    #[error("`{name}` is not a valid workflow: {first}")]
+    InvalidWorkflow { name: String, first: String },
+    #[error("there is nothing to resume here")]
+    NothingToResume,
+    #[error("several runs can be resumed:\n{}", list.join("\n"))]
+    SeveralRuns { list: Vec<String> },
+    #[error("there is no step `{step}` in this run")]
+    NoSuchStep { step: String, known: Vec<String> },
+    #[error("{}", if open.is_empty() { "no gate is open" } else { "several gates are open" })]
+    WhichGate { open: Vec<String> },
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error(transparent)]
+    Follow(#[from] FollowError),
+    #[error("{}", chain(.0))]
+    Engine(#[from] EngineError),
+}
+
+/// An error with what it came from, on one line.
+fn chain(error: &EngineError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    if let EngineError::Resume(ResumeError::Conflicts(findings)) = error {
+        for finding in findings {
+            text = format!("{text}\n  {}: {}", finding.code, finding.message);
+        }
+    }
+    text
 }
 
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::CannotRead { .. } => "cannot_read",
+            Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
+            Self::Usage { .. } => "usage",
+            Self::InvalidWorkflow { .. } => "invalid_workflow",
+            Self::NothingToResume => "nothing_to_resume",
+            Self::SeveralRuns { .. } => "several_runs",
+            Self::NoSuchStep { .. } => "no_such_step",
+            Self::WhichGate { .. } => "which_gate",
+            Self::Config(_) => "invalid_config",
+            Self::Find(_) => "no_such_run",
+            Self::Follow(_) => "cannot_follow",
+            Self::Engine(error) => match exit_of(error) {
+                HELD => "held",
+                DAMAGED => "journal_damaged",
+                CONFLICTS => "conflicts",
+                NOTHING => "nothing_to_resume",
+                INVALID => "invalid",
+                _ => "failed",
+            },
         }
     }
 
@@ -33,7 +119,32 @@ impl Error {
             Self::CannotRead { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; relative ones start at `--cwd`, or here".into())
             }
-            Self::CannotRead { .. } | Self::CannotWrite(_) => None,
+            Self::CannotMake { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                Some("it is there already; choose another name".into())
+            }
+            Self::CannotRead { .. } | Self::CannotMake { .. } | Self::CannotWrite(_) => None,
+            Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
+            Self::NothingToResume => {
+                Some("start something with `onward run FILE`, or see `onward list`".into())
+            }
+            Self::SeveralRuns { .. } => Some("say which: `onward resume RUN`".into()),
+            Self::NoSuchStep { known, .. } => {
+                let near: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                Some(format!("steps: {}", near.join(", ")))
+            }
+            Self::WhichGate { open } if open.is_empty() => Some("see `onward status`".into()),
+            Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
+            Self::Config(error) => Some(error.hint().to_owned()),
+            Self::Find(error) => Some(error.hint()),
+            Self::Follow(_) => None,
+            Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
+                Some("see `onward plan`; what is readable is kept".into())
+            }
+            Self::Engine(EngineError::Resume(ResumeError::Conflicts(_))) => Some(
+                "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
+            ),
+            Self::Engine(error) => error.hint(),
         }
     }
 
@@ -41,8 +152,48 @@ impl Error {
         match self {
             // Whoever read our output has seen enough.
             Self::CannotWrite(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
-            Self::CannotRead { .. } | Self::CannotWrite(_) => FAILED,
+            Self::CannotRead { .. }
+            | Self::CannotMake { .. }
+            | Self::CannotWrite(_)
+            | Self::NoSuchStep { .. }
+            | Self::WhichGate { .. }
+            | Self::Follow(_) => FAILED,
+            Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
+            Self::SeveralRuns { .. } => CONFLICTS,
+            Self::NothingToResume | Self::Find(FindError::NoRuns) => NOTHING,
+            Self::Find(FindError::NoSuchRun { .. }) => NOTHING,
+            Self::Find(FindError::Several { .. } | FindError::Io { .. }) => FAILED,
+            Self::Engine(error) => exit_of(error),
         }
+    }
+}
+
+fn exit_of(error: &EngineError) -> u8 {
+    match error {
+        EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
+        EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
+        | EngineError::Stop(Stop::Damaged) => DAMAGED,
+        EngineError::Resume(ResumeError::Conflicts(_)) => CONFLICTS,
+        EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
+        EngineError::Agent(_)
+        | EngineError::Workflow(LoadWorkflowError::Invalid(_))
+        | EngineError::Create(
+            CreateError::NoSuchInput { .. }
+            | CreateError::MissingInput { .. }
+            | CreateError::WrongKind { .. }
+            | CreateError::Secret { .. },
+        ) => INVALID,
+        EngineError::Machine { .. }
+        | EngineError::Create(CreateError::Unwritable(_) | CreateError::Stop(_))
+        | EngineError::Lock(LockError::Io { .. })
+        | EngineError::Workflow(LoadWorkflowError::Io { .. })
+        | EngineError::Resume(
+            ResumeError::NoJournal | ResumeError::Journal(_) | ResumeError::Stop(_),
+        )
+        | EngineError::Journal(_)
+        | EngineError::Decide(_)
+        | EngineError::Impossible(_)
+        | EngineError::Stop(_) => FAILED,
     }
 }
 

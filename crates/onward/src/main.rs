@@ -5,6 +5,8 @@ mod cmd;
 mod diagnostic;
 mod draw;
 mod error;
+mod progress;
+mod session;
 
 use std::process::ExitCode;
 
@@ -22,9 +24,28 @@ fn main() -> ExitCode {
     };
     let mut cx = Context::new(cli.global);
     let result = match &cli.command {
-        None => cmd::help(&mut cx),
+        None => cmd::overview(&mut cx),
+        Some(Command::Run(args)) => cmd::run::run(&mut cx, args),
+        Some(Command::Resume(args)) => cmd::resume::run(&mut cx, args),
+        Some(Command::Plan(args)) => cmd::plan::run(&mut cx, args),
+        Some(Command::Why(args)) => cmd::plan::why(&mut cx, args),
+        Some(Command::List(args)) => cmd::status::list(&mut cx, args),
+        Some(Command::Status(args)) => cmd::status::status(&mut cx, args),
+        Some(Command::Log(args)) => cmd::log::run(&mut cx, args),
+        Some(Command::Attach(args)) => cmd::log::attach(&mut cx, args),
+        Some(Command::Decide(args)) => cmd::decide::run(&mut cx, args),
+        Some(Command::Approve(args)) => cmd::decide::yes_no(&mut cx, args, "approve"),
+        Some(Command::Reject(args)) => cmd::decide::yes_no(&mut cx, args, "reject"),
+        Some(Command::Done(args)) => cmd::decide::done(&mut cx, args),
+        Some(Command::Pause(args)) => cmd::decide::pause(&mut cx, args),
+        Some(Command::Cancel(args)) => cmd::decide::cancel(&mut cx, args),
         Some(Command::Check(args)) => cmd::check::run(&mut cx, args),
+        Some(Command::Init(args)) => cmd::tools::init(&mut cx, args),
         Some(Command::Schema(args)) => cmd::schema::run(&mut cx, args),
+        Some(Command::Completions(args)) => cmd::tools::completions(&mut cx, args),
+        Some(Command::Man) => cmd::tools::man(&mut cx),
+        Some(Command::Version) => cmd::tools::version(&mut cx),
+        Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

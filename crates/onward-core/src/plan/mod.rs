@@ -17,6 +17,7 @@ use crate::{
     address::Address,
     event::{EndStatus, Event, Mode, PauseCause, Record, RunResumed},
     finding::{Finding, Severity},
+    key::Difference,
     run::Run,
     state::{RunStatus, State, Violation},
     survey::Survey,
@@ -203,8 +204,25 @@ impl Verdict {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Why {
+    /// A word, or the part of the key that changed, such as `agent.model`.
     pub cause: String,
     pub detail: String,
+    /// The old and the new value, where a part changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is: Option<String>,
+}
+
+impl Why {
+    fn because(cause: &str, detail: impl Into<String>) -> Self {
+        Self { cause: cause.to_owned(), detail: detail.into(), was: None, is: None }
+    }
+
+    fn changed(difference: &Difference, detail: impl Into<String>) -> Self {
+        let Difference { part, was, is } = difference.clone();
+        Self { cause: part, detail: detail.into(), was, is }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -227,9 +227,8 @@ impl Resumption {
             });
         }
         if !causes.is_empty() {
-            for cause in &causes {
-                self.explain(step, &cause.part, detail(cause));
-            }
+            let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
+            self.reasons.entry(step.clone()).or_default().extend(whys);
             self.events.push(Event::StepInvalidated { step: step.clone(), causes });
         } else if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -243,7 +242,7 @@ impl Resumption {
     }
 
     fn explain(&mut self, step: &Address, cause: &str, detail: String) {
-        let why = Why { cause: cause.to_owned(), detail };
+        let why = Why::because(cause, detail);
         self.reasons.entry(step.clone()).or_default().push(why);
     }
 

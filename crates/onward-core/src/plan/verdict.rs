@@ -112,7 +112,7 @@ fn in_flight(decision: Decision, after: Phase) -> Verdict {
 }
 
 fn because(cause: &str, detail: &str) -> Why {
-    Why { cause: cause.to_owned(), detail: detail.to_owned() }
+    Why::because(cause, detail)
 }
 
 fn settled_detail(entry: Option<&StepState>) -> String {
@@ -135,8 +135,7 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     let was = KeyParts { needs: was, ..KeyParts::default() };
     let needs = after.graph.need_digests(id, &after.defs);
     let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
-    let changed = differences.into_iter().map(|it| because(&it.part, "its output changed"));
-    changed.collect()
+    differences.iter().map(|it| Why::changed(it, "its output changed")).collect()
 }
 
 pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status) -> RecoveryPoint {

@@ -224,12 +224,6 @@ impl State {
         }
     }
 
-    /// The boot in which the run was last taken up.
-    pub fn boot_id(&self) -> Option<&str> {
-        let resumed = self.resumed.as_ref().map(|it| it.boot_id.as_str());
-        resumed.or_else(|| self.opened.as_ref().map(|it| it.boot_id.as_str()))
-    }
-
     pub fn is_ended(&self) -> bool {
         matches!(self.status, RunStatus::Ended { .. })
     }

@@ -1,7 +1,15 @@
 //! One file per command: its arguments, their help, and its `run`.
 
+pub(crate) mod attach;
 pub(crate) mod check;
+pub(crate) mod decide;
+pub(crate) mod log;
+pub(crate) mod plan;
+pub(crate) mod resume;
+pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod status;
+pub(crate) mod tools;
 
 use std::{
     io::Write,
@@ -15,6 +23,7 @@ use crate::{
     cli::{Cli, Global},
     diagnostic,
     error::{self, Error},
+    session::{Driving, Session},
 };
 
 /// What every command gets. Built once, in `main`.
@@ -52,8 +61,39 @@ impl Context {
     }
 }
 
-/// Without a command: what there is.
-pub(crate) fn help(cx: &mut Context) -> Result<ExitCode, Error> {
-    write!(cx.out, "{}", Cli::command().render_help().ansi())?;
+/// Splits `[RUN] WORD`: the last word is what it is about, one before it names the run.
+pub(crate) fn run_and_rest(words: &[String]) -> (Option<&str>, &str) {
+    match words {
+        [] => (None, ""),
+        [word] => (None, word),
+        [run, word, ..] => (Some(run), word),
+    }
+}
+
+/// Without a command: what is here, and the next sensible thing to type.
+pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let runs = session.unfinished()?;
+    if cx.global.json {
+        return status::list(cx, &status::ListArgs {});
+    }
+    if runs.is_empty() {
+        write!(cx.out, "{}", Cli::command().render_help().ansi())?;
+        writeln!(cx.out, "\nNothing to resume here. Try `onward demo`, or `onward init`.")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for found in &runs {
+        let id = &found.dir.id;
+        writeln!(cx.out, "{id} is {}", found.status.as_str())?;
+        for gate in found.run.graph.open_gates() {
+            let gate = &found.run.graph.node(gate).address;
+            writeln!(cx.out, "  onward approve {id} '{gate}'")?;
+        }
+    }
+    if let [only] = runs.as_slice() {
+        writeln!(cx.out, "onward plan {0}\nonward resume {0}", only.dir.id)?;
+    } else {
+        writeln!(cx.out, "onward resume")?;
+    }
     Ok(ExitCode::SUCCESS)
 }

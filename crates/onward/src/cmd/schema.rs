@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use onward_core::workflow::schema::workflow_schema;
+use onward_core::{plan::Plan, view::View, workflow::schema::workflow_schema};
 
 use crate::{cmd::Context, error::Error};
 
@@ -19,11 +19,17 @@ pub(crate) struct SchemaArgs {
 enum Format {
     /// The workflow file
     Workflow,
+    /// What `plan --json` prints
+    Plan,
+    /// What `status --json` prints
+    Status,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &SchemaArgs) -> Result<ExitCode, Error> {
     let schema = match args.format {
         Format::Workflow => workflow_schema(),
+        Format::Plan => schemars::schema_for!(Plan).into(),
+        Format::Status => schemars::schema_for!(View).into(),
     };
     writeln!(cx.out, "{schema:#}")?;
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,154 @@
+//! `onward plan` and `onward why`: what a resume would do, and why. They change nothing.
+
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use onward_core::{
+    finding::Severity,
+    plan::{Plan, Verdict, Why},
+};
+use onward_engine::engine::plan_run;
+use serde_json::json;
+
+use crate::{
+    cmd::Context,
+    error::Error,
+    session::{Driving, Session},
+};
+
+/// Show what a resume would do, and why
+///
+/// Reads only: nothing on disk changes, no check or probe is run.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct PlanArgs {
+    /// Which run: its id, a prefix of it, or its directory; without it the last active one
+    run: Option<String>,
+}
+
+pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
+    let plan = plan_run(&dir, &session.machine)?;
+    if cx.global.json {
+        let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;
+        writeln!(cx.out, "{text}")?;
+    } else {
+        let mut text = Vec::new();
+        write(&mut text, &plan)?;
+        cx.out.write_all(&text)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The plan for a person who is about to be asked.
+pub(crate) fn show(cx: &mut Context, plan: &Plan) -> Result<(), Error> {
+    let mut text = Vec::new();
+    write(&mut text, plan)?;
+    Ok(cx.err.write_all(&text)?)
+}
+
+const STRONG: Style = Style::new().bold();
+
+fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let run = &plan.run;
+    let age = age(run.age_seconds);
+    writeln!(out, "{STRONG}{}{STRONG:#}  {}, last event {age} ago", run.id, run.status.as_str())?;
+    writeln!(out, "{}", plan.recovery_point.summary)?;
+    if !plan.findings.is_empty() {
+        writeln!(out, "\nFindings")?;
+    }
+    for finding in &plan.findings {
+        let (style, word) = match finding.severity {
+            Severity::Info => (Style::new().dimmed(), "info"),
+            Severity::Warning => (AnsiColor::Yellow.on_default(), "warning"),
+            Severity::Blocking => (AnsiColor::Red.on_default().bold(), "blocking"),
+        };
+        writeln!(out, "  {style}{word}{style:#} {}: {}", finding.code, finding.message)?;
+        if let Some(hint) = &finding.hint {
+            writeln!(out, "    {hint}")?;
+        }
+    }
+    writeln!(out, "\nSteps")?;
+    let width = plan.steps.iter().map(|step| step.step.len()).max().unwrap_or(0).min(40);
+    for step in &plan.steps {
+        let style = style_of(step.verdict);
+        let verdict = step.verdict.as_str();
+        let why: Vec<String> =
+            step.why.iter().map(|why| format!("{}: {}", why.cause, why.detail)).collect();
+        let why = why.join("; ");
+        writeln!(out, "  {style}{verdict:<8}{style:#} {:<width$}  {why}", step.step)?;
+    }
+    for revert in &plan.reverts {
+        writeln!(out, "  undo     {} (kept in {})", revert.path, revert.rescue)?;
+    }
+    let counts: Vec<String> =
+        plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+    writeln!(out, "\n{}", counts.join(", "))?;
+    for need in &plan.needs {
+        writeln!(out, "needs you: {need}")?;
+    }
+    if plan.can_resume {
+        writeln!(out, "onward resume {}", run.id)?;
+    }
+    Ok(())
+}
+
+fn style_of(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Keep | Verdict::Adopt | Verdict::Skip => AnsiColor::Green.on_default(),
+        Verdict::Verify | Verdict::Reattach | Verdict::Continue => AnsiColor::Cyan.on_default(),
+        Verdict::Rerun => AnsiColor::Yellow.on_default(),
+        Verdict::Run => Style::new(),
+        Verdict::Ask => AnsiColor::Red.on_default(),
+    }
+}
+
+/// A span as a person says it.
+pub(crate) fn age(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// Say why a step will, or will not, run again
+///
+/// Names each part that changed, with its old and its new value.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct WhyArgs {
+    /// `[RUN] STEP`: the address of the step, after the run if there are several
+    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
+    words: Vec<String>,
+}
+
+pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let (run, step) = super::run_and_rest(&args.words);
+    let dir = session.named_or_last(cx, run)?;
+    let plan = plan_run(&dir, &session.machine)?;
+    let Some(planned) = plan.steps.iter().find(|it| it.step == step) else {
+        let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
+        return Err(Error::NoSuchStep { step: step.to_owned(), known });
+    };
+    let cause = |why: &Why| match (&why.was, &why.is) {
+        (None, None) => json!({"part": why.cause, "was": null, "is": why.detail}),
+        (was, is) => json!({"part": why.cause, "was": was, "is": is}),
+    };
+    let causes: Vec<serde_json::Value> = planned.why.iter().map(cause).collect();
+    if cx.global.json {
+        let object = json!({
+            "schema": "onward.why/1", "step": step,
+            "verdict": planned.verdict.as_str(), "causes": causes,
+        });
+        writeln!(cx.out, "{object}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(cx.out, "{step}: {}", planned.verdict.as_str())?;
+    for why in &planned.why {
+        writeln!(cx.out, "  {}: {}", why.cause, why.detail)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

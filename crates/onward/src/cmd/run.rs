@@ -1,0 +1,111 @@
+//! `onward run`: starts a run. It never resumes one.
+
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+
+use onward_core::workflow::model::InputKind;
+use onward_engine::engine::new_run;
+use serde_json::Value;
+
+use crate::{
+    cmd::{Context, check, resume::drive},
+    diagnostic,
+    error::{self, Error},
+    session::{Driving, Session},
+};
+
+/// Start a run of a workflow
+///
+/// Makes a new run and drives it until it is done, needs a person, or is interrupted. A run that was
+/// interrupted is never picked up here: see `onward resume`.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward run release.yaml\n  onward run release.yaml \
+    --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach")]
+pub(crate) struct RunArgs {
+    /// The workflow file
+    file: PathBuf,
+    /// An input of the workflow; lists and objects as JSON
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    /// Leave it running and return at once
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    driving: Driving,
+}
+
+pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
+    let name = args.file.to_string_lossy();
+    let path = cx.path(&args.file);
+    let loaded = match check::read_workflow(&path, &name)? {
+        Ok(loaded) => loaded,
+        Err(problems) if cx.global.json => {
+            let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
+            return Err(Error::InvalidWorkflow { name: name.into_owned(), first });
+        }
+        Err(problems) => {
+            for problem in &problems {
+                diagnostic::problem(&mut *cx.err, problem)?;
+            }
+            let first = format!("{} problems", problems.len());
+            return Err(Error::InvalidWorkflow { name: name.into_owned(), first });
+        }
+    };
+    let session = Session::new(cx, &args.driving)?;
+    let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
+    let mode = session.config.mode.value;
+    let dir = new_run(&session.project, &loaded, inputs, &session.machine, mode)?;
+    if args.detach {
+        return super::attach::leave(cx, &session, &dir);
+    }
+    if !cx.global.json && !cx.global.quiet {
+        let id = dir.file_name().unwrap_or_default().to_string_lossy();
+        writeln!(cx.err, "run {id}")?;
+    }
+    drive(cx, &session, &dir, Vec::new(), false)
+}
+
+/// `name=value`, the value read as the workflow declares it.
+fn inputs(
+    given: &[String],
+    declared: &indexmap::IndexMap<String, onward_core::workflow::model::Input>,
+) -> Result<BTreeMap<String, Value>, Error> {
+    let mut inputs = BTreeMap::new();
+    for text in given {
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(Error::Usage {
+                message: format!("`{text}` is not NAME=VALUE"),
+                hint: "for example --input topic=bees".into(),
+            });
+        };
+        let as_text = match declared.get(name).map(|input| input.kind) {
+            Some(InputKind::String) | None => true,
+            Some(
+                InputKind::Number
+                | InputKind::Integer
+                | InputKind::Boolean
+                | InputKind::List
+                | InputKind::Object,
+            ) => false,
+        };
+        let value = if as_text {
+            Value::from(value)
+        } else {
+            serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))
+        };
+        inputs.insert(name.to_owned(), value);
+    }
+    Ok(inputs)
+}
+
+/// The exit code that goes with a status.
+pub(crate) fn exit_code(status: onward_core::plan::Status) -> u8 {
+    use onward_core::plan::Status;
+    match status {
+        Status::Completed => error::OK,
+        Status::Failed | Status::Cancelled => error::RUN_FAILED,
+        Status::Waiting => error::WAITING,
+        Status::Parked => error::PARKED,
+        Status::OverBudget => error::OVER_BUDGET,
+        Status::Interrupted | Status::Fresh | Status::Running => error::INTERRUPTED,
+    }
+}

@@ -1,0 +1,105 @@
+//! Small commands around the others: `init`, `completions`, `man`, `version`, and the hidden
+//! `supervise`.
+
+use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
+
+use clap::CommandFactory as _;
+use onward_engine::{
+    real::place_from_args,
+    supervisor::{SuperviseConfig, supervise as hold},
+};
+use serde_json::json;
+
+use crate::{cli::Cli, cmd::Context, error::Error};
+
+/// Write a workflow to start from
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct InitArgs {
+    /// What to call it; the file is NAME.yaml
+    #[arg(default_value = "workflow")]
+    name: String,
+}
+
+const TEMPLATE: &str = "\
+# Check it with `onward check NAME.yaml`, run it with `onward run NAME.yaml`.
+onward: 1
+name: NAME
+steps:
+  - id: hello
+    run: echo hello > hello.txt
+    writes: [hello.txt]
+  - id: approve
+    gate: Is hello.txt as you want it?
+    shows: [hello.txt]
+  - id: shout
+    run: tr a-z A-Z < hello.txt > shout.txt
+    reads: [hello.txt]
+    writes: [shout.txt]
+    check: test -s shout.txt
+";
+
+pub(crate) fn init(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> {
+    let file = PathBuf::from(format!("{}.yaml", args.name));
+    let path = cx.path(&file);
+    let text = TEMPLATE.replace("NAME", &args.name);
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    let mut made = made.map_err(|source| Error::CannotMake { path, source })?;
+    made.write_all(text.as_bytes())?;
+    let shown = file.display();
+    if cx.global.json {
+        writeln!(cx.out, "{}", json!({"schema": "onward.init/1", "file": shown.to_string()}))?;
+    } else {
+        writeln!(cx.err, "wrote {shown}\nonward check {shown}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Print the completions of a shell
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    shell: clap_complete::Shell,
+}
+
+pub(crate) fn completions(cx: &mut Context, args: &CompletionsArgs) -> Result<ExitCode, Error> {
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "onward", &mut text);
+    cx.out.write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn man(cx: &mut Context) -> Result<ExitCode, Error> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+    cx.out.write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn version(cx: &mut Context) -> Result<ExitCode, Error> {
+    let version = env!("CARGO_PKG_VERSION");
+    if cx.global.json {
+        let format = onward_core::journal::FORMAT;
+        let object = json!({"schema": "onward.version/1", "version": version,
+            "journal_format": format});
+        writeln!(cx.out, "{object}")?;
+    } else {
+        writeln!(cx.out, "onward {version}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Holds the children of a run; started by the engine, never by a person
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct SuperviseArgs {
+    #[arg(num_args = 4)]
+    place: Vec<OsString>,
+}
+
+pub(crate) fn supervise(_cx: &mut Context, args: &SuperviseArgs) -> Result<ExitCode, Error> {
+    let place = place_from_args(&args.place).ok_or_else(|| Error::Usage {
+        message: "these are not the arguments of a supervisor".into(),
+        hint: "it is started by `onward run` and `onward resume`".into(),
+    })?;
+    hold(&SuperviseConfig::new(place)).map_err(std::io::Error::other)?;
+    Ok(ExitCode::SUCCESS)
+}

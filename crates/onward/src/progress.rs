@@ -1,0 +1,199 @@
+//! What people see of a run while it is driven: plain lines, and on a terminal one line that moves.
+//!
+//! Invariant: it is fed durable journal lines and nothing else, so it can show nothing that did not
+//! happen. It writes to standard error; standard output belongs to data.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal as _, Write as _},
+};
+
+use anstyle::{AnsiColor, Style};
+use onward_core::{
+    address::Address,
+    event::{Event, Record},
+    evidence::Outcome,
+    journal::decode_line,
+    time::Timestamp,
+};
+use onward_engine::real::Sink;
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default();
+const DIM: Style = Style::new().dimmed();
+
+/// How the run is told.
+pub(crate) enum Telling {
+    /// One JSON object per event on standard output.
+    Json,
+    /// Lines for people on standard error.
+    Words {
+        done: u32,
+        total: u32,
+    },
+    Nothing,
+}
+
+/// Takes durable lines as they come.
+pub(crate) fn sink(telling: Telling) -> Sink {
+    match telling {
+        Telling::Nothing => Box::new(|_| {}),
+        Telling::Json => Box::new(|lines| {
+            let mut out = std::io::stdout().lock();
+            for line in each_line(lines) {
+                // A reader that went away does not stop the run.
+                let _ = out.write_all(b"{\"schema\":\"onward.event/1\",");
+                let _ = out.write_all(&line[1..]);
+                let _ = out.write_all(b"\n");
+            }
+            let _ = out.flush();
+        }),
+        Telling::Words { done, total } => {
+            let mut words = Words::new(done, total);
+            Box::new(move |lines| {
+                for line in each_line(lines) {
+                    if let Ok(record) = decode_line(line) {
+                        words.take(&record);
+                    }
+                }
+                words.redraw();
+            })
+        }
+    }
+}
+
+fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
+    lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+struct Words {
+    moving: bool,
+    running: BTreeMap<Address, Timestamp>,
+    done: u32,
+    total: u32,
+    now: Timestamp,
+}
+
+impl Words {
+    fn new(done: u32, total: u32) -> Self {
+        let moving = std::io::stderr().is_terminal();
+        Self { moving, running: BTreeMap::new(), done, total, now: Timestamp::default() }
+    }
+
+    fn take(&mut self, record: &Record) {
+        self.now = record.at;
+        match &record.event {
+            Event::AttemptStarted(started) => {
+                self.running.insert(started.step.clone(), record.at);
+                let again = if started.attempt > 1 {
+                    format!(" (attempt {})", started.attempt)
+                } else {
+                    String::new()
+                };
+                if !self.moving {
+                    self.line(&format!("{DIM}start{DIM:#} {}{again}", started.step));
+                }
+            }
+            Event::AttemptFinished(finished) => {
+                let began = self.running.remove(&finished.step);
+                let took = began.map_or(String::new(), |began| elapsed(record.at, began));
+                match &finished.outcome {
+                    Outcome::Done => {
+                        self.done += 1;
+                        self.line(&format!("{GOOD}done{GOOD:#}  {}{took}", finished.step));
+                    }
+                    Outcome::Failed { cause, detail } => {
+                        let cause = cause.as_str();
+                        let step = &finished.step;
+                        self.line(&format!("{BAD}fail{BAD:#}  {step}{took}: {cause}, {detail}"));
+                    }
+                }
+            }
+            Event::StepSkipped { step, .. } => {
+                self.done += 1;
+                self.line(&format!("{DIM}skip{DIM:#}  {step}"));
+            }
+            Event::AttemptLost { step, rung, .. } => {
+                self.line(&format!("{DIM}lost{DIM:#}  {step}: {rung}"));
+            }
+            Event::AttemptAdopted(adopted) => {
+                self.done += 1;
+                self.line(&format!("{GOOD}adopt{GOOD:#} {} ({})", adopted.step, adopted.source));
+            }
+            Event::StepInvalidated { step, causes } => {
+                let parts: Vec<&str> = causes.iter().map(|cause| cause.part.as_str()).collect();
+                self.done = self.done.saturating_sub(1);
+                self.line(&format!("{DIM}stale{DIM:#} {step}: {}", parts.join(", ")));
+            }
+            Event::GateOpened { step, prompt, .. } => {
+                self.line(&format!("{BAD}gate{BAD:#}  {step}: {prompt}"));
+            }
+            Event::GateDecided { step, option, by, .. } => {
+                self.done += 1;
+                self.line(&format!("{GOOD}gate{GOOD:#}  {step}: {option}, said {by}"));
+            }
+            Event::LoopTurned { step, turn } => {
+                self.line(&format!("{DIM}turn{DIM:#}  {step} {turn}"));
+            }
+            Event::RunResumed(resumed) => {
+                self.line(&format!("{DIM}resume{DIM:#} {}", resumed.summary));
+            }
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunPaused { .. }
+            | Event::RunEnded { .. }
+            | Event::RunArchived { .. }
+            | Event::GroupExpanded { .. }
+            | Event::LoopEnded { .. }
+            | Event::AttemptSession { .. }
+            | Event::AttemptSpent { .. }
+            | Event::AttemptVerified(_)
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. }
+            | Event::Note { .. } => {}
+        }
+    }
+
+    fn line(&self, text: &str) {
+        let mut err = anstream::stderr().lock();
+        let clear = if self.moving { "\r\x1b[K" } else { "" };
+        let _ = writeln!(err, "{clear}{text}");
+    }
+
+    /// The moving line: how much is done, and what runs for how long.
+    fn redraw(&self) {
+        if !self.moving {
+            return;
+        }
+        let running: Vec<String> = self
+            .running
+            .iter()
+            .take(3)
+            .map(|(step, began)| format!("{step}{}", elapsed(self.now, *began)))
+            .collect();
+        let more = self.running.len().saturating_sub(3);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let total = self.total.max(self.done);
+        let mut err = anstream::stderr().lock();
+        let text = format!("[{}/{total}] {}{more}", self.done, running.join(", "));
+        let _ = write!(err, "\r\x1b[K{}", text.chars().take(100).collect::<String>());
+        if self.running.is_empty() {
+            let _ = write!(err, "\r\x1b[K");
+        }
+        let _ = err.flush();
+    }
+}
+
+fn elapsed(now: Timestamp, began: Timestamp) -> String {
+    let ms = now.ms_since(began);
+    match ms {
+        0..1_000 => String::new(),
+        1_000..60_000 => format!(" {:.1}s", f64::from(u32::try_from(ms).unwrap_or(0)) / 1000.0),
+        _ => format!(" {}m{:02}s", ms / 60_000, ms / 1000 % 60),
+    }
+}

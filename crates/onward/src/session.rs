@@ -1,0 +1,180 @@
+//! Where a command works: the project, its configuration, this machine, and which run is meant.
+
+use std::{
+    ffi::OsString,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use onward_core::{event::Mode, graph::Defs, plan::Status, run::Run, time::Timestamp};
+use onward_engine::{
+    config::{Config, Flags},
+    drive::Options,
+    engine::{How, Machine},
+    journal::{JOURNAL, load},
+    real::wall_clock,
+    store::{Project, RunDir, holder, load_pinned},
+    supervisor::socket_dir_of_this_user,
+};
+
+use crate::{cmd::Context, error::Error};
+
+/// Everything a command about runs needs to know before it begins.
+pub(crate) struct Session {
+    pub(crate) project: Project,
+    pub(crate) config: Config,
+    pub(crate) machine: Machine,
+    pub(crate) now: Timestamp,
+}
+
+/// What a person may say about how a run is driven.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Driving {
+    /// Who answers: autopilot, interactive or preflight
+    #[arg(long, value_enum)]
+    mode: Option<ModeName>,
+    /// Seconds that running steps get after the first Ctrl-C
+    #[arg(long, value_name = "SECONDS")]
+    grace: Option<u64>,
+    /// Accept the plan with its warnings
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Never ask anything
+    #[arg(long)]
+    pub(crate) no_input: bool,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum ModeName {
+    Autopilot,
+    Interactive,
+    Preflight,
+}
+
+impl Session {
+    pub(crate) fn new(cx: &Context, driving: &Driving) -> Result<Self, Error> {
+        let here = std::path::absolute(&cx.global.cwd)
+            .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+        let project = Project::locate(&here)
+            .map_err(|source| Error::CannotRead { path: here.clone(), source })?;
+        let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let mode = driving.mode.map(|mode| match mode {
+            ModeName::Autopilot => Mode::Autopilot,
+            ModeName::Interactive => Mode::Interactive,
+            ModeName::Preflight => Mode::Preflight,
+        });
+        let flags = Flags { mode, grace_seconds: driving.grace, keep: None };
+        let config = Config::load(project.root(), &env, &flags)?;
+        let this = std::env::current_exe()
+            .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
+        let now = cx.global.now.or_else(|| now_from(&env));
+        let machine = Machine {
+            supervise: vec![this.into(), "supervise".into()],
+            socket_dir: socket_dir_of_this_user(),
+            agents: config.agent_commands(),
+            notify: config.notify.value.clone(),
+            catch_signals: true,
+            now,
+            env,
+        };
+        Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
+    }
+
+    pub(crate) fn how(&self, accepted: Vec<String>) -> How {
+        let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
+        let options = Options { grace_ms, attended: false };
+        How { mode: self.config.mode.value, accepted, options }
+    }
+
+    /// Who is at the keyboard, for the journal.
+    pub(crate) fn user(&self) -> String {
+        let env = &self.machine.env;
+        let user = env.iter().find(|(name, _)| name == "USER" || name == "LOGNAME");
+        user.map_or_else(|| "somebody".to_owned(), |(_, value)| value.to_string_lossy().into())
+    }
+
+    /// The run somebody named: its directory, its id or a prefix of it.
+    pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
+        let path = cx.path(Path::new(wanted));
+        if path.join(JOURNAL).is_file() {
+            return std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source });
+        }
+        Ok(self.project.find(wanted)?.dir)
+    }
+
+    /// The named run, or the one that was active last.
+    pub(crate) fn named_or_last(
+        &self,
+        cx: &Context,
+        wanted: Option<&str>,
+    ) -> Result<PathBuf, Error> {
+        match wanted {
+            Some(wanted) => self.named(cx, wanted),
+            None => match self.project.runs()?.into_iter().next() {
+                Some(run) => Ok(run.dir),
+                None => Err(Error::NothingToResume),
+            },
+        }
+    }
+
+    /// Runs that are not complete, the last active one first.
+    pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
+        let mut found = Vec::new();
+        for run in self.project.runs()? {
+            let found_run = Found::look(run)?;
+            match found_run.status {
+                Status::Completed | Status::Cancelled => {}
+                Status::Fresh
+                | Status::Running
+                | Status::Interrupted
+                | Status::Waiting
+                | Status::Parked
+                | Status::OverBudget
+                | Status::Failed => found.push(found_run),
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
+    let value = env.iter().find(|(name, _)| name == "ONWARD_NOW")?.1.to_str()?;
+    value.parse().ok()
+}
+
+/// A run on disk, folded.
+pub(crate) struct Found {
+    pub(crate) dir: RunDir,
+    pub(crate) run: Run,
+    pub(crate) status: Status,
+}
+
+impl Found {
+    pub(crate) fn look(dir: RunDir) -> Result<Self, Error> {
+        let run = open_run(&dir.dir)?;
+        let status = Status::of(&run.state, dir.is_driven());
+        Ok(Self { dir, run, status })
+    }
+}
+
+/// Folds a run that nobody is about to change.
+pub(crate) fn open_run(dir: &Path) -> Result<Run, Error> {
+    let path = dir.join(JOURNAL);
+    let bytes = std::fs::read(&path).map_err(|source| Error::CannotRead { path, source })?;
+    let state = load(&bytes).map_err(onward_engine::engine::EngineError::from)?.state;
+    let workflow = load_pinned(dir).map_err(onward_engine::engine::EngineError::from)?.workflow;
+    Ok(Run::new(Arc::new(Defs::new(workflow)), state))
+}
+
+pub(crate) fn is_driven(dir: &Path) -> bool {
+    holder(dir).is_some()
+}
+
+/// Somebody can be asked: both ends are a terminal, and nobody forbade it.
+pub(crate) fn can_ask(cx: &Context, driving: &Driving) -> bool {
+    !cx.global.json
+        && !driving.no_input
+        && std::io::stdin().is_terminal()
+        && std::io::stderr().is_terminal()
+}
