@@ -1,15 +1,25 @@
 //! Kill -9 in the middle: nothing finished runs twice, nothing started is lost.
 
+use std::{fs::File, io::Write as _, path::Path};
+
 use onward_core::plan::{Status, Verdict};
+use onward_engine::supervisor::{orphans::sweep, seals::read_seals};
 
 use crate::bench::{Bench, picture, state};
 
 /// Step `two` says that it has begun, and waits to be let go.
 const STEPS: &str = "  - { id: one, run: echo 1 >> one, writes: [one] }\n\
-    \x20 - { id: two, run: echo 2 >> two; echo > begun; cat go, writes: [two] }\n\
+    \x20 - { id: two, run: echo 2 >> two; echo > begun; head -c1 go, writes: [two] }\n\
     \x20 - { id: three, run: echo 3 >> three }\n";
 
-fn verdict(bench: &Bench, run: &std::path::Path, step: &str) -> Verdict {
+/// Lets every reader of the pipe go on, for as long as it is held.
+fn release(pipe: &Path) -> File {
+    let mut file = File::options().read(true).write(true).open(pipe).unwrap();
+    file.write_all(b"letters for all who wait").unwrap();
+    file
+}
+
+fn verdict(bench: &Bench, run: &Path, step: &str) -> Verdict {
     let plan = bench.plan(run);
     plan.steps.iter().find(|it| it.step == step).unwrap().verdict
 }
@@ -30,7 +40,7 @@ fn a_killed_engine_loses_nothing_and_its_attempt_goes_on() {
     assert_eq!(verdict(&bench, &run, "one"), Verdict::Keep);
     assert_eq!(verdict(&bench, &run, "two"), Verdict::Reattach);
     assert_eq!(picture(&run), before, "a plan changes nothing");
-    std::fs::write(&go, "").unwrap();
+    let _go = release(&go);
     let outcome = bench.resume(&run).unwrap();
     assert_eq!(outcome.status, Status::Completed);
     assert_eq!([bench.text("one"), bench.text("two"), bench.text("three")], ["1\n", "2\n", "3\n"]);
@@ -50,13 +60,19 @@ fn after_the_supervisor_died_too_its_orphans_are_ended_and_the_attempt_is_made_a
     let codes: Vec<&str> = plan.findings.iter().map(|it| it.code.as_str()).collect();
     assert_eq!(codes, ["orphan-process"]);
     assert_eq!(verdict(&bench, &run, "two"), Verdict::Rerun);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let place = bench.place(&run);
+    let orphans = sweep(&place.run, &read_seals(&place.seals(), None).unwrap()).unwrap();
+    assert!(!orphans.is_empty());
+    let (outcome, survivors) = std::thread::scope(|scope| {
+        let survivors = scope.spawn(|| {
             std::fs::read(&begun).unwrap();
-            std::fs::write(&go, "").unwrap();
+            let alive = orphans.iter().filter(|it| it.identity.is_alive()).count();
+            (alive, release(&go))
         });
-        assert_eq!(bench.resume(&run).unwrap().status, Status::Completed);
+        (bench.resume(&run), survivors.join().unwrap())
     });
+    assert_eq!(survivors.0, 0, "none of the lost attempt lives when the next one begins");
+    assert_eq!(outcome.unwrap().status, Status::Completed);
     assert_eq!([bench.text("one"), bench.text("three")], ["1\n", "3\n"]);
     assert_eq!(bench.text("two"), "2\n", "what the lost attempt wrote was undone first");
     let state = state(&run);

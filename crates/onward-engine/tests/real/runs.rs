@@ -87,24 +87,25 @@ fn a_driver_takes_answers_from_the_inbox_and_nobody_else_may_drive() {
     );
     let started = bench.fifo("started");
     let how = attended();
-    std::thread::scope(|scope| {
+    let (plan, refused, decided, outcome) = std::thread::scope(|scope| {
         let driver = scope.spawn(|| resume_run(&run, &bench.machine, &how, None));
         std::fs::read(&started).unwrap();
-        let plan = bench.plan(&run);
-        assert_eq!(plan.run.status, Status::Running);
-        assert_eq!(plan.findings[0].code, "still-running");
-        let refused = bench.resume(&run).unwrap_err();
-        let EngineError::Lock(LockError::RunHeld { holder: Some(holder), .. }) = refused else {
-            panic!("{refused:?}")
-        };
-        assert_eq!(holder.pid.cast_unsigned(), std::process::id());
-        // Before the gate is open the answer is refused with a note, so ask until it counts.
+        let (plan, refused) = (bench.plan(&run), bench.resume(&run));
+        // An answer to a gate that is not open yet would be refused.
         while state(&run).phase(&Address::from_text("ask")) != Phase::Waiting {
             std::thread::yield_now();
         }
-        assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);
-        assert_eq!(driver.join().unwrap().unwrap().status, Status::Completed);
+        let decided = decide(&run, answer("approve"), &bench.machine);
+        (plan, refused, decided, driver.join().unwrap())
     });
+    assert_eq!(plan.run.status, Status::Running);
+    assert_eq!(plan.findings[0].code, "still-running");
+    let Err(EngineError::Lock(LockError::RunHeld { holder: Some(holder), .. })) = refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(holder.pid.cast_unsigned(), std::process::id());
+    assert_eq!(decided.unwrap(), Decided::Left);
+    assert_eq!(outcome.unwrap().status, Status::Completed);
     assert_eq!(inbox::waiting(&run).unwrap(), []);
 }
 
