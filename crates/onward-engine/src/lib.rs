@@ -11,6 +11,7 @@ pub mod engine;
 pub mod files;
 pub mod follow;
 pub mod gate;
+pub mod harness;
 pub mod inbox;
 pub mod journal;
 pub mod real;

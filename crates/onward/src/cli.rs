@@ -58,6 +58,7 @@ pub(crate) enum Command {
     /// Ask the driver to stop everything and end the run
     Cancel(cmd::decide::AskArgs),
     Check(cmd::check::CheckArgs),
+    Demo(cmd::demo::DemoArgs),
     Init(cmd::tools::InitArgs),
     Schema(cmd::schema::SchemaArgs),
     Completions(cmd::tools::CompletionsArgs),

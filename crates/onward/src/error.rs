@@ -6,6 +6,7 @@ use onward_engine::{
     config::ConfigError,
     engine::EngineError,
     follow::FollowError,
+    harness::HarnessError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
     world::Stop,
@@ -65,14 +66,18 @@ pub(crate) enum Error {
     Find(#[from] FindError),
     #[error(transparent)]
     Follow(#[from] FollowError),
-    #[error("{}", chain(.0))]
+    #[error("the demo did not work: {0}")]
+    Demo(String),
+    #[error("the demo did not work: {}", chain(.0))]
+    Harness(#[from] HarnessError),
+    #[error("{}", engine_chain(.0))]
     Engine(#[from] EngineError),
 }
 
 /// An error with what it came from, on one line.
-fn chain(error: &EngineError) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
+    let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
         if !text.ends_with(&cause_text) {
@@ -80,6 +85,11 @@ fn chain(error: &EngineError) -> String {
         }
         source = cause.source();
     }
+    text
+}
+
+fn engine_chain(error: &EngineError) -> String {
+    let mut text = chain(error);
     if let EngineError::Resume(ResumeError::Conflicts(findings)) = error {
         for finding in findings {
             text = format!("{text}\n  {}: {}", finding.code, finding.message);
@@ -103,6 +113,7 @@ impl Error {
             Self::Config(_) => "invalid_config",
             Self::Find(_) => "no_such_run",
             Self::Follow(_) => "cannot_follow",
+            Self::Demo(_) | Self::Harness(_) => "demo",
             Self::Engine(error) => match exit_of(error) {
                 HELD => "held",
                 DAMAGED => "journal_damaged",
@@ -125,7 +136,9 @@ impl Error {
             Self::CannotRead { .. }
             | Self::CannotMake { .. }
             | Self::CannotWrite(_)
-            | Self::Follow(_) => None,
+            | Self::Follow(_)
+            | Self::Demo(_)
+            | Self::Harness(_) => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
@@ -160,7 +173,9 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
-            | Self::Follow(_) => FAILED,
+            | Self::Follow(_)
+            | Self::Demo(_)
+            | Self::Harness(_) => FAILED,
             Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
             Self::SeveralRuns { .. } => CONFLICTS,
             Self::NothingToResume | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => {

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Some(Command::Pause(args)) => cmd::decide::pause(&mut cx, args),
         Some(Command::Cancel(args)) => cmd::decide::cancel(&mut cx, args),
         Some(Command::Check(args)) => cmd::check::run(&mut cx, args),
+        Some(Command::Demo(args)) => cmd::demo::run(&mut cx, args),
         Some(Command::Init(args)) => cmd::tools::init(&mut cx, args),
         Some(Command::Schema(args)) => cmd::schema::run(&mut cx, args),
         Some(Command::Completions(args)) => cmd::tools::completions(&mut cx, args),

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod decide;
+pub(crate) mod demo;
 pub(crate) mod log;
 pub(crate) mod plan;
 pub(crate) mod resume;
