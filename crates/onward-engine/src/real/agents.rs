@@ -1,8 +1,8 @@
 //! From an agent's name to its command line.
 //!
 //! A configured command is a list of arguments with the placeholders `{prompt}`, `{model}`,
-//! `{system_file}` and `{session}`. An argument whose placeholder has no value is left out, and with
-//! it the option (`-x`, `--xyz`) right before it.
+//! `{system_file}` and `{session}`. An argument whose placeholder has no value is left out, and
+//! with it the option (`-x`, `--xyz`) right before it.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Who drives a run, and who edits the tree.
 //!
-//! Invariant: the kernel's lock alone decides. What the file says informs people, and those who must
-//! not touch the lock; a holder that died needs no ritual.
+//! Invariant: the kernel's lock alone decides. What the file says informs people, and those who
+//! must not touch the lock; a holder that died needs no ritual.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -122,8 +122,11 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Nobody who only looks shall take us for a driver. The lock goes with the file.
+        // Nobody who only looks shall take us for a driver.
         let _ = self.file.set_len(0);
+        // A child that another thread is just starting has the file open too, until it is executed:
+        // closing ours alone would leave the lock with it.
+        let _ = self.file.unlock();
     }
 }
 
@@ -189,6 +192,7 @@ impl Drop for TreeLock {
         if self.share == Share::Alone {
             let _ = self.file.set_len(0);
         }
+        let _ = self.file.unlock();
     }
 }
 

@@ -132,7 +132,8 @@ fn no_secret_reaches_the_journal() {
     let mut bench = Bench::new();
     bench.machine.env.push(("SOME_TOKEN".into(), "tok-123456".into()));
     let run = bench.new_run(
-        "  - { id: one, run: 'echo said $SOME_TOKEN; echo {\\\"t\\\": \\\"$SOME_TOKEN\\\"} > $ONWARD_RESULT' }\n\
+        "  - id: one\n\
+         \x20   run: 'echo said $SOME_TOKEN; echo [\\\"$SOME_TOKEN\\\"] > $ONWARD_RESULT'\n\
          \x20 - { id: two, run: 'echo {{ steps.one.stdout }} tok-123456 > two' }\n",
     );
     assert_eq!(bench.resume(&run).unwrap().status, Status::Completed);
