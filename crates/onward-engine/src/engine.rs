@@ -102,6 +102,8 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
+    #[error("step `{step}` has `worktree`, which this version cannot give it")]
+    NoWorktrees { step: String },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
@@ -128,6 +130,9 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
+            Self::NoWorktrees { .. } => {
+                Some("take it out; steps that edit then share the tree".to_owned())
+            }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
@@ -169,6 +174,10 @@ pub fn new_run(
 ) -> Result<PathBuf, EngineError> {
     if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
         return Err(error.into());
+    }
+    // Said before anything starts: work meant for a tree of its own must not land in this one.
+    if let Some(step) = first_with_worktree(&workflow.workflow.steps) {
+        return Err(EngineError::NoWorktrees { step });
     }
     let boot_id = this_boot()?;
     let new = NewRun { workflow, inputs, mode, now: wall_clock(), boot_id };
@@ -396,6 +405,19 @@ impl RunPlace {
 
 fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
+}
+
+fn first_with_worktree(steps: &[Step]) -> Option<String> {
+    steps.iter().find_map(|step| {
+        if step.worktree.is_some() {
+            return Some(step.id.to_string());
+        }
+        match &step.kind {
+            Kind::Group { steps } => first_with_worktree(steps),
+            Kind::Sub { workflow, .. } => first_with_worktree(&workflow.steps),
+            Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => None,
+        }
+    })
 }
 
 /// A step that may change anything in the tree wants it for itself, unless it has its own.

@@ -194,6 +194,7 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Resume(ResumeError::Conflicts(_)) => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
+        | EngineError::NoWorktrees { .. }
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }
