@@ -1,0 +1,226 @@
+//! A project in a temporary directory, the program at work in it, and what it leaves.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use onward_engine::{
+    harness::{EngineProcess, Ledger, Watch, first_run, until},
+    store::Project,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What each step does first: it writes down that it ran.
+pub(crate) const LOG: &str = "echo \"$ONWARD_STEP $ONWARD_ATTEMPT\" >> ledger.txt";
+
+pub(crate) struct Bench {
+    _dir: TempDir,
+    pub(crate) root: PathBuf,
+}
+
+/// How a command went.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    pub(crate) fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let code = output.status.code().unwrap_or(-1);
+        Self { code, out: text(&output.stdout), err: text(&output.stderr) }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl Bench {
+    /// A project with the workflow `w.yaml` of these steps, in YAML.
+    pub(crate) fn new(steps: &str) -> Self {
+        let dir = TempDir::new().unwrap();
+        let root = fs::canonicalize(dir.path()).unwrap();
+        Self::at(dir, root, steps)
+    }
+
+    pub(crate) fn at(dir: TempDir, root: PathBuf, steps: &str) -> Self {
+        let bench = Self { _dir: dir, root };
+        fs::create_dir_all(bench.path(".onward")).unwrap();
+        bench.workflow("w.yaml", "steps:", steps);
+        bench
+    }
+
+    /// `head` is what comes before the steps.
+    pub(crate) fn workflow(&self, file: &str, head: &str, steps: &str) {
+        let text = format!("onward: 1\nname: story\n{head}\n{}", steps.replace("LOG", LOG));
+        fs::write(self.path(file), text).unwrap();
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn fifo(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let program = Path::new(env!("CARGO_BIN_EXE_onward"));
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", program.parent().unwrap().display());
+        let mut command = Command::new(program);
+        command.args(arguments.split(' ')).current_dir(&self.root).env_clear();
+        command.env("PATH", path).env("USER", "ann").stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn onward(&self, arguments: &str) -> Said {
+        Said::of(&self.command(arguments).output().unwrap())
+    }
+
+    /// The same, and it must exit with this code.
+    #[track_caller]
+    pub(crate) fn exits(&self, arguments: &str, code: i32) -> Said {
+        let said = self.onward(arguments);
+        assert_eq!(said.code, code, "{arguments}: {said:#?}");
+        said
+    }
+
+    /// An engine of its own, whose words go to the file `said`.
+    pub(crate) fn start(&self, arguments: &str) -> EngineProcess {
+        let said = fs::File::create(self.path("said")).unwrap();
+        let mut command = self.command(arguments);
+        EngineProcess::start(command.stdout(Stdio::null()).stderr(said)).unwrap()
+    }
+
+    /// Starts `w.yaml` and gives its run as soon as there is one.
+    pub(crate) fn start_run(&self) -> (EngineProcess, PathBuf) {
+        let mut engine = self.start("run w.yaml");
+        let run = first_run(&self.project(), &mut engine).unwrap();
+        (engine, run.unwrap_or_else(|| panic!("{}", self.text("said"))))
+    }
+
+    /// Starts `w.yaml`, waits for a moment of its journal, and kills the engine there.
+    pub(crate) fn run_and_kill(&self, shows: impl FnMut(&Watch) -> bool) -> (PathBuf, Watch) {
+        let (mut engine, run) = self.start_run();
+        let mut watch = Watch::new(&run);
+        assert!(watch.until(&mut engine, shows).unwrap(), "{}", self.text("said"));
+        engine.kill().unwrap();
+        watch.look().unwrap();
+        (run, watch)
+    }
+
+    pub(crate) fn project(&self) -> Project {
+        Project::locate(&self.root).unwrap()
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger::read(&self.path("ledger.txt")).unwrap()
+    }
+
+    /// The attempts of a step that really ran.
+    pub(crate) fn ran(&self, step: &str) -> Vec<u32> {
+        self.ledger().0.remove(step).unwrap_or_default()
+    }
+
+    /// The ledger agrees with the journal, and the run is over.
+    #[track_caller]
+    pub(crate) fn is_proved(&self, run: &Path) {
+        let watch = watched(run);
+        assert_eq!(self.ledger().against(&watch.finished()), [""; 0]);
+        let status = self.onward(&format!("status --json {}", id(run))).json();
+        assert_eq!(status["run"]["status"], "completed", "{status:#}");
+    }
+
+    pub(crate) fn plan(&self, run: &Path) -> Value {
+        self.exits(&format!("plan --json {}", id(run)), 0).json()
+    }
+}
+
+impl Drop for Bench {
+    /// A failing test leaves nothing behind either.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for run in self.project().runs().unwrap_or_default() {
+                kill_all(&run.dir);
+            }
+        }
+    }
+}
+
+pub(crate) fn id(run: &Path) -> String {
+    run.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+pub(crate) fn watched(run: &Path) -> Watch {
+    let mut watch = Watch::new(run);
+    watch.look().unwrap();
+    watch
+}
+
+pub(crate) fn journal(run: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(run.join("journal.jsonl")).unwrap()).into_owned()
+}
+
+pub(crate) fn codes(plan: &Value) -> Vec<&str> {
+    plan["findings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
+}
+
+/// Each process whose environment, or command line, says that it belongs to the run.
+pub(crate) fn processes(run: &Path) -> Vec<u32> {
+    let tag = format!("ONWARD_RUN={}", id(run));
+    let place = run.to_str().unwrap();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse::<u32>().ok()) else {
+            continue;
+        };
+        let holds = |file: &str, text: &str| {
+            let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
+            bytes.split(|byte| *byte == 0).any(|word| word == text.as_bytes())
+        };
+        if pid != std::process::id() && (holds("environ", &tag) || holds("cmdline", place)) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+pub(crate) fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill").args([name, &pid.to_string()]).stderr(Stdio::null()).status();
+    // Gone in this very moment is as good.
+    status.unwrap();
+}
+
+/// The supervisor and all it holds, until nothing is left.
+pub(crate) fn kill_all(run: &Path) {
+    until("everything to be killed", || {
+        let left = processes(run);
+        left.iter().for_each(|pid| signal(*pid, "-9"));
+        Ok(left.is_empty().then_some(()))
+    })
+    .unwrap();
+}
+
+/// Waits for the supervisor to leave; whatever else lives makes this fail.
+pub(crate) fn sees_nobody_left(run: &Path) {
+    until("the last process of the run to end", || Ok(processes(run).is_empty().then_some(())))
+        .unwrap();
+}
+
+/// Waits for a file that a step writes.
+pub(crate) fn sees(path: &Path) {
+    until("a file of a step", || Ok(path.exists().then_some(()))).unwrap();
+}

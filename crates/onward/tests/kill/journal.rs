@@ -1,0 +1,91 @@
+//! What a crash or a bad disk does to the journal; and what a plan does to it: nothing.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command, time::SystemTime};
+
+use crate::bench::{Bench, codes, id};
+
+const STEPS: &str = "  - { id: one, run: LOG; echo 1 > one, writes: [one] }\n\
+    \x20 - { id: two, run: LOG; echo 2 > two, reads: [one], writes: [two] }\n\
+    \x20 - { id: ask, gate: Go on?, shows: [two] }\n\
+    \x20 - { id: three, run: LOG }\n";
+
+#[test]
+fn a_journal_cut_inside_its_last_line_is_an_information_and_resumes() {
+    let bench = Bench::new(STEPS);
+    bench.exits("run w.yaml", 11);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let path = run.join("journal.jsonl");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
+    let plan = bench.plan(&run);
+    assert_eq!(codes(&plan), ["torn-tail"]);
+    assert_eq!(plan["findings"][0]["severity"], "info");
+    assert_eq!(plan["can_resume"], true);
+    bench.exits("resume", 11);
+    bench.exits("approve", 0);
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+}
+
+#[test]
+fn a_flipped_byte_in_the_middle_is_damage_that_nobody_writes_over() {
+    let bench = Bench::new(STEPS);
+    bench.exits("run w.yaml", 11);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let path = run.join("journal.jsonl");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let plan = bench.plan(&run);
+    assert!(codes(&plan).contains(&"journal-damaged"), "{plan:#}");
+    assert_eq!(plan["can_resume"], false);
+    let said = bench.exits(&format!("resume {}", id(&run)), 15);
+    assert!(said.err.contains("damaged"), "{said:?}");
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;
+
+fn picture(dir: &Path) -> Picture {
+    let mut all = Picture::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        let (path, found) = (entry.path(), entry.metadata().unwrap());
+        let name = path.display().to_string();
+        if found.is_dir() {
+            all.insert(name, (Vec::new(), found.modified().unwrap()));
+            all.extend(picture(&path));
+        } else if found.is_file() && entry.file_name() != "heartbeat" {
+            all.insert(name, (fs::read(&path).unwrap(), found.modified().unwrap()));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_plan_changes_nothing_anywhere() {
+    let bench = Bench::new(
+        "  - { id: one, run: LOG; echo 1 > one, writes: [one] }\n\
+         \x20 - { id: two, run: LOG; sleep 1000, edits: true }\n",
+    );
+    let git = |arguments: &str| {
+        let mut command = Command::new("git");
+        let who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"];
+        command.args(who).args(arguments.split(' ')).current_dir(&bench.root);
+        assert!(command.output().unwrap().status.success(), "{arguments}");
+    };
+    git("init -q");
+    git("add w.yaml");
+    git("commit -qm first");
+    let (run, _) = bench.run_and_kill(|_| !bench.ran("two").is_empty());
+    crate::bench::kill_all(&run);
+    let before = picture(&bench.root);
+    assert!(before.keys().any(|it| it.ends_with(".git/HEAD")), "git is watched too");
+    for arguments in ["plan", "plan --json", "why two", "status", "list", "log --json"] {
+        bench.exits(arguments, 0);
+        let after = picture(&bench.root);
+        let same = before == after;
+        assert!(same, "{arguments} changed something: {:?}", after.keys());
+    }
+}

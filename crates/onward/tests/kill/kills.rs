@@ -1,0 +1,97 @@
+//! SIGKILL: of the engine, twenty times; of everything at once.
+
+use onward_core::event::Event;
+use onward_engine::harness::Watch;
+
+use crate::bench::{Bench, id, kill_all, processes, sees_nobody_left, watched};
+
+fn count(watch: &Watch, is_it: impl Fn(&Event) -> bool) -> usize {
+    watch.records.iter().filter(|record| is_it(&record.event)).count()
+}
+
+/// How many there are of the record that a kill waits for: they take turns.
+fn progress(watch: &Watch, kill: usize) -> usize {
+    match kill % 3 {
+        0 => count(watch, |it| matches!(it, Event::AttemptFinished(_))),
+        1 => count(watch, |it| matches!(it, Event::AttemptStarted(_))),
+        _ => count(watch, |it| matches!(it, Event::RunResumed(_))),
+    }
+}
+
+#[test]
+fn an_engine_killed_twenty_times_runs_every_step_once() {
+    let bench = Bench::new("");
+    let names: Vec<String> = (0..30).map(|number| format!("i{number}")).collect();
+    bench.workflow(
+        "w.yaml",
+        "limits: { parallel: 1, resumes: 100 }\nsteps:",
+        &format!(
+            "  - id: many\n    each: [{}]\n    run: LOG; sleep 0.01; echo 1 > {{{{ item }}}}\n    \
+             writes: [\"{{{{ item }}}}\"]\n",
+            names.join(", ")
+        ),
+    );
+    let (run, mut watch) = bench.run_and_kill(|it| progress(it, 0) > 0);
+    for kill in 1..20 {
+        let before = progress(&watch, kill);
+        let mut engine = bench.start(&format!("resume {}", id(&run)));
+        let seen = watch.until(&mut engine, |it| progress(it, kill) > before).unwrap();
+        assert!(seen, "kill {kill}: {}", bench.text("said"));
+        engine.kill().unwrap();
+    }
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.ledger().0.len(), names.len());
+    assert!(bench.ledger().0.values().all(|ran| *ran == [1]), "{:?}", bench.ledger());
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn after_everything_was_killed_only_what_was_under_way_runs_again() {
+    let bench = Bench::new(
+        "  - { id: first, run: LOG }\n\
+         \x20 - id: many\n    each: [a, b, c, d, e, f]\n    run: |\n      LOG\n      \
+         case $ONWARD_ATTEMPT-{{ item }} in 1-d | 1-e | 1-f) setsid sleep 1000 ;; esac\n\
+         \x20 - { id: last, run: LOG }\n",
+    );
+    let (run, before) =
+        bench.run_and_kill(|it| it.finished().len() == 4 && bench.ledger().0.len() == 7);
+    assert!(processes(&run).len() > 3, "children and their supervisor outlive the engine");
+    kill_all(&run);
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+    for (step, _) in before.finished() {
+        assert_eq!(bench.ran(&step), [1], "{step}");
+    }
+    let interrupted = before.in_flight();
+    assert_eq!(interrupted.len(), 3);
+    for (step, _) in interrupted {
+        assert_eq!(bench.ran(&step), [1, 2], "{step}");
+    }
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn orphans_are_found_and_ended_before_anything_runs_again() {
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; [ $ONWARD_ATTEMPT = 2 ] || setsid sleep 1000', writes: [] }\n",
+    );
+    let (run, _) = bench.run_and_kill(|_| !bench.ran("one").is_empty());
+    let supervisor = std::fs::read_to_string(run.join("exits.jsonl")).unwrap();
+    let opened: serde_json::Value =
+        serde_json::from_str(supervisor.lines().next().unwrap()).unwrap();
+    let pid = u32::try_from(opened["pid"].as_u64().unwrap()).unwrap();
+    crate::bench::signal(pid, "-9");
+    onward_engine::harness::until("the supervisor to die", || {
+        let lives = std::path::Path::new("/proc").join(pid.to_string()).join("exe").exists();
+        Ok((!lives).then_some(()))
+    })
+    .unwrap();
+    let plan = bench.plan(&run);
+    assert_eq!(crate::bench::codes(&plan), ["orphan-process"], "{plan:#}");
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.ran("one"), [1, 2]);
+    sees_nobody_left(&run);
+    assert_eq!(count(&watched(&run), |it| matches!(it, Event::AttemptLost { .. })), 1);
+}

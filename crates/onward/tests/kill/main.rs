@@ -1,0 +1,13 @@
+//! The real program, real processes, a real disk: kill it anywhere, nothing finished runs twice.
+//!
+//! Every wait is for a record of the journal, a file or the end of a process, never for a time.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod bench;
+mod disk;
+mod journal;
+mod kills;
+mod locks;
+mod proof;
+mod signals;
+mod waits;

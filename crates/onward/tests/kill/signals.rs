@@ -1,0 +1,100 @@
+//! SIGINT once and twice, SIGHUP and SIGTERM.
+
+use std::process::Command;
+
+use onward_engine::harness::{EngineProcess, until};
+
+use crate::bench::{Bench, Said, id, sees, sees_nobody_left, signal, watched};
+
+/// The first attempt of `two` does not end by itself.
+const STEPS: &str = "  - { id: one, run: LOG }\n\
+    \x20 - { id: two, run: 'LOG; [ $ONWARD_ATTEMPT = 2 ] || { echo > begun; sleep 1000; }' }\n\
+    \x20 - { id: three, run: LOG }\n";
+
+fn ends_with(bench: &Bench, engine: &mut EngineProcess, code: i32) {
+    let status = engine.wait().unwrap();
+    assert_eq!(status.code(), Some(code), "{}", bench.text("said"));
+}
+
+#[test]
+fn the_last_line_after_an_interrupt_is_a_command_that_resumes() {
+    let bench = Bench::new(STEPS);
+    let mut engine = bench.start("run w.yaml --grace 1");
+    sees(&bench.path("begun"));
+    signal(engine.pid(), "-INT");
+    ends_with(&bench, &mut engine, 130);
+    let said = bench.text("said");
+    let last = said.lines().last().unwrap().to_owned();
+    assert!(last.starts_with("onward resume "), "{said}");
+    let mut shell = Command::new("sh");
+    let envs = bench.command("version");
+    shell.arg("-c").arg(last).current_dir(&bench.root).env_clear();
+    shell.envs(envs.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let pasted = Said::of(&shell.output().unwrap());
+    assert_eq!(pasted.code, 0, "{pasted:?}");
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    bench.is_proved(&run);
+    assert_eq!(bench.ran("two"), [1, 2]);
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn a_step_that_ends_within_its_grace_counts_and_nothing_new_begins() {
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; echo > begun; cat go' }\n  - { id: two, run: LOG }\n",
+    );
+    let go = bench.fifo("go");
+    let mut engine = bench.start("run w.yaml --grace 100");
+    sees(&bench.path("begun"));
+    signal(engine.pid(), "-INT");
+    // Delivered when it is no longer pending; the engine has seen it before the step can end.
+    until("the signal to be taken", || {
+        let path = format!("/proc/{}/status", engine.pid());
+        let status = std::fs::read_to_string(path).unwrap();
+        let pending = status.lines().filter(|it| it.starts_with("ShdPnd:"));
+        Ok(pending.into_iter().all(|it| it.ends_with("0000000000000000")).then_some(()))
+    })
+    .unwrap();
+    std::fs::write(go, "").unwrap();
+    ends_with(&bench, &mut engine, 130);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    assert_eq!(watched(&run).finished(), [("one".to_owned(), 1)]);
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.ran("one"), [1]);
+}
+
+#[test]
+fn interrupted_again_the_grace_is_over_at_once() {
+    let bench = Bench::new(STEPS);
+    let mut engine = bench.start("run w.yaml --grace 100000");
+    sees(&bench.path("begun"));
+    // Two that come at the same moment are one to the kernel, so until it takes effect.
+    until("the engine to stop", || {
+        signal(engine.pid(), "-INT");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", engine.pid())).unwrap();
+        Ok(stat.contains(") Z ").then_some(()))
+    })
+    .unwrap();
+    ends_with(&bench, &mut engine, 130);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn a_closed_terminal_and_a_polite_end_lose_nothing() {
+    for name in ["-HUP", "-TERM"] {
+        let bench = Bench::new(STEPS);
+        let mut engine = bench.start("run w.yaml --grace 0");
+        sees(&bench.path("begun"));
+        signal(engine.pid(), name);
+        ends_with(&bench, &mut engine, 130);
+        let run = bench.project().runs().unwrap().remove(0).dir;
+        bench.exits(&format!("resume {}", id(&run)), 0);
+        bench.is_proved(&run);
+        assert_eq!(bench.ran("one"), [1], "{name}");
+        sees_nobody_left(&run);
+    }
+}
