@@ -150,26 +150,34 @@ impl Watch {
 
     /// The attempts that count, in the order in which they were recorded.
     pub fn finished(&self) -> Vec<(String, u32)> {
-        let attempts = self.records.iter().filter_map(|record| match &record.event {
-            Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
-                Some((it.step.to_string(), it.attempt))
+        let mut finished = Vec::new();
+        for record in &self.records {
+            if let Event::AttemptFinished(it) = &record.event
+                && it.outcome == Outcome::Done
+            {
+                finished.push((it.step.to_string(), it.attempt));
             }
-            _ => None,
-        });
-        attempts.collect()
+        }
+        finished
     }
 
     /// The attempts that were announced and of which nothing more is known.
     pub fn in_flight(&self) -> Vec<(String, u32)> {
-        let mut open = Vec::new();
+        let mut open: Vec<(String, u32)> = Vec::new();
         for record in &self.records {
-            match &record.event {
-                Event::AttemptStarted(it) => open.push((it.step.to_string(), it.attempt)),
-                Event::AttemptFinished(it) => open.retain(|(step, _)| *step != it.step.to_string()),
-                Event::AttemptLost { step, .. } => open.retain(|(it, _)| *it != step.to_string()),
-                Event::AttemptAdopted(it) => open.retain(|(step, _)| *step != it.step.to_string()),
-                _ => {}
-            }
+            let ended = if let Event::AttemptStarted(it) = &record.event {
+                open.push((it.step.to_string(), it.attempt));
+                continue;
+            } else if let Event::AttemptFinished(it) = &record.event {
+                &it.step
+            } else if let Event::AttemptAdopted(it) = &record.event {
+                &it.step
+            } else if let Event::AttemptLost { step, .. } = &record.event {
+                step
+            } else {
+                continue;
+            };
+            open.retain(|(step, _)| *step != ended.as_str());
         }
         open
     }
