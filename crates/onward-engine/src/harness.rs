@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use onward_core::{
@@ -26,8 +26,9 @@ use crate::{
 
 /// How often the journal is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
-/// After this a wait has failed. Far beyond what a loaded machine takes.
-const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
+/// After so many looks, two minutes at the least, a wait has failed. Far beyond what a loaded
+/// machine takes.
+const LOOKS_MAX: u32 = 40_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
@@ -52,16 +53,13 @@ pub fn until<T>(
     what: &'static str,
     mut ask: impl FnMut() -> Result<Option<T>, HarnessError>,
 ) -> Result<T, HarnessError> {
-    let began = Instant::now();
-    loop {
+    for _ in 0..LOOKS_MAX {
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        if began.elapsed() > GIVE_UP_AFTER {
-            return Err(HarnessError::InVain(what));
-        }
         thread::sleep(LOOK_EVERY);
     }
+    Err(HarnessError::InVain(what))
 }
 
 /// An engine of its own, to be killed. It does not outlive whoever holds this.
