@@ -1,5 +1,5 @@
-//! Trying out a run from outside: an engine as a child process, a moment of its journal to wait for,
-//! a ledger that counts what really ran.
+//! Trying out a run from outside: an engine as a child process, a moment of its journal to wait
+//! for, a ledger that counts what really ran.
 //!
 //! What `onward demo` shows and what the kill tests prove is the same code. Invariant: it decides
 //! from the journal and the ledger alone, never from how much time has passed; time only makes a

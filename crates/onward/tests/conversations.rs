@@ -92,6 +92,7 @@ fn mask(word: &str) -> Option<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one conversation, read from top to bottom")]
 fn a_run_is_told_from_its_start_to_its_end() {
     let talk = Talk::new();
     assert_snapshot!(talk.onward("run w.yaml"), @r#"

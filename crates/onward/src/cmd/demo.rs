@@ -24,9 +24,9 @@ use crate::{
 
 /// Watch a run being killed and resumed, in a temporary directory
 ///
-/// Scripted agents write a small book. The engine is killed with SIGKILL half way, the plan is shown,
-/// the run is resumed, and what the steps wrote down proves that no finished one ran again. Needs no
-/// key and no network.
+/// Scripted agents write a small book. The engine is killed with SIGKILL half way, the plan is
+/// shown, the run is resumed, and what the steps wrote down proves that no finished one ran again.
+/// Needs no key and no network.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct DemoArgs {}
 

@@ -39,7 +39,7 @@ pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
         // Asked before reading, so that what a driver wrote last is not missed.
         let driven = is_driven(&dir);
         for record in follower.poll()? {
-            show(cx, record)?;
+            show(cx, &record)?;
         }
         cx.out.flush()?;
         if !args.follow || !driven {
@@ -49,10 +49,10 @@ pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     }
 }
 
-fn show(cx: &mut Context, record: Record) -> Result<(), Error> {
+fn show(cx: &mut Context, record: &Record) -> Result<(), Error> {
     let mut line = Vec::new();
     if cx.global.json {
-        encode(&record, &mut line).map_err(std::io::Error::other)?;
+        encode(record, &mut line).map_err(std::io::Error::other)?;
         cx.out.write_all(&line)?;
         return Ok(());
     }
@@ -71,17 +71,14 @@ fn show(cx: &mut Context, record: Record) -> Result<(), Error> {
 
 /// Texts as they are; `{"failed": {"cause": …, "detail": …}}` as its parts.
 fn in_words(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Object(fields) => {
-            let parts = fields.iter().map(|(name, value)| match value {
-                serde_json::Value::Object(_) => format!("{name}: {}", in_words(value)),
-                other => in_words(other),
-            });
-            parts.collect::<Vec<_>>().join(", ")
-        }
-        other => other.to_string(),
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
     }
+    let Some(fields) = value.as_object() else { return value.to_string() };
+    let parts = fields.iter().map(|(name, value)| {
+        if value.is_object() { format!("{name}: {}", in_words(value)) } else { in_words(value) }
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// What a step wrote to its standard output and error, as it is.
