@@ -1,5 +1,5 @@
-//! Trying out a run from outside: an engine as a child process, a moment of its journal to wait for,
-//! a ledger that counts what really ran.
+//! Trying out a run from outside: an engine as a child process, a moment of its journal to wait
+//! for, a ledger that counts what really ran.
 //!
 //! What `onward demo` shows and what the kill tests prove is the same code. Invariant: it decides
 //! from the journal and the ledger alone, never from how much time has passed; time only makes a
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use onward_core::{
@@ -26,8 +26,9 @@ use crate::{
 
 /// How often the journal is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
-/// After this a wait has failed. Far beyond what a loaded machine takes.
-const GIVE_UP_AFTER: Duration = Duration::from_mins(2);
+/// After so many looks, two minutes at the least, a wait has failed. Far beyond what a loaded
+/// machine takes.
+const LOOKS_MAX: u32 = 40_000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HarnessError {
@@ -52,16 +53,13 @@ pub fn until<T>(
     what: &'static str,
     mut ask: impl FnMut() -> Result<Option<T>, HarnessError>,
 ) -> Result<T, HarnessError> {
-    let began = Instant::now();
-    loop {
+    for _ in 0..LOOKS_MAX {
         if let Some(answer) = ask()? {
             return Ok(answer);
         }
-        if began.elapsed() > GIVE_UP_AFTER {
-            return Err(HarnessError::InVain(what));
-        }
         thread::sleep(LOOK_EVERY);
     }
+    Err(HarnessError::InVain(what))
 }
 
 /// An engine of its own, to be killed. It does not outlive whoever holds this.
@@ -150,26 +148,34 @@ impl Watch {
 
     /// The attempts that count, in the order in which they were recorded.
     pub fn finished(&self) -> Vec<(String, u32)> {
-        let attempts = self.records.iter().filter_map(|record| match &record.event {
-            Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
-                Some((it.step.to_string(), it.attempt))
+        let mut finished = Vec::new();
+        for record in &self.records {
+            if let Event::AttemptFinished(it) = &record.event
+                && it.outcome == Outcome::Done
+            {
+                finished.push((it.step.to_string(), it.attempt));
             }
-            _ => None,
-        });
-        attempts.collect()
+        }
+        finished
     }
 
     /// The attempts that were announced and of which nothing more is known.
     pub fn in_flight(&self) -> Vec<(String, u32)> {
-        let mut open = Vec::new();
+        let mut open: Vec<(String, u32)> = Vec::new();
         for record in &self.records {
-            match &record.event {
-                Event::AttemptStarted(it) => open.push((it.step.to_string(), it.attempt)),
-                Event::AttemptFinished(it) => open.retain(|(step, _)| *step != it.step.to_string()),
-                Event::AttemptLost { step, .. } => open.retain(|(it, _)| *it != step.to_string()),
-                Event::AttemptAdopted(it) => open.retain(|(step, _)| *step != it.step.to_string()),
-                _ => {}
-            }
+            let ended = if let Event::AttemptStarted(it) = &record.event {
+                open.push((it.step.to_string(), it.attempt));
+                continue;
+            } else if let Event::AttemptFinished(it) = &record.event {
+                &it.step
+            } else if let Event::AttemptAdopted(it) = &record.event {
+                &it.step
+            } else if let Event::AttemptLost { step, .. } = &record.event {
+                step
+            } else {
+                continue;
+            };
+            open.retain(|(step, _)| *step != ended.as_str());
         }
         open
     }

@@ -14,7 +14,7 @@ use onward_engine::{
     engine::{How, Machine},
     journal::{JOURNAL, load},
     real::wall_clock,
-    store::{Project, RunDir, holder, load_pinned},
+    store::{FindError, Project, RunDir, holder, load_pinned},
     supervisor::socket_dir_of_this_user,
 };
 
@@ -113,7 +113,7 @@ impl Session {
             Some(wanted) => self.named(cx, wanted),
             None => match self.project.runs()?.into_iter().next() {
                 Some(run) => Ok(run.dir),
-                None => Err(Error::NothingToResume),
+                None => Err(FindError::NoRuns.into()),
             },
         }
     }

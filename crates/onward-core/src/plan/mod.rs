@@ -19,7 +19,7 @@ use crate::{
     finding::{Finding, Severity},
     key::Difference,
     run::Run,
-    state::{RunStatus, State, Violation},
+    state::{Phase, RunStatus, State, Violation},
     survey::Survey,
     time::Timestamp,
 };
@@ -87,7 +87,9 @@ impl Status {
                 Self::Running
             }
             RunStatus::Paused { cause, .. } => match cause {
-                PauseCause::Gate => Self::Waiting,
+                PauseCause::Gate if waits_for_somebody(state) => Self::Waiting,
+                // Answered while nobody drove the run: it only has to be taken up.
+                PauseCause::Gate => Self::Interrupted,
                 PauseCause::Limit => Self::Parked,
                 PauseCause::Budget => Self::OverBudget,
                 PauseCause::Interrupted | PauseCause::Asked => Self::Interrupted,
@@ -111,6 +113,10 @@ impl Status {
             Self::Completed => "completed",
         }
     }
+}
+
+fn waits_for_somebody(state: &State) -> bool {
+    state.steps.values().any(|entry| entry.phase == Phase::Waiting)
 }
 
 /// How long ago the last event was.

@@ -59,6 +59,7 @@ pub enum CreateError {
 impl CreateError {
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::NoSuchInput { known, .. } if known.is_empty() => Some("it has none".to_owned()),
             Self::NoSuchInput { known, .. } => Some(format!("inputs: {}", known.join(", "))),
             Self::MissingInput { name } => Some(format!("give it with --input {name}=VALUE")),
             Self::Secret { variable, .. } => Some(format!(

@@ -24,9 +24,9 @@ use crate::{
 
 /// Watch a run being killed and resumed, in a temporary directory
 ///
-/// Scripted agents write a small book. The engine is killed with SIGKILL half way, the plan is shown,
-/// the run is resumed, and what the steps wrote down proves that no finished one ran again. Needs no
-/// key and no network.
+/// Scripted agents write a small book. The engine is killed with SIGKILL half way, the plan is
+/// shown, the run is resumed, and what the steps wrote down proves that no finished one ran again.
+/// Needs no key and no network.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct DemoArgs {}
 
@@ -42,7 +42,7 @@ const LEDGER: &str = "ledger.txt";
 const HALF: usize = 7;
 
 pub(crate) fn run(cx: &mut Context, _args: &DemoArgs) -> Result<ExitCode, Error> {
-    let mut demo = Demo::set_up(cx)?;
+    let mut demo = Demo::set_up()?;
     say(cx, &format!("A book in fourteen steps, in {}\n", demo.dir.display()))?;
     let killed = demo.run_and_kill(cx)?;
     let plan = demo.plan(cx)?;
@@ -83,7 +83,7 @@ struct Proof {
 }
 
 impl Demo {
-    fn set_up(_cx: &Context) -> Result<Self, Error> {
+    fn set_up() -> Result<Self, Error> {
         let this = std::env::current_exe()
             .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
         let made = tempfile::Builder::new().prefix("onward-demo-").tempdir();

@@ -61,12 +61,24 @@ fn show(cx: &mut Context, record: &Record) -> Result<(), Error> {
     let mut rest = Vec::new();
     for name in ["step", "attempt", "turn", "option", "status", "cause", "outcome", "text"] {
         if let Some(value) = value.get(name) {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            rest.push(text);
+            rest.push(in_words(value));
         }
     }
-    writeln!(cx.out, "{seq:>5} {at} {kind:<17} {}", rest.join(" "))?;
+    let line = format!("{seq:>5} {at} {kind:<17} {}", rest.join(" "));
+    writeln!(cx.out, "{}", line.trim_end())?;
     Ok(())
+}
+
+/// Texts as they are; `{"failed": {"cause": …, "detail": …}}` as its parts.
+fn in_words(value: &serde_json::Value) -> String {
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
+    let Some(fields) = value.as_object() else { return value.to_string() };
+    let parts = fields.iter().map(|(name, value)| {
+        if value.is_object() { format!("{name}: {}", in_words(value)) } else { in_words(value) }
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// What a step wrote to its standard output and error, as it is.

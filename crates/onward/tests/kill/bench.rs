@@ -74,7 +74,7 @@ impl Bench {
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let program = Path::new(env!("CARGO_BIN_EXE_onward"));
-        let path = std::env::var("PATH").unwrap();
+        let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
         let path = format!("{}:{path}", program.parent().unwrap().display());
         let mut command = Command::new(program);
         command.args(arguments.split(' ')).current_dir(&self.root).env_clear();
@@ -208,7 +208,9 @@ pub(crate) fn signal(pid: u32, name: &str) {
 pub(crate) fn kill_all(run: &Path) {
     until("everything to be killed", || {
         let left = processes(run);
-        left.iter().for_each(|pid| signal(*pid, "-9"));
+        for pid in &left {
+            signal(*pid, "-9");
+        }
         Ok(left.is_empty().then_some(()))
     })
     .unwrap();

@@ -23,8 +23,8 @@ fn exit_code_0_alone_is_not_done() {
 fn killed_in_an_effect(happens: bool) -> Bench {
     let act = if happens { "echo > sent;" } else { "" };
     let bench = Bench::new(&format!(
-        "  - id: send\n    run: 'LOG; [ $ONWARD_ATTEMPT = 2 ] || {{ {act} echo > begun; sleep 1000; \
-         }}; echo > sent'\n    effect: outside\n    probe: {{ run: test -e sent }}\n\
+        "  - id: send\n    run: 'LOG; [ $ONWARD_ATTEMPT = 2 ] || {{ {act} echo > begun; \
+         sleep 1000; }}; echo > sent'\n    effect: outside\n    probe: {{ run: test -e sent }}\n\
          \x20 - {{ id: after, run: LOG }}\n"
     ));
     let (mut engine, run) = bench.start_run();
@@ -68,8 +68,9 @@ fn no_secret_reaches_the_journal() {
     bench.workflow(
         "w.yaml",
         "inputs: { word: { type: string, default: none } }\nsteps:",
-        "  - { id: one, run: 'LOG; echo \"$X_TOKEN\"; echo \"\\\"$X_TOKEN\\\"\" > $ONWARD_RESULT' }\n\
-         \x20 - { id: two, run: 'LOG; echo {{ steps.one.stdout }} {{ steps.one.result }} > two' }\n",
+        "  - id: one\n    run: 'LOG; echo $X_TOKEN; echo \"\\\"$X_TOKEN\\\"\" > $ONWARD_RESULT'\n\
+         \x20 - id: two\n    \
+         run: 'LOG; echo {{ steps.one.stdout }} {{ steps.one.result }} > two'\n",
     );
     let secret = "tok-5f0c9a77d1";
     let mut refused = bench.command("run w.yaml --input");

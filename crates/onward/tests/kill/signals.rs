@@ -47,7 +47,7 @@ fn a_step_that_ends_within_its_grace_counts_and_nothing_new_begins() {
     let mut engine = bench.start("run w.yaml --grace 100");
     sees(&bench.path("begun"));
     signal(engine.pid(), "-INT");
-    // Delivered when it is no longer pending; the engine has seen it before the step can end.
+    // What is no longer pending was delivered, well before the step can end and be heard of.
     until("the signal to be taken", || {
         let path = format!("/proc/{}/status", engine.pid());
         let status = std::fs::read_to_string(path).unwrap();

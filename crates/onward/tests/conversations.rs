@@ -1,0 +1,346 @@
+//! What people and scripts are told: standard output, standard error and exit code as one text.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::{
+    fs,
+    process::{Command, Output},
+};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const STEPS: &str = "onward: 1
+name: story
+steps:
+  - { id: one, run: echo 1 > one, writes: [one] }
+  - { id: fan, each: [a, b], run: \"true {{ item }}\", needs: [one] }
+  - { id: ask, gate: Go on?, shows: [one] }
+  - { id: two, run: test -e allowed }
+";
+
+/// A project, and what was said in it.
+struct Talk(TempDir);
+
+impl Talk {
+    fn new() -> Self {
+        let talk = Self(TempDir::new().unwrap());
+        fs::create_dir(talk.0.path().join(".onward")).unwrap();
+        // One at a time, so that the lines come in one order.
+        let text = STEPS.replace("steps:", "limits: { parallel: 1 }\nsteps:");
+        fs::write(talk.0.path().join("w.yaml"), text).unwrap();
+        talk
+    }
+
+    fn output(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
+        let path = std::env::var_os("PATH").unwrap();
+        command.args(arguments.split(' ')).current_dir(self.0.path()).env_clear();
+        command.env("PATH", path).env("USER", "ann").output().unwrap()
+    }
+
+    #[must_use]
+    fn onward(&self, arguments: &str) -> String {
+        let output = self.output(arguments);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (mut out, err) = (text(&output.stdout), text(&output.stderr));
+        if out.starts_with('{') {
+            let object: Value = serde_json::from_str(&out).unwrap();
+            out = format!("{object:#}\n");
+        }
+        let said = format!("{out}--- stderr\n{err}--- exit {}", output.status.code().unwrap());
+        masked(&said.replace(fs::canonicalize(self.0.path()).unwrap().to_str().unwrap(), "HERE"))
+    }
+
+    fn json(&self, arguments: &str) -> Value {
+        serde_json::from_slice(&self.output(arguments).stdout).unwrap()
+    }
+}
+
+/// What differs from run to run is told apart by its shape: ids, times, ages, digests.
+fn masked(text: &str) -> String {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-:._".contains(letter);
+    let mut all = String::new();
+    let mut word = String::new();
+    for letter in text.chars().chain(['\0']) {
+        if is_word(letter) {
+            word.push(letter);
+            continue;
+        }
+        all.push_str(mask(&word).as_deref().unwrap_or(&word));
+        word.clear();
+        all.extend((letter != '\0').then_some(letter));
+    }
+    // The longest first: `59 s` ends in `9 s`.
+    for seconds in (0..60).rev() {
+        all = all.replace(&format!("{seconds} s ago"), "AGE ago");
+    }
+    all
+}
+
+fn mask(word: &str) -> Option<String> {
+    let hex = word.chars().all(|it| it.is_ascii_hexdigit());
+    let date = word.strip_prefix("story-").filter(|it| it.len() == 13);
+    match word.len() {
+        _ if date.is_some() => Some("story-ID".to_owned()),
+        27 if word.starts_with("20") && word.ends_with('Z') => Some("TIME".to_owned()),
+        32 if hex => Some("DIGEST".to_owned()),
+        8 if hex => Some("CRC".to_owned()),
+        36 if word.matches('-').count() == 4 => Some("BOOT".to_owned()),
+        _ => None,
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one conversation, read from top to bottom")]
+fn a_run_is_told_from_its_start_to_its_end() {
+    let talk = Talk::new();
+    assert_snapshot!(talk.onward("run w.yaml"), @r#"
+    --- stderr
+    run story-ID
+    start one
+    done  one
+    start fan[a]
+    done  fan[a]
+    start fan[b]
+    done  fan[b]
+    gate  ask: Go on?
+    run story-ID is waiting
+    onward status story-ID   # then: onward approve story-ID GATE
+    --- exit 11
+    "#);
+    assert_snapshot!(talk.onward("plan"), @r#"
+    story-ID  waiting, last event AGE ago
+    3 steps are kept; ask waits for a person
+
+    Steps
+      keep     one     done: at TIME
+      keep     fan[a]  done: at TIME
+      keep     fan[b]  done: at TIME
+      ask      ask     gate: a person must decide
+      run      two     pending: it has not run yet
+
+    ask 1, keep 3, run 1
+    onward resume story-ID
+    --- stderr
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("status"), @r#"
+    Run:            story-ID
+    Status:         waiting
+    Phase:          ask
+    Steps:          3 of 5 done
+    Last activity:  TIME (AGE ago)
+    Last completed: fan[b] at TIME
+      waiting  ask
+    Gate ask: Go on?
+      look at one
+      onward decide story-ID 'ask' approve
+      onward decide story-ID 'ask' reject
+    Next action:    answer the gate
+    --- stderr
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("why two"), @r#"
+    two: run
+      pending: it has not run yet
+    --- stderr
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("approve"), @r#"
+    --- stderr
+    ask: approve (journaled)
+    onward resume story-ID
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("list"), @r#"
+    story-ID  interrupted 4/5  two  AGE ago
+    --- stderr
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("resume"), @r#"
+    --- stderr
+    resume 4 steps are done; go on from there
+    start two
+    fail  two: failed, exit 1
+    run story-ID is failed
+      two: failed, exit 1
+        onward log story-ID --step 'two'   # attempt 1
+    onward resume story-ID
+    --- exit 10
+    "#);
+    fs::write(talk.0.path().join("allowed"), "").unwrap();
+    assert_snapshot!(talk.onward("resume"), @r#"
+    --- stderr
+    resume 4 steps are done; failed ones run again
+    start two (attempt 2)
+    done  two
+    run story-ID is completed
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("log"), @r#"
+        0 TIME run.opened
+        1 TIME attempt.started   one 1
+        2 TIME attempt.finished  one 1 done
+        3 TIME group.expanded    fan
+        4 TIME attempt.started   fan[a] 1
+        5 TIME attempt.finished  fan[a] 1 done
+        6 TIME attempt.started   fan[b] 1
+        7 TIME attempt.finished  fan[b] 1 done
+        8 TIME gate.opened       ask
+        9 TIME run.paused        gate
+       10 TIME gate.decided      ask approve
+       11 TIME run.resumed
+       12 TIME attempt.started   two 1
+       13 TIME attempt.finished  two 1 failed: failed, exit 1
+       14 TIME run.ended         failed
+       15 TIME run.resumed
+       16 TIME attempt.started   two 2
+       17 TIME attempt.finished  two 2 done
+       18 TIME run.ended         completed
+    --- stderr
+    --- exit 0
+    "#);
+    assert_snapshot!(talk.onward("resume"), @r#"
+    --- stderr
+    error: there is nothing to resume here
+    help: start something with `onward run FILE`, or see `onward list`
+    --- exit 17
+    "#);
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_what_can() {
+    let talk = Talk::new();
+    assert_snapshot!(talk.onward("status"), @r#"
+    --- stderr
+    error: there is no run here
+    help: start one with `onward run`
+    --- exit 17
+    "#);
+    assert_snapshot!(talk.onward("run nowhere.yaml"), @r#"
+    --- stderr
+    error: cannot read `nowhere.yaml`: no such file or directory
+    help: check the path; relative ones start at `--cwd`, or here
+    --- exit 1
+    "#);
+    assert_snapshot!(talk.onward("run w.yaml --input topic=bees"), @r#"
+    --- stderr
+    error: workflow `story` has no input `topic`
+    help: it has none
+    --- exit 2
+    "#);
+    assert_snapshot!(talk.onward("run w.yaml --input topic"), @r#"
+    --- stderr
+    error: `topic` is not NAME=VALUE
+    help: for example --input topic=bees
+    --- exit 2
+    "#);
+    let _ = talk.onward("run w.yaml");
+    assert_snapshot!(talk.onward("decide ask perhaps"), @r#"
+    --- stderr
+    error: `perhaps` is not an option of gate `ask`
+    help: options: approve, reject
+    --- exit 1
+    "#);
+    assert_snapshot!(talk.onward("decide nothing approve"), @r#"
+    --- stderr
+    error: there is no open gate `nothing`
+    help: open gates: ask
+    --- exit 1
+    "#);
+    assert_snapshot!(talk.onward("approve --hash abc"), @r#"
+    --- stderr
+    error: `abc` is not a hash
+    help: take it from `onward status --json`
+    --- exit 2
+    "#);
+    assert_snapshot!(talk.onward("why nothing"), @r#"
+    --- stderr
+    error: there is no step `nothing` in this run
+    help: steps: one, fan[a], fan[b], ask, two
+    --- exit 1
+    "#);
+    assert_snapshot!(talk.onward("resume stroy"), @r#"
+    --- stderr
+    error: no run is called `stroy`
+    help: did you mean story-ID?
+    --- exit 17
+    "#);
+    assert_snapshot!(talk.onward("resume --json stroy"), @r#"
+    {
+      "code": "no_such_run",
+      "hint": "did you mean story-ID?",
+      "message": "no run is called `stroy`",
+      "schema": "onward.error/1"
+    }
+    --- stderr
+    --- exit 17
+    "#);
+    assert_snapshot!(talk.onward("frobnicate"), @r#"
+    --- stderr
+    error: unrecognized subcommand 'frobnicate'
+
+    Usage: onward [OPTIONS] [COMMAND]
+
+    For more information, try '--help'.
+    --- exit 2
+    "#);
+    assert_snapshot!(talk.onward("frobnicate --json"), @r#"
+    {
+      "code": "usage",
+      "hint": "see `onward --help`",
+      "message": "unrecognized subcommand 'frobnicate'",
+      "schema": "onward.error/1"
+    }
+    --- stderr
+    --- exit 2
+    "#);
+}
+
+#[test]
+fn events_are_printed_as_they_are_kept() {
+    let talk = Talk::new();
+    let _ = talk.onward("run w.yaml");
+    let log = talk.output("log --json").stdout;
+    let run = talk.json("status --json")["run"]["dir"].as_str().unwrap().to_owned();
+    let journal = fs::read_to_string(format!("{run}/journal.jsonl")).unwrap();
+    assert_eq!(String::from_utf8(log).unwrap(), journal);
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    assert_snapshot!(masked(&format!("{first:#}")), @r#"
+    {
+      "at": "TIME",
+      "batch": 1,
+      "boot_id": "BOOT",
+      "crc": "CRC",
+      "engine": "0.1.0",
+      "epoch": 1,
+      "format": 1,
+      "inputs": {},
+      "kind": "run.opened",
+      "mode": "interactive",
+      "run": "story-ID",
+      "seq": 0,
+      "workflow": "story",
+      "workflow_hash": "DIGEST"
+    }
+    "#);
+}
+
+#[test]
+fn plans_and_states_are_what_their_schemas_say() {
+    let talk = Talk::new();
+    let fits = |format: &str| {
+        let schema = talk.json(&format!("schema {format}"));
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let object = talk.json(&format!("{format} --json"));
+        let errors: Vec<String> =
+            validator.iter_errors(&object).map(|error| error.to_string()).collect();
+        assert_eq!(errors, [""; 0], "{object:#}");
+        assert!(!validator.is_valid(&serde_json::json!({"schema": "onward.plan/1"})));
+    };
+    for step in ["run w.yaml", "approve", "resume"] {
+        let _ = talk.onward(step);
+        ["plan", "status"].into_iter().for_each(fits);
+    }
+}

@@ -1,0 +1,46 @@
+//! `onward demo`, end to end: it proves what it says.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The demo keeps its directory; here that goes with the test.
+fn demo(arguments: &[&str]) -> (TempDir, Output) {
+    let dir = TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
+    command.arg("demo").args(arguments).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    let output = command.env("TMPDIR", dir.path()).output().unwrap();
+    (dir, output)
+}
+
+#[test]
+fn the_demo_proves_that_nothing_finished_ran_twice() {
+    let (dir, output) = demo(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["schema"], "onward.demo/1");
+    assert_eq!((&said["proved"], &said["finished"]), (&true.into(), &14.into()), "{said:#}");
+    let finished = said["finished_at_kill"].as_u64().unwrap();
+    assert!((7..14).contains(&finished), "{said:#}");
+    assert!(!said["in_flight_at_kill"].as_array().unwrap().is_empty(), "{said:#}");
+    assert_eq!(said["plan"]["run"]["status"], "interrupted");
+    assert!(std::path::Path::new(said["dir"].as_str().unwrap()).starts_with(dir.path()));
+}
+
+#[test]
+fn the_demo_reads_well_without_a_terminal() {
+    let (_dir, output) = demo(&[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let parts =
+        ["A book in", "kill -9 ", "Resumed:", "The gate is answered", "Proved: ", "onward log"];
+    let places: Vec<usize> = parts
+        .iter()
+        .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")))
+        .collect();
+    assert!(places.is_sorted(), "{text}");
+    assert!(!text.contains('\x1b'), "no colour where nobody sees it");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
