@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{address::Address, evidence::FileProof, workflow::template::FileTexts};
 
-/// Answers so far, kept per step until it has started, so that each start sees the files as they are
-/// then.
+/// Answers so far, kept per step until it has started, so that each start sees the files as they
+/// are then.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub by_step: BTreeMap<Address, StepFacts>,

@@ -101,8 +101,8 @@ pub const TABLE: [Row; 14] = [
         "it died half-way, and its session knows what it was doing"),
     row("session-clean",          [YES, YES, NO,  NO,  NO,  YES, NO,  NO ], Decision::Continue,
         "it died, and its session can go on"),
-    row("died-dirty",             [YES, YES, NO,  NO,  NO,  NO,  YES, NO ], Decision::RevertThenRerun,
-        "it died half-way"),
+    row("died-dirty",             [YES, YES, NO,  NO,  NO,  NO,  YES, NO ],
+        Decision::RevertThenRerun, "it died half-way"),
     row("died-clean",             [YES, YES, NO,  NO,  NO,  NO,  NO,  NO ], Decision::Rerun,
         "it died and left nothing"),
 ];
@@ -129,7 +129,7 @@ pub enum Probed {
     Unknown,
 }
 
-/// For an effect that was intended and never settled; the row above is asked only when this says so.
+/// For an effect that was intended and never settled: the probe decides, not the table.
 pub fn effect_decision(probed: Probed) -> Decision {
     match probed {
         Probed::Happened => Decision::AdoptProof,

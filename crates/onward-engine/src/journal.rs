@@ -1,7 +1,7 @@
 //! The journal as the engine writes it: check, write, believe.
 //!
-//! Invariant: a fact is folded when it is recorded and durable when it is committed; between the two
-//! nothing happens outside. If a commit fails the engine stops and never appends again.
+//! Invariant: a fact is folded when it is recorded and durable when it is committed; between the
+//! two nothing happens outside. If a commit fails the engine stops and never appends again.
 
 use onward_core::{
     event::{Event, Record},

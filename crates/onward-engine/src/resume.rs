@@ -168,7 +168,7 @@ impl<W: World> Driver<'_, W> {
         self.act()
     }
 
-    /// Renders the announced attempt again. If it is no longer the same, it is given up for a new one.
+    /// Renders the announced attempt again. One that is no longer the same is given up.
     fn spawn_again(&mut self, step: &Address) -> Result<(), Stop> {
         loop {
             match start_again(&self.run, &self.facts, step) {

@@ -1,5 +1,5 @@
-//! Looking at the world before a resume: what became of the attempts in flight, and whether what was
-//! done still stands. Reads only.
+//! Looking at the world before a resume: what became of the attempts in flight, and whether what
+//! was done still stands. Reads only.
 
 use std::collections::{BTreeMap, BTreeSet};
 

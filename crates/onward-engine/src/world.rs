@@ -1,5 +1,5 @@
-//! Everything the engine may ask of the outside, in one trait with two implementations: the real one
-//! and the simulated one.
+//! Everything the engine may ask of the outside, in one trait with two implementations: the real
+//! one and the simulated one.
 //!
 //! Invariant: the engine reaches files, processes and the clock only through [`World`]. Calls are
 //! small on purpose: a simulated power cut can fall between any two of them.

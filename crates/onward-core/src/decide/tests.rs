@@ -401,7 +401,8 @@ steps:
         inputs(),
     )
     .tell(
-        r#"a!{"n":7} each[p]/in! each[q]/in! each[p]/b! each[q]/b! round[1]/x!{"v":1} round[2]/x!{"v":2}"#,
+        r#"a!{"n":7} each[p]/in! each[q]/in! each[p]/b! each[q]/b!
+           round[1]/x!{"v":1} round[2]/x!{"v":2}"#,
     );
     for line in [
         "start a #1: one bees test-20261115-aaaa",

@@ -183,7 +183,7 @@ impl Node {
     }
 }
 
-/// What the graph must know of an event: which node, and that it was one of the few that move nodes.
+/// What the graph must know of an event: which node, and that it is one of the few that move nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Noted {
     /// The state of one step changed.

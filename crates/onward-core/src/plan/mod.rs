@@ -1,7 +1,7 @@
 //! The plan: what `resume` would do, and why, in the shape that scripts rely on.
 //!
-//! Invariant: a plan is made by folding the very events that a resume would write into a copy of the
-//! run and reading the verdicts off the result, so that showing and doing cannot differ.
+//! Invariant: a plan is made by folding the very events that a resume would write into a copy of
+//! the run and reading the verdicts off the result, so that showing and doing cannot differ.
 
 mod resumption;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here reads a clock, a file, an environment variable or a random number, and
 //! every map iterates in a fixed order. Two machines that fold the same journal agree to the byte.
-//! The fold does not know the workflow: what a fact *means* for other steps is the graph's business.
+//! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
 mod fold;
 #[cfg(test)]

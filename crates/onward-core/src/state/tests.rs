@@ -90,8 +90,9 @@ fn adopted(step: &str) -> Event {
 }
 
 /// `a+` starts a, `a!` finishes it, `a?` fails it, `a~` loses it, `a#` adopts it, `a-` skips it,
-/// `ax` invalidates it, `a^` opens gate a, `a=` answers it, `a*` expands group a, `a1` and `a2` turn
-/// loop a, `a.` ends it, `av` verifies it, `ai` intends an effect, `as` settles it; `R` resumes,
+/// `ax` invalidates it, `a^` opens gate a, `a=` answers it, `a*` expands group a, `a1` and `a2`
+/// turn loop a, `a.` ends it, `av` verifies it, `ai` intends an effect, `as` settles it; `R`
+/// resumes,
 /// `P` pauses, `E` completes, `F` ends as failed. Attempts are numbered by themselves.
 fn events(script: &str) -> Vec<Event> {
     let mut attempts: BTreeMap<String, u32> = BTreeMap::new();

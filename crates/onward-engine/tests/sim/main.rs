@@ -1,6 +1,6 @@
 //! The real engine on a simulated machine, killed at every call it makes and again while it
-//! recovers. Whatever happens, the run must end as the undisturbed one did, with every finished step
-//! run once.
+//! recovers. Whatever happens, the run must end as the undisturbed one did, with every finished
+//! step run once.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a law looks at the events it is about")]
 
@@ -54,7 +54,10 @@ steps:
     repeat: { max: 3, until: '{{ steps.score.result.n >= 2 }}' }
     steps:
       - { id: score, run: 'result {\"n\":{{ round }}}' }
-      - { id: odd, when: '{{ steps.score.result.n == 1 }}', run: 'write odd.txt odd', writes: [odd.txt] }
+      - id: odd
+        when: '{{ steps.score.result.n == 1 }}'
+        run: write odd.txt odd
+        writes: [odd.txt]
   - { id: ship, run: outside shipped, effect: outside, probe: { run: probe shipped, absent: 1 } }
   - { id: end, run: 'write end.txt over', writes: [end.txt] }
 ";

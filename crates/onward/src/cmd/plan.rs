@@ -137,7 +137,11 @@ pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
         (None, None) => json!({"part": why.cause, "was": null, "is": why.detail}),
         (was, is) => json!({"part": why.cause, "was": was, "is": is}),
     };
-    let causes: Vec<serde_json::Value> = planned.why.iter().map(cause).collect();
+    // Where parts changed, they are the answer; a word such as `done` is one only without them.
+    let changed: Vec<&Why> =
+        planned.why.iter().filter(|why| why.was.is_some() || why.is.is_some()).collect();
+    let told = if changed.is_empty() { planned.why.iter().collect() } else { changed };
+    let causes: Vec<serde_json::Value> = told.into_iter().map(cause).collect();
     if cx.global.json {
         let object = json!({
             "schema": "onward.why/1", "step": step,

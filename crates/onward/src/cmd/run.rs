@@ -15,8 +15,8 @@ use crate::{
 
 /// Start a run of a workflow
 ///
-/// Makes a new run and drives it until it is done, needs a person, or is interrupted. A run that was
-/// interrupted is never picked up here: see `onward resume`.
+/// Makes a new run and drives it until it is done, needs a person, or is interrupted. A run that
+/// was interrupted is never picked up here: see `onward resume`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward run release.yaml\n  onward run release.yaml \
     --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach")]
