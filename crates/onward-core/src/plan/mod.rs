@@ -88,11 +88,10 @@ impl Status {
             }
             RunStatus::Paused { cause, .. } => match cause {
                 PauseCause::Gate if waits_for_somebody(state) => Self::Waiting,
-                // Answered while nobody drove the run: it only has to be taken up.
-                PauseCause::Gate => Self::Interrupted,
                 PauseCause::Limit => Self::Parked,
                 PauseCause::Budget => Self::OverBudget,
-                PauseCause::Interrupted | PauseCause::Asked => Self::Interrupted,
+                // A gate that was answered while nobody drove the run only has to be taken up.
+                PauseCause::Gate | PauseCause::Interrupted | PauseCause::Asked => Self::Interrupted,
             },
             RunStatus::Unopened => Self::Fresh,
             RunStatus::UnderWay if state.steps.is_empty() => Self::Fresh,

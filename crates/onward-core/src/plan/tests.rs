@@ -449,7 +449,7 @@ fn the_status_of_a_run_follows_its_journal_and_its_driver() {
         bench.record(Event::RunPaused { cause, until: None });
         Status::of(&bench.run.state, false)
     };
-    assert_eq!(paused(PauseCause::Gate), Status::Waiting);
+    assert_eq!(paused(PauseCause::Gate), Status::Interrupted, "no gate is open any more");
     assert_eq!(paused(PauseCause::Limit), Status::Parked);
     assert_eq!(paused(PauseCause::Budget), Status::OverBudget);
     assert_eq!(paused(PauseCause::Interrupted), Status::Interrupted);
