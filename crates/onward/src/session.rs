@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use onward_core::{event::Mode, graph::Defs, plan::Status, run::Run, time::Timestamp};
+use onward_core::{
+    event::Mode, graph::Defs, plan::Status, policy::Choices, run::Run, time::Timestamp,
+};
 use onward_engine::{
     config::{Config, Flags},
     drive::Options,
@@ -81,10 +83,10 @@ impl Session {
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    pub(crate) fn how(&self, accepted: Vec<String>) -> How {
+    pub(crate) fn how(&self, choices: Choices, pinned: bool) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
         let options = Options { grace_ms, attended: false };
-        How { mode: self.config.mode.value, accepted, options }
+        How { mode: self.config.mode.value, choices, pinned, options }
     }
 
     /// Who is at the keyboard, for the journal.

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use onward_core::{
     finding::Severity,
     plan::{Plan, Verdict, Why},
+    policy::Choices,
 };
 use onward_engine::engine::plan_run;
 use serde_json::json;
@@ -28,7 +29,7 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, args.run.as_deref())?;
-    let plan = plan_run(&dir, &session.machine)?;
+    let plan = plan_run(&dir, &session.machine, &Choices::default())?;
     if cx.global.json {
         let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
@@ -128,7 +129,7 @@ pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = super::run_and_rest(&args.words);
     let dir = session.named_or_last(cx, run)?;
-    let plan = plan_run(&dir, &session.machine)?;
+    let plan = plan_run(&dir, &session.machine, &Choices::default())?;
     let Some(planned) = plan.steps.iter().find(|it| it.step == step) else {
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
         return Err(Error::NoSuchStep { step: step.to_owned(), known });
