@@ -122,8 +122,8 @@ impl Code {
         use {Severity::{Blocking, Info, Warning}, Yes::{Not, Settles}};
         match self {
             Self::MissingArtifact     => ("missing-artifact",     Warning,  Settles),
-            Self::ArtifactChanged     => ("artifact-changed",     Warning,  Settles),
-            Self::InputChanged        => ("artifact-changed",     Warning,  Settles),
+            Self::ArtifactChanged | Self::InputChanged =>
+                                         ("artifact-changed",     Warning,  Settles),
             Self::ArtifactUnproved    => ("artifact-unproved",    Warning,  Settles),
             Self::LeftoverTempFile    => ("leftover-temp-file",   Info,     Settles),
             Self::StatusDisagrees     => ("status-disagrees",     Warning,  Settles),

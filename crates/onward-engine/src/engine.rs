@@ -209,7 +209,7 @@ pub fn resume_run(
     let How { mode, choices, pinned, options } = how.clone();
     let edited = if pinned { None } else { Origin::of(&at.project, run_dir).valid() };
     let how = Resume { mode, choices, options, edited };
-    let mut driver = match resume::open(&mut world, workflow, &how, person) {
+    let mut driver = match resume::open(&mut world, &workflow, &how, person) {
         Ok(driver) => driver,
         Err(error) => {
             // Nobody drives it now: a supervisor that holds nothing need not wait for the next.

@@ -69,7 +69,7 @@ pub enum ResumeError {
 /// Takes hold of the run and brings it to where it can go on.
 pub fn open<'w, W: World>(
     world: &'w mut W,
-    workflow: Workflow,
+    workflow: &Workflow,
     how: &Resume,
     person: Option<&mut dyn Person>,
 ) -> Result<Driver<'w, W>, ResumeError> {
@@ -90,14 +90,14 @@ pub fn open<'w, W: World>(
     let fresh = loaded.state.next_seq == 1;
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
-    let current = edited.map_or(&workflow, |edited| &edited.workflow);
+    let current = edited.map_or(workflow, |edited| &edited.workflow);
     let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
     let journal = Journal::after(&run.state, owes_newline);
     let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
     let mut driver = Driver::new(world, run, journal, how.options.clone());
     if !fresh {
-        driver.recover(&connected, edited.map(|new| (&workflow, new)), how, person)?;
+        driver.recover(&connected, edited.map(|new| (workflow, new)), how, person)?;
     }
     Ok(driver)
 }

@@ -35,7 +35,7 @@ pub(super) fn about_the_run(run: &Run, survey: &Survey) -> Vec<Finding> {
         all.extend(repository(&run.state, git));
     }
     if let Some(edited) = &survey.edited {
-        all.extend(workflow(edited));
+        all.push(workflow(edited));
     }
     all
 }
@@ -193,14 +193,14 @@ fn repository(state: &State, git: &GitSeen) -> Vec<Finding> {
 }
 
 fn some_of(names: &[String]) -> String {
-    let named = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let first = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED_MAX) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 
-fn workflow(edited: &Edited) -> Option<Finding> {
+fn workflow(edited: &Edited) -> Finding {
     let of = |class: EditClass| {
         let names = edited.edits.iter().filter(move |edit| edit.class == class);
         names.map(|edit| edit.step.clone()).collect::<Vec<_>>()
@@ -219,7 +219,7 @@ fn workflow(edited: &Edited) -> Option<Finding> {
     let what = if parts.is_empty() { "nothing that counts".to_owned() } else { parts.join("; ") };
     let message = format!("the workflow file was edited: {what}");
     let hint = "the run goes on with the new file; `--pinned` keeps the old one";
-    Some(Finding::new(Code::WorkflowChanged, message).with_hint(hint))
+    Finding::new(Code::WorkflowChanged, message).with_hint(hint)
 }
 
 #[cfg(test)]

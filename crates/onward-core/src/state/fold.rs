@@ -122,10 +122,7 @@ impl State {
             Event::AttemptSpent { step, attempt, usd, tokens_in: _, tokens_out: _ } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.spent = entry.spent.plus(usd);
-                self.spent = self.spent.plus(usd);
-                if usd != Usd::default() {
-                    self.streak.gain();
-                }
+                self.spend(usd);
             }
             Event::AttemptFinished(finished) => self.finish(*finished, at)?,
             Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
@@ -166,6 +163,13 @@ impl State {
             Event::JournalRepaired { kept: _, events: _ } | Event::Note { text: _, step: _ } => {}
         }
         Ok(())
+    }
+
+    fn spend(&mut self, usd: Usd) {
+        self.spent = self.spent.plus(usd);
+        if usd != Usd::default() {
+            self.streak.gain();
+        }
     }
 
     fn open(&mut self, opened: RunOpened, at: Timestamp) {

@@ -133,7 +133,7 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
     let (mode, choices, edited) = (Mode::Autopilot, Choices::default(), None);
     let how = Resume { mode, choices, options, edited };
     let story = world.story.clone();
-    match open(world, workflow.clone(), &how, None) {
+    match open(world, workflow, &how, None) {
         Ok(mut driver) => driver.drive(),
         Err(ResumeError::Complete) => Ok(Status::Completed),
         Err(ResumeError::Stop(stop)) => Err(stop),
