@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{Content, gate_content},
+    decide::{self, Content, gate_content},
     digest::Digest,
     event::AttemptStarted,
     evidence::{Ending, Evidence},
@@ -15,14 +15,14 @@ use onward_core::{
     judge::ResultSeen,
     plan::edited,
     policy::Depth,
-    recovery,
+    recovery::{self, Probed},
     run::Run,
     state::{Phase, StepState},
     survey::{
         Edited, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
         was_made_by_the_run,
     },
-    workflow::{Loaded, model::Workflow},
+    workflow::{Loaded, model::Workflow, template::Quoting},
 };
 
 use crate::{
@@ -84,6 +84,10 @@ pub fn survey<W: World>(
     look_at_reads(world, run, &mut survey)?;
     look_at_approvals(world, run, &mut survey)?;
     survey.disagreements = disagreements(run, connected);
+    match depth {
+        Depth::Quick => {}
+        Depth::Full => run_checks(world, run, &mut survey)?,
+    }
     Ok(survey)
 }
 
@@ -300,6 +304,26 @@ fn disagreements(run: &Run, connected: &Connected) -> BTreeMap<Address, String> 
         }
     }
     all
+}
+
+/// Runs the `check` of every done step that has one: what it proved then must hold now.
+fn run_checks<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for (step, entry) in &run.state.steps {
+        let Some(id) = run.graph.find(step).filter(|_| entry.phase == Phase::Done) else {
+            continue;
+        };
+        let declared = run.defs.step(run.graph.node(id).def);
+        let check = declared.check.as_ref();
+        let Some(command) = check.and_then(|it| decide::text(run, id, it, Quoting::Shell)) else {
+            continue;
+        };
+        // No exit code but 0 is an answer here.
+        if world.probe(&command, i32::MIN)? != Probed::Happened {
+            let says = "its check does not agree any more".to_owned();
+            survey.disagreements.insert(step.clone(), says);
+        }
+    }
+    Ok(())
 }
 
 /// What became of a workflow file that was edited since it was pinned.

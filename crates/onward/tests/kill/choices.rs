@@ -180,3 +180,26 @@ fn an_agent_that_is_not_set_up_is_found_before_anything_runs() {
     bench.write("w.yaml", &text);
     assert!(found(&bench, "plan --json").contains(&"prerequisite-missing".to_owned()));
 }
+
+#[test]
+fn preflight_runs_the_checks_of_finished_steps_again_and_plan_runs_none() {
+    let bench = Bench::new(
+        "
+  - { id: a, run: 'LOG; touch made', writes: [made], check: 'echo >> checked; test -e fine' }
+  - { id: b, run: 'LOG; test -e ok' }
+",
+    );
+    bench.write("fine", "");
+    bench.exits("run w.yaml", 10);
+    assert_eq!(bench.text("checked"), "\n");
+    bench.exits("plan", 0);
+    bench.exits("resume", 10);
+    assert_eq!(bench.text("checked"), "\n", "a quick look runs no check");
+    bench.exits("resume --mode preflight", 10);
+    assert_eq!((ran(&bench), bench.text("checked").len()), ("a b b b".to_owned(), 2));
+    std::fs::remove_file(bench.path("fine")).unwrap();
+    bench.write("ok", "");
+    let said = bench.exits("resume --mode preflight --json", 10);
+    assert!(said.out.contains("its check does not agree any more"), "{said:?}");
+    assert_eq!(ran(&bench), "a b b b a");
+}
