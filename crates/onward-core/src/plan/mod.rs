@@ -38,6 +38,9 @@ pub use resumption::{Resumption, resumption};
 pub struct Plan {
     pub schema: String,
     pub run: RunInfo,
+    /// The state in plain words, line by line, where a dialect has such a report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<String>,
     pub recovery_point: RecoveryPoint,
     pub findings: Vec<Finding>,
     pub steps: Vec<PlannedStep>,
@@ -227,7 +230,7 @@ pub struct Why {
 }
 
 impl Why {
-    fn because(cause: &str, detail: impl Into<String>) -> Self {
+    pub fn because(cause: &str, detail: impl Into<String>) -> Self {
         Self { cause: cause.to_owned(), detail: detail.into(), was: None, is: None }
     }
 
@@ -268,6 +271,7 @@ pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<
     Ok(Plan {
         schema: "onward.plan/1".to_owned(),
         run: run_info(&run.state, survey, status, dir),
+        summary: Vec::new(),
         recovery_point,
         steps,
         reverts: reverts.collect(),
