@@ -26,6 +26,7 @@ fn opened() -> Event {
         run: "bench-20261115-k3fq".parse().expect("a run id"),
         workflow: "bench".into(),
         workflow_hash: Digest::of(b"bench"),
+        file: None,
         inputs: [].into(),
         git: None,
         engine: "0.1.0".into(),

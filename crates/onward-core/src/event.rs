@@ -200,6 +200,9 @@ pub struct RunOpened {
     pub run: RunId,
     pub workflow: String,
     pub workflow_hash: Digest,
+    /// Where the workflow was read from: relative to the project, or absolute when it lies outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     pub inputs: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitHead>,
@@ -240,6 +243,9 @@ pub struct RunResumed {
     pub boot_id: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+    /// Branch and commit as they were found, and accepted, at this resume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitHead>,
     /// What is undone next. The rescue is durable already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,

@@ -19,6 +19,7 @@ pub mod kept;
 pub mod key;
 pub mod launch;
 pub mod plan;
+pub mod policy;
 pub mod recovery;
 pub mod run;
 mod scope;

@@ -7,9 +7,10 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::Revert,
+    event::{Edit, GitHead, Revert},
     evidence::{Evidence, FileProof},
     finding::Finding,
+    key::Difference,
     recovery::{Facts, Probed},
     state::{Phase, State},
     time::Timestamp,
@@ -28,6 +29,14 @@ pub struct Survey {
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
     /// Read files of done steps that are not as they were, and not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
+    /// The repository, where there is one.
+    pub git: Option<GitSeen>,
+    /// Done steps for which another witness says otherwise, and what it says.
+    pub disagreements: BTreeMap<Address, String>,
+    /// Answered gates whose content has moved before anything was done on the strength of them.
+    pub outdated_approvals: Vec<Address>,
+    /// The workflow file, where it is no longer the one the run keeps a copy of.
+    pub edited: Option<Edited>,
     /// What the layers below found: torn tail, damage, another driver.
     pub findings: Vec<Finding>,
 }
@@ -64,6 +73,37 @@ pub struct ReadSeen {
     pub path: String,
     pub was: Digest,
     pub now: Option<Digest>,
+}
+
+/// The repository as it is now, against what the run last wrote down about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GitSeen {
+    pub now: GitHead,
+    /// The recorded head can be reached from the head there is now.
+    pub recorded_is_reachable: bool,
+    /// Since the recorded head, oldest first.
+    pub commits: Vec<Commit>,
+    /// Changed or new paths that no step of the run accounts for.
+    pub dirty: Vec<String>,
+    /// Done steps whose branch no longer has the commit that proves them.
+    pub lost_heads: BTreeMap<Address, String>,
+}
+
+/// One commit, and the attempt that made it, where that is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    pub id: String,
+    pub subject: String,
+    pub by: Option<(Address, u32)>,
+}
+
+/// A workflow file that was edited since it was pinned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edited {
+    pub hash: Digest,
+    pub edits: Vec<Edit>,
+    /// Done steps that the new file asks for differently, part by part.
+    pub redefined: BTreeMap<Address, Vec<Difference>>,
 }
 
 /// The outputs worth a look: of each path, the proof of the step that wrote it last. What a later

@@ -57,6 +57,7 @@ impl Bench {
             run: "test-20261115-aaaa".parse().unwrap(),
             workflow: "test".into(),
             workflow_hash: Digest::of(b"test"),
+            file: None,
             inputs,
             git: None,
             engine: "0".into(),

@@ -27,8 +27,8 @@ use onward_core::{
 use crate::{
     brief, collect, files, gate,
     journal::Journal,
-    revert,
-    world::{At, Input, Request, Stop, World},
+    revert, survey,
+    world::{Input, Request, Stop, World},
 };
 
 /// How a driver behaves; everything else is in the workflow.
@@ -205,21 +205,7 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     pub(crate) fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
-        for need in needs {
-            match need {
-                Need::Text(path) => {
-                    let bytes = self.world.read(At::Project(&path))?;
-                    let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                    self.facts.by_step.entry(step.clone()).or_default().texts.insert(path, text);
-                }
-                Need::Glob(pattern) => {
-                    let files = self.world.glob(&pattern, &[])?;
-                    let facts = self.facts.by_step.entry(step.clone()).or_default();
-                    facts.globs.insert(pattern, files);
-                }
-            }
-        }
-        Ok(())
+        survey::answer(self.world, &mut self.facts, step, needs)
     }
 
     /// Everything announced is durable now: undo, then spawn.

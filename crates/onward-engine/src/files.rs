@@ -6,8 +6,7 @@ use crate::world::{At, Stop, World};
 
 /// Writes a file that is whole and durable when this returns, and never half there.
 pub fn write_durably<W: World>(world: &mut W, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
-    let path = at.path();
-    let temporary = format!("{path}.onward-new");
+    let temporary = temporary_name(at.path());
     let temporary = match at {
         At::Run(_) => At::Run(&temporary),
         At::Project(_) => At::Project(&temporary),
@@ -16,6 +15,11 @@ pub fn write_durably<W: World>(world: &mut W, at: At<'_>, bytes: &[u8]) -> Resul
     world.sync(temporary)?;
     world.rename(temporary, at)?;
     world.sync_dir(at)
+}
+
+/// What a file is called until it is whole.
+pub fn temporary_name(path: &str) -> String {
+    format!("{path}.onward-new")
 }
 
 /// Where the content with this digest is kept.

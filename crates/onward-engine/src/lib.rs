@@ -15,6 +15,7 @@ pub mod gate;
 pub mod harness;
 pub mod inbox;
 pub mod journal;
+pub mod person;
 pub mod real;
 pub mod resume;
 pub mod revert;

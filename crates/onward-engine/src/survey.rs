@@ -5,30 +5,41 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
+    decide::{self, Content, gate_content},
     digest::Digest,
     event::AttemptStarted,
-    evidence::Evidence,
+    evidence::{Ending, Evidence},
+    facts::{Facts, Need},
     finding::{Code, Finding},
     graph::NodeId,
     judge::ResultSeen,
-    recovery::Facts,
+    plan::edited,
+    policy::Depth,
+    recovery::{self, Probed},
     run::Run,
     state::{Phase, StepState},
     survey::{
-        InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run,
+        Edited, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
+        was_made_by_the_run,
     },
+    workflow::{Loaded, model::Workflow, template::Quoting},
 };
 
 use crate::{
-    collect,
+    collect, files,
     revert::{self, Footprint},
-    world::{Connected, Stop, World},
+    world::{At, Connected, Stop, World},
 };
 
 /// How long after the last sign of life a change may still be the attempt's own.
 const AFTERGLOW_MS: u64 = 2_000;
 
-pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Result<Survey, Stop> {
+pub fn survey<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    depth: Depth,
+) -> Result<Survey, Stop> {
     let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
     if connected.orphans_ended > 0 {
         let count = connected.orphans_ended;
@@ -37,6 +48,11 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
             .findings
             .push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
     }
+    for other in world.others() {
+        let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
+        survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
+    }
+    look_for_leftovers(world, run, &mut survey)?;
     // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
     let mut unfinished = BTreeSet::new();
     for (step, entry) in &run.state.steps {
@@ -64,9 +80,30 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
             | Phase::Stale => {}
         }
     }
-    look_at_outputs(world, run, &unfinished, &mut survey)?;
+    look_at_outputs(world, run, &unfinished, depth, &mut survey)?;
     look_at_reads(world, run, &mut survey)?;
+    look_at_approvals(world, run, &mut survey)?;
+    survey.disagreements = disagreements(run, connected);
+    match depth {
+        Depth::Quick => {}
+        Depth::Full => run_checks(world, run, &mut survey)?,
+    }
     Ok(survey)
+}
+
+/// Half a file, left where an undo was cut short; the undo makes it anew.
+fn look_for_leftovers<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    let begun = run.state.steps.values().filter_map(|entry| entry.started.as_deref());
+    let reverts = begun.flat_map(|started| &started.reverts).chain(run.state.pending_reverts());
+    let names: BTreeSet<String> = reverts.map(|it| files::temporary_name(&it.path)).collect();
+    for name in names {
+        if world.digest(&name)?.is_some() {
+            let finding =
+                Finding::new(Code::LeftoverTempFile, format!("{name} was left half made"));
+            survey.findings.push(finding.at_path(name).with_hint("nobody reads it; delete it"));
+        }
+    }
+    Ok(())
 }
 
 fn keeps(run: &Run, step: &Address) -> bool {
@@ -110,7 +147,7 @@ fn in_flight<W: World>(
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
     let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
     Ok(InFlight {
-        facts: Facts {
+        facts: recovery::Facts {
             announced: true,
             spawned: !never_spawned(run, connected, step),
             sealed,
@@ -159,13 +196,19 @@ fn look_at_outputs<W: World>(
     world: &mut W,
     run: &Run,
     unfinished: &BTreeSet<String>,
+    depth: Depth,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
     for (step, file) in outputs_to_check(&run.state) {
         if unfinished.contains(&file.path) {
             continue;
         }
-        let now = world.glob(&file.path, std::slice::from_ref(file))?.into_iter().next();
+        // What is known saves reading a file whose stat has not changed.
+        let known = match depth {
+            Depth::Quick => std::slice::from_ref(file),
+            Depth::Full => &[],
+        };
+        let now = world.glob(&file.path, known)?.into_iter().next();
         if now.as_ref().is_none_or(|now| now.hash != file.hash) {
             let seen = OutputSeen { path: file.path.clone(), now };
             survey.outputs.entry(step.clone()).or_default().push(seen);
@@ -200,4 +243,105 @@ fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Res
         }
     }
     Ok(())
+}
+
+/// Answers that nobody has acted on yet, whose content has moved since.
+fn look_at_approvals<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for gate in &run.state.unused_answers {
+        let mut facts = Facts::default();
+        loop {
+            match gate_content(run, &facts, gate) {
+                Content::Lacks(needs) => answer(world, &mut facts, gate, needs)?,
+                Content::Moved => break survey.outdated_approvals.push(gate.clone()),
+                Content::Same => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Finds out what the decider lacks about a step.
+pub(crate) fn answer<W: World>(
+    world: &mut W,
+    facts: &mut Facts,
+    step: &Address,
+    needs: BTreeSet<Need>,
+) -> Result<(), Stop> {
+    for need in needs {
+        let of_step = facts.by_step.entry(step.clone()).or_default();
+        match need {
+            Need::Text(path) => {
+                let bytes = world.read(At::Project(&path))?;
+                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                of_step.texts.insert(path, text);
+            }
+            Need::Glob(pattern) => {
+                let files = world.glob(&pattern, &[])?;
+                of_step.globs.insert(pattern, files);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The supervisor's log has the last word on how an attempt ended: two different endings cannot
+/// both be true.
+fn disagreements(run: &Run, connected: &Connected) -> BTreeMap<Address, String> {
+    let mut all = BTreeMap::new();
+    for seal in &connected.seals {
+        let Some(entry) = run.state.step(&seal.step) else { continue };
+        let counts = entry.phase == Phase::Done && entry.attempts == seal.attempt;
+        // Work adopted from elsewhere has no key, and does not rest on how an attempt ended.
+        if counts && entry.key.is_some() && !seal.ending.is_success() {
+            let how = match &seal.ending {
+                Ending::Exited { code } => format!("exited with {code}"),
+                Ending::Signalled { signal } => format!("was ended by signal {signal}"),
+                Ending::TimedOut { .. } => "ran out of time".to_owned(),
+                Ending::Stopped => "was stopped".to_owned(),
+                Ending::NotStarted { why } => format!("could not be started: {why}"),
+            };
+            all.insert(seal.step.clone(), format!("its seal says that it {how}"));
+        }
+    }
+    all
+}
+
+/// Runs the `check` of every done step that has one: what it proved then must hold now.
+fn run_checks<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for (step, entry) in &run.state.steps {
+        let Some(id) = run.graph.find(step).filter(|_| entry.phase == Phase::Done) else {
+            continue;
+        };
+        let declared = run.defs.step(run.graph.node(id).def);
+        let check = declared.check.as_ref();
+        let Some(command) = check.and_then(|it| decide::text(run, id, it, Quoting::Shell)) else {
+            continue;
+        };
+        // No exit code but 0 is an answer here.
+        if world.probe(&command, i32::MIN)? != Probed::Happened {
+            let says = "its check does not agree any more".to_owned();
+            survey.disagreements.insert(step.clone(), says);
+        }
+    }
+    Ok(())
+}
+
+/// What became of a workflow file that was edited since it was pinned.
+pub fn edits<W: World>(
+    world: &mut W,
+    run: &Run,
+    pinned: &Workflow,
+    new: &Loaded,
+) -> Result<Edited, Stop> {
+    let mut facts = Facts::default();
+    loop {
+        match edited(pinned, &new.workflow, run, &facts, new.hash) {
+            Ok(edited) => return Ok(edited),
+            Err(lacking) => {
+                for (step, needs) in lacking {
+                    answer(world, &mut facts, &step, needs)?;
+                }
+            }
+        }
+    }
 }

@@ -71,6 +71,11 @@ pub trait World {
         let _ = event;
     }
 
+    /// A word for each live session of another tool in this tree.
+    fn others(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     // Files. Nothing is durable before `sync`, and no name before `sync_dir`.
 
     /// The whole content, or `None` when there is no such file.

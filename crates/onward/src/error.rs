@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use onward_core::finding::{Code, Finding};
 use onward_engine::{
     config::ConfigError,
     engine::EngineError,
@@ -167,9 +168,9 @@ impl Error {
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
-            Self::Engine(EngineError::Resume(ResumeError::Conflicts(_))) => Some(
-                "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
-            ),
+            Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
+                Some(conflicts_hint(findings))
+            }
             Self::Engine(error) => error.hint(),
         }
     }
@@ -202,6 +203,19 @@ impl Error {
     }
 }
 
+/// The flags that settle what can be settled with a word.
+fn conflicts_hint(findings: &[Finding]) -> String {
+    let mut codes: Vec<&str> = findings.iter().map(|it| it.code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.retain(|code| Code::can_be_accepted(code));
+    if codes.is_empty() {
+        return "see `onward plan`".to_owned();
+    }
+    let flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
+    format!("see `onward plan`; to go on all the same: `onward resume {}`", flags.join(" "))
+}
+
 fn exit_of(error: &EngineError) -> u8 {
     match error {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
@@ -223,7 +237,11 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Lock(LockError::Io { .. })
         | EngineError::Workflow(LoadWorkflowError::Io { .. })
         | EngineError::Resume(
-            ResumeError::NoJournal | ResumeError::Journal(_) | ResumeError::Stop(_),
+            ResumeError::NoJournal
+            | ResumeError::Journal(_)
+            | ResumeError::NoSuchStep(_)
+            | ResumeError::Left
+            | ResumeError::Stop(_),
         )
         | EngineError::Journal(_)
         | EngineError::Decide(_)

@@ -11,6 +11,7 @@ use onward_core::{
     event::Mode,
     graph::Defs,
     plan::{Plan, Status},
+    policy::Choices,
     run::Run,
     time::Timestamp,
 };
@@ -88,10 +89,10 @@ impl Session {
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    pub(crate) fn how(&self, accepted: Vec<String>) -> How {
+    pub(crate) fn how(&self, choices: Choices, pinned: bool) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
         let options = Options { grace_ms, attended: false };
-        How { mode: self.config.mode.value, accepted, options }
+        How { mode: self.config.mode.value, choices, pinned, options }
     }
 
     /// Who is at the keyboard, for the journal.

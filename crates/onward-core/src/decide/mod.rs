@@ -17,14 +17,14 @@ use crate::{
     facts::{Facts, Need, StepFacts},
     graph::NodeId,
     kept::Kept,
-    key::{Key, KeyParts},
+    key::{Difference, Key, KeyParts},
     launch::Launch,
     run::Run,
     scope::Scope,
     state::{Phase, RunStatus},
     time::Timestamp,
     workflow::{
-        model::Template,
+        model::{Kind, Template},
         template::{Quoting, RenderError},
     },
 };
@@ -83,6 +83,64 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
         }
         Ok(_) | Err(Hold::Fails(_)) => Again::Different,
         Err(Hold::Lacks(needs)) => Again::Lacks(needs),
+    }
+}
+
+/// How a finished step would be asked for now.
+#[derive(Debug)]
+pub enum Defined {
+    /// Part by part: what was asked for then, and what would be now. Empty = the same.
+    Differs(Vec<Difference>),
+    Lacks(BTreeSet<Need>),
+    /// It holds under no key, or cannot be rendered: nothing is said about it.
+    Unknown,
+}
+
+/// Asks for the definition of a finished step once more; what it was made from is left out.
+pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let node = run.graph.node(step);
+    let is_gate = matches!(run.defs.step(node.def).kind, Kind::Gate(_));
+    let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
+    let Some(key) = key.filter(|_| !is_gate) else { return Defined::Unknown };
+    match decider.rendered(step, 0) {
+        Ok(start) => {
+            let KeyParts { definition, agent, .. } = key.get();
+            let was = KeyParts { definition, agent, ..KeyParts::default() };
+            let KeyParts { definition, agent, .. } = start.key;
+            Defined::Differs(was.differences(&KeyParts {
+                definition,
+                agent,
+                ..KeyParts::default()
+            }))
+        }
+        Err(Hold::Lacks(needs)) => Defined::Lacks(needs),
+        Err(Hold::Fails(_)) => Defined::Unknown,
+    }
+}
+
+/// What an answered gate would show now, against what the answer saw.
+#[derive(Debug)]
+pub enum Content {
+    Same,
+    Moved,
+    Lacks(BTreeSet<Need>),
+}
+
+/// Looks at an answered gate again.
+pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let seen = run.state.step(gate).and_then(|entry| entry.gate.as_ref());
+    let (Some(id), Some(seen)) = (run.graph.find(gate), seen) else { return Content::Same };
+    let Kind::Gate(declared) = &run.defs.step(run.graph.node(id).def).kind else {
+        return Content::Same;
+    };
+    match decider.opened(id, id, declared) {
+        Ok(Event::GateOpened { hash, .. }) if hash == seen.hash => Content::Same,
+        Ok(_) | Err(Hold::Fails(_)) => Content::Moved,
+        Err(Hold::Lacks(needs)) => Content::Lacks(needs),
     }
 }
 

@@ -178,24 +178,39 @@ fn reverts() -> BoxedStrategy<Vec<Revert>> {
 }
 
 fn about_runs() -> BoxedStrategy<Event> {
-    let git = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
+    let git = || {
+        let head = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
+        option::of(head)
+    };
     let run = "[a-z]{1,8}-2026[0-9]{4}-[a-z2-7]{4}".prop_map(|run| run.parse().expect("a run id"));
-    let opened = (run, text(), digest(), map_of(value()), option::of(git), text(), text(), mode())
-        .prop_map(|(run, workflow, workflow_hash, inputs, git, engine, boot_id, mode)| {
-            let format = FORMAT;
-            RunOpened { format, run, workflow, workflow_hash, inputs, git, engine, boot_id, mode }
-        });
-    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), reverts()).prop_map(
-        |(code, summary, mode, count, boot_id, accepted, reverts)| RunResumed {
+    let opened =
+        (run, text(), digest(), maybe_text(), map_of(value()), git(), (text(), text(), mode()))
+            .prop_map(|(run, workflow, workflow_hash, file, inputs, git, rest)| {
+                let (format, (engine, boot_id, mode)) = (FORMAT, rest);
+                RunOpened {
+                    format,
+                    run,
+                    workflow,
+                    workflow_hash,
+                    file,
+                    inputs,
+                    git,
+                    engine,
+                    boot_id,
+                    mode,
+                }
+            });
+    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), git(), reverts())
+        .prop_map(|(code, summary, mode, count, boot_id, accepted, git, reverts)| RunResumed {
             code,
             summary,
             mode,
             count,
             boot_id,
             accepted,
+            git,
             reverts,
-        },
-    );
+        });
     let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
     let pause = select(vec![
         PauseCause::Gate,

@@ -73,6 +73,9 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
     }
     let entry = before.state.step(step);
     let was = entry.map_or(Phase::Pending, |entry| entry.phase);
+    if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
+        return (Verdict::Skip, Vec::new());
+    }
     match was {
         Phase::Done if after.state.phase(step) == Phase::Stale => (Verdict::Rerun, Vec::new()),
         Phase::Done | Phase::Skipped if node.is_settled() => {

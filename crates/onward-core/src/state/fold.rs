@@ -16,7 +16,7 @@ use crate::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
         LoopEnd, Record, RunOpened, RunResumed,
     },
-    evidence::{Cause, Outcome},
+    evidence::{Cause, Outcome, Usd},
     key::{Key, KeyParts},
     time::Timestamp,
 };
@@ -78,7 +78,7 @@ impl State {
                 }
                 self.adopted = Some(Adopted { dialect, source, files });
             }
-            Event::RunResumed(resumed) => self.resume(*resumed)?,
+            Event::RunResumed(resumed) => self.resume(*resumed, at)?,
             Event::RunPaused { cause, until } => {
                 self.must_be_under_way()?;
                 self.status = RunStatus::Paused { cause, until };
@@ -122,7 +122,7 @@ impl State {
             Event::AttemptSpent { step, attempt, usd, tokens_in: _, tokens_out: _ } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.spent = entry.spent.plus(usd);
-                self.spent = self.spent.plus(usd);
+                self.spend(usd);
             }
             Event::AttemptFinished(finished) => self.finish(*finished, at)?,
             Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
@@ -165,15 +165,23 @@ impl State {
         Ok(())
     }
 
+    fn spend(&mut self, usd: Usd) {
+        self.spent = self.spent.plus(usd);
+        if usd != Usd::default() {
+            self.streak.gain();
+        }
+    }
+
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
         self.boot_id.clone_from(&opened.boot_id);
+        self.git.clone_from(&opened.git);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
     }
 
-    fn resume(&mut self, resumed: RunResumed) -> Result<(), Violation> {
+    fn resume(&mut self, resumed: RunResumed, at: Timestamp) -> Result<(), Violation> {
         if self.status == (RunStatus::Ended { status: EndStatus::Completed }) {
             return Err(self.violation("the run is complete"));
         }
@@ -182,6 +190,7 @@ impl State {
             return Err(self.violation(format!("it was resumed {so_far} times")));
         }
         self.resumes = resumed.count;
+        self.streak.resume(at);
         if self.boot_id != resumed.boot_id {
             self.boot_id.clone_from(&resumed.boot_id);
             let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
@@ -191,6 +200,9 @@ impl State {
         self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
+        if resumed.git.is_some() {
+            self.git.clone_from(&resumed.git);
+        }
         self.resumed = Some(Arc::new(resumed));
         for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
             step.phase = Phase::Pending;
@@ -343,12 +355,15 @@ impl State {
                 entry.evidence = evidence;
                 entry.result = result.map(Arc::new);
                 entry.stdout = stdout.map(Arc::from);
+                self.streak.gain();
             }
             Outcome::Failed { cause, detail } => {
                 entry.phase = Phase::Failed;
                 // Whoever stopped it did not say that it is bad.
                 entry.failures += u32::from(cause != Cause::Interrupted);
                 entry.failure = Some(Box::new((cause, detail)));
+                let started_at = entry.started_at;
+                self.streak.fail(started_at, cause);
             }
         }
         self.running -= 1;
@@ -368,6 +383,7 @@ impl State {
         entry.result = adopted.result.map(Arc::new);
         entry.ended_at = at;
         self.running -= u32::from(was_running);
+        self.streak.gain();
         Ok(())
     }
 

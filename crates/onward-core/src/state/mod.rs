@@ -5,6 +5,7 @@
 //! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
 mod fold;
+mod streak;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -21,8 +22,8 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{
-        AttemptStarted, EndStatus, Item, LoopEnd, PauseCause, Revert, RunOpened, RunResumed,
-        SourceFile,
+        AttemptStarted, EndStatus, GitHead, Item, LoopEnd, PauseCause, Revert, RunOpened,
+        RunResumed, SourceFile,
     },
     evidence::{Cause, Evidence, Usd},
     key::Key,
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use fold::Violation;
+pub use streak::Streak;
 
 /// Everything the journal says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +55,9 @@ pub struct State {
     pub resumed: Option<Arc<RunResumed>>,
     pub started_since_resume: bool,
     pub resumes: u32,
+    pub streak: Streak,
+    /// Branch and commit as the run last found them.
+    pub git: Option<GitHead>,
     pub spent: Usd,
     pub limited_until: Option<Timestamp>,
     /// A person chose an option that ends the run.

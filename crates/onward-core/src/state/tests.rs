@@ -19,6 +19,7 @@ pub(crate) fn opened() -> Event {
         run: "test-20261115-aaaa".parse().unwrap(),
         workflow: "test".into(),
         workflow_hash: Digest::of(b"test"),
+        file: None,
         inputs: BTreeMap::new(),
         git: None,
         engine: "0".into(),
@@ -74,6 +75,7 @@ pub(crate) fn resumed(count: u32) -> Event {
         count,
         boot_id: "boot".into(),
         accepted: Vec::new(),
+        git: None,
         reverts: vec![revert],
     }))
 }

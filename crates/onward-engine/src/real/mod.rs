@@ -16,6 +16,7 @@ mod look;
 mod probe;
 mod schema;
 mod secrets;
+mod sessions;
 mod world;
 
 pub use clock::{file_time, wall_clock};

@@ -1,6 +1,6 @@
 //! [`RealWorld`]: the engine on a real machine.
 
-use std::{collections::BTreeMap, ffi::OsString, fmt, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, fmt, path::Path, time::Duration};
 
 use onward_core::{
     digest::Digest, event::Event, evidence::FileProof, launch::Launch, recovery::Probed,
@@ -17,6 +17,7 @@ use super::{
     probe::probe,
     schema::Schemas,
     secrets::Redactor,
+    sessions::live_sessions,
 };
 use crate::{
     inbox::{self, Left},
@@ -117,6 +118,12 @@ impl RealWorld {
 }
 
 impl World for RealWorld {
+    fn others(&mut self) -> Vec<String> {
+        let home = self.env.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, value)| Path::new(value));
+        home.map(|home| live_sessions(home, &self.place.project_dir)).unwrap_or_default()
+    }
+
     fn now(&mut self) -> Timestamp {
         wall_clock()
     }

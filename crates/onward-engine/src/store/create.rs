@@ -33,6 +33,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
     pub workflow: &'a Loaded,
+    /// Where it was read from.
+    pub file: Option<&'a Path>,
     /// As given; defaults are filled in.
     pub inputs: BTreeMap<String, Value>,
     pub mode: Mode,
@@ -103,6 +105,7 @@ pub fn create_run(
             run: id.clone(),
             workflow: new.workflow.workflow.name.clone(),
             workflow_hash: new.workflow.hash,
+            file: new.file.map(|file| project.relative(file)),
             inputs: inputs.clone(),
             git: git::head(project.root()),
             engine: env!("CARGO_PKG_VERSION").to_owned(),

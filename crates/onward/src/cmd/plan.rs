@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use onward_core::{
     finding::Severity,
     plan::{Plan, Verdict, Why},
+    policy::Choices,
 };
 use onward_engine::engine::plan_run;
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let plan = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
-        Which::Ours(dir) => plan_run(&dir, &session.machine)?,
+        Which::Ours(dir) => plan_run(&dir, &session.machine, &Choices::default())?,
         Which::Foreign { dir, dialect } => session.foreign_plan(&dir, dialect.as_deref())?,
     };
     if cx.global.json {
@@ -143,7 +144,7 @@ pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = super::run_and_rest(&args.words);
     let dir = session.named_or_last(cx, run)?;
-    let plan = plan_run(&dir, &session.machine)?;
+    let plan = plan_run(&dir, &session.machine, &Choices::default())?;
     let Some(planned) = plan.steps.iter().find(|it| it.step == step) else {
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
         return Err(Error::NoSuchStep { step: step.to_owned(), known });

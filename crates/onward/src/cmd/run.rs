@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
+use onward_core::policy::Choices;
 use onward_core::workflow::model::InputKind;
 use onward_engine::engine::new_run;
 use serde_json::Value;
@@ -53,7 +54,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &args.driving)?;
     let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
-    let dir = new_run(&session.project, &loaded, inputs, &session.machine, mode)?;
+    let dir = new_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
     if args.detach {
         return super::attach::leave(cx, &session, &dir);
     }
@@ -61,7 +62,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         let id = dir.file_name().unwrap_or_default().to_string_lossy();
         writeln!(cx.err, "run {id}")?;
     }
-    drive(cx, &session, &dir, Vec::new(), false)
+    drive(cx, &session, &dir, &session.how(Choices::default(), false), false)
 }
 
 /// `name=value`, the value read as the workflow declares it.

@@ -122,6 +122,10 @@ impl Bench {
         Project::locate(&self.root).unwrap()
     }
 
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
     pub(crate) fn text(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
