@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     graph::{NodeId, Role},
-    plan::RunInfo,
+    plan::{Plan, RunInfo, Verdict},
     run::Run,
     state::Phase,
 };
@@ -95,6 +95,37 @@ pub fn view(run: &Run, info: RunInfo) -> View {
         next,
         steps,
         run: info,
+    }
+}
+
+/// The same for a run that is known by its plan alone, because another system wrote it.
+pub fn of_plan(plan: &Plan) -> View {
+    let mut counts = Counts::default();
+    let mut steps = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let state = match step.verdict {
+            Verdict::Keep => "done",
+            Verdict::Skip => "skipped",
+            Verdict::Verify | Verdict::Rerun => "stale",
+            Verdict::Reattach => "running",
+            Verdict::Adopt | Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
+        };
+        counts.total += 1;
+        counts.done += u32::from(matches!(state, "done" | "skipped"));
+        let (step, state) = (step.step.clone(), state.to_owned());
+        steps.push(StepView { step, state, attempts: 0, cost_usd: None });
+    }
+    let last = steps.iter().rev().find(|step| step.state == "done");
+    let at = plan.run.last_event.at.clone();
+    View {
+        schema: "onward.status/1".to_owned(),
+        run: plan.run.clone(),
+        phase: plan.recovery_point.phase.clone(),
+        counts,
+        last_completed: last.map(|step| LastCompleted { step: step.step.clone(), at }),
+        steps,
+        gates: Vec::new(),
+        next: plan.recovery_point.steps.clone(),
     }
 }
 

@@ -21,6 +21,16 @@ pub trait Dialect: Sync {
     /// Whether the content of this file, directly in the run's directory, is wanted.
     fn reads(&self, name: &str) -> bool;
 
+    /// The branches that matter to it begin so; `None` where git does not matter.
+    fn branch_prefix(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Processes that the files name, and a word that the command line of each must contain.
+    fn processes(&self, _files: &Files) -> Vec<(u32, &'static str)> {
+        Vec::new()
+    }
+
     /// What a resume would do. Refused only when a mark is missing: whatever else is wrong with
     /// the files is a finding of the plan.
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark>;

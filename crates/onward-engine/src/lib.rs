@@ -11,6 +11,7 @@ pub mod drive;
 pub mod engine;
 pub mod files;
 pub mod follow;
+pub mod foreign;
 pub mod gate;
 pub mod harness;
 pub mod inbox;

@@ -7,6 +7,7 @@ use onward_engine::{
     config::ConfigError,
     engine::EngineError,
     follow::FollowError,
+    foreign::ForeignError,
     harness::HarnessError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
@@ -67,6 +68,10 @@ pub(crate) enum Error {
     Find(#[from] FindError),
     #[error(transparent)]
     Follow(#[from] FollowError),
+    #[error("{}", chain(.0))]
+    Foreign(#[from] ForeignError),
+    #[error("`{}` was written by another system, and onward cannot drive it yet", dir.display())]
+    NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
     #[error("the demo did not work: {}", chain(.0))]
@@ -113,6 +118,10 @@ impl Error {
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(_) => "no_such_run",
+            Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
+            Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
+            Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => "cannot_read",
+            Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
             Self::Engine(error) => match exit_of(error) {
@@ -154,6 +163,8 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
+            Self::Foreign(error) => Some(error.hint()),
+            Self::NotAdopted { dir } => Some(format!("see `onward plan {}`", dir.display())),
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
@@ -174,14 +185,19 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
+            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
+            | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Demo(_)
             | Self::Harness(_) => FAILED,
-            Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
+            Self::Usage { .. }
+            | Self::InvalidWorkflow { .. }
+            | Self::Config(_)
+            | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
             Self::SeveralRuns { .. } => CONFLICTS,
-            Self::NothingToResume | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => {
-                NOTHING
-            }
+            Self::NothingToResume
+            | Self::Foreign(ForeignError::Missing { .. })
+            | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::Engine(error) => exit_of(error),
         }
     }

@@ -8,12 +8,18 @@ use std::{
 };
 
 use onward_core::{
-    event::Mode, graph::Defs, plan::Status, policy::Choices, run::Run, time::Timestamp,
+    event::Mode,
+    graph::Defs,
+    plan::{Plan, Status},
+    policy::Choices,
+    run::Run,
+    time::Timestamp,
 };
 use onward_engine::{
     config::{Config, Flags},
     drive::Options,
     engine::{How, Machine},
+    foreign,
     journal::{JOURNAL, load},
     real::wall_clock,
     store::{FindError, Project, RunDir, holder, load_pinned},
@@ -96,13 +102,53 @@ impl Session {
         user.map_or_else(|| "somebody".to_owned(), |(_, value)| value.to_string_lossy().into())
     }
 
-    /// The run somebody named: its directory, its id or a prefix of it.
+    /// The run of ours somebody named: its directory, its id or a prefix of it.
     pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
-        let path = cx.path(Path::new(wanted));
-        if path.join(JOURNAL).is_file() {
-            return std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source });
+        match self.which(cx, Some(wanted), None)? {
+            Which::Ours(dir) => Ok(dir),
+            Which::Foreign { dir, .. } => Err(Error::NotAdopted { dir }),
         }
-        Ok(self.project.find(wanted)?.dir)
+    }
+
+    /// The run that is meant, whoever wrote it. Without a name: the one in this very directory, the
+    /// one of ours that was active last, or the only one that another system left below.
+    pub(crate) fn which(
+        &self,
+        cx: &Context,
+        wanted: Option<&str>,
+        dialect: Option<&str>,
+    ) -> Result<Which, Error> {
+        let path = cx.path(Path::new(wanted.unwrap_or(".")));
+        let dir =
+            std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?;
+        let foreign = |dir: PathBuf| Which::Foreign { dir, dialect: dialect.map(str::to_owned) };
+        if wanted.is_some() && dir.join(JOURNAL).is_file() {
+            return Ok(Which::Ours(dir));
+        }
+        let below = if dir.is_dir() { foreign::below(&dir) } else { Vec::new() };
+        if dialect.is_some() || below.contains(&dir) {
+            return Ok(foreign(dir));
+        }
+        let ours = match wanted {
+            Some(wanted) => self.project.find(wanted),
+            None => self.project.runs()?.into_iter().next().ok_or(FindError::NoRuns),
+        };
+        match (ours, below.as_slice()) {
+            (Ok(run), _) => Ok(Which::Ours(run.dir)),
+            (Err(_), [only]) => Ok(foreign(only.clone())),
+            (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => Ok(foreign(dir)),
+            (Err(error), []) => Err(error.into()),
+            (Err(_), several) => {
+                let list = several.iter().map(|dir| format!("  {}", dir.display())).collect();
+                Err(Error::SeveralRuns { list })
+            }
+        }
+    }
+
+    /// What a resume of another system's run would do.
+    pub(crate) fn foreign_plan(&self, dir: &Path, dialect: Option<&str>) -> Result<Plan, Error> {
+        let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
+        Ok(found.plan(self.now)?)
     }
 
     /// The named run, or the one that was active last.
@@ -143,6 +189,12 @@ impl Session {
 fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
     let value = env.iter().find(|(name, _)| name == "ONWARD_NOW")?.1.to_str()?;
     value.parse().ok()
+}
+
+/// A run, by who wrote it.
+pub(crate) enum Which {
+    Ours(PathBuf),
+    Foreign { dir: PathBuf, dialect: Option<String> },
 }
 
 /// A run on disk, folded.

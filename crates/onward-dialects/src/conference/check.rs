@@ -274,20 +274,20 @@ fn rows_of(conference: &Conference, researcher: &str, inferred: &[Inferred]) -> 
         0 => "they may be from an earlier, interrupted run".to_owned(),
         _ => format!("{stays} of them end in a kept state and stay, with inferred events"),
     };
-    let says = |code: Code, what: &str, list: &[String], hint: &str| {
+    let reported = |code: Code, what: &str, list: &[String], hint: &str| {
         let message = format!("{path} {what} ({})", list.join("; "));
         let finding = code.found(message).at_path(path.as_str()).with_hint(hint);
         (!list.is_empty()).then_some(finding)
     };
     let findings = [
-        says(Code::RowsExceedEvents, "has rows that no event proves", &unlogged, &hint),
-        says(
+        reported(Code::RowsExceedEvents, "has rows that no event proves", &unlogged, &hint),
+        reported(
             Code::RowsMissing,
             "lacks rows for logged iterations",
             &rowless,
             "a resume adds them from the event log",
         ),
-        says(
+        reported(
             Code::StatusDisagrees,
             "and the log disagree about iterations",
             &different,

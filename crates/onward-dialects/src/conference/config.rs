@@ -25,8 +25,8 @@ pub struct Settings {
     pub changes_code: bool,
     /// The start gate still waits for a person.
     pub unconfirmed: bool,
-    pub has_knowledge: bool,
-    pub has_log: bool,
+    /// Sections that a conference writes to and the file does not have.
+    pub missing_sections: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +134,7 @@ impl Settings {
             noise: look.value("noise handling", &["noise threshold"]).and_then(words::number),
             changes_code: said.map_or_else(|| speaks_of_code(&allowed), is_yes),
             unconfirmed: final_word.is_some_and(|it| it.to_lowercase().starts_with("pending")),
-            has_knowledge: document.section("Shared Knowledge").is_some(),
-            has_log: document.section("Conference Log").is_some(),
+            missing_sections: missing_sections(document),
             goal,
             mode,
         }
@@ -148,10 +147,9 @@ impl Settings {
             (self.mode.is_some(), "mode"),
             (self.count.is_some_and(|count| count > 0), "researcher count"),
             (self.max_rounds.is_some_and(|rounds| rounds > 0), "max rounds"),
-            (self.has_knowledge, "section Shared Knowledge"),
-            (self.has_log, "section Conference Log"),
         ];
-        needed.into_iter().filter(|(there, _)| !there).map(|(_, name)| name).collect()
+        let fields = needed.into_iter().filter(|(there, _)| !there).map(|(_, name)| name);
+        fields.chain(self.missing_sections.iter().copied()).collect()
     }
 
     pub fn direction_or_default(&self) -> Direction {
@@ -163,6 +161,15 @@ impl Settings {
         let letters = (b'A'..=b'Z').map(|letter| char::from(letter).to_string());
         letters.take(self.count.unwrap_or(0) as usize).collect()
     }
+}
+
+fn missing_sections(document: &Document) -> Vec<&'static str> {
+    let sections = [
+        ("Shared Knowledge", "section Shared Knowledge"),
+        ("Conference Log", "section Conference Log"),
+    ];
+    let missing = sections.into_iter().filter(|(title, _)| document.section(title).is_none());
+    missing.map(|(_, name)| name).collect()
 }
 
 /// Looking for a value in the place where it belongs first, then anywhere.
@@ -220,7 +227,8 @@ fn without_comments(text: &str) -> String {
 /// Not empty, and not a placeholder of the template.
 fn is_value(text: &str) -> bool {
     let text = text.trim();
-    !text.is_empty() && !(text.starts_with('{') && text.ends_with('}'))
+    let is_placeholder = text.starts_with('{') && text.ends_with('}');
+    !text.is_empty() && !is_placeholder
 }
 
 fn mode(text: &str) -> Option<Mode> {

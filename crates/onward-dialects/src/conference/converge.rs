@@ -7,7 +7,7 @@
 use super::{
     config::Mode,
     event_log::{Status, StuckLevel},
-    history::Round,
+    history::{End, Round},
     state::{Conference, scores},
 };
 
@@ -59,12 +59,13 @@ fn because(reason: Reason, detail: impl Into<String>) -> Over {
 
 fn logged(conference: &Conference) -> Option<Over> {
     let history = &conference.history;
-    if let Some(reason) = &history.converged {
-        let reason = reason.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
-        return Some(because(Reason::Logged, format!("it is logged as converged{reason}")));
-    }
-    if history.stalled {
-        return Some(because(Reason::Stalled, "it is logged as stalled"));
+    match &history.end {
+        Some(End::Converged { reason }) => {
+            let reason = reason.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
+            return Some(because(Reason::Logged, format!("it is logged as converged{reason}")));
+        }
+        Some(End::Stalled) => return Some(because(Reason::Stalled, "it is logged as stalled")),
+        None => {}
     }
     let (number, last) = history.rounds.last_key_value()?;
     let converged = last.completed.as_ref().is_some_and(|completed| completed.converged);

@@ -20,13 +20,18 @@ pub struct History {
     pub last_name: Option<String>,
     pub announced: Option<u32>,
     pub rounds: BTreeMap<u32, Round>,
-    /// With its reason, where one is given.
-    pub converged: Option<Option<String>>,
-    pub stalled: bool,
+    pub end: Option<End>,
     /// Every researcher failed, and nothing has happened since.
     pub failed: bool,
     pub completed: bool,
     pub resumes: u32,
+}
+
+/// Why there is no further round, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Converged { reason: Option<String> },
+    Stalled,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -91,8 +96,10 @@ impl History {
                 let completed = Completed { best: *best, converged: *converged };
                 self.round_mut(*round).completed = Some(completed);
             }
-            Fact::Converged { reason } => self.converged = Some(reason.clone()),
-            Fact::Stalled => self.stalled = true,
+            Fact::Converged { reason } => {
+                self.end = Some(End::Converged { reason: reason.clone() });
+            }
+            Fact::Stalled => self.end = self.end.take().or(Some(End::Stalled)),
             Fact::Failed => self.failed = true,
             Fact::Completed => self.completed = true,
             Fact::Resumed => {
@@ -159,12 +166,14 @@ mod tests {
 
     #[test]
     fn rounds_are_told_by_their_events_and_a_repeated_iteration_is_one() {
+        let iteration = "{\"event\":\"researcher.iteration\",\"payload\":{\"researcher\":\"A\",\
+                         \"round\":1,\"iteration\":1,\"status\":\"kept\"}}";
         let told = history(&[
-            r#"{"event":"conference.started","timestamp":"2026-05-04T20:00:00Z","payload":{"researchers":2}}"#,
-            r#"{"event":"round.started","payload":{"round":1,"researcher_states":["A:ready","B:ready"]}}"#,
-            r#"{"event":"researcher.iteration","payload":{"researcher":"A","round":1,"iteration":1,"status":"kept"}}"#,
-            r#"{"event":"researcher.iteration","payload":{"researcher":"A","round":1,"iteration":1,"status":"kept"}}"#,
-            r#"{"event":"round.1.completed","timestamp":"2026-05-04T21:00:00Z","payload":{"round":1}}"#,
+            r#"{"event":"conference.started","payload":{"researchers":2}}"#,
+            r#"{"event":"round.started","payload":{"round":1,"researcher_states":["A:x","B:x"]}}"#,
+            iteration,
+            iteration,
+            r#"{"event":"round.1.completed","timestamp":"2026-05-04T21:00:00Z"}"#,
             r#"{"event":"round.started","payload":{"round":2}}"#,
         ]);
         assert_eq!((told.last_completed(), told.open_round()), (1, Some(2)));

@@ -198,7 +198,7 @@ pub fn export(conference: &Conference) -> Files {
     files
 }
 
-fn pid(bytes: &[u8]) -> Option<u32> {
+pub(super) fn pid(bytes: &[u8]) -> Option<u32> {
     str::from_utf8(bytes).ok()?.trim().parse().ok()
 }
 

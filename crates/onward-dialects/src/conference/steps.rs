@@ -14,6 +14,7 @@ use super::{
     revert::{self, Inferred},
     state::{Conference, Finish},
     step,
+    write::seconds,
 };
 
 pub fn steps(conference: &Conference, point: &Point) -> Vec<PlannedStep> {
@@ -81,8 +82,8 @@ fn logged_iterations(
 
 fn in_words(trial: &Trial) -> String {
     let metric = trial.metric.map(|metric| format!(" {metric}")).unwrap_or_default();
-    let at = trial.at.map(|at| format!(" at {at}")).unwrap_or_default();
-    format!("logged as {}{metric}{at}", trial.status.as_str())
+    let at = trial.at.map(|at| format!(" at {}", seconds(at))).unwrap_or_default();
+    format!("{}{metric}{at}", trial.status.as_str())
 }
 
 fn round_under_way(
@@ -140,25 +141,26 @@ fn next_work(
     let step = step::iteration(number, researcher, last.saturating_add(1));
     let of = conference.iterations_in(number).map(|it| format!(" of {it}")).unwrap_or_default();
     let done = conference.finished_iterations(number, researcher);
-    let detail = format!("{done}{of} iterations are logged; the next is begun afresh");
+    let detail = format!("{done}{of} iterations are logged");
     planned(&step, Verdict::Run, "pending", &detail)
 }
 
 fn phases(conference: &Conference, point: &Point, number: u32, steps: &mut Vec<PlannedStep>) {
     let round = conference.history.round(number);
-    let (posted, reviewed) = round.map_or((false, false), |round| (round.poster, round.review));
+    let is_posted = round.is_some_and(|round| round.poster);
+    let is_reviewed = round.is_some_and(|round| round.review);
     let has_poster = conference.posters.contains_key(&number);
     let has_review = conference.reviews.contains_key(&number);
     let alone = conference.researchers_of(number).len() == 1;
     let poster = step::in_round(number, "poster");
     steps.push(match () {
-        () if alone && !posted => planned(&poster, Verdict::Skip, "alone", "nothing to compare"),
+        () if alone && !is_posted => planned(&poster, Verdict::Skip, "alone", "nothing to compare"),
         // After the review nobody reads the poster again before the synthesis.
-        () if reviewed => planned(&poster, Verdict::Keep, "done", "the review came after it"),
-        () => phase(&poster, point, posted, has_poster),
+        () if is_reviewed => planned(&poster, Verdict::Keep, "done", "the review came after it"),
+        () => phase(&poster, point, is_posted, has_poster),
     });
     let review = step::in_round(number, "review");
-    steps.push(phase(&review, point, reviewed, has_review));
+    steps.push(phase(&review, point, is_reviewed, has_review));
     let transfer = step::in_round(number, "transfer");
     steps.push(if point.over.is_some() {
         planned(&transfer, Verdict::Skip, "over", "the conference goes to its synthesis")

@@ -40,6 +40,8 @@ pub const CONFERENCE_COLUMNS: [&str; 11] = [
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     bytes: Vec<u8>,
+    /// In lower case; the usual ones where the header is lost.
+    pub columns: Vec<String>,
     pub rows: Vec<Row>,
     /// Lines with fewer cells than a status needs.
     pub broken: Vec<usize>,
@@ -63,25 +65,23 @@ impl Table {
     pub fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut table = Self { bytes: bytes.to_owned(), ..Self::default() };
-        let mut columns: Option<Vec<String>> = None;
         for (index, line) in text.split('\n').enumerate() {
             let line = line.trim_end_matches(['\r', '\0']);
             if line.trim().is_empty() {
                 continue;
             }
             let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
-            if columns.is_none() {
+            if table.columns.is_empty() {
                 if let Some(named) = header(&cells) {
                     if named.iter().any(|name| name == "outcome") {
                         table.met.insert(Spelling::OutcomeForStatus);
                     }
-                    columns = Some(named);
+                    table.columns = named;
                     continue;
                 }
-                columns = Some(usual_columns(cells.len()));
+                table.columns = usual_columns(cells.len());
             }
-            let columns = columns.as_deref().unwrap_or_default();
-            match row(columns, index + 1, line, &cells, &mut table.met) {
+            match row(&table.columns, index + 1, line, &cells, &mut table.met) {
                 Some(row) => table.rows.push(row),
                 None => table.broken.push(index + 1),
             }

@@ -1,5 +1,6 @@
 //! What holds for every directory, however mangled.
 
+use onward_core::plan::Status;
 use onward_dialects::{Dialect as _, File, Files, conference};
 use proptest::{prelude::*, sample::Index};
 
@@ -116,7 +117,7 @@ proptest! {
         let state = conference::import(&files).unwrap();
         let exported = conference::export(&state);
         let again = conference::import(&exported).unwrap();
-        prop_assert_eq!(&again, &state);
+        prop_assert!(again == state, "what is imported is exported");
 
         let now = "2026-05-05T20:00:00Z".parse().unwrap();
         let plan = plan_of(&files, now);
@@ -125,7 +126,8 @@ proptest! {
         steps.sort_unstable();
         steps.dedup();
         prop_assert_eq!(steps.len(), plan.steps.len(), "a step is listed once");
-        prop_assert_eq!(plan.recovery_point.steps.is_empty(), plan.run.status == onward_core::plan::Status::Completed);
+        let completed = plan.run.status == Status::Completed;
+        prop_assert_eq!(plan.recovery_point.steps.is_empty(), completed);
         conference::rebuild::tables(&state);
     }
 

@@ -1,4 +1,5 @@
 //! The dialect `conference` from the outside: files in, plan out.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod builder;
 mod checks;
@@ -8,3 +9,4 @@ mod prefixes;
 mod recovery;
 mod reverts;
 mod spellings;
+mod writes;

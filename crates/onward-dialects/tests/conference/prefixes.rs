@@ -137,9 +137,11 @@ fn synthetic() -> Files {
                 let logged = if first && round == 0 { "baseline" } else { status };
                 let written = if first { "baseline" } else { status };
                 let delta = if logged == "baseline" { "-".into() } else { format!("{value:+.1}") };
+                let number = round + 1;
                 let payload = format!(
-                    r#"{{"researcher": "{letter}", "round": {}, "iteration": {iteration}, "metric_value": {value:.1}, "delta": "{delta}", "status": "{logged}"}}"#,
-                    round + 1
+                    "{{\"researcher\": \"{letter}\", \"round\": {number}, \
+                     \"iteration\": {iteration}, \"metric_value\": {value:.1}, \
+                     \"delta\": \"{delta}\", \"status\": \"{logged}\"}}"
                 );
                 line(&mut log, "researcher.iteration", at, &payload);
                 let row =
