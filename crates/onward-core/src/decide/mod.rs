@@ -86,6 +86,25 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
     }
 }
 
+/// An attempt as it would be if it were started now.
+#[derive(Debug)]
+pub enum Rendering {
+    Ready(Box<Start>),
+    Lacks(BTreeSet<Need>),
+    Fails(String),
+}
+
+/// Renders an attempt that the journal does not know.
+pub fn rendering(run: &Run, facts: &Facts, step: NodeId, attempt: u32) -> Rendering {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    match decider.rendered(step, attempt) {
+        Ok(start) => Rendering::Ready(Box::new(start)),
+        Err(Hold::Lacks(needs)) => Rendering::Lacks(needs),
+        Err(Hold::Fails(message)) => Rendering::Fails(message),
+    }
+}
+
 /// A template of a step as it stands now; `None` when it cannot be rendered without more facts.
 pub fn text(run: &Run, step: NodeId, template: &Template, quoting: Quoting) -> Option<String> {
     let facts = StepFacts::default();
