@@ -182,7 +182,15 @@ pub enum Event {
     WorkflowChanged { hash: Digest, edits: Vec<Edit> },
     /// What follows was rebuilt from evidence. Legal after `run.opened`.
     #[serde(rename = "journal.repaired")]
-    JournalRepaired { kept: String, events: u64 },
+    JournalRepaired {
+        /// Where the damaged file is.
+        kept: String,
+        /// How many events follow that were rebuilt.
+        events: u64,
+        /// Where each of them comes from, in their order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rebuilt: Vec<Rebuilt>,
+    },
     /// For people. Always legal, never read by code.
     #[serde(rename = "note")]
     Note {
@@ -359,6 +367,15 @@ pub struct AttemptVerified {
 pub enum Certainty {
     Recorded,
     Inferred,
+}
+
+/// Some events of one origin, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuilt {
+    pub count: u64,
+    /// `journal`, `seal`, `result`, `check`, `commit`, `workflow`, or how the gap was bridged.
+    pub source: String,
+    pub certainty: Certainty,
 }
 
 /// A file another system wrote, as it was when we looked.

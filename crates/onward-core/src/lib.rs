@@ -5,6 +5,7 @@
 //! done goes out as a value.
 
 pub mod address;
+pub mod bill;
 pub mod decide;
 pub mod digest;
 pub mod event;

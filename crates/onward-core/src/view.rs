@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bill::Bill,
     graph::{NodeId, Role},
     plan::{Plan, RunInfo, Verdict},
     run::Run,
@@ -22,6 +23,9 @@ pub struct View {
     pub last_completed: Option<LastCompleted>,
     /// What starts next.
     pub next: Vec<String>,
+    /// What interruptions have cost, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
 }
 
 /// Leaf steps known so far; skipped ones count as done.
@@ -95,6 +99,7 @@ pub fn view(run: &Run, info: RunInfo) -> View {
         next,
         steps,
         run: info,
+        bill: None,
     }
 }
 
@@ -118,6 +123,7 @@ pub fn of_plan(plan: &Plan) -> View {
     let last = steps.iter().rev().find(|step| step.state == "done");
     let at = plan.run.last_event.at.clone();
     View {
+        bill: None,
         schema: "onward.status/1".to_owned(),
         run: plan.run.clone(),
         phase: plan.recovery_point.phase.clone(),

@@ -50,6 +50,7 @@ use crate::{
         agents::{self, AgentError},
         look, wall_clock,
     },
+    rehearse::StandIn,
     resume::{self, Resume, ResumeError},
     store::{
         CreateError, Holder, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
@@ -77,6 +78,8 @@ pub struct Machine {
     pub catch_signals: bool,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
+    /// Who plays the agents and commands, in a rehearsal.
+    pub stand_in: Option<StandIn>,
 }
 
 /// How a run is driven this time.
@@ -398,20 +401,29 @@ pub enum Decided {
 }
 
 /// A run's directory, and what follows from where it is.
-struct RunPlace {
-    project: Project,
-    place: Place,
+#[derive(Debug)]
+pub(crate) struct RunPlace {
+    pub(crate) project: Project,
+    pub(crate) place: Place,
 }
 
 impl RunPlace {
-    fn of(run_dir: &Path, machine: &Machine) -> Result<Self, EngineError> {
+    pub(crate) fn of(run_dir: &Path, machine: &Machine) -> Result<Self, EngineError> {
+        if !run_dir.join(JOURNAL).is_file() {
+            return Err(EngineError::NotARun(run_dir.to_owned()));
+        }
+        Self::even_without_journal(run_dir, machine)
+    }
+
+    /// For whoever comes to look after a run that has lost it.
+    pub(crate) fn even_without_journal(
+        run_dir: &Path,
+        machine: &Machine,
+    ) -> Result<Self, EngineError> {
         let not_a_run = || EngineError::NotARun(run_dir.to_owned());
         let name = run_dir.file_name().and_then(|name| name.to_str()).ok_or_else(not_a_run)?;
         let run: RunId = name.parse().map_err(|_| not_a_run())?;
         let project = Project::of_run(run_dir).ok_or_else(not_a_run)?;
-        if !run_dir.join(JOURNAL).is_file() {
-            return Err(not_a_run());
-        }
         let place = Place {
             run,
             run_dir: run_dir.to_owned(),
@@ -421,7 +433,7 @@ impl RunPlace {
         Ok(Self { project, place })
     }
 
-    fn setup(&self, machine: &Machine) -> Setup {
+    pub(crate) fn setup(&self, machine: &Machine) -> Setup {
         Setup {
             place: self.place.clone(),
             env: machine.env.clone(),
@@ -429,6 +441,7 @@ impl RunPlace {
             agents: machine.agents.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,
+            stand_in: machine.stand_in.clone(),
         }
     }
 }

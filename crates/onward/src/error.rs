@@ -4,11 +4,13 @@ use std::{io, path::PathBuf};
 
 use onward_core::finding::{Code, Finding};
 use onward_engine::{
+    care::CareError,
     config::ConfigError,
     engine::EngineError,
     follow::FollowError,
     foreign::ForeignError,
     harness::HarnessError,
+    rehearse::RehearseError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
     world::Stop,
@@ -78,6 +80,23 @@ pub(crate) enum Error {
     Harness(#[from] HarnessError),
     #[error("{}", engine_chain(.0))]
     Engine(#[from] EngineError),
+    #[error("{}", care_chain(.0))]
+    Care(#[from] CareError),
+    #[error("the rehearsal did not work: {}", chain(.0))]
+    Rehearse(RehearseError),
+}
+
+impl From<RehearseError> for Error {
+    fn from(error: RehearseError) -> Self {
+        match error {
+            RehearseError::Engine(error) => Self::Engine(error),
+            RehearseError::Harness(error) => Self::Harness(error),
+            RehearseError::Io { .. }
+            | RehearseError::Git { .. }
+            | RehearseError::TooLarge { .. }
+            | RehearseError::Reference { .. } => Self::Rehearse(error),
+        }
+    }
 }
 
 /// An error with what it came from, on one line.
@@ -104,6 +123,16 @@ fn engine_chain(error: &EngineError) -> String {
     text
 }
 
+fn care_chain(error: &CareError) -> String {
+    match error {
+        CareError::Engine(error) => engine_chain(error),
+        CareError::Damaged(_)
+        | CareError::Alive { .. }
+        | CareError::NeedsYes { .. }
+        | CareError::Refused { .. } => chain(error),
+    }
+}
+
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
@@ -117,6 +146,7 @@ impl Error {
             Self::NoSuchStep { .. } => "no_such_step",
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
+            Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
             Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
@@ -124,14 +154,9 @@ impl Error {
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
-            Self::Engine(error) => match exit_of(error) {
-                HELD => "held",
-                DAMAGED => "journal_damaged",
-                CONFLICTS => "conflicts",
-                NOTHING => "nothing_to_resume",
-                INVALID => "invalid",
-                _ => "failed",
-            },
+            Self::Rehearse(_) => "rehearse",
+            Self::Engine(error) => code_of(exit_of(error)),
+            Self::Care(error) => code_of(exit_of_care(error)),
         }
     }
 
@@ -172,6 +197,8 @@ impl Error {
                 Some(conflicts_hint(findings))
             }
             Self::Engine(error) => error.hint(),
+            Self::Care(error) => error.hint(),
+            Self::Rehearse(error) => error.hint(),
         }
     }
 
@@ -189,16 +216,19 @@ impl Error {
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Demo(_)
-            | Self::Harness(_) => FAILED,
+            | Self::Harness(_)
+            | Self::Rehearse(_) => FAILED,
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
             | Self::Config(_)
             | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
             Self::SeveralRuns { .. } => CONFLICTS,
+            Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::Foreign(ForeignError::Missing { .. })
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::Engine(error) => exit_of(error),
+            Self::Care(error) => exit_of_care(error),
         }
     }
 }
@@ -214,6 +244,26 @@ fn conflicts_hint(findings: &[Finding]) -> String {
     }
     let flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
     format!("see `onward plan`; to go on all the same: `onward resume {}`", flags.join(" "))
+}
+
+fn code_of(exit: u8) -> &'static str {
+    match exit {
+        HELD => "held",
+        DAMAGED => "journal_damaged",
+        CONFLICTS => "conflicts",
+        NOTHING => "nothing_to_resume",
+        INVALID => "invalid",
+        _ => "failed",
+    }
+}
+
+fn exit_of_care(error: &CareError) -> u8 {
+    match error {
+        CareError::Engine(error) => exit_of(error),
+        CareError::Damaged(_) => DAMAGED,
+        CareError::Alive { .. } => HELD,
+        CareError::NeedsYes { .. } | CareError::Refused { .. } => CONFLICTS,
+    }
 }
 
 fn exit_of(error: &EngineError) -> u8 {

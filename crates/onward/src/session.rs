@@ -85,6 +85,7 @@ impl Session {
             catch_signals: true,
             now,
             env,
+            stand_in: None,
         };
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }

@@ -98,14 +98,12 @@ pub enum Defined {
 
 /// Asks for the definition of a finished step once more; what it was made from is left out.
 pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
-    let now = Timestamp::default();
-    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
     let node = run.graph.node(step);
     let is_gate = matches!(run.defs.step(node.def).kind, Kind::Gate(_));
     let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
     let Some(key) = key.filter(|_| !is_gate) else { return Defined::Unknown };
-    match decider.rendered(step, 0) {
-        Ok(start) => {
+    match rendering(run, facts, step, 0) {
+        Rendering::Ready(start) => {
             let KeyParts { definition, agent, .. } = key.get();
             let was = KeyParts { definition, agent, ..KeyParts::default() };
             let KeyParts { definition, agent, .. } = start.key;
@@ -115,8 +113,8 @@ pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
                 ..KeyParts::default()
             }))
         }
-        Err(Hold::Lacks(needs)) => Defined::Lacks(needs),
-        Err(Hold::Fails(_)) => Defined::Unknown,
+        Rendering::Lacks(needs) => Defined::Lacks(needs),
+        Rendering::Fails(_) => Defined::Unknown,
     }
 }
 
@@ -141,6 +139,25 @@ pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
         Ok(Event::GateOpened { hash, .. }) if hash == seen.hash => Content::Same,
         Ok(_) | Err(Hold::Fails(_)) => Content::Moved,
         Err(Hold::Lacks(needs)) => Content::Lacks(needs),
+    }
+}
+
+/// An attempt as it would be if it were started now.
+#[derive(Debug)]
+pub enum Rendering {
+    Ready(Box<Start>),
+    Lacks(BTreeSet<Need>),
+    Fails(String),
+}
+
+/// Renders an attempt that the journal does not know.
+pub fn rendering(run: &Run, facts: &Facts, step: NodeId, attempt: u32) -> Rendering {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    match decider.rendered(step, attempt) {
+        Ok(start) => Rendering::Ready(Box::new(start)),
+        Err(Hold::Lacks(needs)) => Rendering::Lacks(needs),
+        Err(Hold::Fails(message)) => Rendering::Fails(message),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, Certainty, Edit,
-        EditClass, EndStatus, Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Record,
-        Revert, RunOpened, RunResumed, SettledBy, SourceFile,
+        EditClass, EndStatus, Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Rebuilt,
+        Record, Revert, RunOpened, RunResumed, SettledBy, SourceFile,
     },
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
     journal::FORMAT,
@@ -356,6 +356,9 @@ fn about_the_rest() -> BoxedStrategy<Event> {
     let edit = (text(), class).prop_map(|(step, class)| Edit { step, class });
     let exported = (text(), digest(), option::of(any::<u64>()))
         .prop_map(|(path, hash, offset)| Exported { path, hash, offset });
+    let certainty = select(vec![Certainty::Recorded, Certainty::Inferred]);
+    let rebuilt = (any::<u64>(), text(), certainty)
+        .prop_map(|(count, source, certainty)| Rebuilt { count, source, certainty });
     prop_oneof![
         (address(), text(), texts(), texts(), digest()).prop_map(
             |(step, prompt, options, shows, hash)| Event::GateOpened {
@@ -388,7 +391,9 @@ fn about_the_rest() -> BoxedStrategy<Event> {
         (usd(), usd()).prop_map(|(spent, limit)| Event::BudgetHit { spent, limit }),
         (digest(), vec(edit, 0..3))
             .prop_map(|(hash, edits)| Event::WorkflowChanged { hash, edits }),
-        (text(), any::<u64>()).prop_map(|(kept, events)| Event::JournalRepaired { kept, events }),
+        (text(), any::<u64>(), vec(rebuilt, 0..3)).prop_map(|(kept, events, rebuilt)| {
+            Event::JournalRepaired { kept, events, rebuilt }
+        }),
         (text(), option::of(address())).prop_map(|(text, step)| Event::Note { text, step }),
     ]
     .boxed()

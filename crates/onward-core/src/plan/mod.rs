@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     address::Address,
+    bill,
     event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
     finding::{Finding, Severity},
     key::Difference,
@@ -49,6 +50,19 @@ pub struct Plan {
     pub can_resume: bool,
     /// What a person must decide first.
     pub needs: Vec<String>,
+    #[serde(default)]
+    pub cost: PlanCost,
+}
+
+/// What each choice costs, by the run's own history. Plain commands cost nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanCost {
+    /// Spent so far, over all resumes.
+    pub spent_usd: f64,
+    /// What runs again for sure; steps that never ran have no history.
+    pub rerun_usd: f64,
+    /// Everything that has run, once more.
+    pub restart_usd: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -268,6 +282,11 @@ pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<
         rows: Vec::new(),
         rescue: revert.rescue.clone(),
     });
+    let cost = PlanCost {
+        spent_usd: run.state.spent.dollars(),
+        rerun_usd: verdict::rerun_cost(run, &steps).dollars(),
+        restart_usd: bill::restart(&run.state).dollars(),
+    };
     Ok(Plan {
         schema: "onward.plan/1".to_owned(),
         run: run_info(&run.state, survey, status, dir),
@@ -279,6 +298,7 @@ pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<
         can_resume: !complete && !blocked,
         needs: resumption.needs.clone(),
         findings: resumption.findings,
+        cost,
     })
 }
 

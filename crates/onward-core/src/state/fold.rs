@@ -160,7 +160,7 @@ impl State {
             }
             Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
             Event::WorkflowChanged { hash, edits: _ } => self.workflow_hash = Some(hash),
-            Event::JournalRepaired { kept: _, events: _ } | Event::Note { text: _, step: _ } => {}
+            Event::JournalRepaired { .. } | Event::Note { text: _, step: _ } => {}
         }
         Ok(())
     }

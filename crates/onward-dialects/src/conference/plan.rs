@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use onward_core::{
     finding::Severity,
-    plan::{AgeBand, LastEvent, Plan, PlannedStep, RecoveryPoint, RunInfo, Status},
+    plan::{AgeBand, LastEvent, Plan, PlanCost, PlannedStep, RecoveryPoint, RunInfo, Status},
     time::Timestamp,
 };
 
@@ -37,6 +37,7 @@ pub fn plan_for(conference: &Conference, written: Option<Timestamp>, asked: &Ask
         needs.push("say whether synthesis.md and final_report.md are the final ones".to_owned());
     }
     Plan {
+        cost: PlanCost::default(),
         schema: "onward.plan/1".to_owned(),
         run: run_info(conference, &point, age, asked),
         summary: summary(conference, &point),

@@ -13,7 +13,7 @@ pub(crate) mod disk;
 mod grip;
 mod inputs;
 mod look;
-mod probe;
+pub(crate) mod probe;
 mod schema;
 mod secrets;
 mod sessions;

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     inbox::{self, Left},
+    rehearse::{self, StandIn},
     supervisor::{Hands, Place, Stop as StopLadder},
     world::{At, Connected, Input, Stop, World},
 };
@@ -44,6 +45,8 @@ pub struct Setup {
     pub now: Option<Timestamp>,
     /// SIGINT, SIGTERM and SIGHUP become inputs.
     pub catch_signals: bool,
+    /// Who plays the agents and commands, in a rehearsal.
+    pub stand_in: Option<StandIn>,
 }
 
 pub struct RealWorld {
@@ -53,6 +56,7 @@ pub struct RealWorld {
     commands: Commands,
     now: Option<Timestamp>,
     catch_signals: bool,
+    stand_in: Option<StandIn>,
     disk: Disk,
     looker: Looker,
     schemas: Schemas,
@@ -73,7 +77,7 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, agents, now, catch_signals } = setup;
+        let Setup { place, env, supervise, agents, now, catch_signals, stand_in } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -89,6 +93,7 @@ impl RealWorld {
             supervise,
             now,
             catch_signals,
+            stand_in,
             sink,
         }
     }
@@ -201,6 +206,9 @@ impl World for RealWorld {
 
     fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
         let dir = self.disk.project_dir();
+        if self.stand_in.as_ref().is_some_and(|it| it.commands) {
+            return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
+        }
         probe(command, absent, dir, &self.env, PROBE_WITHIN).map_err(io_stop("run a probe in", dir))
     }
 
@@ -219,6 +227,9 @@ impl World for RealWorld {
     }
 
     fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop> {
+        if let Some(stand_in) = &self.stand_in {
+            stand_in.take_part(launch);
+        }
         let Self { disk, commands, place, .. } = self;
         agents::resolve(launch, commands, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;

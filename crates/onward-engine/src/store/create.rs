@@ -29,6 +29,9 @@ use crate::{
     world::Stop,
 };
 
+/// A second copy of the first record, for a run that loses its journal.
+pub const OPENED: &str = "opened.json";
+
 /// What a run begins with.
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
@@ -184,6 +187,7 @@ fn build(dir: &Path, workflow: &Loaded, opened: &[u8]) -> Result<(), Stop> {
     for name in ["inbox", "out"] {
         make_parents(&dir.join(name).join("x"))?;
     }
+    write(&dir.join(OPENED), opened)?;
     write(&dir.join(JOURNAL), opened)
 }
 

@@ -15,7 +15,7 @@ mod origin;
 mod pinned;
 mod project;
 
-pub use create::{CreateError, NewRun, create_run};
+pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TreeLock, holder};
 pub use origin::Origin;

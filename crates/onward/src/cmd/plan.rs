@@ -101,6 +101,11 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
     let counts: Vec<String> =
         plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
     writeln!(out, "\n{}", counts.join(", "))?;
+    let cost = plan.cost;
+    if cost.spent_usd > 0.0 {
+        let (spent, again, restart) = (cost.spent_usd, cost.rerun_usd, cost.restart_usd);
+        writeln!(out, "spent ${spent:.2}; re-run about ${again:.2}; restart about ${restart:.2}")?;
+    }
     for need in &plan.needs {
         writeln!(out, "needs you: {need}")?;
     }

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use onward_core::{
+    bill::{Bill, Biller, Sum},
     plan::{Status, run_info},
     survey::Survey,
     view::{View, of_plan, view},
 };
-use onward_engine::foreign;
+use onward_engine::{follow::Follower, foreign};
 use serde_json::json;
 
 use crate::{
@@ -102,6 +103,9 @@ pub(crate) struct StatusArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
+    /// Tell what was useful, and what interruptions have cost
+    #[arg(long)]
+    cost: bool,
 }
 
 pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Error> {
@@ -110,8 +114,16 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
         Which::Ours(dir) => {
             let run = open_run(&dir)?;
             let survey = Survey { now: session.now, ..Survey::default() };
-            let status = Status::of(&run.state, is_driven(&dir));
-            view(&run, run_info(&run.state, &survey, status, &dir.display().to_string()))
+            let driven = is_driven(&dir);
+            let status = Status::of(&run.state, driven);
+            let info = run_info(&run.state, &survey, status, &dir.display().to_string());
+            let mut view = view(&run, info);
+            if args.cost {
+                let mut biller = Biller::default();
+                Follower::new(&dir).poll()?.iter().for_each(|record| biller.take(record));
+                view.bill = Some(biller.bill((!driven).then_some(session.now)));
+            }
+            view
         }
         Which::Foreign { dir, dialect } => {
             of_plan(&session.foreign_plan(&dir, dialect.as_deref())?)
@@ -122,8 +134,39 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
         writeln!(cx.out, "{text}")?;
     } else {
         words(cx, &view)?;
+        if let Some(bill) = &view.bill {
+            costs(cx, bill)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn costs(cx: &mut Context, bill: &Bill) -> Result<(), Error> {
+    let Bill { useful, repeated, reverted, under_way, waiting, by_cause } = bill;
+    writeln!(cx.out, "\n{:<15} {:>8} {:>12} {:>10}", "Cost", "attempts", "time", "US$")?;
+    let mut line = |name: &str, sum: &Sum| -> Result<(), Error> {
+        let Sum { attempts, seconds, usd } = sum;
+        Ok(writeln!(cx.out, "{name:<15} {attempts:>8} {:>12} {usd:>10.2}", span(*seconds))?)
+    };
+    for (name, sum) in [
+        ("Useful", useful),
+        ("Repeated", repeated),
+        ("Reverted", reverted),
+        ("Under way", under_way),
+        ("Waiting", waiting),
+    ] {
+        line(name, sum)?;
+    }
+    for (cause, sum) in by_cause {
+        line(&format!("  {cause}"), sum)?;
+    }
+    Ok(())
+}
+
+/// Shorter spans with their tenths, longer ones as everywhere.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a span of seconds")]
+fn span(seconds: f64) -> String {
+    if seconds < 60.0 { format!("{seconds:.1} s") } else { age(seconds as u64) }
 }
 
 fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
