@@ -41,10 +41,10 @@ use serde_json::{Value, json};
 
 use crate::{
     collect::collect,
+    consent::Consent,
     drive::Options,
     inbox::{self, DecideError},
     journal::{JOURNAL, LoadError, load},
-    person::Person,
     real::{
         RealWorld, Redactor, Setup, Sink,
         agents::{self, AgentError},
@@ -195,7 +195,7 @@ pub fn resume_run(
     machine: &Machine,
     how: &How,
     sink: Option<Sink>,
-    person: Option<&mut dyn Person>,
+    person: Option<&mut dyn Consent>,
 ) -> Result<Outcome, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
     let now = wall_clock();

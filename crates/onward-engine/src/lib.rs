@@ -6,6 +6,7 @@
 pub mod brief;
 pub mod collect;
 pub mod config;
+pub mod consent;
 pub mod drive;
 pub mod engine;
 pub mod files;
@@ -15,7 +16,6 @@ pub mod gate;
 pub mod harness;
 pub mod inbox;
 pub mod journal;
-pub mod person;
 pub mod real;
 pub mod resume;
 pub mod revert;

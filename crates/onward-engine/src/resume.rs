@@ -23,10 +23,10 @@ use onward_core::{
 
 use crate::{
     brief,
+    consent::{Consent, Reply},
     drive::{Announced, Driver, Options},
     files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
-    person::{Person, Reply},
     revert,
     store::pinned_names,
     survey,
@@ -71,7 +71,7 @@ pub fn open<'w, W: World>(
     world: &'w mut W,
     workflow: &Workflow,
     how: &Resume,
-    person: Option<&mut dyn Person>,
+    person: Option<&mut dyn Consent>,
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
     let loaded = load(&bytes)?;
@@ -109,7 +109,7 @@ impl<W: World> Driver<'_, W> {
         connected: &Connected,
         edited: Option<(&Workflow, &Loaded)>,
         how: &Resume,
-        person: Option<&mut dyn Person>,
+        person: Option<&mut dyn Consent>,
     ) -> Result<(), ResumeError> {
         self.finish_undo(connected)?;
         let depth = policy::preset(how.mode).0;
@@ -147,7 +147,7 @@ impl<W: World> Driver<'_, W> {
         &mut self,
         survey: &Survey,
         how: &Resume,
-        mut person: Option<&mut dyn Person>,
+        mut person: Option<&mut dyn Consent>,
     ) -> Result<Resumption, ResumeError> {
         let mut choices = how.choices.clone();
         let asking = policy::preset(how.mode).1;

@@ -5,6 +5,7 @@
 
 mod bench;
 mod choices;
+mod day_one;
 mod disk;
 mod journal;
 mod kills;

@@ -3,7 +3,7 @@
 use onward_core::{finding::Finding, plan::Plan, policy::Choices};
 
 /// Asked under the run's lock, with the very plan that would be carried out.
-pub trait Person {
+pub trait Consent {
     /// `standing` is what the policy would not go on over; it may be nothing.
     fn answer(&mut self, plan: &Plan, standing: &[Finding]) -> Reply;
 }
