@@ -107,10 +107,13 @@ fn engine_chain(error: &EngineError) -> String {
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::CannotRead { .. } => "cannot_read",
+            Self::CannotRead { .. }
+            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => {
+                "cannot_read"
+            }
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
-            Self::Usage { .. } => "usage",
+            Self::Usage { .. } | Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
@@ -119,8 +122,6 @@ impl Error {
             Self::Config(_) => "invalid_config",
             Self::Find(_) => "no_such_run",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
-            Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
-            Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => "cannot_read",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
