@@ -259,18 +259,29 @@ impl Default for AddressHasher {
     }
 }
 
+impl AddressHasher {
+    fn mix(&mut self, word: u64) {
+        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(PRIME);
+    }
+}
+
 impl std::hash::Hasher for AddressHasher {
     fn write(&mut self, bytes: &[u8]) {
-        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(PRIME);
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-        self.0 = (self.0.rotate_left(23) ^ u64::from_le_bytes(last)).wrapping_mul(PRIME);
+        // The last eight bytes once more, where there are as many: cheaper than to take out the
+        // rest.
+        let last = bytes.last_chunk().map(|word| u64::from_le_bytes(*word));
+        self.mix(
+            last.unwrap_or_else(|| rest.iter().fold(0, |word, it| word << 8 | u64::from(*it))),
+        );
     }
+
+    /// The mark behind a text, which tells `ab` and `c` from `a` and `bc`: an address stands alone.
+    fn write_u8(&mut self, _: u8) {}
 
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)
