@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Some(Command::Man) => cmd::tools::man(&mut cx),
         Some(Command::Version) => cmd::tools::version(&mut cx),
         Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
+        Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

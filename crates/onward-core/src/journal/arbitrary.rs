@@ -12,8 +12,8 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, Certainty, Edit,
-        EditClass, EndStatus, Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Record,
-        Revert, RunOpened, RunResumed, SettledBy, SourceFile,
+        EditClass, EndStatus, Event, Exported, FileKind, GitHead, Item, LoopEnd, Mode, PauseCause,
+        Record, Revert, RunOpened, RunResumed, SettledBy, SourceFile,
     },
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
     journal::FORMAT,
@@ -171,31 +171,43 @@ fn mode() -> BoxedStrategy<Mode> {
     select(vec![Mode::Autopilot, Mode::Interactive, Mode::Preflight]).boxed()
 }
 
+fn kind() -> BoxedStrategy<FileKind> {
+    select(vec![FileKind::Plain, FileKind::Executable, FileKind::Link]).boxed()
+}
+
 fn reverts() -> BoxedStrategy<Vec<Revert>> {
-    let revert = (text(), option::of(digest()), option::of(digest()), text())
-        .prop_map(|(path, left, base, rescue)| Revert { path, left, base, rescue });
+    let revert = (text(), option::of(digest()), option::of(digest()), text(), kind(), kind());
+    let revert = revert.prop_map(|(path, left, base, rescue, left_kind, base_kind)| Revert {
+        path,
+        left,
+        base,
+        rescue,
+        left_kind,
+        base_kind,
+    });
     vec(revert, 0..3).boxed()
 }
 
 fn about_runs() -> BoxedStrategy<Event> {
     let git = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
     let run = "[a-z]{1,8}-2026[0-9]{4}-[a-z2-7]{4}".prop_map(|run| run.parse().expect("a run id"));
+    let seen = option::of(git.clone());
     let opened = (run, text(), digest(), map_of(value()), option::of(git), text(), text(), mode())
         .prop_map(|(run, workflow, workflow_hash, inputs, git, engine, boot_id, mode)| {
             let format = FORMAT;
             RunOpened { format, run, workflow, workflow_hash, inputs, git, engine, boot_id, mode }
         });
-    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), reverts()).prop_map(
-        |(code, summary, mode, count, boot_id, accepted, reverts)| RunResumed {
+    let resumed = (text(), text(), mode(), any::<u32>(), text(), seen, texts(), reverts())
+        .prop_map(|(code, summary, mode, count, boot_id, git, accepted, reverts)| RunResumed {
             code,
             summary,
             mode,
             count,
             boot_id,
+            git,
             accepted,
             reverts,
-        },
-    );
+        });
     let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
     let pause = select(vec![
         PauseCause::Gate,
@@ -249,10 +261,14 @@ fn about_steps() -> BoxedStrategy<Event> {
 
 fn started() -> BoxedStrategy<Event> {
     let asked = (address(), any::<u32>(), key(), texts(), text(), texts());
-    let found = (maybe_text(), maybe_text(), maybe_text(), map_of(option::of(digest())), reverts());
+    let names = (maybe_text(), maybe_text(), maybe_text());
+    let found = (names, map_of(option::of(digest())), map_of(kind()), reverts());
     (asked, found)
         .prop_map(
-            |((step, attempt, key, argv, cwd, writes), (agent, session, base, saved, reverts))| {
+            |(
+                (step, attempt, key, argv, cwd, writes),
+                ((agent, session, base), saved, kinds, reverts),
+            )| {
                 Event::AttemptStarted(Box::new(AttemptStarted {
                     step,
                     attempt,
@@ -264,6 +280,7 @@ fn started() -> BoxedStrategy<Event> {
                     base,
                     writes,
                     saved,
+                    kinds,
                     reverts,
                 }))
             },

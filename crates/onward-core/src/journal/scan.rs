@@ -12,7 +12,7 @@ use super::cursor::Cursor;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
+    event::{AttemptFinished, AttemptStarted, Event, FileKind, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     kept::Kept,
 };
@@ -110,6 +110,10 @@ impl Cursor<'_> {
         if self.eat(r#","saved":{"#) {
             saved = self.map(Self::digest_or_null)?;
         }
+        let mut kinds = BTreeMap::new();
+        if self.eat(r#","kinds":{"#) {
+            kinds = self.map(Self::kind)?;
+        }
         let reverts = self.optional_list(r#","reverts":["#, Self::revert)?;
         let started = AttemptStarted {
             step,
@@ -122,6 +126,7 @@ impl Cursor<'_> {
             base,
             writes,
             saved,
+            kinds,
             reverts,
         };
         Some(Event::AttemptStarted(Box::new(started)))
@@ -208,8 +213,25 @@ impl Cursor<'_> {
         self.expect(r#","base":"#)?;
         let base = self.digest_or_null()?;
         let rescue = self.text_field(r#","rescue":""#)?;
+        let left_kind = self.optional_kind(r#","left_kind":"#)?;
+        let base_kind = self.optional_kind(r#","base_kind":"#)?;
         self.expect("}")?;
-        Some(Revert { path, left, base, rescue })
+        Some(Revert { path, left, base, rescue, left_kind, base_kind })
+    }
+
+    /// Plain is what is left out.
+    fn optional_kind(&mut self, label: &str) -> Option<FileKind> {
+        if self.eat(label) { self.kind() } else { Some(FileKind::Plain) }
+    }
+
+    fn kind(&mut self) -> Option<FileKind> {
+        self.expect("\"")?;
+        match self.plain_string()? {
+            "plain" => Some(FileKind::Plain),
+            "executable" => Some(FileKind::Executable),
+            "link" => Some(FileKind::Link),
+            _ => None,
+        }
     }
 
     /// Takes the text as it stands there, if it is what we would write for its value.

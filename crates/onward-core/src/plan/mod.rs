@@ -321,6 +321,7 @@ impl Resumption {
             mode,
             count: state.resumes + 1,
             boot_id,
+            git: None,
             accepted,
             reverts: self.reverts.clone(),
         }

@@ -46,6 +46,10 @@ pub fn resumption(run: &Run, survey: &Survey) -> Resumption {
             Phase::Failed => {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
+                if let Some(paths) = survey.contested_of_failed.get(step) {
+                    let why = "it failed, and somebody changed the same paths since";
+                    made.contest(step, why, paths);
+                }
             }
             Phase::Done => {
                 let outputs = survey.outputs.get(step).map_or(&[][..], Vec::as_slice);
@@ -101,18 +105,22 @@ impl Resumption {
             Decision::Continue | Decision::Rerun => self.lose(step, entry, row.name, &[]),
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
-                let paths = seen.contested.join(", ");
-                let message = format!("{}: {} ({paths})", step, row.why);
-                let hint = format!("look at {paths}; then say which version counts");
-                let finding = Finding::new(Code::AttemptContested, message.clone());
-                self.findings.push(finding.at_step(step).with_hint(hint));
-                self.needs.push(message);
+                self.contest(step, row.why, &seen.contested);
             }
             Decision::Refuse => {
                 let finding = Finding::new(Code::JournalDamaged, format!("{step}: {}", row.why));
                 self.findings.push(finding.at_step(step).with_hint("run `onward repair`"));
             }
         }
+    }
+
+    fn contest(&mut self, step: &Address, why: &str, paths: &[String]) {
+        let paths = paths.join(", ");
+        let message = format!("{step}: {why} ({paths})");
+        let hint = format!("look at {paths}; then say which version counts");
+        let finding = Finding::new(Code::AttemptContested, message.clone());
+        self.findings.push(finding.at_step(step).with_hint(hint));
+        self.needs.push(message);
     }
 
     fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
@@ -165,7 +173,7 @@ impl Resumption {
             source: "evidence".to_owned(),
             certainty: Certainty::Inferred,
             evidence: evidence.unwrap_or_default(),
-            result,
+            result: result.flatten(),
             by: None,
         })));
     }

@@ -14,7 +14,7 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        LoopEnd, Record, RunOpened, RunResumed,
+        LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
     evidence::{Cause, Outcome},
     key::{Key, KeyParts},
@@ -191,6 +191,10 @@ impl State {
         self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
+        self.count_rescues(&resumed.reverts);
+        if self.running == 0 {
+            self.shared.clear();
+        }
         self.resumed = Some(Arc::new(resumed));
         for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
             step.phase = Phase::Pending;
@@ -203,6 +207,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn count_rescues(&mut self, reverts: &[Revert]) {
+        let highest = reverts.iter().filter_map(Revert::rescue_number).max();
+        self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -253,6 +262,7 @@ impl State {
         };
         self.entry_where(&started.step, "pending or failed", may_start)?;
         self.use_answers(&started.key);
+        self.count_rescues(&started.reverts);
         let entry = self.entry_where(&started.step, "pending or failed", may_start)?;
         entry.phase = Phase::Running;
         entry.attempts = started.attempt;
@@ -260,6 +270,7 @@ impl State {
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.after = None;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
@@ -331,7 +342,8 @@ impl State {
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
-        let AttemptFinished { step, attempt, outcome, evidence, result, stdout, .. } = finished;
+        let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
         match outcome {
@@ -349,9 +361,16 @@ impl State {
                 // Whoever stopped it did not say that it is bad.
                 entry.failures += u32::from(cause != Cause::Interrupted);
                 entry.failure = Some(Box::new((cause, detail)));
+                entry.after = after.map(Box::from);
             }
         }
         self.running -= 1;
+        if self.phase(&step) == Phase::Done {
+            self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+        }
+        if self.running > 0 && !footprint.is_empty() {
+            self.shared.insert(step, footprint);
+        }
         Ok(())
     }
 

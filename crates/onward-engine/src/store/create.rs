@@ -17,7 +17,7 @@ use onward_core::{
 use serde_json::Value;
 
 use super::{
-    Project, git,
+    Project,
     pinned::{PINNED, WORKFLOW},
 };
 use crate::{
@@ -104,7 +104,7 @@ pub fn create_run(
             workflow: new.workflow.workflow.name.clone(),
             workflow_hash: new.workflow.hash,
             inputs: inputs.clone(),
-            git: git::head(project.root()),
+            git: crate::git::head(project.root()),
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: new.boot_id.clone(),
             mode: new.mode,
