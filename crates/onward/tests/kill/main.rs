@@ -5,9 +5,11 @@
 
 mod bench;
 mod disk;
+mod edits;
 mod journal;
 mod kills;
 mod locks;
 mod proof;
+mod repo;
 mod signals;
 mod waits;
