@@ -15,7 +15,7 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        LoopEnd, Record, RunOpened, RunResumed,
+        LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
     evidence::{Cause, Outcome, Usd},
     key::{Key, KeyParts},
@@ -177,7 +177,6 @@ impl State {
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
         self.boot_id.clone_from(&opened.boot_id);
-        self.git.clone_from(&opened.git);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
@@ -202,8 +201,9 @@ impl State {
         self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
-        if resumed.git.is_some() {
-            self.git.clone_from(&resumed.git);
+        self.count_rescues(&resumed.reverts);
+        if self.running == 0 {
+            self.shared.clear();
         }
         self.resumed = Some(Arc::new(resumed));
         for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
@@ -217,6 +217,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn count_rescues(&mut self, reverts: &[Revert]) {
+        let highest = reverts.iter().filter_map(Revert::rescue_number).max();
+        self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -281,6 +286,7 @@ impl State {
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.after = None;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
@@ -356,7 +362,8 @@ impl State {
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
-        let AttemptFinished { step, attempt, outcome, evidence, result, stdout, .. } = finished;
+        let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
         match outcome {
@@ -375,11 +382,18 @@ impl State {
                 // Whoever stopped it did not say that it is bad.
                 entry.failures += u32::from(cause != Cause::Interrupted);
                 entry.failure = Some(Box::new((cause, detail)));
+                entry.after = after.map(Box::from);
                 let started_at = entry.started_at;
                 self.streak.fail(started_at, cause);
             }
         }
         self.running -= 1;
+        if self.phase(&step) == Phase::Done {
+            self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+        }
+        if self.running > 0 && !footprint.is_empty() {
+            self.shared.insert(step, footprint);
+        }
         Ok(())
     }
 

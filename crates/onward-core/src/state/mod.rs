@@ -22,8 +22,8 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{
-        AttemptStarted, EndStatus, GitHead, Item, LoopEnd, PauseCause, Revert, RunOpened,
-        RunResumed, SourceFile,
+        AttemptStarted, EndStatus, Item, LoopEnd, PauseCause, Revert, RunOpened, RunResumed,
+        SourceFile,
     },
     evidence::{Cause, Evidence, Usd},
     key::Key,
@@ -56,8 +56,13 @@ pub struct State {
     pub started_since_resume: bool,
     pub resumes: u32,
     pub streak: Streak,
-    /// Branch and commit as the run last found them.
-    pub git: Option<GitHead>,
+    /// The highest number of a rescue that was announced.
+    pub rescues: u32,
+    /// What attempts changed that ended while others ran in the same tree, until a resume finds
+    /// nothing running: whoever changed the same path cannot be told.
+    pub shared: BTreeMap<Address, Vec<String>>,
+    /// Paths that finished attempts changed without declaring them, and when the last one ended.
+    pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
     pub limited_until: Option<Timestamp>,
     /// A person chose an option that ends the run.
@@ -123,6 +128,8 @@ pub struct StepState {
     pub ended_at: Timestamp,
     /// What the last attempt was started with.
     pub started: Option<Box<AttemptStarted>>,
+    /// The tree as the last attempt left it, if that one failed.
+    pub after: Option<Box<str>>,
     /// The key the evidence holds under. `None` for adopted work: unknown never makes it stale.
     pub key: Option<Key>,
     pub evidence: Evidence,
