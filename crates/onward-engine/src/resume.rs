@@ -80,16 +80,17 @@ pub fn open<'w, W: World>(
     let journal = Journal::after(&run.state, owes_newline);
     let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
-    let mut driver = Driver::new(world, run, journal, how.options.clone());
+    let mut driver = Driver::new(world, run, journal, how.clone());
     if !fresh {
-        driver.recover(&connected, how)?;
+        driver.recover(&connected)?;
     }
     Ok(driver)
 }
 
 impl<W: World> Driver<'_, W> {
     /// The stages check, decide, revert; `drive` continues.
-    fn recover(&mut self, connected: &Connected, how: &Resume) -> Result<(), ResumeError> {
+    pub(crate) fn recover(&mut self, connected: &Connected) -> Result<(), ResumeError> {
+        let how = self.how.clone();
         self.finish_undo(connected)?;
         let mut survey = survey::survey(self.world, &self.run, connected)?;
         let mut made = resumption(&self.run, &survey);

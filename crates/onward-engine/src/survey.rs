@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
+    decide,
     digest::Digest,
     event::AttemptStarted,
     evidence::Evidence,
@@ -17,10 +18,12 @@ use onward_core::{
     survey::{
         InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run,
     },
+    workflow::template::Quoting,
 };
 
 use crate::{
     collect,
+    drive::is_glob,
     revert::{self, Footprint},
     world::{Connected, Stop, World},
 };
@@ -65,7 +68,7 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
         }
     }
     look_at_outputs(world, run, &unfinished, &mut survey)?;
-    look_at_reads(world, run, &mut survey)?;
+    look_at_reads(world, run, connected, &unfinished, &mut survey)?;
     Ok(survey)
 }
 
@@ -174,17 +177,35 @@ fn look_at_outputs<W: World>(
     Ok(())
 }
 
-fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+fn look_at_reads<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    unfinished: &BTreeSet<String>,
+    survey: &mut Survey,
+) -> Result<(), Stop> {
+    let alone_since_ns = alone_since_ns(run, connected);
     let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
         let Some(key) = entry.key.as_ref().filter(|_| entry.phase == Phase::Done) else {
             continue;
         };
+        let patterns = read_patterns(run, step);
         // Most keys name no file at all; those are not looked into.
-        if !key.as_str().contains("\"reads\":") {
+        if !key.as_str().contains("\"reads\":") && patterns.is_empty() {
             continue;
         }
-        for (path, was) in &key.get().reads {
+        let reads = key.get().reads;
+        for pattern in patterns {
+            for file in world.glob(&pattern, &[])? {
+                let is_new = file.stat.mtime_ns > alone_since_ns && !reads.contains_key(&file.path);
+                if is_new && !unfinished.contains(&file.path) {
+                    let read = ReadSeen { path: file.path, was: None, now: Some(file.hash) };
+                    survey.reads.entry(step.clone()).or_default().push(read);
+                }
+            }
+        }
+        for (path, was) in &reads {
             let now = if let Some(now) = seen.get(path) {
                 *now
             } else {
@@ -194,10 +215,28 @@ fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Res
             };
             let ours = now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
             if now != Some(*was) && !ours {
-                let read = ReadSeen { path: path.clone(), was: *was, now };
+                let read = ReadSeen { path: path.clone(), was: Some(*was), now };
                 survey.reads.entry(step.clone()).or_default().push(read);
             }
         }
     }
     Ok(())
+}
+
+/// From when on a new file is not the work of one of the run's own steps, declared or not.
+fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
+    let state = &run.state;
+    let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
+        Some(heartbeat) => heartbeat.max(state.last_at).plus_ms(AFTERGLOW_MS),
+        None => state.last_at,
+    };
+    last_sign.as_micros().saturating_mul(1000)
+}
+
+/// What a step reads by pattern, so that a file may have come to it; names of files are in its key.
+fn read_patterns(run: &Run, step: &Address) -> Vec<String> {
+    let Some(id) = run.graph.find(step) else { return Vec::new() };
+    let declared = run.defs.step(run.graph.node(id).def).reads.iter();
+    let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
+    rendered.filter(|pattern| is_glob(pattern)).collect()
 }

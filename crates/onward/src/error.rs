@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use onward_core::id::RunId;
 use onward_engine::{
     config::ConfigError,
     engine::EngineError,
@@ -9,6 +10,7 @@ use onward_engine::{
     harness::HarnessError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
+    supervisor::SuperviseError,
     world::Stop,
 };
 use serde_json::{Value, json};
@@ -54,8 +56,12 @@ pub(crate) enum Error {
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
     NothingToResume,
-    #[error("several runs can be resumed:\n{}", list.join("\n"))]
-    SeveralRuns { list: Vec<String> },
+    #[error("several runs can be resumed:\n{}", numbered(list))]
+    SeveralRuns { list: Vec<String>, first: RunId },
+    #[error("nobody confirmed the plan of `{run}`")]
+    NotConfirmed { run: String },
+    #[error("{}", chain(.0))]
+    Supervise(#[from] SuperviseError),
     #[error("there is no step `{step}` in this run")]
     NoSuchStep { step: String, known: Vec<String> },
     #[error("{}", if open.is_empty() { "no gate is open" } else { "several gates are open" })]
@@ -74,8 +80,13 @@ pub(crate) enum Error {
     Engine(#[from] EngineError),
 }
 
+fn numbered(list: &[String]) -> String {
+    let lines = list.iter().enumerate().map(|(index, line)| format!("  {}. {line}", index + 1));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// An error with what it came from, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -90,7 +101,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn engine_chain(error: &EngineError) -> String {
     let mut text = chain(error);
-    if let EngineError::Resume(ResumeError::Conflicts(findings)) = error {
+    if let EngineError::Resume(ResumeError::Conflicts(findings))
+    | EngineError::Stop(Stop::Conflicts(findings)) = error
+    {
         for finding in findings {
             text = format!("{text}\n  {}: {}", finding.code, finding.message);
         }
@@ -108,6 +121,8 @@ impl Error {
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
+            Self::NotConfirmed { .. } => "not_confirmed",
+            Self::Supervise(_) => "supervise",
             Self::NoSuchStep { .. } => "no_such_step",
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
@@ -144,7 +159,13 @@ impl Error {
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
             }
-            Self::SeveralRuns { .. } => Some("say which: `onward resume RUN`".into()),
+            Self::SeveralRuns { first, .. } => {
+                Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
+            }
+            Self::NotConfirmed { run } => Some(format!(
+                "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
+            )),
+            Self::Supervise(error) => error.hint().map(str::to_owned),
             Self::NoSuchStep { known, .. } => {
                 let near: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
                 Some(format!("steps: {}", near.join(", ")))
@@ -174,10 +195,11 @@ impl Error {
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
             | Self::Follow(_)
+            | Self::Supervise(_)
             | Self::Demo(_)
             | Self::Harness(_) => FAILED,
             Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
-            Self::SeveralRuns { .. } => CONFLICTS,
+            Self::SeveralRuns { .. } | Self::NotConfirmed { .. } => CONFLICTS,
             Self::NothingToResume | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => {
                 NOTHING
             }
@@ -191,7 +213,9 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
-        EngineError::Resume(ResumeError::Conflicts(_)) => CONFLICTS,
+        EngineError::Resume(ResumeError::Conflicts(_)) | EngineError::Stop(Stop::Conflicts(_)) => {
+            CONFLICTS
+        }
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
         | EngineError::NoWorktrees { .. }

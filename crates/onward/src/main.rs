@@ -1,11 +1,14 @@
 //! The `onward` command: parse, dispatch, report. Nothing else lives here.
 
+mod attend;
 mod cli;
 mod cmd;
 mod diagnostic;
 mod draw;
 mod error;
 mod progress;
+mod prompt;
+mod screen;
 mod session;
 
 use std::process::ExitCode;

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    io::IsTerminal as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,7 +13,7 @@ use onward_engine::{
     engine::{How, Machine},
     journal::{JOURNAL, load},
     real::wall_clock,
-    store::{FindError, Project, RunDir, holder, load_pinned},
+    store::{FindError, Project, RunDir, TakeOver, holder, load_pinned},
     supervisor::socket_dir_of_this_user,
 };
 
@@ -81,10 +80,10 @@ impl Session {
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    pub(crate) fn how(&self, accepted: Vec<String>) -> How {
+    pub(crate) fn how(&self, accepted: Vec<String>, attended: bool) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
-        let options = Options { grace_ms, attended: false };
-        How { mode: self.config.mode.value, accepted, options }
+        let options = Options { grace_ms, attended };
+        How { mode: self.config.mode.value, accepted, options, take_over: TakeOver::No }
     }
 
     /// Who is at the keyboard, for the journal.
@@ -171,10 +170,30 @@ pub(crate) fn is_driven(dir: &Path) -> bool {
     holder(dir).is_some()
 }
 
-/// Somebody can be asked: both ends are a terminal, and nobody forbade it.
-pub(crate) fn can_ask(cx: &Context, driving: &Driving) -> bool {
-    !cx.global.json
-        && !driving.no_input
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
+/// The run that this directory is of.
+pub(crate) fn id_of(dir: &Path) -> String {
+    dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// One word of a command that a person can paste into a shell.
+pub(crate) fn word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,+@%".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_take_it_apart() {
+        assert_eq!(word("round[2]/ask"), "'round[2]/ask'");
+        assert_eq!(word("plain-word_1.x/y"), "plain-word_1.x/y");
+        assert_eq!(word("it's"), "'it'\\''s'");
+        assert_eq!(word(""), "''");
+    }
 }

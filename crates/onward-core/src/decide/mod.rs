@@ -24,7 +24,7 @@ use crate::{
     state::{Phase, RunStatus},
     time::Timestamp,
     workflow::{
-        model::Template,
+        model::{Kind, Template},
         template::{Quoting, RenderError},
     },
 };
@@ -90,6 +90,31 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
 pub fn text(run: &Run, step: NodeId, template: &Template, quoting: Quoting) -> Option<String> {
     let facts = StepFacts::default();
     Scope { run, node: step, facts: &facts }.text(template, quoting).ok()
+}
+
+/// What a gate shows, as far as that is known.
+#[derive(Debug)]
+pub enum Shown {
+    /// The gate as it would be opened at this moment.
+    Now(Box<Event>),
+    Lacks(BTreeSet<Need>),
+    /// Its templates cannot be rendered, or it is no gate.
+    Fails(String),
+}
+
+/// Looks at a gate as it is now, whatever it showed when it was opened.
+pub fn gate_now(run: &Run, facts: &Facts, step: &Address) -> Shown {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let found = run.graph.find(step).map(|id| (id, &run.defs.step(run.graph.node(id).def).kind));
+    let Some((id, Kind::Gate(gate))) = found else {
+        return Shown::Fails(format!("`{step}` is no gate"));
+    };
+    match decider.opened(id, id, gate) {
+        Ok(opened) => Shown::Now(Box::new(opened)),
+        Err(Hold::Lacks(needs)) => Shown::Lacks(needs),
+        Err(Hold::Fails(message)) => Shown::Fails(message),
+    }
 }
 
 /// See the module.

@@ -36,6 +36,7 @@ pub struct Resumption {
 pub fn resumption(run: &Run, survey: &Survey) -> Resumption {
     let mut made = Resumption { findings: survey.findings.clone(), ..Resumption::default() };
     made.add_age(run, survey);
+    let is_over = Status::of(&run.state, survey.driven) == Status::Completed;
     for (step, entry) in &run.state.steps {
         match entry.phase {
             Phase::Running => {
@@ -50,7 +51,7 @@ pub fn resumption(run: &Run, survey: &Survey) -> Resumption {
             Phase::Done => {
                 let outputs = survey.outputs.get(step).map_or(&[][..], Vec::as_slice);
                 let reads = survey.reads.get(step).map_or(&[][..], Vec::as_slice);
-                made.add_done(step, entry, outputs, reads);
+                made.add_done(step, entry, outputs, reads, is_over);
             }
             Phase::Pending | Phase::Waiting | Phase::Skipped | Phase::Lost | Phase::Stale => {}
         }
@@ -188,7 +189,11 @@ impl Resumption {
         entry: &StepState,
         outputs: &[OutputSeen],
         reads: &[ReadSeen],
+        is_over: bool,
     ) {
+        // A complete run is never taken up again: nothing that is found out about it has a sequel.
+        let sequel =
+            |hint| if is_over { "the run is complete; only a new one uses it" } else { hint };
         let mut causes = Vec::new();
         let mut adopted = entry.evidence.clone();
         for output in outputs {
@@ -197,7 +202,7 @@ impl Resumption {
                 None => {
                     let finding =
                         Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
-                    let hint = "it is made again";
+                    let hint = sequel("it is made again");
                     self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
                     causes.push(Difference {
                         part: format!("writes.{path}"),
@@ -207,7 +212,7 @@ impl Resumption {
                 }
                 Some(now) => {
                     let message = format!("{path} of {step} was changed since");
-                    let hint = "the change is kept, and steps that use it run again";
+                    let hint = sequel("the change is kept, and steps that use it run again");
                     let finding = Finding::new(Code::ArtifactChanged, message);
                     self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
                     self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
@@ -217,12 +222,16 @@ impl Resumption {
             }
         }
         for read in reads {
-            let message = format!("{}, which {step} read, was changed since", read.path);
+            let message = match read.was {
+                Some(_) => format!("{}, which {step} read, was changed since", read.path),
+                None => format!("{} is new, and {step} reads such files", read.path),
+            };
             let finding = Finding::new(Code::InputChanged, message).at_step(step);
-            self.findings.push(finding.at_path(&read.path).with_hint("the step runs again"));
+            let hint = sequel("the step runs again");
+            self.findings.push(finding.at_path(&read.path).with_hint(hint));
             causes.push(Difference {
                 part: format!("reads.{}", read.path),
-                was: Some(read.was.to_string()),
+                was: read.was.map(|was| was.to_string()),
                 is: read.now.map(|now| now.to_string()),
             });
         }

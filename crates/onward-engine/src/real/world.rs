@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     inbox::{self, Left},
-    supervisor::{Hands, Place, Stop as StopLadder},
+    supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{At, Connected, Input, Stop, World},
 };
 
@@ -116,6 +116,15 @@ impl RealWorld {
     }
 }
 
+/// Hands that are gone are heard of as [`Input::HandsLost`], which sees to everything they held or
+/// were about to.
+fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
+    match asked {
+        Err(HandsError::Gone { .. }) => Ok(()),
+        other => other.map_err(|it| hands_stop(&it)),
+    }
+}
+
 impl World for RealWorld {
     fn now(&mut self) -> Timestamp {
         wall_clock()
@@ -171,8 +180,11 @@ impl World for RealWorld {
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
         let run_dir = self.place.run_dir.clone();
-        // A resume is a later wish than a pause or a cancel that somebody left before.
-        inbox::forget_stops(&run_dir)?;
+        // A resume is a later wish than a pause or a cancel that somebody left before. One that
+        // comes while a dead supervisor is replaced is meant for us.
+        if self.hands.is_none() {
+            inbox::forget_stops(&run_dir)?;
+        }
         if self.catch_signals {
             self.inputs.hear_signals().map_err(io_stop("catch signals for", &run_dir))?;
         }
@@ -185,11 +197,11 @@ impl World for RealWorld {
     }
 
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
-        self.hands()?.spawn(launches).map_err(|it| hands_stop(&it))
+        not_if_gone(self.hands()?.spawn(launches))
     }
 
     fn stop_all(&mut self) -> Result<(), Stop> {
-        self.hands()?.stop_all(StopLadder::default()).map_err(|it| hands_stop(&it))
+        not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 
     fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {

@@ -11,11 +11,12 @@ mod create;
 mod find;
 mod git;
 mod lock;
+mod network;
 mod pinned;
 mod project;
 
 pub use create::{CreateError, NewRun, create_run};
 pub use find::{FindError, RunDir};
-pub use lock::{Holder, LockError, RunLock, Share, TreeLock, holder};
+pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use pinned::{LoadWorkflowError, load_pinned, load_workflow};
 pub use project::Project;

@@ -13,7 +13,7 @@ use onward_engine::{
     engine::{self, EngineError, How, Machine, Outcome},
     journal::load,
     real::place_from_args,
-    store::{Project, load_workflow},
+    store::{Project, TakeOver, load_workflow},
     supervisor::{
         Identity, Place, Stop, SuperviseConfig, Whereabouts,
         orphans::clear_orphans,
@@ -150,7 +150,7 @@ pub(crate) fn picture(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::Syst
         if found.is_dir() {
             all.insert(path.clone(), (Vec::new(), found.modified().unwrap()));
             all.extend(picture(&path));
-        } else if found.is_file() && path.file_name().unwrap() != "heartbeat" {
+        } else if found.is_file() && !is_of_the_supervisor(&path) {
             let bytes = std::fs::read(&path).unwrap();
             all.insert(path, (bytes, found.modified().unwrap()));
         }
@@ -158,8 +158,14 @@ pub(crate) fn picture(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::Syst
     all
 }
 
+/// One that lives writes when it likes.
+fn is_of_the_supervisor(path: &Path) -> bool {
+    path.ends_with("heartbeat") || path.ends_with("exits.jsonl")
+}
+
 fn how() -> How {
-    How { mode: Mode::Autopilot, accepted: Vec::new(), options: Options::default() }
+    let (options, take_over) = (Options::default(), TakeOver::No);
+    How { mode: Mode::Autopilot, accepted: Vec::new(), options, take_over }
 }
 
 pub(crate) fn attended() -> How {

@@ -93,7 +93,7 @@ impl Case {
             let crashes: Vec<(u64, Crash)> = (0..=chance.below(4))
                 .map(|_| {
                     let fuse = u64::try_from(chance.below(calls)).unwrap();
-                    (fuse, Crash::ALL[chance.below(3)])
+                    (fuse, Crash::ALL[chance.below(4)])
                 })
                 .collect();
             self.live_through(&crashes, seed * 1000 + life, tally);
@@ -108,7 +108,10 @@ impl Case {
             (world.fuse, world.crash) = (*fuse, *crash);
             match boot(&mut world, &self.workflow) {
                 Err(Stop::Dark) => tally.crashes += 1,
-                Ok(status) => assert_eq!(status, Status::Completed, "{}", story()),
+                Ok(status) => {
+                    assert_eq!(status, Status::Completed, "{}", story());
+                    tally.crashes += u64::from(world.has_lost_hands());
+                }
                 Err(stop) => panic!("{stop}: {}", story()),
             }
         }

@@ -1,23 +1,30 @@
 //! `onward resume`: takes an interrupted run up again. It never starts a new one.
 
 use std::{
-    io::{BufRead as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use onward_core::plan::Status;
+use onward_core::{
+    event::Mode,
+    plan::{Status, run_info},
+    survey::Survey,
+    view::{Counts, view},
+};
 use onward_engine::{
-    engine::{Outcome, plan_run, resume_run},
+    engine::{EngineError, How, Outcome, plan_run, resume_run},
     real::Sink,
+    store::TakeOver,
 };
 use serde_json::json;
 
 use crate::{
+    attend::Attendant,
     cmd::{Context, plan, run::exit_code},
     error::Error,
     progress::{self, Telling},
-    session::{Driving, Found, Session, can_ask, open_run},
+    prompt::Person,
+    session::{Driving, Found, Session, id_of, open_run, word},
 };
 
 /// Go on with an interrupted run
@@ -36,100 +43,136 @@ pub(crate) struct ResumeArgs {
     /// Accept a finding, by its code
     #[arg(long, value_name = "CODE[@STEP]")]
     accept: Vec<String>,
+    /// Take the run over from a driver on another machine that is gone for good
+    #[arg(long)]
+    take_over: bool,
     #[command(flatten)]
     driving: Driving,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &args.driving)?;
-    let ask = can_ask(cx, &args.driving) && !args.driving.yes;
     if args.all {
-        let runs = session.unfinished()?;
-        if runs.is_empty() {
-            return Err(Error::NothingToResume);
-        }
-        let mut worst = ExitCode::SUCCESS;
-        for found in runs {
-            let code = drive(cx, &session, &found.dir.dir, args.accept.clone(), false)?;
-            if code != ExitCode::SUCCESS {
-                worst = code;
-            }
-        }
-        return Ok(worst);
+        return all(cx, &session, args);
     }
+    let mut person = Person::at_terminal(cx, &args.driving);
     let dir = match &args.run {
         Some(wanted) => session.named(cx, wanted)?,
-        None => choose(cx, &session, ask)?,
+        None => choose(&session, &mut person)?,
     };
-    drive(cx, &session, &dir, args.accept.clone(), ask)
+    if person.is_there() && !args.driving.yes && !confirmed(cx, &session, &mut person, &dir)? {
+        writeln!(cx.err, "nothing was done\nonward resume {}", id_of(&dir))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    take_up(cx, &session, person, &dir, args)
+}
+
+fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
+    let runs = session.unfinished()?;
+    if runs.is_empty() {
+        return Err(Error::NothingToResume);
+    }
+    let mut worst = ExitCode::SUCCESS;
+    for found in runs {
+        let person = Person::at_terminal(cx, &args.driving);
+        let code = take_up(cx, session, person, &found.dir.dir, args)?;
+        if code != ExitCode::SUCCESS {
+            worst = code;
+        }
+    }
+    Ok(worst)
 }
 
 /// Which of the unfinished runs.
-fn choose(cx: &mut Context, session: &Session, ask: bool) -> Result<PathBuf, Error> {
+fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, Error> {
     let mut runs = session.unfinished()?;
     match runs.len() {
         0 => return Err(Error::NothingToResume),
         1 => return Ok(runs.remove(0).dir.dir),
         _ => {}
     }
-    let autopilot = session.config.mode.value == onward_core::event::Mode::Autopilot;
-    if autopilot {
+    if session.config.mode.value == Mode::Autopilot {
         return Ok(runs.remove(0).dir.dir);
     }
-    let line = |(index, found): (usize, &Found)| {
-        let (id, status) = (&found.dir.id, found.status.as_str());
-        format!("  {}. {id}  {status}, last active {}", index + 1, found.dir.last_activity)
-    };
-    let list: Vec<String> = runs.iter().enumerate().map(line).collect();
-    if !ask {
-        return Err(Error::SeveralRuns { list });
+    let list: Vec<String> = runs.iter().map(|found| in_a_line(session, found)).collect();
+    if person.is_there() {
+        person.screen().line("Several runs can be resumed:");
     }
-    writeln!(cx.err, "Several runs can be resumed:\n{}", list.join("\n"))?;
-    let answer = question(cx, "Which one? ")?;
-    let picked = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    match picked.filter(|index| *index < runs.len()) {
+    match person.choose("Which one?", &list) {
         Some(index) => Ok(runs.swap_remove(index).dir.dir),
-        None => Err(Error::SeveralRuns { list }),
+        None => Err(Error::SeveralRuns { list, first: runs.remove(0).dir.id }),
     }
 }
 
-fn question(cx: &mut Context, text: &str) -> Result<String, Error> {
-    write!(cx.err, "{text}")?;
-    cx.err.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(answer)
+/// Id, workflow, where it stands, how long ago.
+fn in_a_line(session: &Session, found: &Found) -> String {
+    let survey = Survey { now: session.now, ..Survey::default() };
+    let dir = found.dir.dir.display().to_string();
+    let view = view(&found.run, run_info(&found.run.state, &survey, found.status, &dir));
+    let (run, counts) = (&view.run, view.counts);
+    let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
+    let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
+    let (done, total, age) = (counts.done, counts.total, plan::age(run.age_seconds));
+    format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago")
 }
 
-/// Drives a run and says how it went.
+/// Shows what a resume would do, and asks.
+fn confirmed(
+    cx: &mut Context,
+    session: &Session,
+    person: &mut Person,
+    dir: &Path,
+) -> Result<bool, Error> {
+    let plan = plan_run(dir, &session.machine)?;
+    if !plan.can_resume || plan.run.status == Status::Fresh {
+        // What stands in the way is said when it is met.
+        return Ok(true);
+    }
+    plan::show(cx, &plan)?;
+    match person.confirm("Proceed?") {
+        Some(answer) => Ok(answer),
+        None => Err(Error::NotConfirmed { run: id_of(dir) }),
+    }
+}
+
+fn take_up(
+    cx: &mut Context,
+    session: &Session,
+    person: Person,
+    dir: &Path,
+    args: &ResumeArgs,
+) -> Result<ExitCode, Error> {
+    let take_over = if args.take_over { TakeOver::Yes } else { TakeOver::No };
+    drive(cx, session, args.accept.clone(), person, dir, |how, sink| {
+        resume_run(dir, &session.machine, &How { take_over, ..how }, Some(sink))
+    })
+}
+
+/// Drives a run, with whoever is there to answer its gates, and says how it went.
 pub(crate) fn drive(
     cx: &mut Context,
     session: &Session,
-    dir: &Path,
     accepted: Vec<String>,
-    ask: bool,
+    person: Person,
+    dir: &Path,
+    go: impl FnOnce(How, Sink) -> Result<Outcome, EngineError>,
 ) -> Result<ExitCode, Error> {
-    if ask {
-        let plan = plan_run(dir, &session.machine)?;
-        if plan.run.status != Status::Fresh && plan.run.status != Status::Completed {
-            plan::show(cx, &plan)?;
-            let answer = question(cx, "Proceed? [Y/n] ")?;
-            if !matches!(answer.trim(), "" | "y" | "Y" | "yes") {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-    }
+    let attended = person.is_there();
+    let screen = person.screen().clone();
     let telling = if cx.global.json {
         Telling::Json
-    } else if cx.global.quiet {
-        Telling::Nothing
     } else {
-        let counts = onward_core::view::counts(&open_run(dir)?);
-        Telling::Words { done: counts.done, total: counts.total }
+        let run = open_run(dir)?;
+        let Counts { done, total } = onward_core::view::counts(&run);
+        let attendant = attended.then(|| Attendant::new(person, &run, dir, session.user()));
+        let quiet = cx.global.quiet;
+        Telling::Words { done, total, screen: screen.clone(), attendant, quiet }
     };
-    let sink: Sink = progress::sink(telling);
-    let outcome = resume_run(dir, &session.machine, &session.how(accepted), Some(sink))?;
-    tell(cx, &outcome)
+    let outcome = go(session.how(accepted, attended), progress::sink(telling));
+    if attended {
+        screen.withdraw();
+    }
+    tell(cx, &outcome?)
 }
 
 /// The last words: what became of the run, and what to type next.
@@ -150,8 +193,7 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
         writeln!(cx.err, "nobody was notified: {why}")?;
     }
     let next = match outcome.status {
-        Status::Completed | Status::Cancelled => None,
-        Status::Waiting => Some(format!("onward status {id}   # then: onward approve {id} GATE")),
+        Status::Completed | Status::Cancelled | Status::Waiting => None,
         Status::Parked
         | Status::OverBudget
         | Status::Failed
@@ -173,8 +215,28 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
             }
         }
     }
+    if outcome.status == Status::Waiting {
+        name_gates(cx, outcome)?;
+    }
     if let Some(next) = next {
         writeln!(cx.err, "{next}")?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// Each open gate, with the commands that answer it.
+fn name_gates(cx: &mut Context, outcome: &Outcome) -> Result<(), Error> {
+    let (run, id) = (open_run(&outcome.dir)?, outcome.run.as_str());
+    for gate in run.graph.open_gates() {
+        let step = &run.graph.node(gate).address;
+        let Some(gate) = run.state.step(step).and_then(|it| it.gate.as_deref()) else { continue };
+        writeln!(cx.err, "{step} waits for an answer: {}", gate.prompt)?;
+        for path in &gate.shows {
+            writeln!(cx.err, "  look at {path}")?;
+        }
+        for option in &gate.options {
+            writeln!(cx.err, "onward decide {id} {} {}", word(step.as_str()), word(option))?;
+        }
+    }
+    Ok(())
 }

@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use onward_core::workflow::model::InputKind;
-use onward_engine::engine::new_run;
+use onward_engine::engine::begin_run;
 use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
     diagnostic,
     error::{self, Error},
+    prompt::Person,
     session::{Driving, Session},
 };
 
@@ -53,15 +54,19 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &args.driving)?;
     let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
-    let dir = new_run(&session.project, &loaded, inputs, &session.machine, mode)?;
+    let begun = begin_run(&session.project, &loaded, inputs, &session.machine, mode)?;
     if args.detach {
-        return super::attach::leave(cx, &session, &dir);
+        // The driver that is left behind takes the tree for itself.
+        return super::attach::leave(cx, &session, &begun.leave());
     }
     if !cx.global.json && !cx.global.quiet {
-        let id = dir.file_name().unwrap_or_default().to_string_lossy();
+        let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
         writeln!(cx.err, "run {id}")?;
     }
-    drive(cx, &session, &dir, Vec::new(), false)
+    let person = Person::at_terminal(cx, &args.driving);
+    drive(cx, &session, Vec::new(), person, &begun.dir.clone(), |how, sink| {
+        begun.drive(&session.machine, &how, Some(sink))
+    })
 }
 
 /// `name=value`, the value read as the workflow declares it.

@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 
 use onward_core::{
+    event::Event,
     plan::{Status, run_info},
     survey::Survey,
-    view::{View, view},
+    view::{GateView, View, view},
 };
+use onward_engine::person::gates_now;
 use serde_json::json;
 
 use crate::{
     cmd::{Context, plan::age},
     error::Error,
-    session::{Driving, Found, Session, is_driven, open_run},
+    session::{Driving, Found, Session, is_driven, open_run, word},
 };
 
 /// List the runs of this project, the last active one first
@@ -86,7 +88,8 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
     let run = open_run(&dir)?;
     let survey = Survey { now: session.now, ..Survey::default() };
     let status = Status::of(&run.state, is_driven(&dir));
-    let view = view(&run, run_info(&run.state, &survey, status, &dir.display().to_string()));
+    let mut view = view(&run, run_info(&run.state, &survey, status, &dir.display().to_string()));
+    show_now(&mut view, gates_now(&dir, &run, &session.machine)?);
     if cx.global.json {
         let text = serde_json::to_string(&view).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
@@ -94,6 +97,17 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
         words(cx, &view)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A gate is shown with what there is to see now, which may have moved since it was opened.
+fn show_now(view: &mut View, now: Vec<Event>) {
+    for gate in now {
+        let Event::GateOpened { step, prompt, options, shows, hash } = gate else { continue };
+        if let Some(shown) = view.gates.iter_mut().find(|it| it.step == step.as_str()) {
+            let step = step.to_string();
+            *shown = GateView { step, prompt, options, shows, hash: hash.to_string() };
+        }
+    }
 }
 
 fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
@@ -116,7 +130,8 @@ fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
             writeln!(cx.out, "  look at {path}")?;
         }
         for option in &gate.options {
-            writeln!(cx.out, "  onward decide {} '{}' {option}", run.id, gate.step)?;
+            let (id, step, option) = (&run.id, word(&gate.step), word(option));
+            writeln!(cx.out, "  onward decide {id} {step} {option} --hash {}", gate.hash)?;
         }
     }
     let action = match run.status {

@@ -8,6 +8,8 @@ mod disk;
 mod journal;
 mod kills;
 mod locks;
+mod people;
 mod proof;
 mod signals;
+mod terminal;
 mod waits;
