@@ -59,6 +59,7 @@ fn started(number: u64) -> Event {
         base: None,
         writes: Vec::new(),
         saved: [].into(),
+        kinds: [].into(),
         reverts: vec![],
     }))
 }

@@ -339,6 +339,7 @@ mod tests {
                 left: None,
                 base: None,
                 rescue: "r".into(),
+                ..crate::event::Revert::default()
             });
         }
         let tries = |second: Event| {

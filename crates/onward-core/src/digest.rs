@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::words;
+
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 16]);
 
@@ -34,41 +36,24 @@ impl Digest {
     }
 
     /// Reads the 32 hex digits of `Display`; lower case only, as we write it.
+    #[inline]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let digits: &[u8; 32] = text.try_into().ok()?;
         let mut bytes = [0; 16];
-        // One test at the end instead of 32: a journal holds millions of these.
-        let mut seen = 0;
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            let (high, low) = (HEX_VALUES[pair[0] as usize], HEX_VALUES[pair[1] as usize]);
-            seen |= high | low;
-            *byte = high << 4 | low;
+        for (part, digits) in bytes.as_chunks_mut().0.iter_mut().zip(digits.as_chunks().0) {
+            *part = words::hex(*digits)?.to_be_bytes();
         }
-        (seen < 16).then_some(Self(bytes))
+        Some(Self(bytes))
     }
 
     fn hex(&self) -> [u8; 32] {
         let mut digits = [0; 32];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = HEX_DIGITS[usize::from(byte >> 4)];
-            pair[1] = HEX_DIGITS[usize::from(byte & 15)];
+        for (digits, part) in digits.as_chunks_mut().0.iter_mut().zip(self.0.as_chunks().0) {
+            *digits = words::hex_digits(u32::from_be_bytes(*part));
         }
         digits
     }
 }
-
-const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-/// The value of each byte as a lower-case hex digit; 255 where it is none.
-const HEX_VALUES: [u8; 256] = {
-    let mut values = [u8::MAX; 256];
-    let mut value = 0;
-    while value < 16 {
-        values[HEX_DIGITS[value as usize] as usize] = value;
-        value += 1;
-    }
-    values
-};
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -30,4 +30,5 @@ pub mod survey;
 mod testing;
 pub mod time;
 pub mod view;
+mod words;
 pub mod workflow;

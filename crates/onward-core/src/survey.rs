@@ -25,11 +25,13 @@ pub struct Survey {
     pub in_flight: BTreeMap<Address, InFlight>,
     /// For each failed step: what its last attempt left, to be undone before another.
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
+    /// For each failed step: what is not undone, because somebody changed it since.
+    pub contested_of_failed: BTreeMap<Address, Vec<String>>,
     /// Outputs of done steps that are not as they were.
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
     /// Read files of done steps that are not as they were, and not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
-    /// The repository, where there is one.
+    /// The project's branch and tree; `None` outside git.
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
     pub disagreements: BTreeMap<Address, String>,
@@ -39,6 +41,29 @@ pub struct Survey {
     pub edited: Option<Edited>,
     /// What the layers below found: torn tail, damage, another driver.
     pub findings: Vec<Finding>,
+}
+
+/// The project as git sees it, next to what the run last knew of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GitSeen {
+    /// As the run was opened, or last resumed.
+    pub known: GitHead,
+    pub now: GitHead,
+    /// Commits that lead from `known` to `now`, newest first.
+    pub commits: Vec<CommitSeen>,
+    /// Commits the run knew that `now` does not lead to, newest first.
+    pub missing: Vec<CommitSeen>,
+    /// Paths that are not as the run last left or saw them, without those of attempts in flight or
+    /// failed ones. Empty where the run takes no snapshots.
+    pub changed: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommitSeen {
+    pub id: String,
+    pub subject: String,
+    /// The attempt of this run that made it, by its trailers or by the reflog.
+    pub by: Option<(Address, u32)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +83,7 @@ pub struct InFlight {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub evidence: Evidence,
-    pub result: Value,
+    pub result: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -73,28 +98,6 @@ pub struct ReadSeen {
     pub path: String,
     pub was: Digest,
     pub now: Option<Digest>,
-}
-
-/// The repository as it is now, against what the run last wrote down about it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GitSeen {
-    pub now: GitHead,
-    /// The recorded head can be reached from the head there is now.
-    pub recorded_is_reachable: bool,
-    /// Since the recorded head, oldest first.
-    pub commits: Vec<Commit>,
-    /// Changed or new paths that no step of the run accounts for.
-    pub dirty: Vec<String>,
-    /// Done steps whose branch no longer has the commit that proves them.
-    pub lost_heads: BTreeMap<Address, String>,
-}
-
-/// One commit, and the attempt that made it, where that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Commit {
-    pub id: String,
-    pub subject: String,
-    pub by: Option<(Address, u32)>,
 }
 
 /// A workflow file that was edited since it was pinned.

@@ -138,6 +138,7 @@ impl Bench {
             base: None,
             writes: start.writes.clone(),
             saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             reverts: Vec::new(),
         })));
         self.starts.insert(step.to_string(), start);

@@ -7,6 +7,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
+use crate::words;
+
 /// A moment in UTC, in microseconds since 1970. Shown as `2026-11-15T18:20:01.123456Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
@@ -69,13 +71,16 @@ impl Timestamp {
     /// Reads exactly what [`Timestamp::text`] writes, and nothing else.
     pub fn from_text(text: &[u8]) -> Option<Self> {
         let text: &[u8; TEXT_LEN] = text.try_into().ok()?;
-        let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.')];
-        if marks.iter().any(|(at, mark)| text[*at] != *mark) || text[26] != b'Z' {
-            return None;
-        }
-        let days = days_of(digits(&text[0..4])?, digits(&text[5..7])?, digits(&text[8..10])?)?;
-        let (hour, minute) = (digits(&text[11..13])?, digits(&text[14..16])?);
-        let (second, fraction) = (digits(&text[17..19])?, digits(&text[20..26])?);
+        let part = |from: usize, pattern: &[u8; 8]| {
+            let text = text[from..].first_chunk().expect("eight bytes or more");
+            words::digit_values(*text, *pattern).map(|it| words::pairs(it).to_le_bytes())
+        };
+        let [century, _, year, _, _, month, ..] = part(0, b"0000-00-")?.map(u64::from);
+        let [day, _, _, hour, _, _, minute, _] = part(8, b"00T00:00")?.map(u64::from);
+        let [_, second, ..] = part(16, b":00.0000")?.map(u64::from);
+        let [_, first, _, next, _, last, ..] = part(19, b".000000Z")?.map(u64::from);
+        let days = days_of(century * 100 + year, month, day)?;
+        let fraction = (first * 100 + next) * 100 + last;
         if hour > 23 || minute > 59 || second > 59 {
             return None;
         }
@@ -124,13 +129,6 @@ fn write_digits(place: &mut [u8], mut number: u64) {
         *digit = b'0' + (number % 10) as u8;
         number /= 10;
     }
-}
-
-fn digits(text: &[u8]) -> Option<u64> {
-    text.iter().try_fold(0, |number, digit| {
-        let digit = digit.wrapping_sub(b'0');
-        (digit < 10).then(|| number * 10 + u64::from(digit))
-    })
 }
 
 impl fmt::Display for Timestamp {

@@ -58,7 +58,7 @@ pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
 
 /// A file without which nothing can be said about the run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{file}` is missing, so this {dialect} cannot be resumed")]
+#[error("cannot resume this {dialect}: `{file}` is missing")]
 pub struct MissingMark {
     pub dialect: &'static str,
     pub file: &'static str,

@@ -69,6 +69,9 @@ pub struct Machine {
     /// The command that runs the hidden subcommand `supervise`; four arguments are added to it,
     /// from which [`place_from_args`](crate::real::place_from_args) makes the place again.
     pub supervise: Vec<OsString>,
+    /// The command that runs the hidden subcommand `snapshot`; one argument is added to it, for
+    /// [`snapshot_from_args`](crate::real::snapshot_from_args).
+    pub snapshot: Vec<OsString>,
     /// Such as [`socket_dir_of_this_user`](crate::supervisor::socket_dir_of_this_user) gives.
     pub socket_dir: PathBuf,
     /// The command of each agent.
@@ -273,7 +276,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
-    let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?;
+    let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
     if let Some(new) = &edited {
         survey.edited = Some(survey::edits(&mut world, &run, &workflow, new)?);
     }
@@ -438,6 +441,7 @@ impl RunPlace {
             place: self.place.clone(),
             env: machine.env.clone(),
             supervise: machine.supervise.clone(),
+            snapshot: machine.snapshot.clone(),
             agents: machine.agents.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,

@@ -2,7 +2,7 @@
 //!
 //! This is the only way to start: a new run is one whose journal holds nothing but `run.opened`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use onward_core::{
     address::Address,
@@ -29,7 +29,7 @@ use crate::{
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
     revert,
     store::pinned_names,
-    survey,
+    survey::{self, Seen},
     world::{At, Connected, Stop, World},
 };
 
@@ -113,7 +113,8 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), ResumeError> {
         self.finish_undo(connected)?;
         let depth = policy::preset(how.mode).0;
-        let mut survey = survey::survey(self.world, &self.run, connected, depth)?;
+        let seen = survey::survey(self.world, &self.run, connected, depth)?;
+        let Seen { mut survey, undoing } = seen;
         if let Some((pinned, new)) = edited {
             survey.edited = Some(survey::edits(self.world, &self.run, pinned, new)?);
         }
@@ -122,7 +123,10 @@ impl<W: World> Driver<'_, W> {
             self.ask_probes(&unsettled, &mut survey)?;
         }
         let made = self.agree(&survey, how, person)?;
-        revert::rescue(self.world, &made.reverts)?;
+        let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
+        for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
+            undoing.keep(self.world)?;
+        }
         if let Some((_, new)) = edited {
             pin(self.world, new)?;
         }
@@ -137,7 +141,12 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        revert::undo(self.world, &made.reverts)?;
+        let foreign = revert::undo(self.world, &made.reverts)?;
+        if !foreign.is_empty() {
+            let text =
+                format!("changed in this very moment, so not undone: {}", foreign.join(", "));
+            self.record(Event::Note { text, step: None })?;
+        }
         self.take_up(&made, connected)?;
         Ok(())
     }
@@ -239,25 +248,44 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
+                    if self.has_moved_since(step)? {
+                        return self.give_up(step);
+                    }
                     self.world.resolve(&mut launch)?;
-                    brief::attach(self.world, &self.run, &mut launch)?;
+                    let started = self.run.state.step(step).and_then(|it| it.started.clone());
+                    let (has_base, writes, reverts) = started
+                        .map(|it| (it.base.is_some(), it.writes, it.reverts))
+                        .unwrap_or_default();
+                    self.equip(&mut launch, has_base, &writes);
+                    brief::attach(self.world, &self.run, &mut launch, &reverts)?;
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }
                 Again::Lacks(needs) => self.answer(step, needs)?,
-                Again::Different => {
-                    let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
-                    return self.record(Event::AttemptLost {
-                        step: step.clone(),
-                        attempt,
-                        cause: Cause::Interrupted,
-                        rung: "never-spawned".to_owned(),
-                        reverted: Vec::new(),
-                        rescue: None,
-                    });
-                }
+                Again::Different => return self.give_up(step),
             }
         }
+    }
+
+    /// An attempt whose tree changed before it was spawned would be blamed for that.
+    fn has_moved_since(&mut self, step: &Address) -> Result<bool, Stop> {
+        let started = self.run.state.step(step).and_then(|entry| entry.started.clone());
+        let Some(started) = started else { return Ok(false) };
+        let Some(base) = &started.base else { return Ok(false) };
+        let changes = self.world.changes(&revert::snapshot_of(&started), base, None)?;
+        Ok(changes.is_none_or(|changes| !changes.all.is_empty()))
+    }
+
+    fn give_up(&mut self, step: &Address) -> Result<(), Stop> {
+        let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
+        self.record(Event::AttemptLost {
+            step: step.clone(),
+            attempt,
+            cause: Cause::Interrupted,
+            rung: "never-spawned".to_owned(),
+            reverted: Vec::new(),
+            rescue: None,
+        })
     }
 }
 

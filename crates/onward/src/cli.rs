@@ -80,6 +80,8 @@ pub(crate) enum Command {
     StandIn(cmd::rehearse::StandInArgs),
     #[command(hide = true)]
     Supervise(cmd::tools::SuperviseArgs),
+    #[command(hide = true)]
+    Snapshot(cmd::tools::SnapshotArgs),
 }
 
 /// Answers a command line that is not one, or that asks for help.

@@ -136,10 +136,13 @@ fn care_chain(error: &CareError) -> String {
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::CannotRead { .. } => "cannot_read",
+            Self::CannotRead { .. }
+            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => {
+                "cannot_read"
+            }
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
-            Self::Usage { .. } => "usage",
+            Self::Usage { .. } | Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
@@ -149,8 +152,6 @@ impl Error {
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
-            Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
-            Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => "cannot_read",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",

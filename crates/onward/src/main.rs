@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         Some(Command::Rehearsed(args)) => cmd::rehearse::rehearsed(&mut cx, args),
         Some(Command::StandIn(args)) => cmd::rehearse::play(&mut cx, args),
         Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
+        Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

@@ -78,7 +78,8 @@ impl Session {
             .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
         let now = cx.global.now.or_else(|| now_from(&env));
         let machine = Machine {
-            supervise: vec![this.into(), "supervise".into()],
+            supervise: vec![this.clone().into(), "supervise".into()],
+            snapshot: vec![this.into(), "snapshot".into()],
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
             notify: config.notify.value.clone(),

@@ -113,7 +113,7 @@ fn a_conference_is_planned_where_it_lies() {
     Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
 
     Findings
-      warning rows-exceed-events: researcher_A_results.tsv has rows that no event proves (round 1: 2)
+      warning rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
         they may be from an earlier, interrupted run
 
     Steps
@@ -192,7 +192,7 @@ fn a_missing_file_is_named_with_what_to_do_instead() {
     let missing = onward(project.path(), "plan talks/tea");
     assert_snapshot!(missing, @r"
     --- stderr
-    error: HERE/talks/tea: `conference_events.jsonl` is missing, so this conference cannot be resumed
+    error: HERE/talks/tea: cannot resume this conference: `conference_events.jsonl` is missing
     help: start one with `onward run conference`, or set one up with `onward init --from conference`
     --- exit 17
     ");

@@ -251,7 +251,8 @@ impl Decider<'_> {
             if slots == 0 {
                 break;
             }
-            if self.must_wait(id) {
+            let held = &self.facts.held;
+            if held.contains(&run.graph.node(id).address) || self.must_wait(id) {
                 continue;
             }
             slots -= 1;
@@ -308,6 +309,7 @@ impl Decider<'_> {
             base: None,
             writes: Vec::new(),
             saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             reverts: Vec::new(),
         };
         let finished = AttemptFinished {

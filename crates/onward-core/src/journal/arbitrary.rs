@@ -12,8 +12,8 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, Certainty, Edit,
-        EditClass, EndStatus, Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Rebuilt,
-        Record, Revert, RunOpened, RunResumed, SettledBy, SourceFile,
+        EditClass, EndStatus, Event, Exported, FileKind, GitHead, Item, LoopEnd, Mode, PauseCause,
+        Rebuilt, Record, Revert, RunOpened, RunResumed, SettledBy, SourceFile,
     },
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
     journal::FORMAT,
@@ -171,9 +171,20 @@ fn mode() -> BoxedStrategy<Mode> {
     select(vec![Mode::Autopilot, Mode::Interactive, Mode::Preflight]).boxed()
 }
 
+fn kind() -> BoxedStrategy<FileKind> {
+    select(vec![FileKind::Plain, FileKind::Executable, FileKind::Link]).boxed()
+}
+
 fn reverts() -> BoxedStrategy<Vec<Revert>> {
-    let revert = (text(), option::of(digest()), option::of(digest()), text())
-        .prop_map(|(path, left, base, rescue)| Revert { path, left, base, rescue });
+    let revert = (text(), option::of(digest()), option::of(digest()), text(), kind(), kind());
+    let revert = revert.prop_map(|(path, left, base, rescue, left_kind, base_kind)| Revert {
+        path,
+        left,
+        base,
+        rescue,
+        left_kind,
+        base_kind,
+    });
     vec(revert, 0..3).boxed()
 }
 
@@ -207,8 +218,8 @@ fn about_runs() -> BoxedStrategy<Event> {
             mode,
             count,
             boot_id,
-            accepted,
             git,
+            accepted,
             reverts,
         });
     let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
@@ -264,10 +275,14 @@ fn about_steps() -> BoxedStrategy<Event> {
 
 fn started() -> BoxedStrategy<Event> {
     let asked = (address(), any::<u32>(), key(), texts(), text(), texts());
-    let found = (maybe_text(), maybe_text(), maybe_text(), map_of(option::of(digest())), reverts());
+    let names = (maybe_text(), maybe_text(), maybe_text());
+    let found = (names, map_of(option::of(digest())), map_of(kind()), reverts());
     (asked, found)
         .prop_map(
-            |((step, attempt, key, argv, cwd, writes), (agent, session, base, saved, reverts))| {
+            |(
+                (step, attempt, key, argv, cwd, writes),
+                ((agent, session, base), saved, kinds, reverts),
+            )| {
                 Event::AttemptStarted(Box::new(AttemptStarted {
                     step,
                     attempt,
@@ -279,6 +294,7 @@ fn started() -> BoxedStrategy<Event> {
                     base,
                     writes,
                     saved,
+                    kinds,
                     reverts,
                 }))
             },

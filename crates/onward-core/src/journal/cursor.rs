@@ -5,67 +5,73 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use memchr::memchr2;
 use serde::de::DeserializeOwned;
 
 use crate::{
     digest::Digest,
     evidence::Usd,
     time::{TEXT_LEN, Timestamp},
+    words,
 };
 
-/// A place in a line without control characters.
+/// A place in a line.
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    at: usize,
+    /// What is still to be read, as bytes: they need no look at where characters begin.
+    rest: &'a [u8],
 }
 
 const DIGEST_LEN: usize = 32;
 
+/// So many digits fit into a number, whatever they are.
+const DIGITS_SURE: usize = 19;
+
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, rest: text.as_bytes() }
     }
 
     pub(super) fn is_at_end(&self) -> bool {
-        self.at == self.text.len()
+        self.rest.is_empty()
     }
 
+    #[inline]
     pub(super) fn position(&self) -> usize {
-        self.at
+        self.text.len() - self.rest.len()
     }
 
     pub(super) fn go_back(&mut self, position: usize) {
-        self.at = position;
+        self.rest = &self.text.as_bytes()[position..];
     }
 
+    #[inline]
     pub(super) fn since(&self, position: usize) -> &'a str {
-        &self.text[position..self.at]
+        &self.text[position..self.position()]
     }
 
-    fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
+    #[inline]
+    fn pass(&mut self, len: usize) {
+        self.rest = &self.rest[len..];
     }
 
     /// Steps over `literal` if it comes next.
     #[inline]
     pub(super) fn eat(&mut self, literal: &str) -> bool {
-        let comes = self.rest().starts_with(literal.as_bytes());
-        if comes {
-            self.at += literal.len();
-        }
-        comes
+        let rest = self.rest.strip_prefix(literal.as_bytes());
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 
     #[inline]
     pub(super) fn expect(&mut self, literal: &str) -> Option<()> {
-        self.eat(literal).then_some(())
+        self.rest = self.rest.strip_prefix(literal.as_bytes())?;
+        Some(())
     }
 
     /// Steps over the label of an object's member, with the comma that all but the first have.
     #[inline]
     pub(super) fn eat_member(&mut self, first: &mut bool, label: &str) -> bool {
-        let before = self.at;
+        let before = self.rest;
         if !*first && !self.eat(",") {
             return false;
         }
@@ -73,33 +79,33 @@ impl<'a> Cursor<'a> {
             *first = false;
             return true;
         }
-        self.at = before;
+        self.rest = before;
         false
     }
 
     /// The rest of a string whose opening quote is behind us.
     #[inline]
     pub(super) fn string(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.at;
-        let end = start + memchr2(b'"', b'\\', self.rest())?;
-        if self.text.as_bytes()[end] == b'\\' {
-            return self.escaped_string(end);
+        match self.plain_string() {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None => self.escaped_string().map(Cow::Owned),
         }
-        self.at = end + 1;
-        Some(Cow::Borrowed(&self.text[start..end]))
+    }
+
+    /// The same, if nothing in it is escaped.
+    #[inline]
+    pub(super) fn plain_string(&mut self) -> Option<&'a str> {
+        let start = self.position();
+        let (text, rest) = self.rest.split_at(words::string_stop(self.rest)?);
+        self.rest = rest.strip_prefix(b"\"")?;
+        Some(&self.text[start..start + text.len()])
     }
 
     #[cold]
-    fn escaped_string(&mut self, first_escape: usize) -> Option<Cow<'a, str>> {
-        let bytes = self.text.as_bytes();
-        let mut end = first_escape;
-        while bytes[end] == b'\\' {
-            let after_escape = bytes.get(end + 2..)?;
-            end += 2 + memchr2(b'"', b'\\', after_escape)?;
-        }
-        let quoted = &self.text[self.at.checked_sub(1)?..=end];
-        self.at = end + 1;
-        serde_json::from_str(quoted).ok().map(Cow::Owned)
+    fn escaped_string(&mut self) -> Option<String> {
+        let opening_quote = self.position().checked_sub(1)?;
+        self.go_back(opening_quote);
+        self.parsed()
     }
 
     /// Steps over a string that is escaped as we escape it: only where it must be, in the shortest
@@ -108,26 +114,23 @@ impl<'a> Cursor<'a> {
     pub(super) fn skip_string(&mut self) -> Option<()> {
         self.expect("\"")?;
         loop {
-            self.at += memchr2(b'"', b'\\', self.rest())?;
+            self.pass(words::string_stop(self.rest)?);
             if self.eat("\"") {
                 return Some(());
             }
-            self.at += match self.rest() {
-                [_, b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
-                [_, b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
-                | [_, b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..] => 6,
-                _ => return None,
-            };
+            self.skip_escape()?;
         }
     }
 
-    /// A string of ours that never needs an escape, such as a kind.
-    #[inline]
-    pub(super) fn plain_string(&mut self) -> Option<&'a str> {
-        match self.string()? {
-            Cow::Borrowed(text) => Some(text),
-            Cow::Owned(_) => None,
-        }
+    fn skip_escape(&mut self) -> Option<()> {
+        let len = match self.rest {
+            [b'\\', b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
+            [b'\\', b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+            | [b'\\', b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..] => 6,
+            _ => return None,
+        };
+        self.pass(len);
+        Some(())
     }
 
     #[inline]
@@ -141,13 +144,6 @@ impl<'a> Cursor<'a> {
     pub(super) fn text_field(&mut self, label: &str) -> Option<String> {
         self.expect(label)?;
         self.string().map(Cow::into_owned)
-    }
-
-    /// The outer `None` gives up, the inner one says that the field is not there.
-    #[inline]
-    #[expect(clippy::option_option, reason = "giving up is not the same as absence")]
-    pub(super) fn optional_text(&mut self, label: &str) -> Option<Option<String>> {
-        if self.eat(label) { self.string().map(|text| Some(text.into_owned())) } else { Some(None) }
     }
 
     /// The rest of a list whose opening bracket is behind us.
@@ -204,17 +200,17 @@ impl<'a> Cursor<'a> {
 
     /// Any JSON, by the general parser.
     pub(super) fn parsed<T: DeserializeOwned>(&mut self) -> Option<T> {
-        let mut values = serde_json::Deserializer::from_slice(self.rest()).into_iter();
+        let mut values = serde_json::Deserializer::from_slice(self.rest).into_iter();
         let value = values.next()?.ok()?;
-        self.at += values.byte_offset();
+        self.pass(values.byte_offset());
         Some(value)
     }
 
     #[inline]
     pub(super) fn digest(&mut self) -> Option<Digest> {
         self.expect("\"")?;
-        let digest = Digest::parse(self.rest().get(..DIGEST_LEN)?)?;
-        self.at += DIGEST_LEN;
+        let digest = Digest::parse(self.rest.get(..DIGEST_LEN)?)?;
+        self.pass(DIGEST_LEN);
         self.expect("\"")?;
         Some(digest)
     }
@@ -226,24 +222,30 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(super) fn timestamp(&mut self) -> Option<Timestamp> {
-        let moment = Timestamp::from_text(self.rest().get(..TEXT_LEN)?)?;
-        self.at += TEXT_LEN;
+        let moment = Timestamp::from_text(self.rest.get(..TEXT_LEN)?)?;
+        self.pass(TEXT_LEN);
         Some(moment)
     }
 
     #[inline]
     pub(super) fn u64(&mut self) -> Option<u64> {
         let (mut number, mut len) = (0_u64, 0);
-        let rest = self.rest();
-        while let Some(digit) = rest.get(len).map(|byte| byte.wrapping_sub(b'0'))
-            && digit < 10
-        {
-            number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+        for byte in self.rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
             len += 1;
         }
-        self.at += len;
-        // JSON knows no leading zeros, and no number without digits.
-        (len == 1 || (len > 1 && rest[0] != b'0')).then_some(number)
+        let (digits, rest) = self.rest.split_at(len);
+        self.rest = rest;
+        match digits {
+            // JSON knows no leading zeros, and no number without digits.
+            [] | [b'0', _, ..] => None,
+            _ if len <= DIGITS_SURE => Some(number),
+            _ => std::str::from_utf8(digits).ok()?.parse().ok(),
+        }
     }
 
     #[inline]
@@ -268,11 +270,11 @@ impl<'a> Cursor<'a> {
         let mut micros = dollars * 1_000_000;
         if self.eat(".") {
             let mut unit = 1_000_000;
-            let decimals = self.rest().iter().take_while(|byte| byte.is_ascii_digit());
+            let decimals = self.rest.iter().take_while(|byte| byte.is_ascii_digit());
             for digit in decimals {
                 unit /= 10;
                 micros += unit * u64::from(digit - b'0');
-                self.at += 1;
+                self.pass(1);
                 if unit == 0 {
                     return None;
                 }

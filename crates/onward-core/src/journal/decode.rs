@@ -10,6 +10,7 @@ use super::scan;
 use crate::{
     event::{Event, Record},
     time::Timestamp,
+    words,
 };
 
 /// Why a line is not a record.
@@ -29,32 +30,27 @@ const CHECKSUM_LABEL: &[u8] = br#","crc":""#;
 const CHECKSUM_LEN: usize = CHECKSUM_LABEL.len() + 8 + 2;
 
 /// Reads one line, without its newline.
+#[inline]
 pub fn decode_line(line: &[u8]) -> Result<Record, LineError> {
     let body_len = checked_body_len(line)?;
     let text = std::str::from_utf8(line).map_err(|_| LineError::NotUtf8)?;
-    scan::record(&text[..body_len]).map_or_else(|| general(text), Ok)
+    match scan::record(&text[..body_len]) {
+        Some(record) => Ok(record),
+        None => general(text),
+    }
 }
 
 /// The length of what comes before `,"crc":"…"}`, when the checksum is right.
+#[inline]
 fn checked_body_len(line: &[u8]) -> Result<usize, LineError> {
     let body_len = line.len().checked_sub(CHECKSUM_LEN).ok_or(LineError::NoChecksum)?;
     let (body, tail) = line.split_at(body_len);
     let written = tail.strip_prefix(CHECKSUM_LABEL).and_then(|rest| rest.strip_suffix(br#""}"#));
-    let written = written.and_then(hex_u32).ok_or(LineError::NoChecksum)?;
+    let written = written.and_then(|digits| words::hex(digits.try_into().ok()?));
+    let written = written.ok_or(LineError::NoChecksum)?;
     // The comma that follows is part of what the checksum covers.
     let should = crc32fast::hash(&line[..=body.len()]);
     if written == should { Ok(body_len) } else { Err(LineError::WrongChecksum { should }) }
-}
-
-fn hex_u32(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |number, digit| {
-        let digit = match digit {
-            b'0'..=b'9' => digit - b'0',
-            b'a'..=b'f' => digit - b'a' + 10,
-            _ => return None,
-        };
-        Some(number << 4 | u32::from(digit))
-    })
 }
 
 /// The format that an opening line claims, even when the rest of it is beyond us.
@@ -219,6 +215,21 @@ mod tests {
             let read = general(&format!("{body}}}"));
             let scanned = scan::record(&body);
             assert!(scanned.is_none() || scanned == read.clone().ok(), "{event}\n{read:?}");
+        }
+    }
+
+    #[test]
+    fn the_quick_way_reads_the_largest_number_and_gives_up_beyond_it() {
+        for (seq, is_read) in [
+            ("9999999999999999999", true),
+            ("18446744073709551615", true),
+            ("18446744073709551616", false),
+            ("100000000000000000000", false),
+        ] {
+            let body = NOTE.replacen('7', seq, 1);
+            let scanned = scan::record(&body);
+            assert_eq!(scanned.map(|it| it.seq), seq.parse().ok(), "{seq}");
+            assert_eq!(general(&format!("{body}}}")).is_ok(), is_read, "{seq}");
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use memchr::memchr2;
+use memchr::{memchr, memchr2};
 
 use super::RECORD_BYTES_MAX;
 
@@ -62,6 +62,22 @@ impl<R: Read> Pieces<R> {
     /// `source` must stand at `offset`, where line `line` begins.
     pub(super) fn new(source: R, line: u64, offset: u64) -> Self {
         Self { source, buffer: vec![0; BUFFER_LEN], start: 0, end: 0, line, offset }
+    }
+
+    /// The next piece without its newline, if it is a line that was read already and ended by one;
+    /// NUL bytes may be in it.
+    #[inline]
+    pub(super) fn line_at_hand(&self) -> Option<&[u8]> {
+        let unread = &self.buffer[self.start..self.end];
+        let line = &unread[..memchr(b'\n', unread)?];
+        (line.len() < RECORD_BYTES_MAX).then_some(line)
+    }
+
+    /// Steps over a line at hand, which is so long.
+    #[inline]
+    pub(super) fn pass_line(&mut self, len: usize) {
+        self.pass(len);
+        self.pass_newline(EndedBy::Newline);
     }
 
     pub(super) fn next(&mut self) -> io::Result<Option<(Place, Piece<'_>)>> {

@@ -13,7 +13,7 @@ use super::{
     pieces::{EndedBy, Piece, Pieces},
     suspect::{Fault, Rest, Suspects},
 };
-use crate::event::{Event, Record};
+use crate::event::Record;
 
 /// How far a journal was read: where it goes on, and what must come next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,25 @@ impl<R: Read> Reader<R> {
 
     /// The next record; `None` once the valid prefix is over, for good.
     pub fn next_record(&mut self) -> Result<Option<Record>, ReadError> {
+        // Nearly always the next line is at hand and in order.
+        if self.mark.next_seq > 0
+            && self.tail.is_none()
+            && let Some(line) = self.pieces.line_at_hand()
+            && let Ok(record) = decode_line(line)
+            && self.mark.fault_of(&record).is_none()
+        {
+            let len = line.len();
+            self.pieces.pass_line(len);
+            self.mark.follow(&record);
+            self.mark.offset += len as u64 + 1;
+            self.missing_newline = false;
+            return Ok(Some(record));
+        }
+        self.next_with_care()
+    }
+
+    #[cold]
+    fn next_with_care(&mut self) -> Result<Option<Record>, ReadError> {
         if self.tail.is_some() {
             return Ok(None);
         }
@@ -127,16 +146,19 @@ impl<R: Read> Reader<R> {
         let fault = match piece {
             Piece::Line { bytes, ended_by } => {
                 if is_first {
-                    check_format(bytes)?;
+                    check_opening(bytes)?;
                 }
-                match next_after(self.mark, bytes) {
-                    Ok(record) => {
-                        self.mark.follow(&record);
-                        self.mark.offset = place.end;
-                        self.missing_newline = ended_by != EndedBy::Newline;
-                        return opened_first(is_first, record).map(Some);
-                    }
-                    Err(fault) => fault,
+                match decode_line(bytes) {
+                    Ok(record) => match self.mark.fault_of(&record) {
+                        None => {
+                            self.mark.follow(&record);
+                            self.mark.offset = place.end;
+                            self.missing_newline = ended_by != EndedBy::Newline;
+                            return Ok(Some(record));
+                        }
+                        Some(fault) => fault,
+                    },
+                    Err(error) => error.into(),
                 }
             }
             Piece::Nuls { count, reach_the_end: true } => return self.end(count, Rest::Clean),
@@ -179,22 +201,15 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn next_after(mark: Mark, line: &[u8]) -> Result<Record, Fault> {
-    let record = decode_line(line)?;
-    mark.fault_of(&record).map_or(Ok(record), Err)
-}
-
 /// Before anything else is made of the first line: a newer one may be beyond us altogether.
-fn check_format(line: &[u8]) -> Result<(), ReadError> {
+fn check_opening(line: &[u8]) -> Result<(), ReadError> {
     match format_of_opening(line) {
         Some(found) if found > FORMAT => Err(ReadError::NewerFormat { found, known: FORMAT }),
-        Some(_) | None => Ok(()),
+        Some(_) => Ok(()),
+        None => match decode_line(line) {
+            Ok(record) if Mark::default().fault_of(&record).is_none() => Err(ReadError::NotOpened),
+            // What is wrong with it is found next.
+            Ok(_) | Err(_) => Ok(()),
+        },
     }
-}
-
-fn opened_first(is_first: bool, record: Record) -> Result<Record, ReadError> {
-    if is_first && !matches!(record.event, Event::RunOpened(_)) {
-        return Err(ReadError::NotOpened);
-    }
-    Ok(record)
 }

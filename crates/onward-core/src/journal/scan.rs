@@ -12,17 +12,14 @@ use super::cursor::Cursor;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
+    event::{AttemptFinished, AttemptStarted, Event, FileKind, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     kept::Kept,
 };
 
 /// Reads a line up to, and without, `,"crc"`.
+#[inline]
 pub(super) fn record(body: &str) -> Option<Record> {
-    // JSON allows no control character inside a string, and we write none outside.
-    if holds_control_character(body.as_bytes()) {
-        return None;
-    }
     let mut line = Cursor::new(body);
     line.expect(r#"{"seq":"#)?;
     let seq = line.u64()?;
@@ -34,35 +31,22 @@ pub(super) fn record(body: &str) -> Option<Record> {
     let batch = line.u64()?;
     line.expect(r#","kind":""#)?;
     let event = line.event()?;
-    line.is_at_end().then_some(Record { seq, at, epoch, batch, event })
+    if !line.is_at_end() {
+        return None;
+    }
+    Some(Record { seq, at, epoch, batch, event })
 }
-
-/// Whether any byte is below a space, looked at eight bytes at a time.
-fn holds_control_character(bytes: &[u8]) -> bool {
-    const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
-    const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
-    let (words, rest) = bytes.as_chunks();
-    // A byte borrows from its high bit if it is smaller than what is taken from it.
-    let below = |word: u64| word.wrapping_sub(SPACES) & !word & HIGH_BITS;
-    words.iter().fold(0, |seen, word| seen | below(u64::from_ne_bytes(*word))) != 0
-        || rest.iter().any(|byte| *byte < b' ')
-}
-
-/// The labels of a key's maps, in their order, and whether digests are in them.
-const KEY_MEMBERS: [(&str, bool); 4] = [
-    (r#""definition":{"#, false),
-    (r#""agent":{"#, false),
-    (r#""reads":{"#, true),
-    (r#""needs":{"#, true),
-];
 
 /// What an event is made of.
 impl Cursor<'_> {
     fn event(&mut self) -> Option<Event> {
-        let kind = self.plain_string()?;
-        match kind {
-            "attempt.started" => self.attempt_started(),
-            "attempt.finished" => self.attempt_finished(),
+        if self.eat(r#"attempt.started""#) {
+            return self.attempt_started();
+        }
+        if self.eat(r#"attempt.finished""#) {
+            return self.attempt_finished();
+        }
+        match self.plain_string()? {
             "attempt.spent" => self.attempt_spent(),
             "attempt.session" => {
                 let (step, attempt) = (self.step()?, self.attempt()?);
@@ -101,30 +85,46 @@ impl Cursor<'_> {
         let key = self.kept(Self::skip_key)?;
         self.expect(r#","argv":"#)?;
         let argv = self.kept(Self::skip_strings)?;
-        let cwd = self.optional_text(r#","cwd":""#)?.unwrap_or_default();
-        let agent = self.optional_text(r#","agent":""#)?;
-        let session = self.optional_text(r#","session":""#)?;
-        let base = self.optional_text(r#","base":""#)?;
-        let writes = self.optional_list(r#","writes":["#, Self::quoted_string)?;
-        let mut saved = BTreeMap::new();
-        if self.eat(r#","saved":{"#) {
-            saved = self.map(Self::digest_or_null)?;
-        }
-        let reverts = self.optional_list(r#","reverts":["#, Self::revert)?;
-        let started = AttemptStarted {
+        // Made where it stays, and filled there: most of it is rarely there.
+        let mut started = Box::new(AttemptStarted {
             step,
             attempt,
             key,
             argv,
-            cwd,
-            agent,
-            session,
-            base,
-            writes,
-            saved,
-            reverts,
-        };
-        Some(Event::AttemptStarted(Box::new(started)))
+            cwd: String::new(),
+            agent: None,
+            session: None,
+            base: None,
+            writes: Vec::new(),
+            saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            reverts: Vec::new(),
+        });
+        if self.eat(r#","cwd":""#) {
+            started.cwd = self.string()?.into_owned();
+        }
+        if self.eat(r#","agent":""#) {
+            started.agent = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","session":""#) {
+            started.session = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","base":""#) {
+            started.base = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","writes":["#) {
+            started.writes = self.list(Self::quoted_string)?;
+        }
+        if self.eat(r#","saved":{"#) {
+            started.saved = self.map(Self::digest_or_null)?;
+        }
+        if self.eat(r#","kinds":{"#) {
+            started.kinds = self.map(Self::kind)?;
+        }
+        if self.eat(r#","reverts":["#) {
+            started.reverts = self.list(Self::revert)?;
+        }
+        Some(Event::AttemptStarted(started))
     }
 
     fn optional_needs(&mut self) -> Option<BTreeMap<String, Digest>> {
@@ -134,27 +134,36 @@ impl Cursor<'_> {
     fn attempt_finished(&mut self) -> Option<Event> {
         let (step, attempt) = (self.step()?, self.attempt()?);
         let outcome = self.outcome()?;
-        let ending = if self.eat(r#","ending":{"how":""#) { Some(self.ending()?) } else { None };
-        let mut evidence = Evidence::default();
-        if self.eat(r#","evidence":{"#) {
-            evidence = self.evidence()?;
-        }
-        let result = if self.eat(r#","result":"#) { Some(self.parsed()?) } else { None };
-        let stdout = self.optional_text(r#","stdout":""#)?;
-        let after = self.optional_text(r#","after":""#)?;
-        let footprint = self.optional_list(r#","footprint":["#, Self::quoted_string)?;
-        let finished = AttemptFinished {
+        let mut finished = Box::new(AttemptFinished {
             step,
             attempt,
             outcome,
-            ending,
-            evidence,
-            result,
-            stdout,
-            after,
-            footprint,
-        };
-        Some(Event::AttemptFinished(Box::new(finished)))
+            ending: None,
+            evidence: Evidence::default(),
+            result: None,
+            stdout: None,
+            after: None,
+            footprint: Vec::new(),
+        });
+        if self.eat(r#","ending":{"how":""#) {
+            finished.ending = Some(self.ending()?);
+        }
+        if self.eat(r#","evidence":{"#) {
+            self.fill_evidence(&mut finished.evidence)?;
+        }
+        if self.eat(r#","result":"#) {
+            finished.result = Some(self.parsed()?);
+        }
+        if self.eat(r#","stdout":""#) {
+            finished.stdout = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","after":""#) {
+            finished.after = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","footprint":["#) {
+            finished.footprint = self.list(Self::quoted_string)?;
+        }
+        Some(Event::AttemptFinished(finished))
     }
 
     fn attempt_spent(&mut self) -> Option<Event> {
@@ -208,8 +217,25 @@ impl Cursor<'_> {
         self.expect(r#","base":"#)?;
         let base = self.digest_or_null()?;
         let rescue = self.text_field(r#","rescue":""#)?;
+        let left_kind = self.optional_kind(r#","left_kind":"#)?;
+        let base_kind = self.optional_kind(r#","base_kind":"#)?;
         self.expect("}")?;
-        Some(Revert { path, left, base, rescue })
+        Some(Revert { path, left, base, rescue, left_kind, base_kind })
+    }
+
+    /// Plain is what is left out.
+    fn optional_kind(&mut self, label: &str) -> Option<FileKind> {
+        if self.eat(label) { self.kind() } else { Some(FileKind::Plain) }
+    }
+
+    fn kind(&mut self) -> Option<FileKind> {
+        self.expect("\"")?;
+        match self.plain_string()? {
+            "plain" => Some(FileKind::Plain),
+            "executable" => Some(FileKind::Executable),
+            "link" => Some(FileKind::Link),
+            _ => None,
+        }
     }
 
     /// Takes the text as it stands there, if it is what we would write for its value.
@@ -228,16 +254,24 @@ impl Cursor<'_> {
     fn skip_key(&mut self) -> Option<()> {
         let mut first = true;
         self.expect("{")?;
-        for (label, is_digests) in KEY_MEMBERS {
-            if self.eat_member(&mut first, label) {
-                self.skip_key_member(is_digests)?;
-            }
+        if self.eat_member(&mut first, r#""definition":{"#) {
+            self.skip_map(Self::skip_string)?;
+        }
+        if self.eat_member(&mut first, r#""agent":{"#) {
+            self.skip_map(Self::skip_string)?;
+        }
+        if self.eat_member(&mut first, r#""reads":{"#) {
+            self.skip_map(|line| line.digest().map(drop))?;
+        }
+        if self.eat_member(&mut first, r#""needs":{"#) {
+            self.skip_map(|line| line.digest().map(drop))?;
         }
         self.expect("}")
     }
 
-    /// The rest of one map of a key: not empty, its names in order and without escapes.
-    fn skip_key_member(&mut self, is_digests: bool) -> Option<()> {
+    /// The rest of a map that is not empty, its names in order and without escapes.
+    #[inline]
+    fn skip_map(&mut self, value: impl Fn(&mut Self) -> Option<()>) -> Option<()> {
         let mut last_name = None;
         loop {
             self.expect("\"")?;
@@ -246,11 +280,7 @@ impl Cursor<'_> {
                 return None;
             }
             self.expect(":")?;
-            if is_digests {
-                self.digest()?;
-            } else {
-                self.skip_string()?;
-            }
+            value(self)?;
             if !self.eat(",") {
                 return self.expect("}");
             }
@@ -283,11 +313,12 @@ impl Cursor<'_> {
     }
 
     fn ending(&mut self) -> Option<Ending> {
+        if self.eat(r#"exited","code":"#) {
+            let code = i32::try_from(self.i64()?).ok()?;
+            self.expect("}")?;
+            return Some(Ending::Exited { code });
+        }
         let ending = match self.plain_string()? {
-            "exited" => {
-                self.expect(r#","code":"#)?;
-                Ending::Exited { code: i32::try_from(self.i64()?).ok()? }
-            }
             "signalled" => {
                 self.expect(r#","signal":"#)?;
                 Ending::Signalled { signal: i32::try_from(self.i64()?).ok()? }
@@ -302,8 +333,7 @@ impl Cursor<'_> {
         Some(ending)
     }
 
-    fn evidence(&mut self) -> Option<Evidence> {
-        let mut evidence = Evidence::default();
+    fn fill_evidence(&mut self, evidence: &mut Evidence) -> Option<()> {
         let mut first = true;
         if self.eat_member(&mut first, r#""files":["#) {
             evidence.files = self.list(Self::file_proof)?;
@@ -317,8 +347,7 @@ impl Cursor<'_> {
         if self.eat_member(&mut first, r#""branch_head":"#) {
             evidence.branch_head = Some(self.quoted_string()?);
         }
-        self.expect("}")?;
-        Some(evidence)
+        self.expect("}")
     }
 
     fn file_proof(&mut self) -> Option<FileProof> {
@@ -333,23 +362,5 @@ impl Cursor<'_> {
         let inode = self.u64()?;
         self.expect("}}")?;
         Some(FileProof { path, hash, stat: Stat { size, mtime_ns, inode } })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_control_character_is_seen_wherever_it_stands() {
-        let plain = [b' ', 0xff, b'~', 0x7f, 0x80, b'!', 0xa0].repeat(3);
-        assert!(!holds_control_character(&plain));
-        for at in 0..plain.len() {
-            for byte in 0..b' ' {
-                let mut bytes = plain.clone();
-                bytes[at] = byte;
-                assert!(holds_control_character(&bytes), "{byte} at {at}");
-            }
-        }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     graph::NodeId,
     run::Run,
     state::{Phase, RunStatus, State},
-    survey::{Edited, GitSeen, Survey},
+    survey::{CommitSeen, Edited, GitSeen, Survey},
 };
 
 /// Two machines' clocks may differ by this much before it is called corruption.
@@ -32,7 +32,7 @@ pub(super) fn about_the_run(run: &Run, survey: &Survey) -> Vec<Finding> {
     all.extend(not_delivered(run));
     all.extend(survey.outdated_approvals.iter().map(outdated_approval));
     if let Some(git) = &survey.git {
-        all.extend(repository(&run.state, git));
+        all.extend(repository(git));
     }
     if let Some(edited) = &survey.edited {
         all.push(workflow(edited));
@@ -148,45 +148,38 @@ fn outdated_approval(gate: &Address) -> Finding {
     finding.with_hint("it is asked again")
 }
 
-fn repository(state: &State, git: &GitSeen) -> Vec<Finding> {
+fn repository(git: &GitSeen) -> Vec<Finding> {
     let mut all = Vec::new();
-    let empty = GitHead { branch: None, head: None };
-    let recorded = state.git.as_ref().unwrap_or(&empty);
-    if recorded.branch != git.now.branch {
+    if git.known.branch != git.now.branch {
         let name = |head: &GitHead| head.branch.clone().unwrap_or_else(|| "no branch".to_owned());
-        let (was, is) = (name(recorded), name(&git.now));
+        let (was, is) = (name(&git.known), name(&git.now));
         let message = format!("the run worked on {was}, and this is {is}");
-        let hint = match &recorded.branch {
+        let hint = match &git.known.branch {
             Some(branch) => format!("`git switch {branch}`, or accept it to go on here"),
             None => "accept it to go on here".to_owned(),
         };
         all.push(Finding::new(Code::BranchMismatch, message).with_hint(hint));
     }
-    let short = |id: &str| id.chars().take(9).collect::<String>();
-    if let Some(head) = recorded.head.as_ref().filter(|_| !git.recorded_is_reachable) {
-        let message = format!("commit {}, on which the run stood, is gone", short(head));
+    let line = |commit: &CommitSeen| {
+        let id: String = commit.id.chars().take(9).collect();
+        format!("{id} {}", commit.subject)
+    };
+    if !git.missing.is_empty() {
+        let gone: Vec<String> = git.missing.iter().map(line).collect();
+        let message = format!("commits on which the run stood are gone: {}", some_of(&gone));
         let hint = "the branch was moved back or rewritten; see `git reflog`";
         all.push(Finding::new(Code::MissingCommits, message).with_hint(hint));
     }
-    for (step, head) in &git.lost_heads {
-        let message = format!("commit {}, which proves {step}, is gone", short(head));
-        let finding = Finding::new(Code::MissingCommits, message).at_step(step);
-        all.push(finding.with_hint("the step counts as not done"));
-    }
-    let foreign: Vec<String> = git
-        .commits
-        .iter()
-        .filter(|commit| commit.by.is_none())
-        .map(|commit| format!("{} {}", short(&commit.id), commit.subject))
-        .collect();
+    let foreign: Vec<String> =
+        git.commits.iter().filter(|commit| commit.by.is_none()).map(line).collect();
     if !foreign.is_empty() {
         let message = format!("commits that no step made: {}", some_of(&foreign));
         let hint = "they stay; no branch is ever moved";
         all.push(Finding::new(Code::UnexpectedCommits, message).with_hint(hint));
     }
-    if !git.dirty.is_empty() {
-        let message = format!("changed by nobody the run knows: {}", some_of(&git.dirty));
-        let finding = Finding::new(Code::DirtyTree, message).at_path(&git.dirty[0]);
+    if let Some(first) = git.changed.first() {
+        let message = format!("changed by nobody the run knows: {}", some_of(&git.changed));
+        let finding = Finding::new(Code::DirtyTree, message).at_path(first);
         all.push(finding.with_hint("these changes are left as they are"));
     }
     all

@@ -33,10 +33,6 @@ impl Resumption {
                 is: Some(says.clone()),
             });
         }
-        if let Some(head) = survey.git.as_ref().and_then(|git| git.lost_heads.get(step)) {
-            let part = "branch".to_owned();
-            causes.push(Difference { part, was: Some(head.clone()), is: None });
-        }
         let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
         let mut kept_key = None;
         if let Some(differences) = redefined {

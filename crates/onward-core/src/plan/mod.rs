@@ -358,8 +358,8 @@ impl Resumption {
             mode,
             count: state.resumes + 1,
             boot_id,
-            accepted,
             git,
+            accepted,
             reverts: self.reverts.clone(),
         }
     }

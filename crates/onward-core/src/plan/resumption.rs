@@ -51,6 +51,10 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             Phase::Failed => {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
+                if let Some(paths) = survey.contested_of_failed.get(step) {
+                    let why = "it failed, and somebody changed the same paths since";
+                    let _ = made.contest(step, why, paths);
+                }
             }
             Phase::Done => {
                 made.add_done(step, entry, survey);
@@ -89,24 +93,30 @@ impl Resumption {
             Decision::Continue | Decision::Rerun => self.lose(step, entry, row.name, &[]),
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
-                let paths = seen.contested.join(", ");
-                let message = format!("{}: {} ({paths})", step, row.why);
-                let hint = format!("look at {paths}; then say which version counts");
-                let finding = Finding::new(Code::AttemptContested, message.clone());
-                let finding = finding.at_step(step).with_hint(hint);
-                if self.choices.accept(&finding) {
-                    // What is there now is what counts: nothing is put back.
+                if self.contest(step, row.why, &seen.contested) {
                     self.lose(step, entry, row.name, &[]);
-                } else {
-                    self.needs.push(message);
                 }
-                self.findings.push(finding);
             }
             Decision::Refuse => {
                 let finding = Finding::new(Code::JournalDamaged, format!("{step}: {}", row.why));
                 self.findings.push(finding.at_step(step).with_hint("run `onward repair`"));
             }
         }
+    }
+
+    /// Whether a person has said that what is there now counts, and nothing is put back.
+    fn contest(&mut self, step: &Address, why: &str, paths: &[String]) -> bool {
+        let paths = paths.join(", ");
+        let message = format!("{step}: {why} ({paths})");
+        let hint = format!("look at {paths}; then say which version counts");
+        let finding = Finding::new(Code::AttemptContested, message.clone());
+        let finding = finding.at_step(step).with_hint(hint);
+        let accepted = self.choices.accept(&finding);
+        if !accepted {
+            self.needs.push(message);
+        }
+        self.findings.push(finding);
+        accepted
     }
 
     fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
@@ -172,7 +182,7 @@ impl Resumption {
             source: "evidence".to_owned(),
             certainty: Certainty::Inferred,
             evidence: evidence.unwrap_or_default(),
-            result,
+            result: result.flatten(),
             by: None,
         })));
     }

@@ -45,7 +45,8 @@ fn in_flight(letters: &str) -> InFlight {
         path: path.into(),
         left: Some(Digest::of(b"left")),
         base: (path == "old").then(|| Digest::of(b"base")),
-        rescue: "rescue/b.1".into(),
+        rescue: "rescue/1-b".into(),
+        ..Revert::default()
     };
     InFlight {
         facts: Facts {
@@ -62,7 +63,7 @@ fn in_flight(letters: &str) -> InFlight {
         contested: if has('c') { vec!["notes.md".into()] } else { Vec::new() },
         proof: has('p').then(|| Proof {
             evidence: Evidence { result: Some(Digest::of(b"r")), ..Evidence::default() },
-            result: 7.into(),
+            result: Some(7.into()),
         }),
         probed: None,
     }
@@ -128,7 +129,7 @@ fn half_done_work_is_undone_and_the_plan_says_what_and_where_to() {
     let reverts: Vec<(&str, &str)> =
         plan.reverts.iter().map(|it| (it.kind.as_str(), it.path.as_str())).collect();
     assert_eq!(reverts, [("restore-file", "old"), ("remove-file", "new")]);
-    assert_eq!(plan.reverts[0].rescue, "rescue/b.1");
+    assert_eq!(plan.reverts[0].rescue, "rescue/1-b");
     let made = resumption(&bench.run, &survey, &Choices::default());
     let resumed = made.resumed(&bench.run.state, Mode::Preflight, "b".into(), None);
     assert_eq!((resumed.count, resumed.reverts.len()), (1, 2));
@@ -137,7 +138,7 @@ fn half_done_work_is_undone_and_the_plan_says_what_and_where_to() {
         panic!("it is lost");
     };
     assert_eq!(reverted, &["old", "new"]);
-    assert_eq!((rescue.as_deref(), *attempt), (Some("rescue/b.1"), 1));
+    assert_eq!((rescue.as_deref(), *attempt), (Some("rescue/1-b"), 1));
     // Nothing is undone for an attempt that left nothing, or that is taken as it is.
     for letters in ["S", "Sx", "Sa"] {
         let (bench, survey) = with_b(letters);
@@ -284,7 +285,7 @@ fn a_file_that_was_read_and_changed_runs_its_reader_again() {
 fn failed_steps_run_again_and_what_they_left_is_undone_first() {
     let bench = Bench::new(CHAIN).tell("a!x b?");
     let mut survey = survey(&bench);
-    let revert = Revert { path: "p".into(), left: None, base: None, rescue: "rescue/b.1".into() };
+    let revert = Revert { path: "p".into(), rescue: "rescue/1-b".into(), ..Revert::default() };
     survey.left_by_failed.insert(at("b"), vec![revert]);
     let plan = plan_of(&bench, &survey);
     assert_eq!(verdicts(&plan), "a keep, b rerun, c run");

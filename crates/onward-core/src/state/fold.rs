@@ -2,8 +2,9 @@
 //!
 //! Invariant: an event that is refused changes nothing. Every arm looks before it touches.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
+use indexmap::map::Entry;
 use serde_json::Value;
 
 use super::{
@@ -14,7 +15,7 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        LoopEnd, Record, RunOpened, RunResumed,
+        LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
     evidence::{Cause, Outcome, Usd},
     key::{Key, KeyParts},
@@ -38,6 +39,7 @@ impl State {
     }
 
     /// Takes in one record, or says why it cannot follow and stays as it was.
+    #[inline]
     pub fn after(&mut self, record: Record) -> Result<(), Violation> {
         let Record { seq, at, epoch, batch, event } = record;
         if seq != self.next_seq {
@@ -175,7 +177,6 @@ impl State {
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
         self.boot_id.clone_from(&opened.boot_id);
-        self.git.clone_from(&opened.git);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
@@ -200,8 +201,9 @@ impl State {
         self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
-        if resumed.git.is_some() {
-            self.git.clone_from(&resumed.git);
+        self.count_rescues(&resumed.reverts);
+        if self.running == 0 {
+            self.shared.clear();
         }
         self.resumed = Some(Arc::new(resumed));
         for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
@@ -215,6 +217,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn count_rescues(&mut self, reverts: &[Revert]) {
+        let highest = reverts.iter().filter_map(Revert::rescue_number).max();
+        self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -254,27 +261,38 @@ impl State {
 
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
         self.must_be_under_way()?;
-        let attempts = self.step(&started.step).map_or(0, |entry| entry.attempts);
-        if started.attempt.checked_sub(1) != Some(attempts) {
-            let step = &started.step;
-            return Err(self.violation(format!("`{step}` has {attempts} attempts")));
-        }
-        let may_start = |entry: &StepState| match entry.phase {
-            Phase::Pending | Phase::Lost | Phase::Stale | Phase::Failed => true,
-            Phase::Running | Phase::Waiting | Phase::Done | Phase::Skipped => false,
+        let answers = self.answers_used_by(&started.key);
+        let seq = self.next_seq;
+        let slot = self.steps.entry(started.step.clone());
+        let (phase, attempts) = match &slot {
+            Entry::Occupied(step) => (step.get().phase, step.get().attempts),
+            Entry::Vacant(_) => (Phase::Pending, 0),
         };
-        self.entry_where(&started.step, "pending or failed", may_start)?;
-        self.use_answers(&started.key);
-        let entry = self.entry_where(&started.step, "pending or failed", may_start)?;
+        if started.attempt.checked_sub(1) != Some(attempts) {
+            let why = format!("`{}` has {attempts} attempts", started.step);
+            return Err(Violation { seq, why });
+        }
+        match phase {
+            Phase::Pending | Phase::Lost | Phase::Stale | Phase::Failed => {}
+            Phase::Running | Phase::Waiting | Phase::Done | Phase::Skipped => {
+                let why = unfit(&started.step, phase, attempts, "pending or failed");
+                return Err(Violation { seq, why });
+            }
+        }
+        let entry = slot.or_default();
         entry.phase = Phase::Running;
         entry.attempts = started.attempt;
         entry.started_at = at;
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.after = None;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
+        for gate in answers {
+            self.use_answer(&gate);
+        }
         Ok(())
     }
 
@@ -313,17 +331,18 @@ impl State {
     }
 
     /// An answer is used when the first step that needs its gate starts.
-    fn use_answers(&mut self, key: &Key) {
+    fn answers_used_by(&self, key: &Key) -> Vec<Address> {
         if self.unused_answers.is_empty() {
-            return;
+            return Vec::new();
         }
-        for need in key.get().needs.keys() {
-            if self.unused_answers.remove(need.as_str())
-                && let Some(gate) =
-                    self.steps.get_mut(need.as_str()).and_then(|it| it.gate.as_mut())
-            {
-                gate.consumed = true;
-            }
+        let needs = key.get().needs;
+        needs.keys().filter_map(|need| self.unused_answers.get(need.as_str())).cloned().collect()
+    }
+
+    fn use_answer(&mut self, gate: &Address) {
+        self.unused_answers.remove(gate);
+        if let Some(gate) = self.steps.get_mut(gate).and_then(|entry| entry.gate.as_mut()) {
+            gate.consumed = true;
         }
     }
 
@@ -343,7 +362,8 @@ impl State {
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
-        let AttemptFinished { step, attempt, outcome, evidence, result, stdout, .. } = finished;
+        let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
         match outcome {
@@ -362,11 +382,18 @@ impl State {
                 // Whoever stopped it did not say that it is bad.
                 entry.failures += u32::from(cause != Cause::Interrupted);
                 entry.failure = Some(Box::new((cause, detail)));
+                entry.after = after.map(Box::from);
                 let started_at = entry.started_at;
                 self.streak.fail(started_at, cause);
             }
         }
         self.running -= 1;
+        if self.phase(&step) == Phase::Done {
+            self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+        }
+        if self.running > 0 && !footprint.is_empty() {
+            self.shared.insert(step, footprint);
+        }
         Ok(())
     }
 
@@ -421,8 +448,7 @@ impl State {
         step: &Address,
         attempt: u32,
     ) -> Result<&mut StepState, Violation> {
-        let wanted = format!("running attempt {attempt}");
-        self.entry_where(step, &wanted, |entry| {
+        self.entry_where(step, format_args!("running attempt {attempt}"), |entry| {
             entry.phase == Phase::Running && entry.attempts == attempt
         })
     }
@@ -431,7 +457,7 @@ impl State {
     fn entry_where(
         &mut self,
         step: &Address,
-        wanted: &str,
+        wanted: impl Display,
         fits: impl Fn(&StepState) -> bool,
     ) -> Result<&mut StepState, Violation> {
         let index = match self.steps.get_index_of(step) {
@@ -441,13 +467,9 @@ impl State {
             }
             None => return Err(self.violation(format!("step `{step}` is unknown, not {wanted}"))),
         };
+        let StepState { phase, attempts, .. } = self.steps[index];
         if !fits(&self.steps[index]) {
-            let entry = &self.steps[index];
-            let (phase, attempts) = (entry.phase, entry.attempts);
-            return Err(self.violation(format!(
-                "step `{step}` is {} at attempt {attempts}, not {wanted}",
-                phase.as_str()
-            )));
+            return Err(self.violation(unfit(step, phase, attempts, wanted)));
         }
         Ok(&mut self.steps[index])
     }
@@ -455,6 +477,10 @@ impl State {
     fn violation(&self, why: impl Into<String>) -> Violation {
         Violation { seq: self.next_seq, why: why.into() }
     }
+}
+
+fn unfit(step: &Address, phase: Phase, attempts: u32, wanted: impl Display) -> String {
+    format!("step `{step}` is {} at attempt {attempts}, not {wanted}", phase.as_str())
 }
 
 impl Event {

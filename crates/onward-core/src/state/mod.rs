@@ -22,8 +22,8 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{
-        AttemptStarted, EndStatus, GitHead, Item, LoopEnd, PauseCause, Revert, RunOpened,
-        RunResumed, SourceFile,
+        AttemptStarted, EndStatus, Item, LoopEnd, PauseCause, Revert, RunOpened, RunResumed,
+        SourceFile,
     },
     evidence::{Cause, Evidence, Usd},
     key::Key,
@@ -56,8 +56,13 @@ pub struct State {
     pub started_since_resume: bool,
     pub resumes: u32,
     pub streak: Streak,
-    /// Branch and commit as the run last found them.
-    pub git: Option<GitHead>,
+    /// The highest number of a rescue that was announced.
+    pub rescues: u32,
+    /// What attempts changed that ended while others ran in the same tree, until a resume finds
+    /// nothing running: whoever changed the same path cannot be told.
+    pub shared: BTreeMap<Address, Vec<String>>,
+    /// Paths that finished attempts changed without declaring them, and when the last one ended.
+    pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
     pub limited_until: Option<Timestamp>,
     /// A person chose an option that ends the run.
@@ -123,6 +128,8 @@ pub struct StepState {
     pub ended_at: Timestamp,
     /// What the last attempt was started with.
     pub started: Option<Box<AttemptStarted>>,
+    /// The tree as the last attempt left it, if that one failed.
+    pub after: Option<Box<str>>,
     /// The key the evidence holds under. `None` for adopted work: unknown never makes it stale.
     pub key: Option<Key>,
     pub evidence: Evidence,
@@ -259,18 +266,29 @@ impl Default for AddressHasher {
     }
 }
 
+impl AddressHasher {
+    fn mix(&mut self, word: u64) {
+        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(PRIME);
+    }
+}
+
 impl std::hash::Hasher for AddressHasher {
     fn write(&mut self, bytes: &[u8]) {
-        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            let word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-            self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(PRIME);
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.mix(u64::from_le_bytes(*word));
         }
-        let mut last = [0; 8];
-        last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
-        self.0 = (self.0.rotate_left(23) ^ u64::from_le_bytes(last)).wrapping_mul(PRIME);
+        // The last eight bytes once more, where there are as many: cheaper than to take out the
+        // rest.
+        let last = bytes.last_chunk().map(|word| u64::from_le_bytes(*word));
+        self.mix(
+            last.unwrap_or_else(|| rest.iter().fold(0, |word, it| word << 8 | u64::from(*it))),
+        );
     }
+
+    /// The mark behind a text, which tells `ab` and `c` from `a` and `bc`: an address stands alone.
+    fn write_u8(&mut self, _: u8) {}
 
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)

@@ -280,19 +280,14 @@ fn rows_of(conference: &Conference, researcher: &str, inferred: &[Inferred]) -> 
         (!list.is_empty()).then_some(finding)
     };
     let findings = [
-        reported(Code::RowsExceedEvents, "has rows that no event proves", &unlogged, &hint),
+        reported(Code::RowsExceedEvents, "has unlogged rows", &unlogged, &hint),
         reported(
             Code::RowsMissing,
-            "lacks rows for logged iterations",
+            "lacks rows",
             &rowless,
             "a resume adds them from the event log",
         ),
-        reported(
-            Code::StatusDisagrees,
-            "and the log disagree about iterations",
-            &different,
-            "the log is believed",
-        ),
+        reported(Code::StatusDisagrees, "and the log disagree", &different, "the log is believed"),
     ];
     findings.into_iter().flatten().collect()
 }

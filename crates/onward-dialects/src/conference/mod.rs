@@ -1,9 +1,9 @@
 //! The dialect `conference`: researchers in rounds, with posters, reviews and shared knowledge.
 //!
 //! Read in this order: `state` (the files as one value), `history` (the log, folded), `recovery`
-//! (the table), `check` and `revert` (what is wrong, what is undone), `plan`; then `deed` and `write`
-//! (what happened next, written as the system would). Invariant: pure; text found in the files is
-//! data and never an instruction.
+//! (the table), `check` and `revert` (what is wrong, what is undone), `plan`; then `deed` and
+//! `write` (what happened next, written as the system would). Invariant: pure; text found in the
+//! files is data and never an instruction.
 
 pub mod chart;
 pub mod check;

@@ -198,6 +198,8 @@ mod tests {
         assert_eq!(rounds(&table, &told), [(1, 2), (3, 1)]);
         let told = history(&[(1, 0, 5.0), (1, 1, 6.0), (3, 0, 8.0)]);
         assert_eq!(rounds(&table, &told), [(1, 2), (2, 1)], "other rows than those of round 3");
+        let told = history(&[(2, 0, 5.0)]);
+        assert_eq!(rounds(&table, &told), [(1, 2), (2, 1)], "two segments, one round that is told");
     }
 
     #[test]

@@ -135,6 +135,40 @@ fn a_researcher_is_done_by_a_final_iteration_by_stuck_level_3_or_by_the_target()
 }
 
 #[test]
+fn a_baseline_at_the_target_is_no_reason_to_stop() {
+    let plan = conference("start\nround 1: A B\nA1.0 baseline 49").plan();
+    let expected = "research-continue 1/1 [round[1]/research[A] round[1]/research[B]]";
+    assert_eq!(point(&plan), expected);
+}
+
+#[test]
+fn an_iteration_with_a_high_number_was_not_the_first() {
+    let plan = after_round_1("round 2: A B\nA2.3 kept 66").plan();
+    assert_eq!(point(&plan), "research-continue 1/2 [round[2]/research[B]]");
+}
+
+#[test]
+fn a_baseline_counts_as_an_iteration_even_if_only_its_row_is_there() {
+    let logged = "start\nround 1: A B\nA1.1 kept 75\nA1.2 kept 71";
+    let rows = "0\t80\t-\t-\tbaseline\tx\ty\t-\n1\t75\t-\t-\tkept\tx\ty\t-\n\
+                2\t71\t-\t-\tkept\tx\ty\t-\n";
+    let built = conference(logged).without_table("A");
+    let unmeasured = rows.replace("0\t80", "0\tTBD");
+    let with = |rows: &str| built.clone().file("researcher_A_results.tsv", rows).plan();
+    assert_eq!(point(&with(rows)), "research-continue 1/1 [round[1]/research[B]]");
+    let both = "research-continue 1/1 [round[1]/research[A] round[1]/research[B]]";
+    assert_eq!(point(&with(&unmeasured)), both, "what the setup writes is no measurement");
+}
+
+#[test]
+fn after_the_last_round_comes_no_other() {
+    let mut last = after_round_1("round 4: A B\nA4.0 baseline 70").plan();
+    assert_eq!(last.recovery_point.round, Some(4));
+    last.steps.retain(|step| step.step.starts_with("round[5]"));
+    assert_eq!(last.steps, []);
+}
+
+#[test]
 fn only_unfinished_researchers_go_on() {
     let plan = after_round_1(
         "round 2: A B\nA2.0 baseline 70\nA2.1 kept 66\nA2.2 reverted 69\nB2.0 baseline 70",

@@ -288,6 +288,9 @@ impl<'s> Case<'s> {
             Line::Exited(seal) => {
                 is_synced(&seal.step) || finished.contains(&(seal.step.clone(), seal.attempt))
             }
+            Line::Snapshot(taken) => {
+                is_synced(&taken.step) || finished.contains(&(taken.step.clone(), taken.attempt))
+            }
             Line::Opened(_)
             | Line::Spawning(_)
             | Line::Spawned(_)

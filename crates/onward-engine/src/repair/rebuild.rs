@@ -474,6 +474,7 @@ fn started(step: &Address, attempt: u32, made: Option<&Start>) -> Event {
         base: None,
         writes: Vec::new(),
         saved: BTreeMap::new(),
+        kinds: BTreeMap::new(),
         reverts: Vec::new(),
     }))
 }

@@ -85,7 +85,7 @@ impl Traces {
                         trace.seals.push(seal);
                     }
                 }
-                Line::Spawned(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+                Line::Spawned(_) | Line::Snapshot(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
             }
         }
         Ok(())

@@ -17,7 +17,7 @@ use onward_core::{
 use serde_json::Value;
 
 use super::{
-    Project, git,
+    Project,
     pinned::{PINNED, WORKFLOW},
 };
 use crate::{
@@ -110,7 +110,7 @@ pub fn create_run(
             workflow_hash: new.workflow.hash,
             file: new.file.map(|file| project.relative(file)),
             inputs: inputs.clone(),
-            git: git::head(project.root()),
+            git: crate::git::head(project.root()),
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: new.boot_id.clone(),
             mode: new.mode,

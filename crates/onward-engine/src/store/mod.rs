@@ -9,7 +9,6 @@
 
 mod create;
 mod find;
-mod git;
 mod lock;
 mod origin;
 mod pinned;

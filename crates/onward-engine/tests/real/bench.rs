@@ -110,6 +110,7 @@ impl Bench {
             Line::Spawning(_)
             | Line::Spawned(_)
             | Line::Exited(_)
+            | Line::Snapshot(_)
             | Line::OutputLost(_)
             | Line::Unknown(_) => None,
         });

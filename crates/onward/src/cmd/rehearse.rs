@@ -6,8 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use onward_core::policy::Choices;
-use onward_core::{address::Address, event::Mode};
+use onward_core::{address::Address, event::Mode, policy::Choices};
 use onward_engine::{
     config::variable,
     drive::Options,

@@ -95,7 +95,7 @@ fn a_half_made_run_goes_to_the_archive_unless_it_is_being_made() {
 
 #[test]
 fn orphans_are_ended_only_when_told_so() {
-    let bench = Bench::new("  - { id: one, run: 'LOG; exec setsid sleep 1000' }\n");
+    let bench = Bench::new("  - { id: one, run: 'LOG; setsid sleep 1000' }\n");
     let (run, _) = bench.run_and_kill(|_| !bench.ran("one").is_empty());
     let whereabouts = fs::read(run.join("supervisor")).unwrap();
     let whereabouts: Value = serde_json::from_slice(&whereabouts).unwrap();

@@ -1,7 +1,5 @@
 //! For each code that core itself can find: a world that has it, and the nearest one that has not.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::{
     digest::Digest,
@@ -10,7 +8,7 @@ use crate::{
     key::Difference,
     plan::resumption,
     policy::Choices,
-    survey::Commit,
+    survey::CommitSeen,
     testing::Bench,
 };
 
@@ -44,15 +42,8 @@ impl World {
     }
 
     fn on_branch(mut self, change: impl FnOnce(&mut GitSeen)) -> Self {
-        let head = |name: &str| GitHead { branch: Some(name.into()), head: Some("aaa".into()) };
-        self.bench.run.state.git = Some(head("main"));
-        let mut git = GitSeen {
-            now: head("main"),
-            recorded_is_reachable: true,
-            commits: Vec::new(),
-            dirty: Vec::new(),
-            lost_heads: BTreeMap::new(),
-        };
+        let head = GitHead { branch: Some("main".into()), head: Some("aaa".into()) };
+        let mut git = GitSeen { known: head.clone(), now: head, ..GitSeen::default() };
         change(&mut git);
         self.survey.git = Some(git);
         self
@@ -165,16 +156,12 @@ fn the_repository_is_held_against_what_the_run_wrote_down() {
     let clean = || run().on_branch(|_| {});
     let other = |git: &mut GitSeen| git.now.branch = Some("other".into());
     check("branch-mismatch", &run().on_branch(other), &clean());
-    check("missing-commits", &run().on_branch(|git| git.recorded_is_reachable = false), &clean());
-    let lost = |git: &mut GitSeen| {
-        git.lost_heads.insert(at("a"), "bbb".into());
-    };
-    check("missing-commits", &run().on_branch(lost), &clean());
-    let commit = |by| Commit { id: "c0ffee".into(), subject: "s".into(), by };
+    let commit = |by| CommitSeen { id: "c0ffee".into(), subject: "s".into(), by };
+    check("missing-commits", &run().on_branch(|git| git.missing.push(commit(None))), &clean());
     let foreign = run().on_branch(|git| git.commits.push(commit(None)));
     let ours = run().on_branch(|git| git.commits.push(commit(Some((at("a"), 1)))));
     check("unexpected-commits", &foreign, &ours);
-    check("dirty-tree", &run().on_branch(|git| git.dirty.push("x".into())), &clean());
+    check("dirty-tree", &run().on_branch(|git| git.changed.push("x".into())), &clean());
     assert_eq!(clean().codes(), Vec::<String>::new());
 }
 
