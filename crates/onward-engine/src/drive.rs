@@ -10,7 +10,7 @@ use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
     event::{AttemptStarted, EndStatus, Event, PauseCause, Revert, SettledBy},
-    evidence::Ending,
+    evidence::{Cause, Ending},
     facts::{Facts, Need},
     graph::NodeId,
     judge::{Collected, judge},
@@ -237,9 +237,20 @@ impl<'w, W: World> Driver<'w, W> {
         let entry = self.run.state.step(&seal.step);
         let current =
             entry.filter(|entry| entry.phase == Phase::Running && entry.attempts == seal.attempt);
-        let (Some(entry), Some(id)) = (current, self.run.graph.find(&seal.step)) else {
+        let Some(entry) = current else {
             let text = format!("attempt {} ended after it was given up", seal.attempt);
             return self.record(Event::Note { text, step: Some(seal.step.clone()) });
+        };
+        let Some(id) = self.run.graph.find(&seal.step) else {
+            // Its turn or item is no more, because something before it runs again.
+            return self.record(Event::AttemptLost {
+                step: seal.step.clone(),
+                attempt: seal.attempt,
+                cause: Cause::Interrupted,
+                rung: "vanished".to_owned(),
+                reverted: Vec::new(),
+                rescue: None,
+            });
         };
         let intended = entry.effect == EffectState::Intended;
         let started = entry.started.clone();

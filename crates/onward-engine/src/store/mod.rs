@@ -19,5 +19,7 @@ pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use origin::Origin;
-pub use pinned::{LoadWorkflowError, load_pinned, load_workflow, pinned_names};
+pub use pinned::{
+    LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
+};
 pub use project::Project;

@@ -166,3 +166,28 @@ fn an_effect_that_died_with_its_supervisor_is_left_to_a_person() {
     assert_eq!(bench.ran("send"), [1]);
     sees_nobody_left(&run);
 }
+
+#[test]
+fn an_attempt_that_ended_in_a_turn_which_is_no_more_is_not_waited_for() {
+    let bench = Bench::new(
+        "  - id: round\n    repeat: { max: 3, until: '{{ round >= 2 }}' }\n    steps:\n      \
+         - { id: judge, run: 'LOG; cat input', reads: [input] }\n      \
+         - { id: edit, run: 'LOG; [ $ONWARD_ATTEMPT-{{ round }} != 1-2 ] || cat go' }\n",
+    );
+    std::fs::write(bench.path("input"), "one").unwrap();
+    let go = bench.fifo("go");
+    let (run, _) = bench.run_and_kill(|_| !bench.ran("round[2]/edit").is_empty());
+    std::fs::write(go, "").unwrap();
+    onward_engine::harness::until("the attempt to be sealed", || {
+        let seals = std::fs::read_to_string(run.join("exits.jsonl")).unwrap();
+        let is_it = |line: &str| line.contains("exited") && line.contains("round[2]/edit");
+        Ok(seals.lines().any(is_it).then_some(()))
+    })
+    .unwrap();
+    // The first turn's judge runs again, and with it the loop turns back.
+    std::fs::write(bench.path("input"), "two").unwrap();
+    bench.exits("resume --yes", 0);
+    assert_eq!(bench.ran("round[1]/judge"), [1, 2]);
+    assert_eq!(bench.ran("round[2]/edit"), [1, 2]);
+    sees_nobody_left(&run);
+}
