@@ -263,7 +263,6 @@ fn a_child_that_still_writes_is_found_and_ended_before_any_new_attempt() {
 fn a_plan_leaves_tree_repository_and_run_as_they_are() {
     let bench = repo(HALF_DONE, STEPS);
     let run = killed_half_way(&bench, Killed::All);
-    fs::write(bench.path("c.txt"), "by hand\n").unwrap();
     let picture = || {
         let mut all = BTreeMap::new();
         let mut dirs = vec![bench.root.clone()];
