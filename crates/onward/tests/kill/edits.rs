@@ -302,9 +302,9 @@ fn a_run_goes_on_from_another_directory_and_after_the_repository_moved() {
     assert_eq!([text("a.txt"), text("b.txt"), text("made.o")], ["a\n", "b\n", "done\n"]);
     kill_all(&moved.join(".onward/runs").join(id(&run)));
     fs::rename(&moved, &bench.root).unwrap();
-    assert_eq!(watched(&run).records.iter().filter(is_lost).count(), 1);
+    assert_eq!(watched(&run).records.iter().filter(|it| is_lost(it)).count(), 1);
 }
 
-fn is_lost(record: &&onward_core::event::Record) -> bool {
+fn is_lost(record: &onward_core::event::Record) -> bool {
     matches!(record.event, Event::AttemptLost { .. })
 }
