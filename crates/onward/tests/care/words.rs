@@ -26,6 +26,7 @@ fn said(bench: &Bench, run: &Path, arguments: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one conversation, read from top to bottom")]
 fn a_damaged_run_is_looked_after_in_words() {
     let bench = Bench::new(
         "  - { id: one, run: echo 1 > one, writes: [one] }\n\
