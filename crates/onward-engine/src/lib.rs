@@ -9,7 +9,6 @@ pub mod care;
 pub mod collect;
 pub mod config;
 pub mod consent;
-mod content;
 pub mod doctor;
 pub mod drive;
 pub mod engine;

@@ -9,6 +9,9 @@ mod cost;
 mod doctor;
 mod rehearse;
 mod repair;
+#[expect(dead_code, reason = "the kill tests use the rest")]
+#[path = "../kill/repo.rs"]
+mod repo;
 mod rescue;
 mod verify;
 mod words;
