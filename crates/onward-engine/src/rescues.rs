@@ -25,7 +25,7 @@ use crate::{
     files::put_durably,
     real::{RealWorld, disk::io_stop, wall_clock},
     rescue::{self, FILES, NOTE, Note, Undone},
-    store::{RunLock, Share, TreeLock},
+    store::{RunLock, Share, TakeOver, TreeLock},
     world::{At, Stop, World as _},
 };
 
@@ -120,8 +120,9 @@ impl BringBack {
         let now = wall_clock();
         let run = &at.place.run;
         let lock = RunLock::take(run_dir, run, now).map_err(EngineError::from)?;
-        let tree =
-            TreeLock::take(&at.project, run, Share::Alone, now).map_err(EngineError::from)?;
+        let mut tree = TreeLock::take(&at.project, Some(run), Share::Alone, TakeOver::No)
+            .map_err(EngineError::from)?;
+        tree.sign(run, now).map_err(EngineError::from)?;
         let all = read(run_dir)?;
         let next = next_number(run_dir)?;
         let numbers: Vec<String> = all.iter().map(|it| it.number.to_string()).collect();
