@@ -18,7 +18,7 @@ use crate::{
 
 /// A completed run with one rescue: `made` was another, `new` was new, `gone` was deleted, and
 /// `tool` was made executable.
-fn rescued() -> (Bench, PathBuf) {
+pub(crate) fn rescued() -> (Bench, PathBuf) {
     let bench = Bench::new("  - { id: one, run: LOG }\n");
     bench.exits("run w.yaml", 0);
     let run = bench.project().runs().unwrap().remove(0).dir;
