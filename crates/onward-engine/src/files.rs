@@ -43,6 +43,8 @@ pub fn save<W: World>(world: &mut W, path: &str) -> Result<Option<Content>, Stop
     let digest = Digest::of(&bytes);
     if saved(world, digest)?.is_none() {
         keep(world, digest, &bytes)?;
+    } else {
+        settle(world, digest)?;
     }
     Ok(Some((digest, kind)))
 }
@@ -50,6 +52,11 @@ pub fn save<W: World>(world: &mut W, path: &str) -> Result<Option<Content>, Stop
 /// Keeps content under its digest.
 pub fn keep<W: World>(world: &mut W, digest: Digest, bytes: &[u8]) -> Result<(), Stop> {
     write_durably(world, At::Run(&saved_name(digest)), bytes)
+}
+
+/// Makes the name of kept content durable: whoever kept it may have died before it was.
+pub fn settle<W: World>(world: &mut W, digest: Digest) -> Result<(), Stop> {
+    world.sync_dir(At::Run(&saved_name(digest)))
 }
 
 /// What was kept under this digest.

@@ -172,7 +172,7 @@ fn keep_left<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
 fn keep_base<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
     let Some(base) = revert.base else { return Ok(()) };
     if files::saved(world, base)?.is_some() {
-        return Ok(());
+        return files::settle(world, base);
     }
     let bytes = world.base_content(base)?.filter(|bytes| Digest::of(bytes) == base);
     let Some(bytes) = bytes else {

@@ -262,6 +262,7 @@ impl State {
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
         self.must_be_under_way()?;
         let answers = self.answers_used_by(&started.key);
+        let rescue = started.reverts.iter().filter_map(Revert::rescue_number).max();
         let seq = self.next_seq;
         let slot = self.steps.entry(started.step.clone());
         let (phase, attempts) = match &slot {
@@ -288,6 +289,7 @@ impl State {
         entry.outlived_boot = false;
         entry.after = None;
         entry.started = Some(started);
+        self.rescues = self.rescues.max(rescue.unwrap_or(0));
         self.running += 1;
         self.started_since_resume = true;
         for gate in answers {

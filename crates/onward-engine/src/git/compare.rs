@@ -77,7 +77,7 @@ impl Now {
         let new: Vec<String> =
             also.iter().filter(|path| self.included.insert((*path).clone())).cloned().collect();
         if !new.is_empty() {
-            self.skipped.extend(include(self.chain.repo(), &self.git, &NAME_ONLY, &new)?);
+            self.skipped.extend(include(self.chain.repo(), &self.git, &NAME_ONLY, &new));
         }
         Ok(())
     }

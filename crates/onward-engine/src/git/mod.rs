@@ -5,8 +5,8 @@
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
 //!
-//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What is
-//! written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
+//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
+//! is written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
 
 mod command;
 mod compare;

@@ -1,12 +1,12 @@
 //! The tree at one moment, as a commit on the run's own chain `refs/onward/<run>`.
 //!
-//! The index that is used is the run's own. It starts as a copy of the person's and is kept, so that
-//! git's stat cache makes the next snapshot cost about as much as `git status`. Untracked files are
-//! part of the tree, ignored ones are not, except the declared outputs; files over a limit are left
-//! out and named.
+//! The index that is used is the run's own. It starts as a copy of the person's and is kept, so
+//! that git's stat cache makes the next snapshot cost about as much as `git status`. Untracked
+//! files are part of the tree, ignored ones are not, except the declared outputs; files over a
+//! limit are left out and named.
 //!
-//! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by whichever
-//! process, and what a killed one left half-done is in nobody's way.
+//! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by
+//! whichever process, and what a killed one left half-done is in nobody's way.
 
 use std::{
     fs::{self, File},
@@ -215,7 +215,7 @@ struct Moved {
 /// Makes the index of `git` say what the tree is, and gives it as a tree.
 pub(super) fn record(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
     let mut skipped = refresh(repo, git, &ADD)?;
-    skipped.extend(include(repo, git, &ADD, also)?);
+    skipped.extend(include(repo, git, &ADD, also));
     let id = git.line(&["write-tree"])?;
     Ok(Tree { id, skipped })
 }
@@ -234,12 +234,7 @@ pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String
 }
 
 /// Adds paths that are there, whether git ignores them or not. Gives what is left out.
-pub(super) fn include(
-    repo: &Repo,
-    git: &Git,
-    add: &[&str],
-    also: &[String],
-) -> Result<Vec<String>, GitError> {
+pub(super) fn include(repo: &Repo, git: &Git, add: &[&str], also: &[String]) -> Vec<String> {
     let mut budget = Budget::default();
     let paths = also.iter().map(String::as_bytes);
     let there = paths.filter(|path| {
@@ -255,7 +250,7 @@ pub(super) fn include(
             }
         }
     }
-    Ok(budget.skipped)
+    budget.skipped
 }
 
 const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];

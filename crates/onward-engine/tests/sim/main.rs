@@ -6,6 +6,7 @@
 
 mod agents;
 mod chance;
+mod crash;
 mod disk;
 mod harness;
 mod random;
@@ -14,8 +15,8 @@ mod world;
 
 use std::collections::BTreeSet;
 
+use crash::{Crash, Window};
 use harness::{Case, Tally};
-use world::{Crash, Window};
 
 const DIAMOND: &str = "
 onward: 1
