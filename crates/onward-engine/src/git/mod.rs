@@ -3,6 +3,7 @@
 //! - `command` runs git, `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
+//! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
 //!
 //! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
 //! is written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
@@ -11,6 +12,7 @@ mod command;
 mod compare;
 mod head;
 mod history;
+mod refs;
 mod repo;
 mod rescue;
 mod snapshot;
