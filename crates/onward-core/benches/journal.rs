@@ -27,6 +27,7 @@ fn opened() -> Event {
         run: "bench-20261115-k3fq".parse().expect("a run id"),
         workflow: "bench".into(),
         workflow_hash: Digest::of(b"bench"),
+        file: None,
         inputs: [].into(),
         git: None,
         engine: "0.1.0".into(),
@@ -59,6 +60,7 @@ fn started(number: u64) -> Event {
         base: None,
         writes: Vec::new(),
         saved: [].into(),
+        kinds: [].into(),
         reverts: vec![],
     }))
 }

@@ -182,7 +182,15 @@ pub enum Event {
     WorkflowChanged { hash: Digest, edits: Vec<Edit> },
     /// What follows was rebuilt from evidence. Legal after `run.opened`.
     #[serde(rename = "journal.repaired")]
-    JournalRepaired { kept: String, events: u64 },
+    JournalRepaired {
+        /// Where the damaged file is.
+        kept: String,
+        /// How many events follow that were rebuilt.
+        events: u64,
+        /// Where each of them comes from, in their order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        rebuilt: Vec<Rebuilt>,
+    },
     /// For people. Always legal, never read by code.
     #[serde(rename = "note")]
     Note {
@@ -200,6 +208,9 @@ pub struct RunOpened {
     pub run: RunId,
     pub workflow: String,
     pub workflow_hash: Digest,
+    /// Where the workflow was read from: relative to the project, or absolute when it lies outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     pub inputs: BTreeMap<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitHead>,
@@ -209,7 +220,7 @@ pub struct RunOpened {
 }
 
 /// Branch and commit of the project.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitHead {
     /// None when the head is detached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -238,6 +249,9 @@ pub struct RunResumed {
     /// How many times this run has been resumed, this time included.
     pub count: u32,
     pub boot_id: String,
+    /// Where the project's branch stands now: what changed before this moment was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitHead>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
     /// What is undone next. The rescue is durable already.
@@ -246,15 +260,42 @@ pub struct RunResumed {
 }
 
 /// One path to be put back. Redo-safe: `left` = still to do, `base` = done, anything else = ask.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revert {
     pub path: String,
     /// What the attempt left; `None` = it deleted the file.
     pub left: Option<Digest>,
     /// What was there before it; `None` = nothing.
     pub base: Option<Digest>,
-    /// Where what is undone was saved, relative to the run directory.
+    /// Where what is undone was saved, relative to the run directory: `rescue/<n>-<address>`.
     pub rescue: String,
+    #[serde(default, skip_serializing_if = "FileKind::is_plain")]
+    pub left_kind: FileKind,
+    #[serde(default, skip_serializing_if = "FileKind::is_plain")]
+    pub base_kind: FileKind,
+}
+
+impl Revert {
+    /// The number in the name of its rescue: they count up over a run.
+    pub fn rescue_number(&self) -> Option<u32> {
+        self.rescue.strip_prefix("rescue/")?.split_once('-')?.0.parse().ok()
+    }
+}
+
+/// What a file is besides its content; the content of a link is where it leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    #[default]
+    Plain,
+    Executable,
+    Link,
+}
+
+impl FileKind {
+    pub fn is_plain(&self) -> bool {
+        *self == Self::Plain
+    }
 }
 
 /// See [`Event::AttemptStarted`].
@@ -280,6 +321,9 @@ pub struct AttemptStarted {
     /// The declared outputs before the attempt; `None` = absent. Their content is under `saved/`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub saved: BTreeMap<String, Option<Digest>>,
+    /// Those of them that are more than a plain file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, FileKind>,
     /// What the attempt before this one left, undone before this one is spawned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
@@ -353,6 +397,15 @@ pub struct AttemptVerified {
 pub enum Certainty {
     Recorded,
     Inferred,
+}
+
+/// Some events of one origin, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuilt {
+    pub count: u64,
+    /// `journal`, `seal`, `result`, `check`, `commit`, `workflow`, or how the gap was bridged.
+    pub source: String,
+    pub certainty: Certainty,
 }
 
 /// A file another system wrote, as it was when we looked.

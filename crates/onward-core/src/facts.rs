@@ -16,6 +16,8 @@ pub struct Facts {
     pub draining: bool,
     /// Somebody is there to answer gates, so an open gate is no reason to let go of the run.
     pub attended: bool,
+    /// Steps that a person must look at before they are tried again.
+    pub held: BTreeSet<Address>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -24,6 +24,10 @@ pub struct Launch {
     pub idle_ms: Option<u64>,
     /// Whether the seal must be on disk before it is reported: agents, and effects outside.
     pub sync_seal: bool,
+    /// What is run when program and check are over and nothing of them lives: it prints the
+    /// snapshot of the tree that it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Vec<String>>,
 }
 
 /// What is executed.
@@ -102,6 +106,9 @@ pub struct Seal {
     /// How the check ended, where there is one and the program exited 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Ending>,
+    /// The tree after it, where there was a snapshot before it and the supervisor took this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! done goes out as a value.
 
 pub mod address;
+pub mod bill;
 pub mod decide;
 pub mod digest;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod kept;
 pub mod key;
 pub mod launch;
 pub mod plan;
+pub mod policy;
 pub mod recovery;
 pub mod run;
 mod scope;

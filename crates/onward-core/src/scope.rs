@@ -74,7 +74,15 @@ impl Scope<'_> {
     fn inputs(&self) -> Result<Value, RenderError> {
         let Some((sub, step, with)) = self.enclosing_sub() else {
             let opened = self.run.state.opened.as_ref();
-            let inputs = opened.map(|opened| opened.inputs.clone()).unwrap_or_default();
+            let mut inputs = opened.map(|opened| opened.inputs.clone()).unwrap_or_default();
+            // An input that the workflow got after the run had begun is at its default.
+            for (name, declared) in &self.run.defs.root_workflow().inputs {
+                if let Some(default) =
+                    declared.default.as_ref().filter(|_| !inputs.contains_key(name))
+                {
+                    inputs.insert(name.clone(), default.clone());
+                }
+            }
             return Ok(Value::Object(inputs.into_iter().collect()));
         };
         let outer = Scope { run: self.run, node: sub, facts: self.facts };

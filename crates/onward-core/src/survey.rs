@@ -7,9 +7,10 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::Revert,
+    event::{Edit, GitHead, Revert},
     evidence::{Evidence, FileProof},
     finding::Finding,
+    key::Difference,
     recovery::{Facts, Probed},
     state::{Phase, State},
     time::Timestamp,
@@ -24,12 +25,45 @@ pub struct Survey {
     pub in_flight: BTreeMap<Address, InFlight>,
     /// For each failed step: what its last attempt left, to be undone before another.
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
+    /// For each failed step: what is not undone, because somebody changed it since.
+    pub contested_of_failed: BTreeMap<Address, Vec<String>>,
     /// Outputs of done steps that are not as they were.
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
     /// Read files of done steps that are not as they were, and not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
+    /// The project's branch and tree; `None` outside git.
+    pub git: Option<GitSeen>,
+    /// Done steps for which another witness says otherwise, and what it says.
+    pub disagreements: BTreeMap<Address, String>,
+    /// Answered gates whose content has moved before anything was done on the strength of them.
+    pub outdated_approvals: Vec<Address>,
+    /// The workflow file, where it is no longer the one the run keeps a copy of.
+    pub edited: Option<Edited>,
     /// What the layers below found: torn tail, damage, another driver.
     pub findings: Vec<Finding>,
+}
+
+/// The project as git sees it, next to what the run last knew of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GitSeen {
+    /// As the run was opened, or last resumed.
+    pub known: GitHead,
+    pub now: GitHead,
+    /// Commits that lead from `known` to `now`, newest first.
+    pub commits: Vec<CommitSeen>,
+    /// Commits the run knew that `now` does not lead to, newest first.
+    pub missing: Vec<CommitSeen>,
+    /// Paths that are not as the run last left or saw them, without those of attempts in flight or
+    /// failed ones. Empty where the run takes no snapshots.
+    pub changed: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommitSeen {
+    pub id: String,
+    pub subject: String,
+    /// The attempt of this run that made it, by its trailers or by the reflog.
+    pub by: Option<(Address, u32)>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,7 +83,7 @@ pub struct InFlight {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub evidence: Evidence,
-    pub result: Value,
+    pub result: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +98,15 @@ pub struct ReadSeen {
     pub path: String,
     pub was: Digest,
     pub now: Option<Digest>,
+}
+
+/// A workflow file that was edited since it was pinned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edited {
+    pub hash: Digest,
+    pub edits: Vec<Edit>,
+    /// Done steps that the new file asks for differently, part by part.
+    pub redefined: BTreeMap<Address, Vec<Difference>>,
 }
 
 /// The outputs worth a look: of each path, the proof of the step that wrote it last. What a later

@@ -57,6 +57,7 @@ impl Bench {
             run: "test-20261115-aaaa".parse().unwrap(),
             workflow: "test".into(),
             workflow_hash: Digest::of(b"test"),
+            file: None,
             inputs,
             git: None,
             engine: "0".into(),
@@ -137,6 +138,7 @@ impl Bench {
             base: None,
             writes: start.writes.clone(),
             saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             reverts: Vec::new(),
         })));
         self.starts.insert(step.to_string(), start);

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    bill::Bill,
     graph::{NodeId, Role},
-    plan::RunInfo,
+    plan::{Plan, RunInfo, Verdict},
     run::Run,
     state::Phase,
 };
@@ -22,6 +23,9 @@ pub struct View {
     pub last_completed: Option<LastCompleted>,
     /// What starts next.
     pub next: Vec<String>,
+    /// What interruptions have cost, when somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bill: Option<Bill>,
 }
 
 /// Leaf steps known so far; skipped ones count as done.
@@ -95,6 +99,39 @@ pub fn view(run: &Run, info: RunInfo) -> View {
         next,
         steps,
         run: info,
+        bill: None,
+    }
+}
+
+/// The same for a run that is known by its plan alone, because another system wrote it.
+pub fn of_plan(plan: &Plan) -> View {
+    let mut counts = Counts::default();
+    let mut steps = Vec::with_capacity(plan.steps.len());
+    for step in &plan.steps {
+        let state = match step.verdict {
+            Verdict::Keep => "done",
+            Verdict::Skip => "skipped",
+            Verdict::Verify | Verdict::Rerun => "stale",
+            Verdict::Reattach => "running",
+            Verdict::Adopt | Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
+        };
+        counts.total += 1;
+        counts.done += u32::from(matches!(state, "done" | "skipped"));
+        let (step, state) = (step.step.clone(), state.to_owned());
+        steps.push(StepView { step, state, attempts: 0, cost_usd: None });
+    }
+    let last = steps.iter().rev().find(|step| step.state == "done");
+    let at = plan.run.last_event.at.clone();
+    View {
+        bill: None,
+        schema: "onward.status/1".to_owned(),
+        run: plan.run.clone(),
+        phase: plan.recovery_point.phase.clone(),
+        counts,
+        last_completed: last.map(|step| LastCompleted { step: step.step.clone(), at }),
+        steps,
+        gates: Vec::new(),
+        next: plan.recovery_point.steps.clone(),
     }
 }
 

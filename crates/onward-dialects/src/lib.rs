@@ -3,21 +3,80 @@
 //! One module per system, each a [`Dialect`]. Invariant: nothing here writes, spawns or knows about
 //! the engine; a dialect is a pure function of the files it is shown.
 
-use std::collections::BTreeMap;
+pub mod conference;
+mod files;
 
-/// The files of a foreign run, read once: path relative to its directory, and content.
-pub type Files = BTreeMap<String, Vec<u8>>;
+use onward_core::{plan::Plan, time::Timestamp};
+
+pub use files::{Branch, File, Files, Git, Worktree};
 
 /// Another system's way of writing a run on disk.
-pub trait Dialect {
+pub trait Dialect: Sync {
     /// The name used in `--dialect`, in `run.adopted` and in reports, such as `conference`.
     fn name(&self) -> &'static str;
 
-    /// Whether these files look like a run of this system. Cheap: it looks at names only.
-    fn recognises(&self, files: &Files) -> bool;
+    /// The files that together mark a directory as a run of this system.
+    fn marks(&self) -> &'static [&'static str];
+
+    /// Whether the content of this file, directly in the run's directory, is wanted.
+    fn reads(&self, name: &str) -> bool;
+
+    /// The branches that matter to it begin so; `None` where git does not matter.
+    fn branch_prefix(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Processes that the files name, and a word that the command line of each must contain.
+    fn processes(&self, _files: &Files) -> Vec<(u32, &'static str)> {
+        Vec::new()
+    }
+
+    /// What a resume would do. Refused only when a mark is missing: whatever else is wrong with
+    /// the files is a finding of the plan.
+    fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark>;
+}
+
+/// What a dialect is told besides the files.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// How the person knows the directory.
+    pub dir: &'a str,
+    /// What ages are measured against.
+    pub now: Timestamp,
 }
 
 /// Every dialect this build knows, in the order in which doubt is settled.
 pub fn dialects() -> &'static [&'static dyn Dialect] {
-    &[]
+    static ALL: [&dyn Dialect; 1] = [&conference::CONFERENCE];
+    &ALL
+}
+
+/// The dialect of this name.
+pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
+    dialects().iter().copied().find(|dialect| dialect.name() == name)
+}
+
+/// A file without which nothing can be said about the run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot resume this {dialect}: `{file}` is missing")]
+pub struct MissingMark {
+    pub dialect: &'static str,
+    pub file: &'static str,
+    /// What to do instead.
+    pub hint: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dialect_is_found_by_its_own_name_only() {
+        for known in dialects() {
+            assert_eq!(dialect(known.name()).map(Dialect::name), Some(known.name()));
+            assert!(!known.marks().is_empty(), "{} could be anywhere", known.name());
+            assert!(known.marks().iter().all(|mark| known.reads(mark)), "{}", known.name());
+        }
+        assert!(dialect("no-such-system").is_none());
+    }
 }

@@ -156,6 +156,7 @@ fn launch(number: u32) -> Launch {
         timeout_ms: None,
         idle_ms: None,
         sync_seal: false,
+        snapshot: None,
     }
 }
 

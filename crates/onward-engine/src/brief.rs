@@ -5,19 +5,26 @@
 
 use std::fmt::Write as _;
 
-use onward_core::{launch::Launch, run::Run};
+use onward_core::{event::Revert, launch::Launch, run::Run};
 
 use crate::{
     collect::out_name,
     world::{At, Stop, World},
 };
 
+/// More paths are only counted.
+const PATHS_MAX: usize = 50;
 /// The brief of a first attempt with nothing to tell.
 const PLAIN: &str = "out/plain.brief";
 
 /// Writes the brief where there is something to say, and names it in the environment.
-pub fn attach<W: World>(world: &mut W, run: &Run, launch: &mut Launch) -> Result<(), Stop> {
-    let text = text(run, launch);
+pub fn attach<W: World>(
+    world: &mut W,
+    run: &Run,
+    launch: &mut Launch,
+    reverts: &[Revert],
+) -> Result<(), Stop> {
+    let text = text(run, launch, reverts, &world.absolute(At::Run("")));
     let name = if let Some(text) = text {
         let name = out_name(&launch.step, launch.attempt, "brief");
         world.write(At::Run(&name), text.as_bytes())?;
@@ -38,22 +45,39 @@ pub fn write_plain<W: World>(world: &mut W) -> Result<(), Stop> {
     world.write(At::Run(PLAIN), b"# Brief\n\nThis is the first attempt at this step.\n")
 }
 
-fn text(run: &Run, launch: &Launch) -> Option<String> {
+fn text(run: &Run, launch: &Launch, reverts: &[Revert], run_dir: &str) -> Option<String> {
     let entry = run.state.step(&launch.step);
     let before = entry.filter(|entry| entry.attempts > 0)?;
     let mut text = format!("# Brief\n\nStep {}, attempt {}.\n", launch.step, launch.attempt);
     let failure = before.failure.as_ref();
     if let Some(failure) = failure {
         let (cause, detail) = (failure.0.as_str(), &failure.1);
-        let attempt = before.attempts;
+        let attempt = launch.attempt.saturating_sub(1);
         let line = format!("\nAttempt {attempt} did not finish: {cause} ({detail}).\n");
         text.push_str(&line);
     }
+    // What a resume undid, or what is undone between two tries.
     let resumed = run.state.resumed.as_ref().map_or(&[][..], |resumed| &resumed.reverts);
-    let written = before.started.as_ref().map_or(&[][..], |started| &started.writes);
-    for revert in resumed.iter().filter(|revert| written.contains(&revert.path)) {
-        let (path, rescue) = (&revert.path, &revert.rescue);
-        writeln!(text, "Its {path} was undone; it is kept in {rescue}.")
+    let is_of_step = |revert: &&Revert| {
+        let name = revert.rescue.strip_prefix("rescue/").and_then(|name| name.split_once('-'));
+        name.is_some_and(|(_, name)| name == launch.step.file_name())
+    };
+    let undone: Vec<&Revert> = match reverts {
+        [] => resumed.iter().filter(is_of_step).collect(),
+        reverts => reverts.iter().collect(),
+    };
+    if let Some(first) = undone.first() {
+        let dir = run_dir.trim_end_matches('/');
+        let rescue = &first.rescue;
+        text.push_str("\nWhat it changed was undone:\n");
+        for revert in undone.iter().take(PATHS_MAX) {
+            writeln!(text, "- {}", revert.path).expect("a string takes all");
+        }
+        if undone.len() > PATHS_MAX {
+            let more = undone.len() - PATHS_MAX;
+            writeln!(text, "- and {more} more").expect("a string takes all");
+        }
+        writeln!(text, "\nIt is kept in {dir}/{rescue}, the files as they were in files/.")
             .expect("a string takes all");
     }
     Some(text)

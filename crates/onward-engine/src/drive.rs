@@ -4,12 +4,11 @@
 //! finish never waits behind a start: everything that has happened is taken in before anything new
 //! is decided.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
-    digest::Digest,
     event::{AttemptStarted, EndStatus, Event, PauseCause, Revert, SettledBy},
     evidence::Ending,
     facts::{Facts, Need},
@@ -25,10 +24,11 @@ use onward_core::{
 };
 
 use crate::{
-    brief, collect, files, gate,
+    brief, collect, gate,
     journal::Journal,
-    revert,
-    world::{At, Input, Request, Stop, World},
+    prepare::UndoOfPrevious,
+    revert, survey,
+    world::{Input, Request, Stop, World},
 };
 
 /// How a driver behaves; everything else is in the workflow.
@@ -155,18 +155,24 @@ impl<'w, W: World> Driver<'w, W> {
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
         let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
-        let previous = self.run.state.step(&step).and_then(|entry| entry.started.clone());
-        let (reverts, saved) = match previous.filter(|_| revert_previous) {
-            Some(previous) => {
-                let left = revert::footprint(self.world, &previous)?;
-                let reverts = left.reverts(&step, previous.attempt);
-                revert::rescue(self.world, &reverts)?;
-                (reverts, previous.saved)
+        let undo = if revert_previous {
+            match self.undo_of_previous(&step)? {
+                Some(undo) => undo,
+                None => return Ok(()),
             }
-            None => (Vec::new(), self.save(&writes)?),
+        } else {
+            UndoOfPrevious::default()
+        };
+        let (saved, kinds) = self.save(&writes, &undo)?;
+        let UndoOfPrevious { reverts, undone, .. } = undo;
+        let base = match undone {
+            Some(undone) => Some(undone),
+            None if self.edits(&step) => self.snapshot_before(&launch, &writes)?,
+            None => None,
         };
         self.world.resolve(&mut launch)?;
-        brief::attach(self.world, &self.run, &mut launch)?;
+        self.equip(&mut launch, base.is_some(), &writes);
+        brief::attach(self.world, &self.run, &mut launch, &reverts)?;
         let started = AttemptStarted {
             step: step.clone(),
             attempt,
@@ -175,9 +181,10 @@ impl<'w, W: World> Driver<'w, W> {
             cwd: launch.cwd.clone(),
             agent,
             session: None,
-            base: None,
+            base,
             writes,
             saved,
+            kinds,
             reverts: reverts.clone(),
         };
         self.record(Event::AttemptStarted(Box::new(started)))?;
@@ -188,44 +195,15 @@ impl<'w, W: World> Driver<'w, W> {
         Ok(())
     }
 
-    /// Keeps every file that matches the declared outputs, and notes those that are not there.
-    fn save(&mut self, writes: &[String]) -> Result<BTreeMap<String, Option<Digest>>, Stop> {
-        let mut saved = BTreeMap::new();
-        for pattern in writes {
-            let files = self.world.glob(pattern, &[])?;
-            if files.is_empty() && !is_glob(pattern) {
-                saved.insert(pattern.clone(), None);
-            }
-            for file in files {
-                let digest = files::save(self.world, &file.path)?;
-                saved.insert(file.path, digest);
-            }
-        }
-        Ok(saved)
-    }
-
     pub(crate) fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
-        for need in needs {
-            match need {
-                Need::Text(path) => {
-                    let bytes = self.world.read(At::Project(&path))?;
-                    let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                    self.facts.by_step.entry(step.clone()).or_default().texts.insert(path, text);
-                }
-                Need::Glob(pattern) => {
-                    let files = self.world.glob(&pattern, &[])?;
-                    let facts = self.facts.by_step.entry(step.clone()).or_default();
-                    facts.globs.insert(pattern, files);
-                }
-            }
-        }
-        Ok(())
+        survey::answer(self.world, &mut self.facts, step, needs)
     }
 
     /// Everything announced is durable now: undo, then spawn.
     pub(crate) fn act(&mut self) -> Result<(), Stop> {
         let announced = std::mem::take(&mut self.announced);
         for start in &announced {
+            // What somebody changed in this very moment stays, and the next attempt finds it.
             revert::undo(self.world, &start.reverts)?;
         }
         let launches: Vec<Launch> = announced.into_iter().map(|start| start.launch).collect();
@@ -260,7 +238,8 @@ impl<'w, W: World> Driver<'w, W> {
             return self.record(Event::Note { text, step: Some(seal.step.clone()) });
         };
         let intended = entry.effect == EffectState::Intended;
-        let writes = entry.started.as_ref().map(|it| it.writes.clone()).unwrap_or_default();
+        let started = entry.started.clone();
+        let writes = started.as_ref().map(|it| it.writes.clone()).unwrap_or_default();
         let def = self.run.graph.node(id).def;
         let step = self.run.defs.step(def);
         let reads_stdout = self.run.defs.stdout_is_read(def);
@@ -270,7 +249,10 @@ impl<'w, W: World> Driver<'w, W> {
         } else {
             Collected::default()
         };
-        let finished = judge(step, seal, seen);
+        let mut finished = judge(step, seal, seen);
+        if let Some(started) = &started {
+            self.add_footprint(&mut finished, seal, started)?;
+        }
         // An exit code, good or bad, is the receipt: the attempt itself came back.
         if intended && matches!(seal.ending, Ending::Exited { .. }) {
             let (step, attempt) = (seal.step.clone(), seal.attempt);

@@ -26,6 +26,7 @@ use onward_core::{
     journal::{DamagedLines, Rest},
     judge::ResultSeen,
     plan::{Plan, Status, plan},
+    policy::{Choices, Depth},
     recovery::Probed,
     run::Run,
     state::{RunStatus, State, Violation},
@@ -40,6 +41,7 @@ use serde_json::{Value, json};
 
 use crate::{
     collect::collect,
+    consent::Consent,
     drive::Options,
     inbox::{self, DecideError},
     journal::{JOURNAL, LoadError, load},
@@ -48,13 +50,14 @@ use crate::{
         agents::{self, AgentError},
         look, wall_clock,
     },
+    rehearse::StandIn,
     resume::{self, Resume, ResumeError},
     store::{
-        CreateError, Holder, LoadWorkflowError, LockError, NewRun, Project, RunLock, Share,
+        CreateError, Holder, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
         TreeLock, create_run, holder, load_pinned,
     },
     supervisor::{Place, boot_id},
-    survey::survey,
+    survey,
     world::{Stop, World as _},
 };
 
@@ -66,6 +69,9 @@ pub struct Machine {
     /// The command that runs the hidden subcommand `supervise`; four arguments are added to it,
     /// from which [`place_from_args`](crate::real::place_from_args) makes the place again.
     pub supervise: Vec<OsString>,
+    /// The command that runs the hidden subcommand `snapshot`; one argument is added to it, for
+    /// [`snapshot_from_args`](crate::real::snapshot_from_args).
+    pub snapshot: Vec<OsString>,
     /// Such as [`socket_dir_of_this_user`](crate::supervisor::socket_dir_of_this_user) gives.
     pub socket_dir: PathBuf,
     /// The command of each agent.
@@ -75,14 +81,17 @@ pub struct Machine {
     pub catch_signals: bool,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
+    /// Who plays the agents and commands, in a rehearsal.
+    pub stand_in: Option<StandIn>,
 }
 
 /// How a run is driven this time.
 #[derive(Clone, Debug)]
 pub struct How {
     pub mode: Mode,
-    /// Findings that the person accepts, by code.
-    pub accepted: Vec<String>,
+    pub choices: Choices,
+    /// Go on with the copy of the workflow that the run keeps, whatever became of its file.
+    pub pinned: bool,
     pub options: Options,
 }
 
@@ -160,14 +169,15 @@ pub fn run_new(
     how: &How,
     sink: Option<Sink>,
 ) -> Result<Outcome, EngineError> {
-    let dir = new_run(project, workflow, inputs, machine, how.mode)?;
-    resume_run(&dir, machine, how, sink)
+    let dir = new_run(project, workflow, None, inputs, machine, how.mode)?;
+    resume_run(&dir, machine, how, sink, None)
 }
 
 /// Makes a run of a workflow and leaves it to be taken up.
 pub fn new_run(
     project: &Project,
     workflow: &Loaded,
+    file: Option<&Path>,
     inputs: BTreeMap<String, Value>,
     machine: &Machine,
     mode: Mode,
@@ -180,7 +190,7 @@ pub fn new_run(
         return Err(EngineError::NoWorktrees { step });
     }
     let boot_id = this_boot()?;
-    let new = NewRun { workflow, inputs, mode, now: wall_clock(), boot_id };
+    let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };
     let redactor = Redactor::of_environment(&machine.env);
     Ok(create_run(project, &new, &redactor)?.1)
 }
@@ -191,6 +201,7 @@ pub fn resume_run(
     machine: &Machine,
     how: &How,
     sink: Option<Sink>,
+    person: Option<&mut dyn Consent>,
 ) -> Result<Outcome, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
     let now = wall_clock();
@@ -201,9 +212,17 @@ pub fn resume_run(
     }
     let _tree = TreeLock::take(&at.project, &at.place.run, share_of(&workflow), now)?;
     let mut world = RealWorld::new(at.setup(machine), sink);
-    let How { mode, accepted, options } = how.clone();
-    let how = Resume { mode, accepted, options };
-    let mut driver = resume::open(&mut world, workflow, &how)?;
+    let How { mode, choices, pinned, options } = how.clone();
+    let edited = if pinned { None } else { Origin::of(&at.project, run_dir).valid() };
+    let how = Resume { mode, choices, options, edited };
+    let mut driver = match resume::open(&mut world, &workflow, &how, person) {
+        Ok(driver) => driver,
+        Err(error) => {
+            // Nobody drives it now: a supervisor that holds nothing need not wait for the next.
+            world.finish()?;
+            return Err(error.into());
+        }
+    };
     lock.note_epoch(driver.journal.epoch())?;
     let status = driver.drive()?;
     let until = until(&driver.run.state);
@@ -217,7 +236,7 @@ pub fn resume_run(
 }
 
 /// What a resume would do.
-pub fn plan_run(run_dir: &Path, machine: &Machine) -> Result<Plan, EngineError> {
+pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<Plan, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
@@ -235,7 +254,21 @@ pub fn plan_run(run_dir: &Path, machine: &Machine) -> Result<Plan, EngineError> 
     }
     findings.extend(driver.as_ref().map(still_running));
     let workflow = load_pinned(run_dir)?.workflow;
-    let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
+    // A run that somebody drives, or that is complete, has no use for another workflow.
+    let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
+    let origin =
+        if driver.is_some() || complete { Origin::Gone } else { Origin::of(&at.project, run_dir) };
+    if let Origin::Invalid(finding) = &origin {
+        findings.push(finding.clone());
+    }
+    let is_new = |it: &Loaded| Some(it.hash) != loaded.state.workflow_hash;
+    let edited = origin.valid().filter(is_new);
+    let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
+    if let Some(error) = agents::missing(&current, &machine.agents) {
+        let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
+        findings.push(finding.with_hint(error.hint()));
+    }
+    let run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
     if seen.orphans > 0 {
@@ -243,10 +276,13 @@ pub fn plan_run(run_dir: &Path, machine: &Machine) -> Result<Plan, EngineError> 
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
-    let mut survey = survey(&mut world, &run, &connected)?;
+    let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
+    if let Some(new) = &edited {
+        survey.edited = Some(survey::edits(&mut world, &run, &workflow, new)?);
+    }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
-    Ok(plan(&run, &survey, &run_dir.display().to_string())?)
+    Ok(plan(&run, &survey, choices, &run_dir.display().to_string())?)
 }
 
 /// Answers a gate: through the driver if there is one, else in the journal itself.
@@ -368,20 +404,29 @@ pub enum Decided {
 }
 
 /// A run's directory, and what follows from where it is.
-struct RunPlace {
-    project: Project,
-    place: Place,
+#[derive(Debug)]
+pub(crate) struct RunPlace {
+    pub(crate) project: Project,
+    pub(crate) place: Place,
 }
 
 impl RunPlace {
-    fn of(run_dir: &Path, machine: &Machine) -> Result<Self, EngineError> {
+    pub(crate) fn of(run_dir: &Path, machine: &Machine) -> Result<Self, EngineError> {
+        if !run_dir.join(JOURNAL).is_file() {
+            return Err(EngineError::NotARun(run_dir.to_owned()));
+        }
+        Self::even_without_journal(run_dir, machine)
+    }
+
+    /// For whoever comes to look after a run that has lost it.
+    pub(crate) fn even_without_journal(
+        run_dir: &Path,
+        machine: &Machine,
+    ) -> Result<Self, EngineError> {
         let not_a_run = || EngineError::NotARun(run_dir.to_owned());
         let name = run_dir.file_name().and_then(|name| name.to_str()).ok_or_else(not_a_run)?;
         let run: RunId = name.parse().map_err(|_| not_a_run())?;
         let project = Project::of_run(run_dir).ok_or_else(not_a_run)?;
-        if !run_dir.join(JOURNAL).is_file() {
-            return Err(not_a_run());
-        }
         let place = Place {
             run,
             run_dir: run_dir.to_owned(),
@@ -391,14 +436,16 @@ impl RunPlace {
         Ok(Self { project, place })
     }
 
-    fn setup(&self, machine: &Machine) -> Setup {
+    pub(crate) fn setup(&self, machine: &Machine) -> Setup {
         Setup {
             place: self.place.clone(),
             env: machine.env.clone(),
             supervise: machine.supervise.clone(),
+            snapshot: machine.snapshot.clone(),
             agents: machine.agents.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,
+            stand_in: machine.stand_in.clone(),
         }
     }
 }

@@ -1,21 +1,35 @@
 //! Whole files, made so that a crash leaves the old one or the new one.
 
-use onward_core::digest::Digest;
+use onward_core::{digest::Digest, event::FileKind};
 
-use crate::world::{At, Stop, World};
+use crate::world::{At, Content, Stop, World};
 
 /// Writes a file that is whole and durable when this returns, and never half there.
 pub fn write_durably<W: World>(world: &mut W, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
-    let path = at.path();
-    let temporary = format!("{path}.onward-new");
+    put_durably(world, at, bytes, FileKind::Plain)
+}
+
+/// The same for every kind of file.
+pub fn put_durably<W: World>(
+    world: &mut W,
+    at: At<'_>,
+    bytes: &[u8],
+    kind: FileKind,
+) -> Result<(), Stop> {
+    let temporary = temporary_name(at.path());
     let temporary = match at {
         At::Run(_) => At::Run(&temporary),
         At::Project(_) => At::Project(&temporary),
     };
-    world.write(temporary, bytes)?;
+    world.make(temporary, bytes, kind)?;
     world.sync(temporary)?;
     world.rename(temporary, at)?;
     world.sync_dir(at)
+}
+
+/// What a file is called until it is whole.
+pub fn temporary_name(path: &str) -> String {
+    format!("{path}.onward-new")
 }
 
 /// Where the content with this digest is kept.
@@ -24,14 +38,18 @@ fn saved_name(digest: Digest) -> String {
 }
 
 /// Keeps what the project file holds, so that it can be put back. `None` = there is no such file.
-pub fn save<W: World>(world: &mut W, path: &str) -> Result<Option<Digest>, Stop> {
-    let Some(bytes) = world.read(At::Project(path))? else { return Ok(None) };
+pub fn save<W: World>(world: &mut W, path: &str) -> Result<Option<Content>, Stop> {
+    let Some((bytes, kind)) = world.content(path)? else { return Ok(None) };
     let digest = Digest::of(&bytes);
-    let name = saved_name(digest);
-    if world.read(At::Run(&name))?.is_none_or(|kept| Digest::of(&kept) != digest) {
-        write_durably(world, At::Run(&name), &bytes)?;
+    if saved(world, digest)?.is_none() {
+        keep(world, digest, &bytes)?;
     }
-    Ok(Some(digest))
+    Ok(Some((digest, kind)))
+}
+
+/// Keeps content under its digest.
+pub fn keep<W: World>(world: &mut W, digest: Digest, bytes: &[u8]) -> Result<(), Stop> {
+    write_durably(world, At::Run(&saved_name(digest)), bytes)
 }
 
 /// What was kept under this digest.

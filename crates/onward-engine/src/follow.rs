@@ -121,6 +121,7 @@ mod tests {
             run: "r-1".parse().unwrap(),
             workflow: "w".into(),
             workflow_hash: Digest::of(b"w"),
+            file: None,
             inputs: [].into(),
             git: None,
             engine: "0".into(),

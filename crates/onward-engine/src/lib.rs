@@ -3,21 +3,34 @@
 //! Invariant: nothing here prints, colours or parses arguments, and the drive loop reaches the
 //! outside only through [`world::World`].
 
+pub mod archive;
 pub mod brief;
+pub mod care;
 pub mod collect;
 pub mod config;
+pub mod consent;
+mod content;
+pub mod doctor;
 pub mod drive;
 pub mod engine;
 pub mod files;
 pub mod follow;
+pub mod foreign;
 pub mod gate;
+pub mod git;
 pub mod harness;
 pub mod inbox;
 pub mod journal;
+mod prepare;
 pub mod real;
+pub mod rehearse;
+pub mod repair;
+pub mod rescue;
+pub mod rescues;
 pub mod resume;
 pub mod revert;
 pub mod store;
 pub mod supervisor;
 pub mod survey;
+pub mod verify;
 pub mod world;

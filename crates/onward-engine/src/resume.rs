@@ -2,29 +2,34 @@
 //!
 //! This is the only way to start: a new run is one whose journal holds nothing but `run.opened`.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use onward_core::{
     address::Address,
     decide::{self, Again, Start, start_again},
     event::{EndStatus, Event, Mode},
     evidence::Cause,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding},
     graph::Defs,
     journal::Rest,
-    plan::{Resumption, resumption},
+    plan::{AgeBand, Resumption, has_entry, plan, resumption},
+    policy::{self, Asking, Choices},
     recovery::{Decision, Probed},
     run::Run,
     state::{EffectState, Phase, RunStatus},
     survey::Survey,
-    workflow::{model::Workflow, template::Quoting},
+    workflow::{Loaded, model::Workflow, template::Quoting},
 };
 
 use crate::{
     brief,
+    consent::{Consent, Reply},
     drive::{Announced, Driver, Options},
+    files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
-    revert, survey,
+    revert,
+    store::pinned_names,
+    survey::{self, Seen},
     world::{At, Connected, Stop, World},
 };
 
@@ -32,9 +37,10 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Resume {
     pub mode: Mode,
-    /// Findings the person accepts, by code.
-    pub accepted: Vec<String>,
+    pub choices: Choices,
     pub options: Options,
+    /// The workflow file as it is now, where it is not the one the run keeps.
+    pub edited: Option<Loaded>,
 }
 
 /// Why a run cannot be taken up.
@@ -51,6 +57,11 @@ pub enum ResumeError {
     /// A person must look first.
     #[error("{} must be settled first", .0.len())]
     Conflicts(Vec<Finding>),
+    #[error("there is no step `{0}` in this run")]
+    NoSuchStep(String),
+    /// A person looked, and wants it left alone.
+    #[error("left as it is")]
+    Left,
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -58,8 +69,9 @@ pub enum ResumeError {
 /// Takes hold of the run and brings it to where it can go on.
 pub fn open<'w, W: World>(
     world: &'w mut W,
-    workflow: Workflow,
+    workflow: &Workflow,
     how: &Resume,
+    person: Option<&mut dyn Consent>,
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
     let loaded = load(&bytes)?;
@@ -76,47 +88,102 @@ pub fn open<'w, W: World>(
     world.sync_dir(At::Run(JOURNAL))?;
     let owes_newline = loaded.tail.missing_newline;
     let fresh = loaded.state.next_seq == 1;
-    let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
+    let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
+    let edited = how.edited.as_ref().filter(is_new);
+    let current = edited.map_or(workflow, |edited| &edited.workflow);
+    let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
     let journal = Journal::after(&run.state, owes_newline);
     let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
     let mut driver = Driver::new(world, run, journal, how.options.clone());
     if !fresh {
-        driver.recover(&connected, how)?;
+        driver.recover(&connected, edited.map(|new| (workflow, new)), how, person)?;
     }
     Ok(driver)
 }
 
 impl<W: World> Driver<'_, W> {
-    /// The stages check, decide, revert; `drive` continues.
-    fn recover(&mut self, connected: &Connected, how: &Resume) -> Result<(), ResumeError> {
+    /// The stages check, decide, show, revert; `drive` continues.
+    fn recover(
+        &mut self,
+        connected: &Connected,
+        edited: Option<(&Workflow, &Loaded)>,
+        how: &Resume,
+        person: Option<&mut dyn Consent>,
+    ) -> Result<(), ResumeError> {
         self.finish_undo(connected)?;
-        let mut survey = survey::survey(self.world, &self.run, connected)?;
-        let mut made = resumption(&self.run, &survey);
-        if !made.to_probe.is_empty() {
-            self.ask_probes(&made, &mut survey)?;
-            made = resumption(&self.run, &survey);
+        let depth = policy::preset(how.mode).0;
+        let seen = survey::survey(self.world, &self.run, connected, depth)?;
+        let Seen { mut survey, undoing } = seen;
+        if let Some((pinned, new)) = edited {
+            survey.edited = Some(survey::edits(self.world, &self.run, pinned, new)?);
         }
-        let blocking: Vec<Finding> = made
-            .findings
-            .iter()
-            .filter(|it| it.severity == Severity::Blocking && !how.accepted.contains(&it.code))
-            .cloned()
-            .collect();
-        if !blocking.is_empty() {
-            return Err(ResumeError::Conflicts(blocking));
+        let unsettled = resumption(&self.run, &survey, &how.choices);
+        if !unsettled.to_probe.is_empty() {
+            self.ask_probes(&unsettled, &mut survey)?;
         }
-        revert::rescue(self.world, &made.reverts)?;
+        let made = self.agree(&survey, how, person)?;
+        let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
+        for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
+            undoing.keep(self.world)?;
+        }
+        if let Some((_, new)) = edited {
+            pin(self.world, new)?;
+        }
         let boot_id = connected.boot_id.clone();
-        let resumed = made.resumed(&self.run.state, how.mode, boot_id, how.accepted.clone());
+        let git = survey.git.as_ref().map(|git| git.now.clone());
+        let resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
         self.record(Event::RunResumed(Box::new(resumed)))?;
         for event in &made.events {
             self.record(event.clone())?;
         }
+        for text in made.passed_over(age_band(&self.run, &survey)) {
+            self.record(Event::Note { text, step: None })?;
+        }
         self.journal.commit(self.world)?;
-        revert::undo(self.world, &made.reverts)?;
+        let foreign = revert::undo(self.world, &made.reverts)?;
+        if !foreign.is_empty() {
+            let text =
+                format!("changed in this very moment, so not undone: {}", foreign.join(", "));
+            self.record(Event::Note { text, step: None })?;
+        }
         self.take_up(&made, connected)?;
         Ok(())
+    }
+
+    /// What will be done, once the policy or a person has agreed to it.
+    fn agree(
+        &mut self,
+        survey: &Survey,
+        how: &Resume,
+        mut person: Option<&mut dyn Consent>,
+    ) -> Result<Resumption, ResumeError> {
+        let mut choices = how.choices.clone();
+        let asking = policy::preset(how.mode).1;
+        let band = age_band(&self.run, survey);
+        loop {
+            if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
+                return Err(ResumeError::NoSuchStep(from.step.clone()));
+            }
+            let made = resumption(&self.run, survey, &choices);
+            let standing = policy::standing(&made.findings, band, &choices);
+            let asked = asking == Asking::Always || !standing.is_empty();
+            let Some(person) = person.as_deref_mut().filter(|_| asked) else {
+                return if standing.is_empty() { Ok(made) } else { Err(conflicts(standing)) };
+            };
+            let dir = self.world.absolute(At::Run(""));
+            let plan = plan(&self.run, survey, &choices, &dir).map_err(Stop::from)?;
+            match person.answer(&plan, &standing) {
+                Reply::Leave => return Err(ResumeError::Left),
+                Reply::Instead(others) => choices = others,
+                Reply::Go => {
+                    choices.accept_all(&standing);
+                    let made = resumption(&self.run, survey, &choices);
+                    let standing = policy::standing(&made.findings, band, &choices);
+                    return if standing.is_empty() { Ok(made) } else { Err(conflicts(standing)) };
+                }
+            }
+        }
     }
 
     /// An undo that a crash cut short is brought to its end before anybody looks at the tree.
@@ -181,26 +248,61 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
+                    if self.has_moved_since(step)? {
+                        return self.give_up(step);
+                    }
                     self.world.resolve(&mut launch)?;
-                    brief::attach(self.world, &self.run, &mut launch)?;
+                    let started = self.run.state.step(step).and_then(|it| it.started.clone());
+                    let (has_base, writes, reverts) = started
+                        .map(|it| (it.base.is_some(), it.writes, it.reverts))
+                        .unwrap_or_default();
+                    self.equip(&mut launch, has_base, &writes);
+                    brief::attach(self.world, &self.run, &mut launch, &reverts)?;
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }
                 Again::Lacks(needs) => self.answer(step, needs)?,
-                Again::Different => {
-                    let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
-                    return self.record(Event::AttemptLost {
-                        step: step.clone(),
-                        attempt,
-                        cause: Cause::Interrupted,
-                        rung: "never-spawned".to_owned(),
-                        reverted: Vec::new(),
-                        rescue: None,
-                    });
-                }
+                Again::Different => return self.give_up(step),
             }
         }
     }
+
+    /// An attempt whose tree changed before it was spawned would be blamed for that.
+    fn has_moved_since(&mut self, step: &Address) -> Result<bool, Stop> {
+        let started = self.run.state.step(step).and_then(|entry| entry.started.clone());
+        let Some(started) = started else { return Ok(false) };
+        let Some(base) = &started.base else { return Ok(false) };
+        let changes = self.world.changes(&revert::snapshot_of(&started), base, None)?;
+        Ok(changes.is_none_or(|changes| !changes.all.is_empty()))
+    }
+
+    fn give_up(&mut self, step: &Address) -> Result<(), Stop> {
+        let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
+        self.record(Event::AttemptLost {
+            step: step.clone(),
+            attempt,
+            cause: Cause::Interrupted,
+            rung: "never-spawned".to_owned(),
+            reverted: Vec::new(),
+            rescue: None,
+        })
+    }
+}
+
+fn conflicts(standing: Vec<Finding>) -> ResumeError {
+    ResumeError::Conflicts(standing)
+}
+
+fn age_band(run: &Run, survey: &Survey) -> AgeBand {
+    AgeBand::of_seconds(survey.now.ms_since(run.state.last_at) / 1000)
+}
+
+/// Keeps the new workflow with the run, before the event that makes it count.
+fn pin<W: World>(world: &mut W, new: &Loaded) -> Result<(), Stop> {
+    for (name, text) in pinned_names(new) {
+        files::write_durably(world, At::Run(&name), text.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// A torn tail is worth a word, and no more.

@@ -5,31 +5,50 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
+    decide::{self, Content, gate_content},
     digest::Digest,
     event::AttemptStarted,
-    evidence::Evidence,
+    evidence::{Ending, Evidence},
+    facts::{Facts, Need},
     finding::{Code, Finding},
     graph::NodeId,
     judge::ResultSeen,
-    recovery::Facts,
+    plan::edited,
+    policy::Depth,
+    recovery::{self, Probed},
     run::Run,
-    state::{Phase, StepState},
+    state::Phase,
     survey::{
-        InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check, was_made_by_the_run,
+        Edited, GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
+        was_made_by_the_run,
     },
+    time::Timestamp,
+    workflow::{Loaded, model::Workflow, template::Quoting},
 };
 
 use crate::{
-    collect,
-    revert::{self, Footprint},
-    world::{Connected, Stop, World},
+    collect, files,
+    rescue::Undoing,
+    revert::{self, Footprint, Judged, Others, Test, Unfinished},
+    world::{At, Connected, Stop, World},
 };
 
-/// How long after the last sign of life a change may still be the attempt's own.
-const AFTERGLOW_MS: u64 = 2_000;
+/// What was seen.
+#[derive(Debug, Default)]
+pub struct Seen {
+    pub survey: Survey,
+    /// What is to be undone, by the name of its rescue.
+    pub undoing: BTreeMap<String, Undoing>,
+}
 
-pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Result<Survey, Stop> {
+pub fn survey<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    depth: Depth,
+) -> Result<Seen, Stop> {
     let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
+    let mut git = git(world, run)?;
     if connected.orphans_ended > 0 {
         let count = connected.orphans_ended;
         let message = format!("{count} processes of this run had lost their supervisor");
@@ -37,36 +56,145 @@ pub fn survey<W: World>(world: &mut W, run: &Run, connected: &Connected) -> Resu
             .findings
             .push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
     }
+    for other in world.others() {
+        let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
+        survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
+    }
+    look_for_leftovers(world, run, &mut survey)?;
+    let all = unfinished(world, run, connected, git.as_ref())?;
+    let mut undoing = BTreeMap::new();
+    let mut announce = |started: &AttemptStarted, judged: &Judged| {
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+        let made = revert::undoing(number, started, &judged.undo);
+        let reverts = made.reverts.clone();
+        if let Some(first) = reverts.first() {
+            undoing.insert(first.rescue.clone(), made);
+        }
+        reverts
+    };
+    for one in &all {
+        let Some(started) = one.entry.started.as_deref() else { continue };
+        let judged = one
+            .left
+            .judge(&Test { others: &Others::of(run, one, &all), ..test(connected, one, started) });
+        if one.entry.phase == Phase::Running {
+            let reverts = announce(started, &judged);
+            let seen = in_flight(world, run, connected, one, judged, git.as_ref())?;
+            survey.in_flight.insert(one.step.clone(), InFlight { reverts, ..seen });
+        } else if !keeps(run, one.step) {
+            let reverts = announce(started, &judged);
+            if !reverts.is_empty() {
+                survey.left_by_failed.insert(one.step.clone(), reverts);
+            }
+            if !judged.contested.is_empty() {
+                survey.contested_of_failed.insert(one.step.clone(), judged.contested);
+            }
+        }
+    }
     // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
-    let mut unfinished = BTreeSet::new();
+    let changes = all.iter().flat_map(|one| &one.left.changes);
+    let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    let ours = Ours { run, moved: world.moved()?.into_iter().collect() };
+    look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
+    look_at_reads(world, &ours, &mut survey)?;
+    look_at_approvals(world, run, &mut survey)?;
+    survey.disagreements = disagreements(run, connected);
+    match depth {
+        Depth::Quick => {}
+        Depth::Full => run_checks(world, run, &mut survey)?,
+    }
+    if let Some(git) = &mut git {
+        git.changed = ours.moved.difference(&unfinished).cloned().collect();
+    }
+    survey.git = git;
+    Ok(Seen { survey, undoing })
+}
+
+/// Every attempt that is in flight or failed, with what it changed.
+fn unfinished<'r, W: World>(
+    world: &mut W,
+    run: &'r Run,
+    connected: &Connected,
+    git: Option<&GitSeen>,
+) -> Result<Vec<Unfinished<'r>>, Stop> {
+    let mut all = Vec::new();
     for (step, entry) in &run.state.steps {
         let Some(started) = entry.started.as_deref() else { continue };
-        match entry.phase {
-            Phase::Running => {
-                let left = revert::footprint(world, started)?;
-                unfinished.extend(left.changes.iter().map(|change| change.path.clone()));
-                let seen = in_flight(world, run, connected, step, entry, started, &left)?;
-                survey.in_flight.insert(step.clone(), seen);
+        let mut left = match entry.phase {
+            // Nothing in the tree can be its own, but a person wants to know of its outputs.
+            Phase::Running if never_spawned(run, connected, step) => {
+                revert::declared(world, started)?
             }
-            Phase::Failed => {
-                let left = revert::footprint(world, started)?;
-                unfinished.extend(left.changes.iter().map(|change| change.path.clone()));
-                if !left.changes.is_empty() && !keeps(run, step) {
-                    let reverts = left.reverts(step, entry.attempts);
-                    survey.left_by_failed.insert(step.clone(), reverts);
-                }
-            }
+            Phase::Running => revert::footprint(world, started, None)?,
+            Phase::Failed => revert::footprint(world, started, entry.after.as_deref())?,
             Phase::Pending
             | Phase::Waiting
             | Phase::Done
             | Phase::Skipped
             | Phase::Lost
-            | Phase::Stale => {}
+            | Phase::Stale => continue,
+        };
+        if started.base.is_none() && git.is_some_and(|git| git.known.head != git.now.head) {
+            leave_committed(world, &mut left)?;
+        }
+        all.push(Unfinished { step, entry, left });
+    }
+    Ok(all)
+}
+
+/// What was committed since is no half-done work.
+fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), Stop> {
+    let paths: Vec<String> = left.changes.iter().map(|change| change.path.clone()).collect();
+    let committed = world.as_committed(&paths)?;
+    left.changes.retain(|change| !committed.contains(&change.path));
+    Ok(())
+}
+
+/// How an attempt's own changes are told from later ones.
+fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarted) -> Test<'o> {
+    const NOBODY: &Others = &Others::NONE;
+    let entry = one.entry;
+    if entry.phase == Phase::Failed {
+        // Without the snapshot after it, nobody can tell what of the rest is its own.
+        let unclear = started.base.is_some() && entry.after.is_none();
+        let limit_ns = started.base.is_none().then(|| revert::limit_ns(entry.ended_at));
+        return Test { limit_ns, survived: unclear, others: NOBODY };
+    }
+    let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
+    let survived = connected.survived.has(one.step, entry.attempts);
+    Test { limit_ns: Some(revert::limit_ns(last_sign)), survived, others: NOBODY }
+}
+
+/// The branch, next to what the run last knew of it.
+fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
+    let resumed = run.state.resumed.as_ref().and_then(|it| it.git.clone());
+    let known = resumed.or_else(|| run.state.opened.as_ref().and_then(|it| it.git.clone()));
+    let (Some(known), Some(now)) = (known, world.head()?) else { return Ok(None) };
+    let mut seen = GitSeen { known, now, ..GitSeen::default() };
+    if seen.known.head != seen.now.head {
+        if let Some(now) = &seen.now.head {
+            seen.commits = world.commits(seen.known.head.as_deref(), now)?;
+        }
+        if let Some(known) = &seen.known.head {
+            seen.missing = world.commits(seen.now.head.as_deref(), known)?;
         }
     }
-    look_at_outputs(world, run, &unfinished, &mut survey)?;
-    look_at_reads(world, run, &mut survey)?;
-    Ok(survey)
+    Ok(Some(seen))
+}
+
+/// Half a file, left where an undo was cut short; the undo makes it anew.
+fn look_for_leftovers<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    let begun = run.state.steps.values().filter_map(|entry| entry.started.as_deref());
+    let reverts = begun.flat_map(|started| &started.reverts).chain(run.state.pending_reverts());
+    let names: BTreeSet<String> = reverts.map(|it| files::temporary_name(&it.path)).collect();
+    for name in names {
+        if world.digest(&name)?.is_some() {
+            let finding =
+                Finding::new(Code::LeftoverTempFile, format!("{name} was left half made"));
+            survey.findings.push(finding.at_path(name).with_hint("nobody reads it; delete it"));
+        }
+    }
+    Ok(())
 }
 
 fn keeps(run: &Run, step: &Address) -> bool {
@@ -93,52 +221,53 @@ fn in_flight<W: World>(
     world: &mut W,
     run: &Run,
     connected: &Connected,
-    step: &Address,
-    entry: &StepState,
-    started: &AttemptStarted,
-    left: &Footprint,
+    one: &Unfinished<'_>,
+    judged: Judged,
+    git: Option<&GitSeen>,
 ) -> Result<InFlight, Stop> {
-    let attempt = entry.attempts;
-    let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
-    let limit_ns = last_sign.plus_ms(AFTERGLOW_MS).as_micros().saturating_mul(1000);
-    let late = left.changes.iter().filter(|change| change.mtime_ns.is_some_and(|it| it > limit_ns));
-    let contested: Vec<String> = late.map(|change| change.path.clone()).collect();
+    let (step, attempt) = (one.step, one.entry.attempts);
+    let made = (step.clone(), attempt);
+    let committed =
+        git.is_some_and(|git| git.commits.iter().any(|it| it.by.as_ref() == Some(&made)));
+    let is_dirty = !judged.undo.is_empty() || !judged.contested.is_empty();
     let proof = match run.graph.find(step) {
-        Some(id) => proof(world, run, id, step, entry, started)?,
+        // What it went on to change after its commit says that it was not through.
+        Some(id) => proof(world, run, id, one, committed && !is_dirty)?,
         None => None,
     };
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
     let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
     Ok(InFlight {
-        facts: Facts {
+        facts: recovery::Facts {
             announced: true,
             spawned: !never_spawned(run, connected, step),
             sealed,
             alive,
             proof: proof.is_some(),
             session: false,
-            dirty: !left.changes.is_empty(),
-            contested: !contested.is_empty(),
+            dirty: is_dirty,
+            contested: !judged.contested.is_empty(),
         },
-        reverts: left.reverts(step, attempt),
-        contested,
+        reverts: Vec::new(),
+        contested: judged.contested,
         proof,
         probed: None,
     })
 }
 
-/// A result that fits its schema proves itself, unless the step wants more than that: a check that
-/// nobody ran, or outputs that are not all there.
+/// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
+/// the step wants more than that: a check that nobody ran, or outputs that are not all there.
 fn proof<W: World>(
     world: &mut W,
     run: &Run,
     id: NodeId,
-    step: &Address,
-    entry: &StepState,
-    started: &AttemptStarted,
+    one: &Unfinished<'_>,
+    committed: bool,
 ) -> Result<Option<Proof>, Stop> {
+    let (step, entry) = (one.step, one.entry);
     let declared = run.defs.step(run.graph.node(id).def);
-    if declared.result.is_none() || declared.check.is_some() {
+    let Some(started) = entry.started.as_deref() else { return Ok(None) };
+    if (declared.result.is_none() && !committed) || declared.check.is_some() {
         return Ok(None);
     }
     let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
@@ -146,26 +275,48 @@ fn proof<W: World>(
         return Ok(None);
     }
     let result = match seen.result {
-        ResultSeen::Valid(result) => result,
+        ResultSeen::Valid(result) => Some(result),
+        ResultSeen::Absent if declared.result.is_none() => None,
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
-    let digest = Digest::of(result.to_string().as_bytes());
-    let evidence =
-        Evidence { files: seen.files, result: Some(digest), stdout: None, branch_head: None };
+    let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
+    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head: None };
     Ok(Some(Proof { evidence, result }))
+}
+
+/// What the run itself changed is no drift.
+struct Ours<'r> {
+    run: &'r Run,
+    /// What is not as the last snapshot has it.
+    moved: BTreeSet<String>,
+}
+
+impl Ours<'_> {
+    /// Whether a later attempt changed the path without declaring it, and nobody since.
+    fn is(&self, path: &str, since: Timestamp) -> bool {
+        let touched = self.run.state.touched.get(path);
+        touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
+    }
 }
 
 fn look_at_outputs<W: World>(
     world: &mut W,
-    run: &Run,
+    ours: &Ours<'_>,
     unfinished: &BTreeSet<String>,
+    depth: Depth,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
-    for (step, file) in outputs_to_check(&run.state) {
-        if unfinished.contains(&file.path) {
+    for (step, file) in outputs_to_check(&ours.run.state) {
+        let ended_at = ours.run.state.step(step).map(|entry| entry.ended_at).unwrap_or_default();
+        if unfinished.contains(&file.path) || ours.is(&file.path, ended_at) {
             continue;
         }
-        let now = world.glob(&file.path, std::slice::from_ref(file))?.into_iter().next();
+        // What is known saves reading a file whose stat has not changed.
+        let known = match depth {
+            Depth::Quick => std::slice::from_ref(file),
+            Depth::Full => &[],
+        };
+        let now = world.glob(&file.path, known)?.into_iter().next();
         if now.as_ref().is_none_or(|now| now.hash != file.hash) {
             let seen = OutputSeen { path: file.path.clone(), now };
             survey.outputs.entry(step.clone()).or_default().push(seen);
@@ -174,7 +325,12 @@ fn look_at_outputs<W: World>(
     Ok(())
 }
 
-fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+fn look_at_reads<W: World>(
+    world: &mut W,
+    ours: &Ours<'_>,
+    survey: &mut Survey,
+) -> Result<(), Stop> {
+    let run = ours.run;
     let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
         let Some(key) = entry.key.as_ref().filter(|_| entry.phase == Phase::Done) else {
@@ -192,12 +348,114 @@ fn look_at_reads<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Res
                 seen.insert(path.clone(), now);
                 now
             };
-            let ours = now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
-            if now != Some(*was) && !ours {
+            let is_ours = ours.is(path, entry.started_at)
+                || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
+            if now != Some(*was) && !is_ours {
                 let read = ReadSeen { path: path.clone(), was: *was, now };
                 survey.reads.entry(step.clone()).or_default().push(read);
             }
         }
     }
     Ok(())
+}
+
+/// Answers that nobody has acted on yet, whose content has moved since.
+fn look_at_approvals<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for gate in &run.state.unused_answers {
+        let mut facts = Facts::default();
+        loop {
+            match gate_content(run, &facts, gate) {
+                Content::Lacks(needs) => answer(world, &mut facts, gate, needs)?,
+                Content::Moved => break survey.outdated_approvals.push(gate.clone()),
+                Content::Same => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Finds out what the decider lacks about a step.
+pub(crate) fn answer<W: World>(
+    world: &mut W,
+    facts: &mut Facts,
+    step: &Address,
+    needs: BTreeSet<Need>,
+) -> Result<(), Stop> {
+    for need in needs {
+        let of_step = facts.by_step.entry(step.clone()).or_default();
+        match need {
+            Need::Text(path) => {
+                let bytes = world.read(At::Project(&path))?;
+                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                of_step.texts.insert(path, text);
+            }
+            Need::Glob(pattern) => {
+                let files = world.glob(&pattern, &[])?;
+                of_step.globs.insert(pattern, files);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The supervisor's log has the last word on how an attempt ended: two different endings cannot
+/// both be true.
+fn disagreements(run: &Run, connected: &Connected) -> BTreeMap<Address, String> {
+    let mut all = BTreeMap::new();
+    for seal in &connected.seals {
+        let Some(entry) = run.state.step(&seal.step) else { continue };
+        let counts = entry.phase == Phase::Done && entry.attempts == seal.attempt;
+        // Work adopted from elsewhere has no key, and does not rest on how an attempt ended.
+        if counts && entry.key.is_some() && !seal.ending.is_success() {
+            let how = match &seal.ending {
+                Ending::Exited { code } => format!("exited with {code}"),
+                Ending::Signalled { signal } => format!("was ended by signal {signal}"),
+                Ending::TimedOut { .. } => "ran out of time".to_owned(),
+                Ending::Stopped => "was stopped".to_owned(),
+                Ending::NotStarted { why } => format!("could not be started: {why}"),
+            };
+            all.insert(seal.step.clone(), format!("its seal says that it {how}"));
+        }
+    }
+    all
+}
+
+/// Runs the `check` of every done step that has one: what it proved then must hold now.
+fn run_checks<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    for (step, entry) in &run.state.steps {
+        let Some(id) = run.graph.find(step).filter(|_| entry.phase == Phase::Done) else {
+            continue;
+        };
+        let declared = run.defs.step(run.graph.node(id).def);
+        let check = declared.check.as_ref();
+        let Some(command) = check.and_then(|it| decide::text(run, id, it, Quoting::Shell)) else {
+            continue;
+        };
+        // No exit code but 0 is an answer here.
+        if world.probe(&command, i32::MIN)? != Probed::Happened {
+            let says = "its check does not agree any more".to_owned();
+            survey.disagreements.insert(step.clone(), says);
+        }
+    }
+    Ok(())
+}
+
+/// What became of a workflow file that was edited since it was pinned.
+pub fn edits<W: World>(
+    world: &mut W,
+    run: &Run,
+    pinned: &Workflow,
+    new: &Loaded,
+) -> Result<Edited, Stop> {
+    let mut facts = Facts::default();
+    loop {
+        match edited(pinned, &new.workflow, run, &facts, new.hash) {
+            Ok(edited) => return Ok(edited),
+            Err(lacking) => {
+                for (step, needs) in lacking {
+                    answer(world, &mut facts, &step, needs)?;
+                }
+            }
+        }
+    }
 }

@@ -4,15 +4,20 @@
 //! Invariant: the engine reaches files, processes and the clock only through [`World`]. Calls are
 //! small on purpose: a simulated power cut can fall between any two of them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::Event,
+    event::{Event, FileKind, GitHead, Revert},
     evidence::FileProof,
     launch::{Launch, Seal},
     recovery::Probed,
+    survey::CommitSeen,
     time::Timestamp,
 };
+
+pub use crate::git::{Rescued, Taken};
 
 /// A file, by the directory it is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,11 +76,18 @@ pub trait World {
         let _ = event;
     }
 
+    /// A word for each live session of another tool in this tree.
+    fn others(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     // Files. Nothing is durable before `sync`, and no name before `sync_dir`.
 
     /// The whole content, or `None` when there is no such file.
     fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop>;
     /// Makes or replaces a file.
+    fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop>;
+    /// Makes or replaces a plain file.
     fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop>;
     /// Adds to the end of a file, in one write; makes it when it is not there.
     fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop>;
@@ -83,13 +95,51 @@ pub trait World {
     fn sync(&mut self, at: At<'_>) -> Result<(), Stop>;
     /// Renames within one directory tree, replacing what is there.
     fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop>;
+    /// Removes a file, and the project's directories that this leaves empty.
     fn remove(&mut self, at: At<'_>) -> Result<(), Stop>;
     /// Makes the names in the directory of `at` durable.
     fn sync_dir(&mut self, at: At<'_>) -> Result<(), Stop>;
+    /// What a project file is, a link itself and not where it leads; `None` when there is none.
+    fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop>;
+    /// Its content, and what it is.
+    fn content(&mut self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop>;
+    /// When names were last added to or taken from the directory of a path, or the nearest one
+    /// above it that is there.
+    fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop>;
     /// The digest of a project file, or `None` when it is not there.
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
     /// Project files that match a glob, in path order; `known` saves reading what has not changed.
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop>;
+
+    // The tree as a whole, where git is there to record it. `tree` is a directory in the project,
+    // empty for the project itself; paths are relative to the project all the same.
+
+    /// Records the tree; durable when it returns. `None` outside git.
+    fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop>;
+    /// The command with which the supervisor takes the snapshot after an attempt.
+    fn snapshot_command(&self, of: &Snapshot<'_>) -> Option<Vec<String>>;
+    /// What differs between the snapshots `base` and `after`, or the tree now. `None` when they
+    /// are lost.
+    fn changes(
+        &mut self,
+        of: &Snapshot<'_>,
+        base: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Changes>, Stop>;
+    /// The paths that differ between two snapshots.
+    fn footprint(&mut self, tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop>;
+    /// The content of a base that `changes` told of.
+    fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop>;
+    /// Keeps what is about to be undone; durable when it returns. `None` outside git.
+    fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
+    /// Those of the paths that are as the head of the branch has them.
+    fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
+    /// Branch and head of the project; `None` outside git.
+    fn head(&mut self) -> Result<Option<GitHead>, Stop>;
+    /// Commits that `until` leads to and `since` does not, newest first.
+    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop>;
+    /// Project paths that are not as they were when a snapshot was last taken. Empty while none was.
+    fn moved(&mut self) -> Result<Vec<String>, Stop>;
 
     // Processes.
 
@@ -113,6 +163,76 @@ pub trait World {
     fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
 }
 
+/// A file, looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looked {
+    pub hash: Digest,
+    pub kind: FileKind,
+    /// When it, or what is known of it, was last changed.
+    pub changed_ns: i64,
+}
+
+impl Looked {
+    pub fn content(self) -> Content {
+        (self.hash, self.kind)
+    }
+}
+
+/// What a file is: digest and kind.
+pub type Content = (Digest, FileKind);
+
+/// Which tree, and for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// A directory in the project, empty for the project itself.
+    pub tree: &'a str,
+    pub step: &'a Address,
+    pub attempt: u32,
+    pub when: When,
+    /// Patterns of declared outputs: part of the tree even where git ignores them.
+    pub writes: &'a [String],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Before,
+    After,
+}
+
+/// What [`World::changes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In path order.
+    pub all: Vec<Change>,
+    /// Paths that the snapshots do not cover, as they are too large or cannot be read.
+    pub skipped: Vec<String>,
+}
+
+/// One path that is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: String,
+    /// As it is now.
+    pub left: Option<Content>,
+    pub base: Option<Content>,
+    /// The snapshot or commit that has the base.
+    pub base_at: String,
+    /// When the path, or for one that is gone its directory, was last changed.
+    pub changed_ns: Option<i64>,
+    /// It is not as the snapshot after the attempt has it, or cannot be put back.
+    pub moved: bool,
+}
+
+/// What [`World::keep_rescue`] is to keep.
+#[derive(Clone, Debug)]
+pub struct Undo<'a> {
+    /// The number of the rescue.
+    pub number: u32,
+    pub reverts: &'a [Revert],
+    /// For each path, what has its base.
+    pub bases: &'a BTreeMap<String, String>,
+}
+
 /// What a supervisor, old or new, has to say when it is taken hold of.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Connected {
@@ -126,9 +246,34 @@ pub struct Connected {
     pub spawned_is_complete: bool,
     /// Processes of a dead supervisor that had to be ended.
     pub orphans_ended: u32,
+    /// Attempts of which something outlived the supervisor; all of them where that is unclear.
+    pub survived: Survived,
     /// The moment the last supervisor was seen alive.
     pub last_heartbeat: Option<Timestamp>,
     pub boot_id: String,
+}
+
+/// Whose processes outlived their supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Survived {
+    These(Vec<(Address, u32)>),
+    /// One of them did not say whose it is.
+    Any,
+}
+
+impl Default for Survived {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+impl Survived {
+    pub fn has(&self, step: &Address, attempt: u32) -> bool {
+        match self {
+            Self::Any => true,
+            Self::These(these) => these.iter().any(|it| it.0 == *step && it.1 == attempt),
+        }
+    }
 }
 
 /// What can happen to a driver.

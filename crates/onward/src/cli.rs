@@ -57,6 +57,14 @@ pub(crate) enum Command {
     Pause(cmd::decide::AskArgs),
     /// Ask the driver to stop everything and end the run
     Cancel(cmd::decide::AskArgs),
+    Rescue(cmd::rescue::RescueArgs),
+    Undo(cmd::rescue::UndoArgs),
+    Repair(cmd::repair::RepairArgs),
+    Verify(cmd::verify::VerifyArgs),
+    Doctor(cmd::doctor::DoctorArgs),
+    Rehearse(cmd::rehearse::RehearseArgs),
+    Archive(cmd::archive::ArchiveArgs),
+    Gc(cmd::archive::GcArgs),
     Check(cmd::check::CheckArgs),
     Demo(cmd::demo::DemoArgs),
     Init(cmd::tools::InitArgs),
@@ -67,7 +75,13 @@ pub(crate) enum Command {
     /// Print the version
     Version,
     #[command(hide = true)]
+    Rehearsed(cmd::rehearse::RehearsedArgs),
+    #[command(hide = true)]
+    StandIn(cmd::rehearse::StandInArgs),
+    #[command(hide = true)]
     Supervise(cmd::tools::SuperviseArgs),
+    #[command(hide = true)]
+    Snapshot(cmd::tools::SnapshotArgs),
 }
 
 /// Answers a command line that is not one, or that asks for help.

@@ -20,7 +20,8 @@ const COLUMNS_MAX: usize = 110;
 
 /// A failure that has no place in a file.
 pub(crate) fn failure(out: &mut dyn Write, message: &str, hint: Option<&str>) -> io::Result<()> {
-    writeln!(out, "{ERROR}error{ERROR:#}: {}", printable(message))?;
+    let lines: Vec<String> = message.lines().map(printable).collect();
+    writeln!(out, "{ERROR}error{ERROR:#}: {}", lines.join("\n"))?;
     if let Some(hint) = hint {
         writeln!(out, "{HELP}help{HELP:#}: {}", printable(hint))?;
     }

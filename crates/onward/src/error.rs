@@ -2,11 +2,15 @@
 
 use std::{io, path::PathBuf};
 
+use onward_core::finding::{Code, Finding};
 use onward_engine::{
+    care::CareError,
     config::ConfigError,
     engine::EngineError,
     follow::FollowError,
+    foreign::ForeignError,
     harness::HarnessError,
+    rehearse::RehearseError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
     world::Stop,
@@ -66,12 +70,33 @@ pub(crate) enum Error {
     Find(#[from] FindError),
     #[error(transparent)]
     Follow(#[from] FollowError),
+    #[error("{}", chain(.0))]
+    Foreign(#[from] ForeignError),
+    #[error("`{}` was written by another system, and onward cannot drive it yet", dir.display())]
+    NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
     #[error("the demo did not work: {}", chain(.0))]
     Harness(#[from] HarnessError),
     #[error("{}", engine_chain(.0))]
     Engine(#[from] EngineError),
+    #[error("{}", care_chain(.0))]
+    Care(#[from] CareError),
+    #[error("the rehearsal did not work: {}", chain(.0))]
+    Rehearse(RehearseError),
+}
+
+impl From<RehearseError> for Error {
+    fn from(error: RehearseError) -> Self {
+        match error {
+            RehearseError::Engine(error) => Self::Engine(error),
+            RehearseError::Harness(error) => Self::Harness(error),
+            RehearseError::Io { .. }
+            | RehearseError::Git { .. }
+            | RehearseError::TooLarge { .. }
+            | RehearseError::Reference { .. } => Self::Rehearse(error),
+        }
+    }
 }
 
 /// An error with what it came from, on one line.
@@ -98,30 +123,41 @@ fn engine_chain(error: &EngineError) -> String {
     text
 }
 
+fn care_chain(error: &CareError) -> String {
+    match error {
+        CareError::Engine(error) => engine_chain(error),
+        CareError::Damaged(_)
+        | CareError::Alive { .. }
+        | CareError::NeedsYes { .. }
+        | CareError::Refused { .. } => chain(error),
+    }
+}
+
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::CannotRead { .. } => "cannot_read",
+            Self::CannotRead { .. }
+            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => {
+                "cannot_read"
+            }
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
-            Self::Usage { .. } => "usage",
+            Self::Usage { .. } | Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
             Self::NoSuchStep { .. } => "no_such_step",
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
+            Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
+            Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
+            Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
-            Self::Engine(error) => match exit_of(error) {
-                HELD => "held",
-                DAMAGED => "journal_damaged",
-                CONFLICTS => "conflicts",
-                NOTHING => "nothing_to_resume",
-                INVALID => "invalid",
-                _ => "failed",
-            },
+            Self::Rehearse(_) => "rehearse",
+            Self::Engine(error) => code_of(exit_of(error)),
+            Self::Care(error) => code_of(exit_of_care(error)),
         }
     }
 
@@ -153,13 +189,17 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
+            Self::Foreign(error) => Some(error.hint()),
+            Self::NotAdopted { dir } => Some(format!("see `onward plan {}`", dir.display())),
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
-            Self::Engine(EngineError::Resume(ResumeError::Conflicts(_))) => Some(
-                "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
-            ),
+            Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
+                Some(conflicts_hint(findings))
+            }
             Self::Engine(error) => error.hint(),
+            Self::Care(error) => error.hint(),
+            Self::Rehearse(error) => error.hint(),
         }
     }
 
@@ -173,16 +213,57 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
+            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
+            | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Demo(_)
-            | Self::Harness(_) => FAILED,
-            Self::Usage { .. } | Self::InvalidWorkflow { .. } | Self::Config(_) => INVALID,
+            | Self::Harness(_)
+            | Self::Rehearse(_) => FAILED,
+            Self::Usage { .. }
+            | Self::InvalidWorkflow { .. }
+            | Self::Config(_)
+            | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
             Self::SeveralRuns { .. } => CONFLICTS,
-            Self::NothingToResume | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => {
-                NOTHING
-            }
+            Self::Find(FindError::LostJournal { .. }) => DAMAGED,
+            Self::NothingToResume
+            | Self::Foreign(ForeignError::Missing { .. })
+            | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::Engine(error) => exit_of(error),
+            Self::Care(error) => exit_of_care(error),
         }
+    }
+}
+
+/// The flags that settle what can be settled with a word.
+fn conflicts_hint(findings: &[Finding]) -> String {
+    let mut codes: Vec<&str> = findings.iter().map(|it| it.code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.retain(|code| Code::can_be_accepted(code));
+    if codes.is_empty() {
+        return "see `onward plan`".to_owned();
+    }
+    let flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
+    format!("see `onward plan`; to go on all the same: `onward resume {}`", flags.join(" "))
+}
+
+fn code_of(exit: u8) -> &'static str {
+    match exit {
+        HELD => "held",
+        DAMAGED => "journal_damaged",
+        CONFLICTS => "conflicts",
+        NOTHING => "nothing_to_resume",
+        INVALID => "invalid",
+        _ => "failed",
+    }
+}
+
+fn exit_of_care(error: &CareError) -> u8 {
+    match error {
+        CareError::Engine(error) => exit_of(error),
+        CareError::Damaged(_) => DAMAGED,
+        CareError::Alive { .. } => HELD,
+        CareError::NeedsYes { .. } | CareError::Refused { .. } => CONFLICTS,
     }
 }
 
@@ -207,7 +288,11 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Lock(LockError::Io { .. })
         | EngineError::Workflow(LoadWorkflowError::Io { .. })
         | EngineError::Resume(
-            ResumeError::NoJournal | ResumeError::Journal(_) | ResumeError::Stop(_),
+            ResumeError::NoJournal
+            | ResumeError::Journal(_)
+            | ResumeError::NoSuchStep(_)
+            | ResumeError::Left
+            | ResumeError::Stop(_),
         )
         | EngineError::Journal(_)
         | EngineError::Decide(_)

@@ -2,6 +2,7 @@
 
 mod cli;
 mod cmd;
+mod confirm;
 mod diagnostic;
 mod draw;
 mod error;
@@ -39,6 +40,14 @@ fn main() -> ExitCode {
         Some(Command::Done(args)) => cmd::decide::done(&mut cx, args),
         Some(Command::Pause(args)) => cmd::decide::pause(&mut cx, args),
         Some(Command::Cancel(args)) => cmd::decide::cancel(&mut cx, args),
+        Some(Command::Rescue(args)) => cmd::rescue::run(&mut cx, args),
+        Some(Command::Undo(args)) => cmd::rescue::undo(&mut cx, args),
+        Some(Command::Repair(args)) => cmd::repair::run(&mut cx, args),
+        Some(Command::Verify(args)) => cmd::verify::run(&mut cx, args),
+        Some(Command::Doctor(args)) => cmd::doctor::run(&mut cx, args),
+        Some(Command::Rehearse(args)) => cmd::rehearse::run(&mut cx, args),
+        Some(Command::Archive(args)) => cmd::archive::run(&mut cx, args),
+        Some(Command::Gc(args)) => cmd::archive::gc(&mut cx, args),
         Some(Command::Check(args)) => cmd::check::run(&mut cx, args),
         Some(Command::Demo(args)) => cmd::demo::run(&mut cx, args),
         Some(Command::Init(args)) => cmd::tools::init(&mut cx, args),
@@ -46,7 +55,10 @@ fn main() -> ExitCode {
         Some(Command::Completions(args)) => cmd::tools::completions(&mut cx, args),
         Some(Command::Man) => cmd::tools::man(&mut cx),
         Some(Command::Version) => cmd::tools::version(&mut cx),
+        Some(Command::Rehearsed(args)) => cmd::rehearse::rehearsed(&mut cx, args),
+        Some(Command::StandIn(args)) => cmd::rehearse::play(&mut cx, args),
         Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
+        Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

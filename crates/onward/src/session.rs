@@ -7,11 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use onward_core::{event::Mode, graph::Defs, plan::Status, run::Run, time::Timestamp};
+use onward_core::{
+    event::Mode,
+    graph::Defs,
+    plan::{Plan, Status},
+    policy::Choices,
+    run::Run,
+    time::Timestamp,
+};
 use onward_engine::{
     config::{Config, Flags},
     drive::Options,
     engine::{How, Machine},
+    foreign,
     journal::{JOURNAL, load},
     real::wall_clock,
     store::{FindError, Project, RunDir, holder, load_pinned},
@@ -70,21 +78,23 @@ impl Session {
             .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
         let now = cx.global.now.or_else(|| now_from(&env));
         let machine = Machine {
-            supervise: vec![this.into(), "supervise".into()],
+            supervise: vec![this.clone().into(), "supervise".into()],
+            snapshot: vec![this.into(), "snapshot".into()],
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
             notify: config.notify.value.clone(),
             catch_signals: true,
             now,
             env,
+            stand_in: None,
         };
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    pub(crate) fn how(&self, accepted: Vec<String>) -> How {
+    pub(crate) fn how(&self, choices: Choices, pinned: bool) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
         let options = Options { grace_ms, attended: false };
-        How { mode: self.config.mode.value, accepted, options }
+        How { mode: self.config.mode.value, choices, pinned, options }
     }
 
     /// Who is at the keyboard, for the journal.
@@ -94,13 +104,53 @@ impl Session {
         user.map_or_else(|| "somebody".to_owned(), |(_, value)| value.to_string_lossy().into())
     }
 
-    /// The run somebody named: its directory, its id or a prefix of it.
+    /// The run of ours somebody named: its directory, its id or a prefix of it.
     pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
-        let path = cx.path(Path::new(wanted));
-        if path.join(JOURNAL).is_file() {
-            return std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source });
+        match self.which(cx, Some(wanted), None)? {
+            Which::Ours(dir) => Ok(dir),
+            Which::Foreign { dir, .. } => Err(Error::NotAdopted { dir }),
         }
-        Ok(self.project.find(wanted)?.dir)
+    }
+
+    /// The run that is meant, whoever wrote it. Without a name: the one in this very directory, the
+    /// one of ours that was active last, or the only one that another system left below.
+    pub(crate) fn which(
+        &self,
+        cx: &Context,
+        wanted: Option<&str>,
+        dialect: Option<&str>,
+    ) -> Result<Which, Error> {
+        let path = cx.path(Path::new(wanted.unwrap_or(".")));
+        let dir =
+            std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?;
+        let foreign = |dir: PathBuf| Which::Foreign { dir, dialect: dialect.map(str::to_owned) };
+        if wanted.is_some() && dir.join(JOURNAL).is_file() {
+            return Ok(Which::Ours(dir));
+        }
+        let below = if dir.is_dir() { foreign::below(&dir) } else { Vec::new() };
+        if dialect.is_some() || below.contains(&dir) {
+            return Ok(foreign(dir));
+        }
+        let ours = match wanted {
+            Some(wanted) => self.project.find(wanted),
+            None => self.project.runs()?.into_iter().next().ok_or(FindError::NoRuns),
+        };
+        match (ours, below.as_slice()) {
+            (Ok(run), _) => Ok(Which::Ours(run.dir)),
+            (Err(_), [only]) => Ok(foreign(only.clone())),
+            (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => Ok(foreign(dir)),
+            (Err(error), []) => Err(error.into()),
+            (Err(_), several) => {
+                let list = several.iter().map(|dir| format!("  {}", dir.display())).collect();
+                Err(Error::SeveralRuns { list })
+            }
+        }
+    }
+
+    /// What a resume of another system's run would do.
+    pub(crate) fn foreign_plan(&self, dir: &Path, dialect: Option<&str>) -> Result<Plan, Error> {
+        let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
+        Ok(found.plan(self.now)?)
     }
 
     /// The named run, or the one that was active last.
@@ -141,6 +191,12 @@ impl Session {
 fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
     let value = env.iter().find(|(name, _)| name == "ONWARD_NOW")?.1.to_str()?;
     value.parse().ok()
+}
+
+/// A run, by who wrote it.
+pub(crate) enum Which {
+    Ours(PathBuf),
+    Foreign { dir: PathBuf, dialect: Option<String> },
 }
 
 /// A run on disk, folded.

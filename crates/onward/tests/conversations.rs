@@ -315,6 +315,7 @@ fn events_are_printed_as_they_are_kept() {
       "crc": "CRC",
       "engine": "0.1.0",
       "epoch": 1,
+      "file": "w.yaml",
       "format": 1,
       "inputs": {},
       "kind": "run.opened",

@@ -17,14 +17,14 @@ use crate::{
     facts::{Facts, Need, StepFacts},
     graph::NodeId,
     kept::Kept,
-    key::{Key, KeyParts},
+    key::{Difference, Key, KeyParts},
     launch::Launch,
     run::Run,
     scope::Scope,
     state::{Phase, RunStatus},
     time::Timestamp,
     workflow::{
-        model::Template,
+        model::{Kind, Template},
         template::{Quoting, RenderError},
     },
 };
@@ -83,6 +83,81 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
         }
         Ok(_) | Err(Hold::Fails(_)) => Again::Different,
         Err(Hold::Lacks(needs)) => Again::Lacks(needs),
+    }
+}
+
+/// How a finished step would be asked for now.
+#[derive(Debug)]
+pub enum Defined {
+    /// Part by part: what was asked for then, and what would be now. Empty = the same.
+    Differs(Vec<Difference>),
+    Lacks(BTreeSet<Need>),
+    /// It holds under no key, or cannot be rendered: nothing is said about it.
+    Unknown,
+}
+
+/// Asks for the definition of a finished step once more; what it was made from is left out.
+pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
+    let node = run.graph.node(step);
+    let is_gate = matches!(run.defs.step(node.def).kind, Kind::Gate(_));
+    let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
+    let Some(key) = key.filter(|_| !is_gate) else { return Defined::Unknown };
+    match rendering(run, facts, step, 0) {
+        Rendering::Ready(start) => {
+            let KeyParts { definition, agent, .. } = key.get();
+            let was = KeyParts { definition, agent, ..KeyParts::default() };
+            let KeyParts { definition, agent, .. } = start.key;
+            Defined::Differs(was.differences(&KeyParts {
+                definition,
+                agent,
+                ..KeyParts::default()
+            }))
+        }
+        Rendering::Lacks(needs) => Defined::Lacks(needs),
+        Rendering::Fails(_) => Defined::Unknown,
+    }
+}
+
+/// What an answered gate would show now, against what the answer saw.
+#[derive(Debug)]
+pub enum Content {
+    Same,
+    Moved,
+    Lacks(BTreeSet<Need>),
+}
+
+/// Looks at an answered gate again.
+pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let seen = run.state.step(gate).and_then(|entry| entry.gate.as_ref());
+    let (Some(id), Some(seen)) = (run.graph.find(gate), seen) else { return Content::Same };
+    let Kind::Gate(declared) = &run.defs.step(run.graph.node(id).def).kind else {
+        return Content::Same;
+    };
+    match decider.opened(id, id, declared) {
+        Ok(Event::GateOpened { hash, .. }) if hash == seen.hash => Content::Same,
+        Ok(_) | Err(Hold::Fails(_)) => Content::Moved,
+        Err(Hold::Lacks(needs)) => Content::Lacks(needs),
+    }
+}
+
+/// An attempt as it would be if it were started now.
+#[derive(Debug)]
+pub enum Rendering {
+    Ready(Box<Start>),
+    Lacks(BTreeSet<Need>),
+    Fails(String),
+}
+
+/// Renders an attempt that the journal does not know.
+pub fn rendering(run: &Run, facts: &Facts, step: NodeId, attempt: u32) -> Rendering {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    match decider.rendered(step, attempt) {
+        Ok(start) => Rendering::Ready(Box::new(start)),
+        Err(Hold::Lacks(needs)) => Rendering::Lacks(needs),
+        Err(Hold::Fails(message)) => Rendering::Fails(message),
     }
 }
 
@@ -176,7 +251,8 @@ impl Decider<'_> {
             if slots == 0 {
                 break;
             }
-            if self.must_wait(id) {
+            let held = &self.facts.held;
+            if held.contains(&run.graph.node(id).address) || self.must_wait(id) {
                 continue;
             }
             slots -= 1;
@@ -233,6 +309,7 @@ impl Decider<'_> {
             base: None,
             writes: Vec::new(),
             saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             reverts: Vec::new(),
         };
         let finished = AttemptFinished {

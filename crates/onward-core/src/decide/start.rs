@@ -106,6 +106,7 @@ impl Decider<'_> {
             check,
             timeout_ms: step.timeout_ms,
             idle_ms: step.idle_ms,
+            snapshot: None,
         };
         Ok(Start { launch, key, writes, revert_previous: false, effect, agent })
     }

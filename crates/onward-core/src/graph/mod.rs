@@ -97,6 +97,10 @@ impl Graph {
         &self.nodes[0]
     }
 
+    pub fn root_id(&self) -> NodeId {
+        NodeId(0)
+    }
+
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.0 as usize]
     }

@@ -12,8 +12,8 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, Certainty, Edit,
-        EditClass, EndStatus, Event, Exported, GitHead, Item, LoopEnd, Mode, PauseCause, Record,
-        Revert, RunOpened, RunResumed, SettledBy, SourceFile,
+        EditClass, EndStatus, Event, Exported, FileKind, GitHead, Item, LoopEnd, Mode, PauseCause,
+        Rebuilt, Record, Revert, RunOpened, RunResumed, SettledBy, SourceFile,
     },
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat, Usd},
     journal::FORMAT,
@@ -171,31 +171,57 @@ fn mode() -> BoxedStrategy<Mode> {
     select(vec![Mode::Autopilot, Mode::Interactive, Mode::Preflight]).boxed()
 }
 
+fn kind() -> BoxedStrategy<FileKind> {
+    select(vec![FileKind::Plain, FileKind::Executable, FileKind::Link]).boxed()
+}
+
 fn reverts() -> BoxedStrategy<Vec<Revert>> {
-    let revert = (text(), option::of(digest()), option::of(digest()), text())
-        .prop_map(|(path, left, base, rescue)| Revert { path, left, base, rescue });
+    let revert = (text(), option::of(digest()), option::of(digest()), text(), kind(), kind());
+    let revert = revert.prop_map(|(path, left, base, rescue, left_kind, base_kind)| Revert {
+        path,
+        left,
+        base,
+        rescue,
+        left_kind,
+        base_kind,
+    });
     vec(revert, 0..3).boxed()
 }
 
 fn about_runs() -> BoxedStrategy<Event> {
-    let git = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
+    let git = || {
+        let head = (maybe_text(), maybe_text()).prop_map(|(branch, head)| GitHead { branch, head });
+        option::of(head)
+    };
     let run = "[a-z]{1,8}-2026[0-9]{4}-[a-z2-7]{4}".prop_map(|run| run.parse().expect("a run id"));
-    let opened = (run, text(), digest(), map_of(value()), option::of(git), text(), text(), mode())
-        .prop_map(|(run, workflow, workflow_hash, inputs, git, engine, boot_id, mode)| {
-            let format = FORMAT;
-            RunOpened { format, run, workflow, workflow_hash, inputs, git, engine, boot_id, mode }
-        });
-    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), reverts()).prop_map(
-        |(code, summary, mode, count, boot_id, accepted, reverts)| RunResumed {
+    let opened =
+        (run, text(), digest(), maybe_text(), map_of(value()), git(), (text(), text(), mode()))
+            .prop_map(|(run, workflow, workflow_hash, file, inputs, git, rest)| {
+                let (format, (engine, boot_id, mode)) = (FORMAT, rest);
+                RunOpened {
+                    format,
+                    run,
+                    workflow,
+                    workflow_hash,
+                    file,
+                    inputs,
+                    git,
+                    engine,
+                    boot_id,
+                    mode,
+                }
+            });
+    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), git(), reverts())
+        .prop_map(|(code, summary, mode, count, boot_id, accepted, git, reverts)| RunResumed {
             code,
             summary,
             mode,
             count,
             boot_id,
+            git,
             accepted,
             reverts,
-        },
-    );
+        });
     let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
     let pause = select(vec![
         PauseCause::Gate,
@@ -249,10 +275,14 @@ fn about_steps() -> BoxedStrategy<Event> {
 
 fn started() -> BoxedStrategy<Event> {
     let asked = (address(), any::<u32>(), key(), texts(), text(), texts());
-    let found = (maybe_text(), maybe_text(), maybe_text(), map_of(option::of(digest())), reverts());
+    let names = (maybe_text(), maybe_text(), maybe_text());
+    let found = (names, map_of(option::of(digest())), map_of(kind()), reverts());
     (asked, found)
         .prop_map(
-            |((step, attempt, key, argv, cwd, writes), (agent, session, base, saved, reverts))| {
+            |(
+                (step, attempt, key, argv, cwd, writes),
+                ((agent, session, base), saved, kinds, reverts),
+            )| {
                 Event::AttemptStarted(Box::new(AttemptStarted {
                     step,
                     attempt,
@@ -264,6 +294,7 @@ fn started() -> BoxedStrategy<Event> {
                     base,
                     writes,
                     saved,
+                    kinds,
                     reverts,
                 }))
             },
@@ -341,6 +372,9 @@ fn about_the_rest() -> BoxedStrategy<Event> {
     let edit = (text(), class).prop_map(|(step, class)| Edit { step, class });
     let exported = (text(), digest(), option::of(any::<u64>()))
         .prop_map(|(path, hash, offset)| Exported { path, hash, offset });
+    let certainty = select(vec![Certainty::Recorded, Certainty::Inferred]);
+    let rebuilt = (any::<u64>(), text(), certainty)
+        .prop_map(|(count, source, certainty)| Rebuilt { count, source, certainty });
     prop_oneof![
         (address(), text(), texts(), texts(), digest()).prop_map(
             |(step, prompt, options, shows, hash)| Event::GateOpened {
@@ -373,7 +407,9 @@ fn about_the_rest() -> BoxedStrategy<Event> {
         (usd(), usd()).prop_map(|(spent, limit)| Event::BudgetHit { spent, limit }),
         (digest(), vec(edit, 0..3))
             .prop_map(|(hash, edits)| Event::WorkflowChanged { hash, edits }),
-        (text(), any::<u64>()).prop_map(|(kept, events)| Event::JournalRepaired { kept, events }),
+        (text(), any::<u64>(), vec(rebuilt, 0..3)).prop_map(|(kept, events, rebuilt)| {
+            Event::JournalRepaired { kept, events, rebuilt }
+        }),
         (text(), option::of(address())).prop_map(|(text, step)| Event::Note { text, step }),
     ]
     .boxed()

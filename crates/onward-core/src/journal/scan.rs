@@ -12,7 +12,7 @@ use super::cursor::Cursor;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptFinished, AttemptStarted, Event, Item, LoopEnd, Record, Revert},
+    event::{AttemptFinished, AttemptStarted, Event, FileKind, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     kept::Kept,
 };
@@ -97,6 +97,7 @@ impl Cursor<'_> {
             base: None,
             writes: Vec::new(),
             saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
             reverts: Vec::new(),
         });
         if self.eat(r#","cwd":""#) {
@@ -116,6 +117,9 @@ impl Cursor<'_> {
         }
         if self.eat(r#","saved":{"#) {
             started.saved = self.map(Self::digest_or_null)?;
+        }
+        if self.eat(r#","kinds":{"#) {
+            started.kinds = self.map(Self::kind)?;
         }
         if self.eat(r#","reverts":["#) {
             started.reverts = self.list(Self::revert)?;
@@ -213,8 +217,25 @@ impl Cursor<'_> {
         self.expect(r#","base":"#)?;
         let base = self.digest_or_null()?;
         let rescue = self.text_field(r#","rescue":""#)?;
+        let left_kind = self.optional_kind(r#","left_kind":"#)?;
+        let base_kind = self.optional_kind(r#","base_kind":"#)?;
         self.expect("}")?;
-        Some(Revert { path, left, base, rescue })
+        Some(Revert { path, left, base, rescue, left_kind, base_kind })
+    }
+
+    /// Plain is what is left out.
+    fn optional_kind(&mut self, label: &str) -> Option<FileKind> {
+        if self.eat(label) { self.kind() } else { Some(FileKind::Plain) }
+    }
+
+    fn kind(&mut self) -> Option<FileKind> {
+        self.expect("\"")?;
+        match self.plain_string()? {
+            "plain" => Some(FileKind::Plain),
+            "executable" => Some(FileKind::Executable),
+            "link" => Some(FileKind::Link),
+            _ => None,
+        }
     }
 
     /// Takes the text as it stands there, if it is what we would write for its value.

@@ -3,6 +3,10 @@
 //! Invariant: a plan is made by folding the very events that a resume would write into a copy of
 //! the run and reading the verdicts off the result, so that showing and doing cannot differ.
 
+mod checks;
+mod done;
+mod edits;
+mod enter;
 mod resumption;
 #[cfg(test)]
 mod tests;
@@ -15,15 +19,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     address::Address,
-    event::{EndStatus, Event, Mode, PauseCause, Record, RunResumed},
+    bill,
+    event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
     finding::{Finding, Severity},
     key::Difference,
+    policy::{self, Choices},
     run::Run,
     state::{Phase, RunStatus, State, Violation},
     survey::Survey,
     time::Timestamp,
 };
 
+pub use edits::{Lacking, edited};
+pub use enter::has_entry;
 pub use resumption::{Resumption, resumption};
 
 /// `onward plan --json`.
@@ -31,6 +39,9 @@ pub use resumption::{Resumption, resumption};
 pub struct Plan {
     pub schema: String,
     pub run: RunInfo,
+    /// The state in plain words, line by line, where a dialect has such a report.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<String>,
     pub recovery_point: RecoveryPoint,
     pub findings: Vec<Finding>,
     pub steps: Vec<PlannedStep>,
@@ -39,6 +50,19 @@ pub struct Plan {
     pub can_resume: bool,
     /// What a person must decide first.
     pub needs: Vec<String>,
+    #[serde(default)]
+    pub cost: PlanCost,
+}
+
+/// What each choice costs, by the run's own history. Plain commands cost nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlanCost {
+    /// Spent so far, over all resumes.
+    pub spent_usd: f64,
+    /// What runs again for sure; steps that never ran have no history.
+    pub rerun_usd: f64,
+    /// Everything that has run, once more.
+    pub restart_usd: f64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -220,7 +244,7 @@ pub struct Why {
 }
 
 impl Why {
-    fn because(cause: &str, detail: impl Into<String>) -> Self {
+    pub fn because(cause: &str, detail: impl Into<String>) -> Self {
         Self { cause: cause.to_owned(), detail: detail.into(), was: None, is: None }
     }
 
@@ -239,8 +263,8 @@ pub struct PlannedRevert {
 }
 
 /// See the module. `dir` is how the person knows the run's directory.
-pub fn plan(run: &Run, survey: &Survey, dir: &str) -> Result<Plan, Violation> {
-    let resumption = resumption(run, survey);
+pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<Plan, Violation> {
+    let resumption = resumption(run, survey, choices);
     let status = Status::of(&run.state, survey.driven);
     let complete = status == Status::Completed;
     let after = if complete { run.clone() } else { folded(run, survey, &resumption)? };
@@ -250,16 +274,23 @@ pub fn plan(run: &Run, survey: &Survey, dir: &str) -> Result<Plan, Violation> {
     for step in &steps {
         *counts.entry(step.verdict.as_str().to_owned()).or_insert(0) += 1;
     }
-    let blocked = resumption.findings.iter().any(|it| it.severity == Severity::Blocking);
+    let blocks = |it: &Finding| it.severity == Severity::Blocking && !choices.accept(it);
+    let blocked = resumption.findings.iter().any(blocks);
     let reverts = resumption.reverts.iter().map(|revert| PlannedRevert {
         kind: if revert.base.is_some() { "restore-file" } else { "remove-file" }.to_owned(),
         path: revert.path.clone(),
         rows: Vec::new(),
         rescue: revert.rescue.clone(),
     });
+    let cost = PlanCost {
+        spent_usd: run.state.spent.dollars(),
+        rerun_usd: verdict::rerun_cost(run, &steps).dollars(),
+        restart_usd: bill::restart(&run.state).dollars(),
+    };
     Ok(Plan {
         schema: "onward.plan/1".to_owned(),
         run: run_info(&run.state, survey, status, dir),
+        summary: Vec::new(),
         recovery_point,
         steps,
         reverts: reverts.collect(),
@@ -267,6 +298,7 @@ pub fn plan(run: &Run, survey: &Survey, dir: &str) -> Result<Plan, Violation> {
         can_resume: !complete && !blocked,
         needs: resumption.needs.clone(),
         findings: resumption.findings,
+        cost,
     })
 }
 
@@ -292,7 +324,7 @@ pub fn run_info(state: &State, survey: &Survey, status: Status, dir: &str) -> Ru
 /// The run as it would be right after the resume.
 fn folded(run: &Run, survey: &Survey, resumption: &Resumption) -> Result<Run, Violation> {
     let mut after = run.clone();
-    let resumed = resumption.resumed(&run.state, Mode::Autopilot, String::new(), Vec::new());
+    let resumed = resumption.resumed(&run.state, Mode::Autopilot, String::new(), None);
     let first = Event::RunResumed(Box::new(resumed));
     for event in std::iter::once(first).chain(resumption.events.iter().cloned()) {
         let record = next_record(&after.state, survey.now, event);
@@ -313,17 +345,28 @@ impl Resumption {
         state: &State,
         mode: Mode,
         boot_id: String,
-        accepted: Vec<String>,
+        git: Option<GitHead>,
     ) -> RunResumed {
+        let mut accepted: Vec<String> =
+            self.choices.accepted.iter().map(ToString::to_string).collect();
+        accepted.extend(self.choices.yes.then(|| "yes".to_owned()));
+        accepted.extend(self.choices.from.as_ref().map(|from| format!("from {}", from.step)));
+        accepted.extend(self.choices.keep.iter().map(|step| format!("keep {step}")));
         RunResumed {
             code: self.code.to_owned(),
             summary: self.summary.clone(),
             mode,
             count: state.resumes + 1,
             boot_id,
+            git,
             accepted,
             reverts: self.reverts.clone(),
         }
+    }
+
+    /// What the policy went on over, with its reason, for the journal.
+    pub fn passed_over(&self, band: AgeBand) -> Vec<String> {
+        policy::passed_over(&self.findings, band, &self.choices)
     }
 
     /// Steps whose sealed exit is to be judged, and steps to be spawned as announced.

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{AgeBand, Status, Why};
+use super::{Status, Why, checks};
 use crate::{
     address::Address,
-    event::{AttemptAdopted, AttemptVerified, Certainty, Event, Revert, SettledBy},
-    evidence::{Cause, Evidence},
+    event::{AttemptAdopted, Certainty, Event, Revert, SettledBy},
+    evidence::Cause,
     finding::{Code, Finding},
-    key::Difference,
+    policy::Choices,
     recovery::{self, Decision, Probed, Row},
     run::Run,
     state::{EffectState, Phase, StepState},
-    survey::{InFlight, OutputSeen, Proof, ReadSeen, Survey},
+    survey::{Edited, InFlight, Proof, Survey},
 };
 
 /// See the module.
@@ -29,13 +29,18 @@ pub struct Resumption {
     pub rungs: BTreeMap<Address, &'static Row>,
     /// Reasons beyond those the state itself gives.
     pub reasons: BTreeMap<Address, Vec<Why>>,
+    pub(super) choices: Choices,
     /// Effects whose probe must be asked before anything is decided.
     pub to_probe: Vec<Address>,
 }
 
-pub fn resumption(run: &Run, survey: &Survey) -> Resumption {
-    let mut made = Resumption { findings: survey.findings.clone(), ..Resumption::default() };
-    made.add_age(run, survey);
+pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
+    let findings = checks::about_the_run(run, survey);
+    let mut made = Resumption { findings, choices: choices.clone(), ..Resumption::default() };
+    if let Some(edited) = &survey.edited {
+        let Edited { hash, edits, .. } = edited.clone();
+        made.events.push(Event::WorkflowChanged { hash, edits });
+    }
     for (step, entry) in &run.state.steps {
         match entry.phase {
             Phase::Running => {
@@ -46,36 +51,23 @@ pub fn resumption(run: &Run, survey: &Survey) -> Resumption {
             Phase::Failed => {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
+                if let Some(paths) = survey.contested_of_failed.get(step) {
+                    let why = "it failed, and somebody changed the same paths since";
+                    let _ = made.contest(step, why, paths);
+                }
             }
             Phase::Done => {
-                let outputs = survey.outputs.get(step).map_or(&[][..], Vec::as_slice);
-                let reads = survey.reads.get(step).map_or(&[][..], Vec::as_slice);
-                made.add_done(step, entry, outputs, reads);
+                made.add_done(step, entry, survey);
             }
             Phase::Pending | Phase::Waiting | Phase::Skipped | Phase::Lost | Phase::Stale => {}
         }
     }
+    made.enter(run);
     made.summarise(run, survey);
     made
 }
 
 impl Resumption {
-    fn add_age(&mut self, run: &Run, survey: &Survey) {
-        let state = &run.state;
-        if state.last_at > survey.now.plus_ms(CLOCK_SLACK_MS) {
-            let message = format!("the last event is in the future: {}", state.last_at);
-            let hint = "set the clock right, or the journal was damaged";
-            self.findings.push(Finding::new(Code::ClockInFuture, message).with_hint(hint));
-        }
-        let age_seconds = survey.now.ms_since(state.last_at) / 1000;
-        if AgeBand::of_seconds(age_seconds) == AgeBand::Stale && !state.is_ended() {
-            let days = age_seconds / 86_400;
-            let message = format!("nothing has happened for {days} days");
-            let hint = "look at the plan with care, or start a new run";
-            self.findings.push(Finding::new(Code::StaleAge, message).with_hint(hint));
-        }
-    }
-
     fn add_in_flight(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
         let row = recovery::row_for(seen.facts);
         self.rungs.insert(step.clone(), row);
@@ -101,18 +93,30 @@ impl Resumption {
             Decision::Continue | Decision::Rerun => self.lose(step, entry, row.name, &[]),
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
-                let paths = seen.contested.join(", ");
-                let message = format!("{}: {} ({paths})", step, row.why);
-                let hint = format!("look at {paths}; then say which version counts");
-                let finding = Finding::new(Code::AttemptContested, message.clone());
-                self.findings.push(finding.at_step(step).with_hint(hint));
-                self.needs.push(message);
+                if self.contest(step, row.why, &seen.contested) {
+                    self.lose(step, entry, row.name, &[]);
+                }
             }
             Decision::Refuse => {
                 let finding = Finding::new(Code::JournalDamaged, format!("{step}: {}", row.why));
                 self.findings.push(finding.at_step(step).with_hint("run `onward repair`"));
             }
         }
+    }
+
+    /// Whether a person has said that what is there now counts, and nothing is put back.
+    fn contest(&mut self, step: &Address, why: &str, paths: &[String]) -> bool {
+        let paths = paths.join(", ");
+        let message = format!("{step}: {why} ({paths})");
+        let hint = format!("look at {paths}; then say which version counts");
+        let finding = Finding::new(Code::AttemptContested, message.clone());
+        let finding = finding.at_step(step).with_hint(hint);
+        let accepted = self.choices.accept(&finding);
+        if !accepted {
+            self.needs.push(message);
+        }
+        self.findings.push(finding);
+        accepted
     }
 
     fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
@@ -126,6 +130,12 @@ impl Resumption {
             attempt: entry.attempts,
             happened,
             by: SettledBy::Probe,
+        };
+        let by_a_person = |happened| Event::EffectSettled {
+            step: step.clone(),
+            attempt: entry.attempts,
+            happened,
+            by: SettledBy::Person,
         };
         match recovery::effect_decision(probed) {
             Decision::AdoptProof => {
@@ -151,9 +161,16 @@ impl Resumption {
                     "find out; then `onward done {step}` if it did, or add a `probe` that can tell"
                 );
                 let finding = Finding::new(Code::EffectUnknown, message.clone());
-                self.findings.push(finding.at_step(step).with_hint(hint));
+                let finding = finding.at_step(step).with_hint(hint);
                 self.explain(step, "effect-unknown", "the probe could not tell".into());
-                self.needs.push(message);
+                if self.choices.accept(&finding) {
+                    // Whoever accepts that says: it may be tried again.
+                    self.events.push(by_a_person(false));
+                    self.lose(step, entry, "effect-accepted", &seen.reverts);
+                } else {
+                    self.needs.push(message);
+                }
+                self.findings.push(finding);
             }
         }
     }
@@ -165,7 +182,7 @@ impl Resumption {
             source: "evidence".to_owned(),
             certainty: Certainty::Inferred,
             evidence: evidence.unwrap_or_default(),
-            result,
+            result: result.flatten(),
             by: None,
         })));
     }
@@ -182,66 +199,7 @@ impl Resumption {
         self.reverts.extend(reverts.iter().cloned());
     }
 
-    fn add_done(
-        &mut self,
-        step: &Address,
-        entry: &StepState,
-        outputs: &[OutputSeen],
-        reads: &[ReadSeen],
-    ) {
-        let mut causes = Vec::new();
-        let mut adopted = entry.evidence.clone();
-        for output in outputs {
-            let path = output.path.clone();
-            match &output.now {
-                None => {
-                    let finding =
-                        Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
-                    let hint = "it is made again";
-                    self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
-                    causes.push(Difference {
-                        part: format!("writes.{path}"),
-                        was: recorded(&entry.evidence, &path),
-                        is: None,
-                    });
-                }
-                Some(now) => {
-                    let message = format!("{path} of {step} was changed since");
-                    let hint = "the change is kept, and steps that use it run again";
-                    let finding = Finding::new(Code::ArtifactChanged, message);
-                    self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
-                    self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
-                    adopted.files.retain(|file| file.path != path);
-                    adopted.files.push(now.clone());
-                }
-            }
-        }
-        for read in reads {
-            let message = format!("{}, which {step} read, was changed since", read.path);
-            let finding = Finding::new(Code::InputChanged, message).at_step(step);
-            self.findings.push(finding.at_path(&read.path).with_hint("the step runs again"));
-            causes.push(Difference {
-                part: format!("reads.{}", read.path),
-                was: Some(read.was.to_string()),
-                is: read.now.map(|now| now.to_string()),
-            });
-        }
-        if !causes.is_empty() {
-            let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
-            self.reasons.entry(step.clone()).or_default().extend(whys);
-            self.events.push(Event::StepInvalidated { step: step.clone(), causes });
-        } else if adopted != entry.evidence {
-            adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
-            self.events.push(Event::AttemptVerified(Box::new(AttemptVerified {
-                step: step.clone(),
-                evidence: Some(adopted),
-                key: None,
-                why: "somebody changed an output; the change is kept".to_owned(),
-            })));
-        }
-    }
-
-    fn explain(&mut self, step: &Address, cause: &str, detail: String) {
+    pub(super) fn explain(&mut self, step: &Address, cause: &str, detail: String) {
         let why = Why::because(cause, detail);
         self.reasons.entry(step.clone()).or_default().push(why);
     }
@@ -249,6 +207,11 @@ impl Resumption {
     fn summarise(&mut self, run: &Run, survey: &Survey) {
         let state = &run.state;
         let done = state.steps.values().filter(|entry| entry.phase.is_settled()).count();
+        if let Some(from) = &self.choices.from {
+            self.code = "from";
+            self.summary = format!("{done} steps are done; enter at {}, as asked", from.step);
+            return;
+        }
         (self.code, self.summary) = match Status::of(state, survey.driven) {
             Status::Completed => ("complete", "everything is done".to_owned()),
             Status::Fresh => ("start", "nothing has run yet".to_owned()),
@@ -263,17 +226,4 @@ impl Resumption {
             | Status::Cancelled => ("continue", format!("{done} steps are done; go on from there")),
         };
     }
-}
-
-/// Two machines' clocks may differ by this much before it is called corruption.
-const CLOCK_SLACK_MS: u64 = 5 * 60 * 1000;
-
-fn recorded(evidence: &Evidence, path: &str) -> Option<String> {
-    let file = evidence.files.iter().find(|file| file.path == path)?;
-    Some(file.hash.to_string())
-}
-
-fn detail(cause: &Difference) -> String {
-    let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
-    format!("was {}, is {}", text(&cause.was), text(&cause.is))
 }

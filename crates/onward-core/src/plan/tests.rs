@@ -22,7 +22,7 @@ fn survey(bench: &Bench) -> Survey {
 }
 
 fn plan_of(bench: &Bench, survey: &Survey) -> Plan {
-    plan(&bench.run, survey, "dir").unwrap()
+    plan(&bench.run, survey, &Choices::default(), "dir").unwrap()
 }
 
 /// `a keep, b rerun`
@@ -45,7 +45,8 @@ fn in_flight(letters: &str) -> InFlight {
         path: path.into(),
         left: Some(Digest::of(b"left")),
         base: (path == "old").then(|| Digest::of(b"base")),
-        rescue: "rescue/b.1".into(),
+        rescue: "rescue/1-b".into(),
+        ..Revert::default()
     };
     InFlight {
         facts: Facts {
@@ -62,7 +63,7 @@ fn in_flight(letters: &str) -> InFlight {
         contested: if has('c') { vec!["notes.md".into()] } else { Vec::new() },
         proof: has('p').then(|| Proof {
             evidence: Evidence { result: Some(Digest::of(b"r")), ..Evidence::default() },
-            result: 7.into(),
+            result: Some(7.into()),
         }),
         probed: None,
     }
@@ -111,7 +112,7 @@ fn each_row_of_the_recovery_table_has_its_verdict() {
         assert_eq!(plan.recovery_point.code, "continue");
         assert_eq!(plan.recovery_point.steps[0], "b");
         assert_eq!(plan.recovery_point.phase.as_deref(), Some("b"));
-        let made = resumption(&bench.run, &survey);
+        let made = resumption(&bench.run, &survey, &Choices::default());
         let events = made.events.iter().filter(|it| matches!(it, Event::AttemptLost { .. }));
         assert_eq!(events.count(), usize::from(lost), "{letters}");
         assert_eq!(made.decided(row.decision).collect::<Vec<_>>(), [&at("b")]);
@@ -128,16 +129,16 @@ fn half_done_work_is_undone_and_the_plan_says_what_and_where_to() {
     let reverts: Vec<(&str, &str)> =
         plan.reverts.iter().map(|it| (it.kind.as_str(), it.path.as_str())).collect();
     assert_eq!(reverts, [("restore-file", "old"), ("remove-file", "new")]);
-    assert_eq!(plan.reverts[0].rescue, "rescue/b.1");
-    let made = resumption(&bench.run, &survey);
-    let resumed = made.resumed(&bench.run.state, Mode::Preflight, "b".into(), vec!["x".into()]);
+    assert_eq!(plan.reverts[0].rescue, "rescue/1-b");
+    let made = resumption(&bench.run, &survey, &Choices::default());
+    let resumed = made.resumed(&bench.run.state, Mode::Preflight, "b".into(), None);
     assert_eq!((resumed.count, resumed.reverts.len()), (1, 2));
-    assert_eq!((resumed.mode, resumed.accepted.len()), (Mode::Preflight, 1));
+    assert_eq!((resumed.mode, resumed.accepted.len()), (Mode::Preflight, 0));
     let Event::AttemptLost { reverted, rescue, attempt, .. } = &made.events[0] else {
         panic!("it is lost");
     };
     assert_eq!(reverted, &["old", "new"]);
-    assert_eq!((rescue.as_deref(), *attempt), (Some("rescue/b.1"), 1));
+    assert_eq!((rescue.as_deref(), *attempt), (Some("rescue/1-b"), 1));
     // Nothing is undone for an attempt that left nothing, or that is taken as it is.
     for letters in ["S", "Sx", "Sa"] {
         let (bench, survey) = with_b(letters);
@@ -175,7 +176,7 @@ fn a_contradiction_between_journal_and_world_is_refused() {
 #[test]
 fn work_that_proves_itself_is_adopted_with_its_result() {
     let (bench, survey) = with_b("Sp");
-    let made = resumption(&bench.run, &survey);
+    let made = resumption(&bench.run, &survey, &Choices::default());
     let Event::AttemptAdopted(adopted) = &made.events[0] else { panic!("it is adopted") };
     assert_eq!(adopted.result, Some(7.into()));
     assert_eq!(adopted.evidence.result, Some(Digest::of(b"r")));
@@ -196,7 +197,7 @@ fn whether_an_effect_happened_is_for_its_probe_to_say() {
         let mut survey = survey(&bench);
         let seen = InFlight { probed, ..in_flight(letters) };
         survey.in_flight.insert(at("b"), seen);
-        (plan_of(&bench, &survey), resumption(&bench.run, &survey))
+        (plan_of(&bench, &survey), resumption(&bench.run, &survey, &Choices::default()))
     };
     let (plan, made) = with("S", None);
     assert_eq!(verdicts(&plan), "b verify, c run");
@@ -262,7 +263,7 @@ fn an_output_that_somebody_improved_is_kept_and_its_consumers_run_again() {
     assert_eq!(why(&plan, "b"), "needs.a: its output changed");
     let because = &plan.steps[1].why[0];
     assert!(because.was.is_some() && because.is.is_some() && because.was != because.is);
-    let made = resumption(&bench.run, &survey);
+    let made = resumption(&bench.run, &survey, &Choices::default());
     let Event::AttemptVerified(verified) = &made.events[0] else { panic!("it is verified") };
     assert_eq!(verified.evidence.as_ref().unwrap().files, [bench.proof("a.out")]);
 }
@@ -284,7 +285,7 @@ fn a_file_that_was_read_and_changed_runs_its_reader_again() {
 fn failed_steps_run_again_and_what_they_left_is_undone_first() {
     let bench = Bench::new(CHAIN).tell("a!x b?");
     let mut survey = survey(&bench);
-    let revert = Revert { path: "p".into(), left: None, base: None, rescue: "rescue/b.1".into() };
+    let revert = Revert { path: "p".into(), rescue: "rescue/1-b".into(), ..Revert::default() };
     survey.left_by_failed.insert(at("b"), vec![revert]);
     let plan = plan_of(&bench, &survey);
     assert_eq!(verdicts(&plan), "a keep, b rerun, c run");
@@ -296,7 +297,7 @@ fn failed_steps_run_again_and_what_they_left_is_undone_first() {
     );
     assert_eq!(plan.recovery_point.steps, ["b"]);
     assert_eq!(plan.recovery_point.summary, "1 steps are kept; go on at b, which failed");
-    assert_eq!(resumption(&bench.run, &survey).code, "failed-steps");
+    assert_eq!(resumption(&bench.run, &survey, &Choices::default()).code, "failed-steps");
 }
 
 #[test]
@@ -329,7 +330,7 @@ fn a_gate_that_is_open_is_asked_again_and_nothing_before_it_runs_again() {
     assert_eq!(verdicts(&plan), "a keep, g ask, b run");
     assert_eq!((plan.run.status, plan.recovery_point.code.as_str()), (Status::Waiting, "gate"));
     assert_eq!(plan.recovery_point.summary, "1 steps are kept; g waits for a person");
-    assert_eq!(resumption(&bench.run, &survey(&bench)).code, "gate");
+    assert_eq!(resumption(&bench.run, &survey(&bench), &Choices::default()).code, "gate");
 }
 
 #[test]
@@ -382,7 +383,7 @@ fn a_fresh_run_begins_at_its_first_step() {
     assert_eq!(plan.recovery_point.code, "start");
     assert_eq!(plan.recovery_point.summary, "nothing has run yet: begin at a");
     assert_eq!(why(&plan, "a"), "pending: it has not run yet");
-    assert_eq!(resumption(&bench.run, &survey(&bench)).code, "start");
+    assert_eq!(resumption(&bench.run, &survey(&bench), &Choices::default()).code, "start");
 }
 
 #[test]

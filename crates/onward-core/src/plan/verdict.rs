@@ -3,6 +3,8 @@
 use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why};
 use crate::{
     address::Address,
+    bill,
+    evidence::Usd,
     graph::{NodeId, Role},
     key::KeyParts,
     recovery::Decision,
@@ -50,7 +52,7 @@ fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> Pl
     }
     let cost_usd = match verdict {
         Verdict::Rerun | Verdict::Continue | Verdict::Verify => {
-            entry.filter(|entry| entry.spent.0 > 0).map(|entry| entry.spent.dollars())
+            entry.and_then(bill::again).map(Usd::dollars)
         }
         Verdict::Keep
         | Verdict::Adopt
@@ -60,6 +62,23 @@ fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> Pl
         | Verdict::Skip => None,
     };
     PlannedStep { step: step.to_string(), verdict, why, cost_usd }
+}
+
+/// What the steps that run again for sure will cost.
+pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
+    let runs_again = |step: &&PlannedStep| match step.verdict {
+        Verdict::Rerun | Verdict::Continue => true,
+        Verdict::Keep
+        | Verdict::Verify
+        | Verdict::Adopt
+        | Verdict::Reattach
+        | Verdict::Run
+        | Verdict::Ask
+        | Verdict::Skip => false,
+    };
+    let again = steps.iter().filter(runs_again);
+    let costs = again.filter_map(|step| bill::again(run.state.steps.get(step.step.as_str())?));
+    costs.fold(Usd::default(), Usd::plus)
 }
 
 fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
@@ -73,6 +92,9 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
     }
     let entry = before.state.step(step);
     let was = entry.map_or(Phase::Pending, |entry| entry.phase);
+    if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
+        return (Verdict::Skip, Vec::new());
+    }
     match was {
         Phase::Done if after.state.phase(step) == Phase::Stale => (Verdict::Rerun, Vec::new()),
         Phase::Done | Phase::Skipped if node.is_settled() => {

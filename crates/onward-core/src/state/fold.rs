@@ -15,9 +15,9 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        LoopEnd, Record, RunOpened, RunResumed,
+        LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
-    evidence::{Cause, Outcome},
+    evidence::{Cause, Outcome, Usd},
     key::{Key, KeyParts},
     time::Timestamp,
 };
@@ -80,7 +80,7 @@ impl State {
                 }
                 self.adopted = Some(Adopted { dialect, source, files });
             }
-            Event::RunResumed(resumed) => self.resume(*resumed)?,
+            Event::RunResumed(resumed) => self.resume(*resumed, at)?,
             Event::RunPaused { cause, until } => {
                 self.must_be_under_way()?;
                 self.status = RunStatus::Paused { cause, until };
@@ -124,7 +124,7 @@ impl State {
             Event::AttemptSpent { step, attempt, usd, tokens_in: _, tokens_out: _ } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.spent = entry.spent.plus(usd);
-                self.spent = self.spent.plus(usd);
+                self.spend(usd);
             }
             Event::AttemptFinished(finished) => self.finish(*finished, at)?,
             Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
@@ -162,9 +162,16 @@ impl State {
             }
             Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
             Event::WorkflowChanged { hash, edits: _ } => self.workflow_hash = Some(hash),
-            Event::JournalRepaired { kept: _, events: _ } | Event::Note { text: _, step: _ } => {}
+            Event::JournalRepaired { .. } | Event::Note { text: _, step: _ } => {}
         }
         Ok(())
+    }
+
+    fn spend(&mut self, usd: Usd) {
+        self.spent = self.spent.plus(usd);
+        if usd != Usd::default() {
+            self.streak.gain();
+        }
     }
 
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
@@ -175,7 +182,7 @@ impl State {
         self.status = RunStatus::UnderWay;
     }
 
-    fn resume(&mut self, resumed: RunResumed) -> Result<(), Violation> {
+    fn resume(&mut self, resumed: RunResumed, at: Timestamp) -> Result<(), Violation> {
         if self.status == (RunStatus::Ended { status: EndStatus::Completed }) {
             return Err(self.violation("the run is complete"));
         }
@@ -184,6 +191,7 @@ impl State {
             return Err(self.violation(format!("it was resumed {so_far} times")));
         }
         self.resumes = resumed.count;
+        self.streak.resume(at);
         if self.boot_id != resumed.boot_id {
             self.boot_id.clone_from(&resumed.boot_id);
             let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
@@ -193,6 +201,10 @@ impl State {
         self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
+        self.count_rescues(&resumed.reverts);
+        if self.running == 0 {
+            self.shared.clear();
+        }
         self.resumed = Some(Arc::new(resumed));
         for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
             step.phase = Phase::Pending;
@@ -205,6 +217,11 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn count_rescues(&mut self, reverts: &[Revert]) {
+        let highest = reverts.iter().filter_map(Revert::rescue_number).max();
+        self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -269,6 +286,7 @@ impl State {
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.after = None;
         entry.started = Some(started);
         self.running += 1;
         self.started_since_resume = true;
@@ -344,7 +362,8 @@ impl State {
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
-        let AttemptFinished { step, attempt, outcome, evidence, result, stdout, .. } = finished;
+        let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
         match outcome {
@@ -356,15 +375,25 @@ impl State {
                 entry.evidence = evidence;
                 entry.result = result.map(Arc::new);
                 entry.stdout = stdout.map(Arc::from);
+                self.streak.gain();
             }
             Outcome::Failed { cause, detail } => {
                 entry.phase = Phase::Failed;
                 // Whoever stopped it did not say that it is bad.
                 entry.failures += u32::from(cause != Cause::Interrupted);
                 entry.failure = Some(Box::new((cause, detail)));
+                entry.after = after.map(Box::from);
+                let started_at = entry.started_at;
+                self.streak.fail(started_at, cause);
             }
         }
         self.running -= 1;
+        if self.phase(&step) == Phase::Done {
+            self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+        }
+        if self.running > 0 && !footprint.is_empty() {
+            self.shared.insert(step, footprint);
+        }
         Ok(())
     }
 
@@ -381,6 +410,7 @@ impl State {
         entry.result = adopted.result.map(Arc::new);
         entry.ended_at = at;
         self.running -= u32::from(was_running);
+        self.streak.gain();
         Ok(())
     }
 

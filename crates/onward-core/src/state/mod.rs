@@ -5,6 +5,7 @@
 //! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
 mod fold;
+mod streak;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use fold::Violation;
+pub use streak::Streak;
 
 /// Everything the journal says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +55,14 @@ pub struct State {
     pub resumed: Option<Arc<RunResumed>>,
     pub started_since_resume: bool,
     pub resumes: u32,
+    pub streak: Streak,
+    /// The highest number of a rescue that was announced.
+    pub rescues: u32,
+    /// What attempts changed that ended while others ran in the same tree, until a resume finds
+    /// nothing running: whoever changed the same path cannot be told.
+    pub shared: BTreeMap<Address, Vec<String>>,
+    /// Paths that finished attempts changed without declaring them, and when the last one ended.
+    pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
     pub limited_until: Option<Timestamp>,
     /// A person chose an option that ends the run.
@@ -118,6 +128,8 @@ pub struct StepState {
     pub ended_at: Timestamp,
     /// What the last attempt was started with.
     pub started: Option<Box<AttemptStarted>>,
+    /// The tree as the last attempt left it, if that one failed.
+    pub after: Option<Box<str>>,
     /// The key the evidence holds under. `None` for adopted work: unknown never makes it stale.
     pub key: Option<Key>,
     pub evidence: Evidence,

@@ -19,6 +19,7 @@ pub(crate) fn opened() -> Event {
         run: "test-20261115-aaaa".parse().unwrap(),
         workflow: "test".into(),
         workflow_hash: Digest::of(b"test"),
+        file: None,
         inputs: BTreeMap::new(),
         git: None,
         engine: "0".into(),
@@ -42,6 +43,7 @@ pub(crate) fn started(step: &str, attempt: u32) -> Event {
         base: None,
         writes: Vec::new(),
         saved: BTreeMap::new(),
+        kinds: BTreeMap::new(),
         reverts: Vec::new(),
     }))
 }
@@ -66,13 +68,14 @@ pub(crate) fn finished(step: &str, attempt: u32, outcome: Outcome) -> Event {
 }
 
 pub(crate) fn resumed(count: u32) -> Event {
-    let revert = Revert { path: "p".into(), left: None, base: None, rescue: "rescue/x".into() };
+    let revert = Revert { path: "p".into(), rescue: "rescue/3-x".into(), ..Revert::default() };
     Event::RunResumed(Box::new(RunResumed {
         code: "continue".into(),
         summary: String::new(),
         mode: Mode::Autopilot,
         count,
         boot_id: "boot".into(),
+        git: None,
         accepted: Vec::new(),
         reverts: vec![revert],
     }))

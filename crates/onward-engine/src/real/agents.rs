@@ -192,6 +192,7 @@ mod tests {
             timeout_ms: None,
             idle_ms: None,
             sync_seal: true,
+            snapshot: None,
         }
     }
 

@@ -4,16 +4,16 @@
 
 use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
 
-use onward_core::{address::Address, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, time::Timestamp};
 
 use super::clock::file_time;
 use crate::{
     supervisor::{
         Hands, HandsConfig, HandsError, Place, Stop as StopLadder, Whereabouts, boot_id,
-        orphans::{clear_orphans, sweep},
+        orphans::{Orphan, clear_orphans, sweep},
         seals::{Line, Seals, read_seals},
     },
-    world::{Connected, Stop},
+    world::{Connected, Stop, Survived},
 };
 
 /// What the hidden subcommand is told after its own name: four arguments.
@@ -47,7 +47,7 @@ pub(super) fn connect(
     let config = HandsConfig { place: place.clone(), epoch, env, exec };
     let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
     let seals = read(place, Some(welcome.log_bytes))?;
-    let mut orphans_ended = 0;
+    let (mut orphans_ended, mut survived) = (0, Survived::default());
     if welcome.is_new && had_supervisor {
         let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
             .map_err(io_stop("end the orphans of", &place.run_dir))?;
@@ -56,16 +56,20 @@ pub(super) fn connect(
             return Err(Stop::Hands(format!("process {pid} of this run cannot be ended")));
         }
         orphans_ended = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        survived = survived_of(&ended);
     }
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
     let lives_before = opened_in(&seals, &boot_id).saturating_sub(usize::from(welcome.is_new));
-    let alive = welcome.alive.into_iter().map(|it| (it.step, it.attempt)).collect();
+    let alive: Vec<_> = welcome.alive.into_iter().map(|it| (it.step, it.attempt)).collect();
+    // One whose end is written and whose snapshot is being taken is waited for.
+    let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
     let connected = Connected {
-        alive,
         spawned: spawned(&seals),
         spawned_is_complete: lives_before > 0 && is_whole(&seals),
-        seals: seals.seals().cloned().collect(),
+        seals: seals.seals().filter(|seal| is_over(seal)).cloned().collect(),
+        alive,
         orphans_ended,
+        survived,
         last_heartbeat,
         boot_id,
     };
@@ -88,10 +92,10 @@ pub fn look(place: &Place) -> Result<Look, Stop> {
     let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
     let had_supervisor = opened_in(&seals, &boot_id) > 0;
     let orphans = if lives || !had_supervisor {
-        0
+        Vec::new()
     } else {
         let found = sweep(&place.run, &seals);
-        found.map_err(io_stop("look for the orphans of", &place.run_dir))?.len()
+        found.map_err(io_stop("look for the orphans of", &place.run_dir))?
     };
     let connected = Connected {
         alive: if lives { held(&seals) } else { Vec::new() },
@@ -99,10 +103,17 @@ pub fn look(place: &Place) -> Result<Look, Stop> {
         spawned_is_complete: had_supervisor && is_whole(&seals),
         seals: seals.seals().cloned().collect(),
         orphans_ended: 0,
+        survived: survived_of(&orphans),
         last_heartbeat: heartbeat(place)?,
         boot_id,
     };
-    Ok(Look { connected, orphans })
+    Ok(Look { connected, orphans: orphans.len() })
+}
+
+/// Whose the orphans are.
+fn survived_of(orphans: &[Orphan]) -> Survived {
+    let whose = orphans.iter().map(|it| Some((it.step.clone()?, it.attempt?)));
+    whose.collect::<Option<Vec<_>>>().map_or(Survived::Any, Survived::These)
 }
 
 fn read(place: &Place, bytes_max: Option<u64>) -> Result<Seals, Stop> {
@@ -131,7 +142,7 @@ fn held(seals: &Seals) -> Vec<(Address, u32)> {
             Line::Exited(seal) => {
                 held.remove(&(seal.step.clone(), seal.attempt));
             }
-            Line::Spawned(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+            Line::Spawned(_) | Line::Snapshot(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
         }
     }
     held.into_iter().collect()
@@ -144,6 +155,7 @@ fn spawned(seals: &Seals) -> Vec<(Address, u32)> {
         Line::Spawned(_)
         | Line::Opened(_)
         | Line::Exited(_)
+        | Line::Snapshot(_)
         | Line::OutputLost(_)
         | Line::Unknown(_) => None,
     });

@@ -9,19 +9,26 @@ use std::{
     collections::BTreeMap,
     fs::{self, File, Metadata},
     io::{self, ErrorKind},
-    os::unix::fs::MetadataExt as _,
+    os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        fs::MetadataExt as _,
+    },
     path::{Path, PathBuf},
 };
 
 use globset::{GlobBuilder, GlobMatcher};
 use onward_core::{
     digest::Digest,
+    event::FileKind,
     evidence::{FileProof, Stat},
 };
 use rustix::time::{ClockId, clock_gettime};
 
 use super::disk::io_stop;
-use crate::{drive::is_glob, world::Stop};
+use crate::{
+    drive::is_glob,
+    world::{Looked, Stop},
+};
 
 /// Directories that belong to tools, not to the work.
 const SKIPPED: [&str; 2] = [".git", ".onward"];
@@ -42,6 +49,37 @@ impl Looker {
 
     pub(super) fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
         Ok(self.proof(path, None)?.map(|proof| proof.hash))
+    }
+
+    /// A link is what it says, not where it leads.
+    pub(super) fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop> {
+        let full = self.project_dir.join(path);
+        let found = match fs::symlink_metadata(&full) {
+            Ok(found) => found,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(io_stop("look at", &full)(error)),
+        };
+        // What was moved or copied here may have an old time of its own; that it was is not old.
+        let changed_ns = stat_of(&found).mtime_ns.max(nanos(found.ctime(), found.ctime_nsec()));
+        if found.is_symlink() {
+            let target = fs::read_link(&full).map_err(io_stop("read", &full))?;
+            let hash = Digest::of(target.as_os_str().as_bytes());
+            return Ok(Some(Looked { hash, kind: FileKind::Link, changed_ns }));
+        }
+        let kind = kind_of(&found);
+        let proof = self.proof(path, None)?;
+        Ok(proof.map(|proof| Looked { hash: proof.hash, kind, changed_ns }))
+    }
+
+    pub(super) fn content(&self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop> {
+        content_of(&self.project_dir.join(path))
+    }
+
+    pub(super) fn dir_changed_ns(&self, path: &str) -> Option<i64> {
+        let full = self.project_dir.join(path);
+        let mut above = full.ancestors().skip(1);
+        let found = above.find_map(|dir| fs::metadata(dir).ok().filter(Metadata::is_dir));
+        found.map(|found| stat_of(&found).mtime_ns)
     }
 
     /// A pattern without wildcards names one file, or a directory and all files in it.
@@ -172,8 +210,40 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 fn stat_of(found: &Metadata) -> Stat {
-    let mtime_ns = found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec());
+    let mtime_ns = nanos(found.mtime(), found.mtime_nsec());
     Stat { size: found.len(), mtime_ns, inode: found.ino() }
+}
+
+fn nanos(seconds: i64, nanos: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+fn kind_of(found: &Metadata) -> FileKind {
+    if found.is_symlink() {
+        FileKind::Link
+    } else if found.mode() & 0o100 != 0 {
+        FileKind::Executable
+    } else {
+        FileKind::Plain
+    }
+}
+
+/// The content of a file or link itself; `None` for anything else, and for nothing.
+pub(super) fn content_of(full: &Path) -> Result<Option<(Vec<u8>, FileKind)>, Stop> {
+    let read = fs::symlink_metadata(full).and_then(|found| {
+        let bytes = if found.is_symlink() {
+            fs::read_link(full)?.into_os_string().into_vec()
+        } else if found.is_file() {
+            fs::read(full)?
+        } else {
+            return Ok(None);
+        };
+        Ok(Some((bytes, kind_of(&found))))
+    });
+    match read {
+        Err(error) if is_absence(&error) => Ok(None),
+        other => other.map_err(io_stop("read", full)),
+    }
 }
 
 /// The time that the kernel would write into a file changed now.
@@ -284,6 +354,36 @@ mod tests {
         assert_eq!(again.hash, Digest::of(b"b"));
         assert_eq!(looker.digest("a").unwrap(), Some(Digest::of(b"b")));
         assert_eq!(looker.digest("none").unwrap(), None);
+    }
+
+    #[test]
+    fn a_look_does_not_follow_links_and_sees_what_can_be_executed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (dir, mut looker) = project(&["a", "run"]);
+        let path = |name: &str| dir.path().join(name);
+        fs::set_permissions(path("run"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink("a", path("link")).unwrap();
+        let kind = |looker: &mut Looker, path: &str| looker.look(path).unwrap().map(|it| it.kind);
+        assert_eq!(kind(&mut looker, "a"), Some(FileKind::Plain));
+        assert_eq!(kind(&mut looker, "run"), Some(FileKind::Executable));
+        assert_eq!(kind(&mut looker, "link"), Some(FileKind::Link));
+        assert_eq!(kind(&mut looker, "none"), None);
+        assert_eq!(kind(&mut looker, ""), None, "a directory is no file");
+        assert_eq!(looker.look("link").unwrap().unwrap().hash, Digest::of(b"a"));
+        assert_eq!(looker.content("link").unwrap(), Some((b"a".to_vec(), FileKind::Link)));
+        fs::remove_file(path("a")).unwrap();
+        assert_eq!(kind(&mut looker, "link"), Some(FileKind::Link), "leading nowhere is no matter");
+    }
+
+    #[test]
+    fn what_was_moved_here_changed_now_however_old_it_is() {
+        let (dir, mut looker) = project(&["old"]);
+        rest(&dir.path().join("old"));
+        let before = tick_ns();
+        fs::rename(dir.path().join("old"), dir.path().join("new")).unwrap();
+        assert!(looker.look("new").unwrap().unwrap().changed_ns >= before);
+        assert!(looker.dir_changed_ns("old").unwrap() >= before);
+        assert_eq!(looker.dir_changed_ns("gone/deep"), looker.dir_changed_ns("old"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The real world: this machine's files, processes, clock and people.
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
-//! - `disk` and `appender` write, `look` reads, `grip` holds the supervisor, `inputs` waits,
+//! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor, `inputs` waits,
 //!   `agents`, `schema` and `probe` do what their names say.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
@@ -13,12 +13,15 @@ pub(crate) mod disk;
 mod grip;
 mod inputs;
 mod look;
-mod probe;
+pub(crate) mod probe;
 mod schema;
 mod secrets;
+mod sessions;
+mod trees;
 mod world;
 
 pub use clock::{file_time, wall_clock};
 pub use grip::{Look, look, place_from_args};
 pub use secrets::Redactor;
+pub use trees::{SnapshotArgs, snapshot_from_args};
 pub use world::{RealWorld, Setup, Sink};

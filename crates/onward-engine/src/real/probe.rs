@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// 0 = it happened, `absent` = it did not. Everything else, time-out included, tells nothing.
-pub(super) fn probe(
+pub(crate) fn probe(
     command: &str,
     absent: i32,
     dir: &Path,

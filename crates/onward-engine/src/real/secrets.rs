@@ -228,6 +228,7 @@ mod tests {
             base: None,
             writes: Vec::new(),
             saved: [].into(),
+            kinds: [].into(),
             reverts: Vec::new(),
         };
         let cause = onward_core::evidence::Cause::Failed;

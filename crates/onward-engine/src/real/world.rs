@@ -1,9 +1,20 @@
 //! [`RealWorld`]: the engine on a real machine.
 
-use std::{collections::BTreeMap, ffi::OsString, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fmt,
+    path::Path,
+    time::Duration,
+};
 
 use onward_core::{
-    digest::Digest, event::Event, evidence::FileProof, launch::Launch, recovery::Probed,
+    digest::Digest,
+    event::{Event, FileKind, GitHead},
+    evidence::FileProof,
+    launch::Launch,
+    recovery::Probed,
+    survey::CommitSeen,
     time::Timestamp,
 };
 
@@ -17,11 +28,14 @@ use super::{
     probe::probe,
     schema::Schemas,
     secrets::Redactor,
+    sessions::live_sessions,
+    trees::{self, Trees},
 };
 use crate::{
     inbox::{self, Left},
+    rehearse::{self, StandIn},
     supervisor::{Hands, Place, Stop as StopLadder},
-    world::{At, Connected, Input, Stop, World},
+    world::{At, Changes, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo, World},
 };
 
 /// A probe asks, it does not work.
@@ -38,20 +52,28 @@ pub struct Setup {
     pub env: Vec<(OsString, OsString)>,
     /// The command that runs the hidden subcommand; the place is added to it.
     pub supervise: Vec<OsString>,
+    /// The command that takes a snapshot; what of is added to it. Empty = nobody takes one after
+    /// an attempt.
+    pub snapshot: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
     /// SIGINT, SIGTERM and SIGHUP become inputs.
     pub catch_signals: bool,
+    /// Who plays the agents and commands, in a rehearsal.
+    pub stand_in: Option<StandIn>,
 }
 
 pub struct RealWorld {
     place: Place,
     env: Vec<(OsString, OsString)>,
     supervise: Vec<OsString>,
+    snapshot: Vec<OsString>,
+    trees: Trees,
     commands: Commands,
     now: Option<Timestamp>,
     catch_signals: bool,
+    stand_in: Option<StandIn>,
     disk: Disk,
     looker: Looker,
     schemas: Schemas,
@@ -72,7 +94,7 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, agents, now, catch_signals } = setup;
+        let Setup { place, env, supervise, snapshot, agents, now, catch_signals, stand_in } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -83,11 +105,14 @@ impl RealWorld {
             inputs: Inputs::new(),
             taken: Vec::new(),
             commands: agents,
+            trees: Trees::new(place.clone(), env.clone()),
             place,
             env,
             supervise,
+            snapshot,
             now,
             catch_signals,
+            stand_in,
             sink,
         }
     }
@@ -111,12 +136,25 @@ impl RealWorld {
         Ok(())
     }
 
+    /// The tree is about to be another one.
+    fn touch(&mut self, at: At<'_>) {
+        if matches!(at, At::Project(_)) {
+            self.trees.forget();
+        }
+    }
+
     fn hands(&mut self) -> Result<&mut Hands, Stop> {
         self.hands.as_mut().ok_or_else(|| Stop::Hands("nobody has connected to it".into()))
     }
 }
 
 impl World for RealWorld {
+    fn others(&mut self) -> Vec<String> {
+        let home = self.env.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, value)| Path::new(value));
+        home.map(|home| live_sessions(home, &self.place.project_dir)).unwrap_or_default()
+    }
+
     fn now(&mut self) -> Timestamp {
         wall_clock()
     }
@@ -133,7 +171,13 @@ impl World for RealWorld {
         self.disk.read(at)
     }
 
+    fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop> {
+        self.touch(at);
+        self.disk.make(at, bytes, kind)
+    }
+
     fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        self.touch(at);
         self.disk.write(at, bytes)
     }
 
@@ -150,15 +194,29 @@ impl World for RealWorld {
     }
 
     fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop> {
+        self.touch(to);
         self.disk.rename(from, to)
     }
 
     fn remove(&mut self, at: At<'_>) -> Result<(), Stop> {
+        self.touch(at);
         self.disk.remove(at)
     }
 
     fn sync_dir(&mut self, at: At<'_>) -> Result<(), Stop> {
         self.disk.sync_dir(at)
+    }
+
+    fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop> {
+        self.looker.look(path)
+    }
+
+    fn content(&mut self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop> {
+        self.looker.content(path)
+    }
+
+    fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop> {
+        Ok(self.looker.dir_changed_ns(path))
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
@@ -167,6 +225,51 @@ impl World for RealWorld {
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
         self.looker.glob(pattern, known)
+    }
+
+    fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
+        self.trees.snapshot(of, &mut self.looker)
+    }
+
+    fn snapshot_command(&self, of: &Snapshot<'_>) -> Option<Vec<String>> {
+        trees::command(&self.snapshot, self.trees.args(of))
+    }
+
+    fn changes(
+        &mut self,
+        of: &Snapshot<'_>,
+        base: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Changes>, Stop> {
+        self.trees.changes(of, base, after, &mut self.looker)
+    }
+
+    fn footprint(&mut self, tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop> {
+        self.trees.footprint(tree, base, after)
+    }
+
+    fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop> {
+        self.trees.base_content(base)
+    }
+
+    fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop> {
+        self.trees.keep_rescue(of, undo, &mut self.looker)
+    }
+
+    fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
+        self.trees.as_committed(paths)
+    }
+
+    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
+        Ok(self.trees.head())
+    }
+
+    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop> {
+        self.trees.commits(since, until)
+    }
+
+    fn moved(&mut self) -> Result<Vec<String>, Stop> {
+        self.trees.moved()
     }
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
@@ -185,6 +288,7 @@ impl World for RealWorld {
     }
 
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+        self.trees.forget_bases();
         self.hands()?.spawn(launches).map_err(|it| hands_stop(&it))
     }
 
@@ -193,12 +297,17 @@ impl World for RealWorld {
     }
 
     fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
+        self.trees.forget();
         let dir = self.disk.project_dir();
+        if self.stand_in.as_ref().is_some_and(|it| it.commands) {
+            return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
+        }
         probe(command, absent, dir, &self.env, PROBE_WITHIN).map_err(io_stop("run a probe in", dir))
     }
 
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop> {
         self.remove_taken()?;
+        self.trees.forget();
         let heard = self.inputs.wait(until);
         let inputs = heard.into_iter().map(|heard| match heard {
             Heard::Input(input) => input,
@@ -212,6 +321,9 @@ impl World for RealWorld {
     }
 
     fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop> {
+        if let Some(stand_in) = &self.stand_in {
+            stand_in.take_part(launch);
+        }
         let Self { disk, commands, place, .. } = self;
         agents::resolve(launch, commands, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;

@@ -17,7 +17,7 @@ use onward_core::{
 use serde_json::Value;
 
 use super::{
-    Project, git,
+    Project,
     pinned::{PINNED, WORKFLOW},
 };
 use crate::{
@@ -29,10 +29,15 @@ use crate::{
     world::Stop,
 };
 
+/// A second copy of the first record, for a run that loses its journal.
+pub const OPENED: &str = "opened.json";
+
 /// What a run begins with.
 #[derive(Clone, Debug)]
 pub struct NewRun<'a> {
     pub workflow: &'a Loaded,
+    /// Where it was read from.
+    pub file: Option<&'a Path>,
     /// As given; defaults are filled in.
     pub inputs: BTreeMap<String, Value>,
     pub mode: Mode,
@@ -103,8 +108,9 @@ pub fn create_run(
             run: id.clone(),
             workflow: new.workflow.workflow.name.clone(),
             workflow_hash: new.workflow.hash,
+            file: new.file.map(|file| project.relative(file)),
             inputs: inputs.clone(),
-            git: git::head(project.root()),
+            git: crate::git::head(project.root()),
             engine: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: new.boot_id.clone(),
             mode: new.mode,
@@ -181,6 +187,7 @@ fn build(dir: &Path, workflow: &Loaded, opened: &[u8]) -> Result<(), Stop> {
     for name in ["inbox", "out"] {
         make_parents(&dir.join(name).join("x"))?;
     }
+    write(&dir.join(OPENED), opened)?;
     write(&dir.join(JOURNAL), opened)
 }
 

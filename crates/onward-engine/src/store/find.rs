@@ -8,7 +8,7 @@ use std::{
 
 use onward_core::{id::RunId, time::Timestamp};
 
-use super::{Project, lock::holder};
+use super::{Project, lock::holder, pinned::WORKFLOW};
 use crate::{journal::JOURNAL, real::file_time};
 
 /// A run on disk and what can be told without reading its journal.
@@ -32,6 +32,8 @@ pub enum FindError {
     NoSuchRun { wanted: String, near: Vec<RunId> },
     #[error("there is no run here")]
     NoRuns,
+    #[error("run `{run}` has lost its journal")]
+    LostJournal { run: RunId },
     #[error("`{wanted}` can mean {} runs", all.len())]
     Several { wanted: String, all: Vec<RunId> },
     #[error("cannot look at the runs in {}", path.display())]
@@ -45,6 +47,7 @@ impl FindError {
             Self::NoSuchRun { near, .. } if near.is_empty() => "see `onward list`".to_owned(),
             Self::NoSuchRun { near, .. } => format!("did you mean {}?", list(near)),
             Self::NoRuns => "start one with `onward run`".to_owned(),
+            Self::LostJournal { run } => format!("rebuild it with `onward repair {run}`"),
             Self::Several { all, .. } => format!("say which: {}", list(all)),
             Self::Io { .. } => "see whether you may read it".to_owned(),
         }
@@ -57,6 +60,13 @@ const NEAR_MAX: usize = 3;
 impl Project {
     /// Every run, the last active one first.
     pub fn runs(&self) -> Result<Vec<RunDir>, FindError> {
+        let mut runs = self.even_lost_runs()?;
+        runs.retain(|run| run.dir.join(JOURNAL).is_file());
+        Ok(runs)
+    }
+
+    /// The same, and those that have lost their journal.
+    pub fn even_lost_runs(&self) -> Result<Vec<RunDir>, FindError> {
         let path = self.runs_dir();
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
@@ -76,7 +86,17 @@ impl Project {
 
     /// The run with this id, or the only one whose id begins so.
     pub fn find(&self, wanted: &str) -> Result<RunDir, FindError> {
-        let mut runs = self.runs()?;
+        let found = self.find_even_lost(wanted)?;
+        if found.dir.join(JOURNAL).is_file() {
+            Ok(found)
+        } else {
+            Err(FindError::LostJournal { run: found.id })
+        }
+    }
+
+    /// The same, and one that has lost its journal is found too.
+    pub fn find_even_lost(&self, wanted: &str) -> Result<RunDir, FindError> {
+        let mut runs = self.even_lost_runs()?;
         if runs.is_empty() {
             return Err(FindError::NoRuns);
         }
@@ -99,11 +119,12 @@ impl Project {
     }
 }
 
-/// `None` for what is no run: another name, or no journal.
+/// `None` for what is no run: another name, or neither a journal nor a workflow.
 fn run_at(dir: &Path) -> Option<RunDir> {
     let id: RunId = dir.file_name()?.to_str()?.parse().ok()?;
-    let journal = fs::metadata(dir.join(JOURNAL)).ok()?;
-    let last_activity = file_time(journal.modified().ok()?);
+    let journal = fs::metadata(dir.join(JOURNAL));
+    let file = journal.or_else(|_| fs::metadata(dir.join(WORKFLOW))).ok()?;
+    let last_activity = file_time(file.modified().ok()?);
     Some(RunDir { id, dir: dir.to_owned(), last_activity })
 }
 
@@ -163,6 +184,17 @@ mod tests {
         fs::create_dir(project.runs_dir().join("no-journal")).unwrap();
         let ids: Vec<String> = project.runs().unwrap().iter().map(|it| it.id.to_string()).collect();
         assert_eq!(ids, ["b-20261115-aaaa", "a-20261115-bbbb"]);
+    }
+
+    #[test]
+    fn a_run_without_its_journal_is_named_and_not_listed() {
+        let (_dir, project) = project(&["demo-20261115-aaaa", "demo-20261116-bbbb"]);
+        let lost = project.runs_dir().join("demo-20261116-bbbb");
+        fs::rename(lost.join(JOURNAL), lost.join(WORKFLOW)).unwrap();
+        assert_eq!(project.runs().unwrap().len(), 1);
+        assert_eq!(project.even_lost_runs().unwrap().len(), 2);
+        assert!(matches!(project.find("demo-20261116"), Err(FindError::LostJournal { .. })));
+        assert_eq!(project.find_even_lost("demo-20261116").unwrap().dir, lost);
     }
 
     #[test]

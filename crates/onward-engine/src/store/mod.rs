@@ -9,13 +9,14 @@
 
 mod create;
 mod find;
-mod git;
 mod lock;
+mod origin;
 mod pinned;
 mod project;
 
-pub use create::{CreateError, NewRun, create_run};
+pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TreeLock, holder};
-pub use pinned::{LoadWorkflowError, load_pinned, load_workflow};
+pub use origin::Origin;
+pub use pinned::{LoadWorkflowError, load_pinned, load_workflow, pinned_names};
 pub use project::Project;

@@ -1,18 +1,23 @@
 //! A workflow from its file, and from the copy that a run keeps.
 //!
-//! Invariant: a run reads its copy only. The first file is `workflow.yaml`; what it includes lies
+//! Invariant: a run reads its copies only. The first file is `workflow.yaml`; what it includes lies
 //! under `pinned/` by the path it was included by, so that no included file can take the name of
-//! one of ours.
+//! one of ours. Where the workflow was changed between two resumes, the copy that counts lies under
+//! `workflows/<hash>/`, and the journal says which.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use onward_core::workflow::{Loaded, Problem, load};
+use onward_core::workflow::{Loaded, Problem, load, model::PinnedFile};
+
+use crate::journal::{JOURNAL, load as load_journal};
 
 pub(super) const WORKFLOW: &str = "workflow.yaml";
 pub(super) const PINNED: &str = "pinned";
+/// One directory per accepted change of the workflow.
+const CHANGED: &str = "workflows";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadWorkflowError {
@@ -31,7 +36,31 @@ pub fn load_workflow(path: &Path) -> Result<Loaded, LoadWorkflowError> {
 
 /// Reads the copy that a run keeps.
 pub fn load_pinned(run_dir: &Path) -> Result<Loaded, LoadWorkflowError> {
-    load_with(&run_dir.join(WORKFLOW), WORKFLOW, &run_dir.join(PINNED))
+    let dir = changed_copy(run_dir).unwrap_or_else(|| run_dir.to_owned());
+    load_with(&dir.join(WORKFLOW), WORKFLOW, &dir.join(PINNED))
+}
+
+/// The directory of the copy that replaced the first one. Most runs have none, and then the journal
+/// is not read for it.
+fn changed_copy(run_dir: &Path) -> Option<PathBuf> {
+    let copies = run_dir.join(CHANGED);
+    if !copies.is_dir() {
+        return None;
+    }
+    let journal = fs::read(run_dir.join(JOURNAL)).ok()?;
+    let hash = load_journal(&journal).ok()?.state.workflow_hash?;
+    Some(copies.join(hash.to_string())).filter(|copy| copy.is_dir())
+}
+
+/// Where the files of a changed workflow are kept, relative to the run, and what they hold.
+pub fn pinned_names(new: &Loaded) -> Vec<(String, &str)> {
+    let dir = format!("{CHANGED}/{}", new.hash);
+    let name = |(index, file): (usize, &PinnedFile)| match index {
+        0 => format!("{dir}/{WORKFLOW}"),
+        _ => format!("{dir}/{PINNED}/{}", file.path),
+    };
+    let files = new.files.iter().enumerate();
+    files.map(|(index, file)| (name((index, file)), file.text.as_str())).collect()
 }
 
 fn load_with(path: &Path, shown: &str, dir: &Path) -> Result<Loaded, LoadWorkflowError> {

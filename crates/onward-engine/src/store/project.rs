@@ -33,6 +33,12 @@ impl Project {
         &self.root
     }
 
+    /// How the journal names a file: from the project's root, or whole when it lies elsewhere.
+    pub fn relative(&self, file: &Path) -> String {
+        let whole = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        whole.strip_prefix(&self.root).unwrap_or(&whole).to_string_lossy().into_owned()
+    }
+
     pub fn onward_dir(&self) -> PathBuf {
         self.root.join(".onward")
     }

@@ -43,9 +43,28 @@ pub(super) struct Attempt {
     ladder: Option<Ladder>,
     program: Option<Ending>,
     check: Option<Ending>,
+    snapshot: Stage,
     /// Nothing of the current child is older, in the kernel's ticks.
     pub(super) since: u64,
 }
+
+/// How far the snapshot after it has got.
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Before,
+    /// The end is written down, and git is at work.
+    During {
+        seal: Box<Seal>,
+        said: [Vec<u8>; 2],
+    },
+    Over,
+}
+
+/// A snapshot that takes longer is given up.
+const SNAPSHOT_MS_MAX: u64 = 600_000;
+/// All that is kept of what the snapshot's command says.
+const SAID_BYTES_MAX: usize = 4096;
 
 /// First ask, then kill.
 #[derive(Debug)]
@@ -70,6 +89,8 @@ pub(super) enum Due {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Check(String),
+    /// Write down how it ended, then run this.
+    Snapshot(Vec<String>),
     Seal,
 }
 
@@ -89,6 +110,7 @@ impl Attempt {
             ladder: None,
             program: None,
             check: None,
+            snapshot: Stage::Before,
             since: 0,
         }
     }
@@ -154,6 +176,9 @@ impl Attempt {
     pub(super) fn child_ended(&mut self, how: Ending) {
         self.main = None;
         self.idle_at = None;
+        if matches!(self.snapshot, Stage::During { .. }) {
+            return;
+        }
         let ending = self.cause.clone().unwrap_or(how);
         *self.current() = Some(ending);
         // INT was for the program to tidy up. What remains may well ignore it, as the background
@@ -166,6 +191,10 @@ impl Attempt {
     }
 
     pub(super) fn could_not_start(&mut self, why: String) {
+        if let Stage::During { said, .. } = &mut self.snapshot {
+            said[1] = why.into_bytes();
+            return;
+        }
         *self.current() = Some(Ending::NotStarted { why });
     }
 
@@ -180,21 +209,58 @@ impl Attempt {
             (Some(_), Some(cause)) => {
                 // Stopped between program and check: the check never had its chance.
                 self.check = Some(cause.clone());
-                Next::Seal
+                self.next_is_snapshot()
             }
             (Some(command), None) => Next::Check(command.clone()),
-            (None, _) => Next::Seal,
+            (None, _) => self.next_is_snapshot(),
         }
     }
 
-    pub(super) fn seal(self, at: Timestamp) -> Seal {
+    fn next_is_snapshot(&self) -> Next {
+        match (&self.snapshot, &self.launch.snapshot) {
+            (Stage::Before, Some(argv)) => Next::Snapshot(argv.clone()),
+            (Stage::Before, None) | (Stage::During { .. } | Stage::Over, _) => Next::Seal,
+        }
+    }
+
+    pub(super) fn seal(&self, at: Timestamp) -> Seal {
         let unended = || Ending::NotStarted { why: "it never began".into() };
         Seal {
-            step: self.launch.step,
+            step: self.launch.step.clone(),
             attempt: self.launch.attempt,
             at,
-            ending: self.program.unwrap_or_else(unended),
-            check: self.check,
+            ending: self.program.clone().unwrap_or_else(unended),
+            check: self.check.clone(),
+            after: None,
+        }
+    }
+
+    /// Its end is written down. From here on its own time does not count, and nobody stops it.
+    pub(super) fn begin_snapshot(&mut self, seal: Seal, now: u64) {
+        self.snapshot = Stage::During { seal: Box::new(seal), said: [Vec::new(), Vec::new()] };
+        self.cause = None;
+        self.wall_at = Some(now.saturating_add(SNAPSHOT_MS_MAX));
+        self.launch.idle_ms = None;
+    }
+
+    /// Takes what the snapshot's command says; `false` while there is none.
+    pub(super) fn hears_snapshot(&mut self, stream: usize, bytes: &[u8]) -> bool {
+        let Stage::During { said, .. } = &mut self.snapshot else { return false };
+        let room = SAID_BYTES_MAX.saturating_sub(said[stream].len());
+        said[stream].extend_from_slice(&bytes[..bytes.len().min(room)]);
+        true
+    }
+
+    /// The end as it was written down, and the snapshot or what was said instead.
+    pub(super) fn take_snapshot(&mut self) -> Option<(Seal, Result<String, String>)> {
+        match std::mem::replace(&mut self.snapshot, Stage::Over) {
+            Stage::During { seal, said } => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+                let [out, err] = said.map(|bytes| text(&bytes));
+                let is_id = out.len() >= 40 && out.bytes().all(|byte| byte.is_ascii_hexdigit());
+                Some((*seal, if is_id { Ok(out) } else { Err(err) }))
+            }
+            Stage::Before | Stage::Over => None,
         }
     }
 
@@ -223,6 +289,10 @@ impl Attempt {
 
     /// Begins to end it for this cause. Asked again, only the time left can get shorter.
     pub(super) fn end(&mut self, cause: Ending, stop: Stop, now: u64) {
+        // It has ended; the snapshot is ours, and only its own time can be over.
+        if matches!(self.snapshot, Stage::During { .. }) && cause == Ending::Stopped {
+            return;
+        }
         self.cause.get_or_insert(cause);
         self.clear_out(stop, now);
     }
@@ -300,6 +370,7 @@ mod tests {
             timeout_ms,
             idle_ms,
             sync_seal: false,
+            snapshot: None,
         };
         let mut attempt = Attempt::new(launch, 1000);
         start(&mut attempt);
@@ -313,7 +384,7 @@ mod tests {
         attempt.introduce_at = None;
     }
 
-    fn sealed(attempt: Attempt) -> (Ending, Option<Ending>) {
+    fn sealed(attempt: &Attempt) -> (Ending, Option<Ending>) {
         let seal = attempt.seal(Timestamp::default());
         (seal.ending, seal.check)
     }
@@ -329,7 +400,7 @@ mod tests {
         assert_eq!((it.due(6049), it.due(6050)), (None, Some(Due::Kill)));
         it.child_ended(OK);
         assert_eq!(it.next(), Next::Seal);
-        assert_eq!(sealed(it), (Ending::TimedOut { idle: false }, None));
+        assert_eq!(sealed(&it), (Ending::TimedOut { idle: false }, None));
     }
 
     #[test]
@@ -348,7 +419,7 @@ mod tests {
         let mut failed = attempt(None, None, Some("c"));
         failed.child_ended(Ending::Exited { code: 1 });
         assert_eq!(failed.next(), Next::Seal);
-        assert_eq!(sealed(failed), (Ending::Exited { code: 1 }, None));
+        assert_eq!(sealed(&failed), (Ending::Exited { code: 1 }, None));
         let mut it = attempt(Some(50), None, Some("c"));
         it.child_ended(OK);
         assert_eq!(it.next(), Next::Check("c".into()));
@@ -356,7 +427,7 @@ mod tests {
         assert_eq!(it.due(1050), Some(Due::TimeOut { idle: false }));
         it.child_ended(Ending::Exited { code: 3 });
         assert_eq!(it.next(), Next::Seal);
-        assert_eq!(sealed(it), (OK, Some(Ending::Exited { code: 3 })));
+        assert_eq!(sealed(&it), (OK, Some(Ending::Exited { code: 3 })));
     }
 
     #[test]
@@ -365,7 +436,7 @@ mod tests {
         it.child_ended(OK);
         it.end(Ending::Stopped, Stop::default(), 1000);
         assert_eq!(it.next(), Next::Seal);
-        assert_eq!(sealed(it), (OK, Some(Ending::Stopped)));
+        assert_eq!(sealed(&it), (OK, Some(Ending::Stopped)));
     }
 
     #[test]
@@ -379,5 +450,46 @@ mod tests {
         assert_eq!(it.due(1010), Some(Due::Kill));
         it.kill();
         assert_eq!((it.due(9999), it.deadline()), (None, None));
+    }
+
+    #[test]
+    fn the_tree_is_recorded_after_every_end_and_nobody_stops_that() {
+        let mut it = attempt(Some(50), Some(50), Some("c"));
+        it.launch.snapshot = Some(vec!["snap".into()]);
+        it.end(Ending::Stopped, Stop::default(), 1010);
+        it.child_ended(OK);
+        assert_eq!(it.next(), Next::Snapshot(vec!["snap".into()]), "whatever became of the check");
+        let end = it.seal(Timestamp::default());
+        it.begin_snapshot(end.clone(), 1020);
+        start(&mut it);
+        assert_eq!((it.due(1100), it.is_being_ended()), (None, false), "its own time is over");
+        it.end(Ending::Stopped, Stop::default(), 1030);
+        assert!(!it.is_being_ended());
+        assert!(it.hears_snapshot(1, b"a warning\n") && it.hears_snapshot(0, &[b'0'; 20]));
+        assert!(it.hears_snapshot(0, &[b'a'; 20]) && it.hears_snapshot(0, b"\n"));
+        it.child_ended(OK);
+        assert_eq!(it.next(), Next::Seal);
+        let id = "0".repeat(20) + &"a".repeat(20);
+        assert_eq!(it.take_snapshot(), Some((end, Ok(id))));
+        assert_eq!((it.next(), it.take_snapshot()), (Next::Seal, None));
+    }
+
+    #[test]
+    fn a_snapshot_that_hangs_is_given_up_and_what_it_said_is_told() {
+        let mut it = attempt(None, None, None);
+        it.launch.snapshot = Some(vec!["snap".into()]);
+        it.child_ended(Ending::Exited { code: 1 });
+        assert!(matches!(it.next(), Next::Snapshot(_)));
+        it.begin_snapshot(it.seal(Timestamp::default()), 1000);
+        start(&mut it);
+        assert!(it.hears_snapshot(1, b"error: no room\n"));
+        let late = 1000 + SNAPSHOT_MS_MAX;
+        assert_eq!(it.due(late), Some(Due::TimeOut { idle: false }));
+        it.end(Ending::TimedOut { idle: false }, Stop::default(), late);
+        assert!(it.is_being_ended());
+        it.child_ended(Ending::Signalled { signal: 15 });
+        let (seal, taken) = it.take_snapshot().unwrap();
+        assert_eq!(seal.ending, Ending::Exited { code: 1 }, "as it was written down");
+        assert_eq!(taken, Err("error: no room".into()));
     }
 }

@@ -15,6 +15,7 @@ use rustix::{
 use super::{
     descendants::Family,
     linux::{self, Held, Identity},
+    place::{Place, Whereabouts},
     seals::{Seals, Spawned},
     wire::{Stop, StopSignal},
 };
@@ -92,6 +93,19 @@ pub fn clear_orphans(
         all.extend(new);
     }
     Ok((all, sweep(run, seals)?))
+}
+
+/// Kills the supervisor of a run, if it lives; its children become orphans.
+pub fn kill_supervisor(place: &Place) -> io::Result<()> {
+    let here = Whereabouts::read(place)?;
+    let boot_id = linux::boot_id()?;
+    let Some(here) = here.filter(|here| here.boot_id == boot_id) else { return Ok(()) };
+    let orphan = Orphan { identity: here.identity(), step: None, attempt: None };
+    if let Some(held) = linux::hold(orphan.identity) {
+        let _ = held.signal(Signal::KILL);
+        until_gone(vec![(&orphan, held)], KILLED_WITHIN_MS)?;
+    }
+    Ok(())
 }
 
 /// A pidfd becomes readable when its process is dead, reaped or not.

@@ -73,7 +73,7 @@ impl Place {
     }
 
     /// Creates the private directory where needed.
-    pub(super) fn socket(&self) -> Result<PathBuf, PlaceError> {
+    pub(crate) fn socket(&self) -> Result<PathBuf, PlaceError> {
         make_private(&self.socket_dir)?;
         let digest = Digest::of(self.run_dir.as_os_str().as_encoded_bytes()).to_string();
         let path = self.socket_dir.join(format!("{}.sock", &digest[..16]));

@@ -3,11 +3,12 @@
 //! One JSON object a line, `kind` first and `crc` last: CRC-32 (IEEE), lower-case hex, of every
 //! byte from `{` up to and including the comma before `"crc"`. Each line is one write. A supervisor
 //! begins its life with `opened`; then, per attempt, `spawning` (about to), `spawned` (its
-//! identity, if it lived for a while) and `exited` (the seal). An attempt without `spawning` was
-//! certainly never spawned; with it, it may have been.
+//! identity, if it lived for a while), `exited` (the seal) and, where one is wanted, `snapshot` (the
+//! tree after it). An attempt without `spawning` was certainly never spawned; with it, it may have
+//! been.
 //!
 //! Invariant: one supervisor at a time holds the file's lock, and what was once written is never
-//! changed. A kind that is not known here, such as a later `snapshot`, is kept and not damage.
+//! changed. A kind that is not known here is kept and not damage.
 
 use std::{
     fs::{File, OpenOptions},
@@ -33,6 +34,8 @@ pub enum Line {
     Spawned(Spawned),
     /// The seal: the attempt and all its descendants are gone.
     Exited(Seal),
+    /// The tree after it was recorded, or could not be. What is read has it in the seal.
+    Snapshot(Snapshot),
     /// Output of this attempt could not be kept.
     OutputLost(OutputLost),
     /// A good line of a kind that only a later version knows.
@@ -72,6 +75,18 @@ impl Spawned {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    pub step: Address,
+    pub attempt: u32,
+    pub at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// What was said instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputLost {
     pub step: Address,
     pub attempt: u32,
@@ -90,12 +105,31 @@ pub struct Seals {
 }
 
 impl Seals {
+    fn add_to_seal(&mut self, line: &Line) {
+        let Line::Snapshot(snapshot) = line else { return };
+        let seal = self.lines.iter_mut().rev().find_map(|line| match line {
+            Line::Exited(seal) => {
+                (seal.step == snapshot.step && seal.attempt == snapshot.attempt).then_some(seal)
+            }
+            Line::Opened(_)
+            | Line::Spawning(_)
+            | Line::Spawned(_)
+            | Line::Snapshot(_)
+            | Line::OutputLost(_)
+            | Line::Unknown(_) => None,
+        });
+        if let Some(seal) = seal {
+            seal.after.clone_from(&snapshot.after);
+        }
+    }
+
     pub fn seals(&self) -> impl Iterator<Item = &Seal> {
         self.lines.iter().filter_map(|line| match line {
             Line::Exited(seal) => Some(seal),
             Line::Opened(_)
             | Line::Spawning(_)
             | Line::Spawned(_)
+            | Line::Snapshot(_)
             | Line::OutputLost(_)
             | Line::Unknown(_) => None,
         })
@@ -112,6 +146,7 @@ impl Seals {
                 Line::Spawned(_)
                 | Line::Spawning(_)
                 | Line::Exited(_)
+                | Line::Snapshot(_)
                 | Line::OutputLost(_)
                 | Line::Unknown(_) => {}
             }
@@ -151,6 +186,7 @@ pub(super) fn decode(bytes: &[u8]) -> Seals {
                 let ends_a_life = matches!(decoded, Line::Opened(_));
                 let sort = if ends_a_life { &mut seals.torn } else { &mut seals.damaged };
                 sort.append(&mut unclear);
+                seals.add_to_seal(&decoded);
                 seals.lines.push(decoded);
             }
             None => unclear.push(Unreadable { line, offset, bytes }),
@@ -179,6 +215,7 @@ fn decode_line(line: &[u8]) -> Option<Line> {
         b"spawning" => parse(line).map(Line::Spawning),
         b"spawned" => parse(line).map(Line::Spawned),
         b"exited" => parse(line).map(Line::Exited),
+        b"snapshot" => parse(line).map(Line::Snapshot),
         b"output_lost" => parse(line).map(Line::OutputLost),
         other => Some(Line::Unknown(String::from_utf8_lossy(other).into_owned())),
     }

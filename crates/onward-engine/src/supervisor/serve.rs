@@ -1,7 +1,9 @@
 //! The supervisor process: one thread, one loop, one wait for everything.
 //!
-//! Invariant: at most one engine is listened to, the one with the highest epoch ever seen; an older
-//! one is dropped, with whatever it said that was not read yet, before the new one is answered.
+//! Invariant: at most one engine is listened to, the last one with the highest epoch ever seen; an
+//! older one is dropped, with whatever it said that was not read yet, before the new one is
+//! answered. Two engines have the same epoch only when the first wrote nothing, and so spawned
+//! nothing: a resume that was refused, say.
 
 use std::{
     fs::File,
@@ -388,7 +390,7 @@ impl Server {
             Some(Refusal::Version { version: PROTOCOL })
         } else if hello.run != *run {
             Some(Refusal::Run { run: run.clone() })
-        } else if hello.epoch <= self.epoch_max {
+        } else if hello.epoch < self.epoch_max {
             Some(Refusal::Epoch { epoch: self.epoch_max })
         } else {
             None

@@ -81,6 +81,7 @@ impl Nursery {
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .envs(&launch.env)
             .envs(tag(&self.run, &launch.step, launch.attempt))
+            .env("GIT_REFLOG_ACTION", reflog_action(&self.run, launch))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -112,6 +113,11 @@ impl Nursery {
 
 fn is_executable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok() && path.is_file()
+}
+
+/// What git writes into the reflog of whatever the child commits.
+fn reflog_action(run: &RunId, launch: &Launch) -> String {
+    crate::git::reflog_action(run.as_str(), &launch.step, launch.attempt)
 }
 
 fn tag(run: &RunId, step: &Address, attempt: u32) -> [(&'static str, String); 3] {

@@ -14,7 +14,7 @@ use std::{
 
 use onward_core::{
     evidence::Ending,
-    launch::{Launch, Program},
+    launch::{Launch, Program, Seal},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
@@ -26,7 +26,7 @@ use super::{
     descendants::{Claimant, Family, Owner, owner},
     linux::{self, Children, Process, Tag},
     place::Place,
-    seals::{Line, Log, OutputLost, Spawned, Spawning},
+    seals::{Line, Log, OutputLost, Snapshot, Spawned, Spawning},
     spawn::{Nursery, SHELL},
     wire::{Alive, Report, Stop},
 };
@@ -228,6 +228,9 @@ impl Work {
             }
             Ok(count) => count,
         };
+        if attempt.hears_snapshot(stream, &self.buffer[..count]) {
+            return Ok(());
+        }
         if attempt.main().is_some() {
             attempt.heard(now);
         }
@@ -418,26 +421,56 @@ impl Work {
     fn child_is_over(&mut self, key: &Key, now: u64) -> io::Result<()> {
         self.drain(key, now)?;
         let Some(mut attempt) = self.attempts.remove(key) else { return Ok(()) };
-        match attempt.next() {
-            Next::Seal => self.seal(attempt),
-            Next::Check(command) => {
-                let argv = [SHELL.to_owned(), "-c".to_owned(), command];
-                match self.start_child(&mut attempt, &argv, now) {
-                    Ok(()) => {
-                        self.attempts.insert(key.clone(), attempt);
-                        Ok(())
-                    }
-                    Err(why) => {
-                        attempt.could_not_start(why);
-                        self.seal(attempt)
-                    }
+        let argv = match attempt.next() {
+            Next::Seal => return self.seal(attempt),
+            Next::Check(command) => vec![SHELL.to_owned(), "-c".to_owned(), command],
+            Next::Snapshot(argv) => {
+                let seal = self.write_end(&attempt)?;
+                // While the snapshot is taken, its end must be there to stay.
+                if self.owes_sync {
+                    self.sync()?;
                 }
+                attempt.begin_snapshot(seal, now);
+                argv
+            }
+        };
+        match self.start_child(&mut attempt, &argv, now) {
+            Ok(()) => {
+                self.attempts.insert(key.clone(), attempt);
+                Ok(())
+            }
+            Err(why) => {
+                attempt.could_not_start(why);
+                self.seal(attempt)
             }
         }
     }
 
-    /// The last line of an attempt. Its output is made durable before it where the line will be.
-    fn seal(&mut self, attempt: Attempt) -> io::Result<()> {
+    /// The last line of an attempt: its end, or the snapshot after it.
+    fn seal(&mut self, mut attempt: Attempt) -> io::Result<()> {
+        let seal = match attempt.take_snapshot() {
+            None => self.write_end(&attempt)?,
+            Some((mut seal, taken)) => {
+                let Seal { step, attempt: number, .. } = seal.clone();
+                let (after, why) = match taken {
+                    Ok(after) => (Some(after), None),
+                    Err(why) => (None, Some(why)),
+                };
+                seal.after.clone_from(&after);
+                let at = linux::wall_now();
+                let line = Snapshot { step, attempt: number, at, after, why };
+                self.log.append(&Line::Snapshot(line))?;
+                self.owes_sync |= attempt.launch.sync_seal || !self.has_engine;
+                seal
+            }
+        };
+        self.reports.push(Report::Sealed(seal));
+        self.report_by(0);
+        Ok(())
+    }
+
+    /// Writes down how an attempt ended. Its output is made durable before, where the line will be.
+    fn write_end(&mut self, attempt: &Attempt) -> io::Result<Seal> {
         if attempt.launch.sync_seal || !self.has_engine {
             self.owes_sync = true;
             let key = attempt.key();
@@ -449,13 +482,8 @@ impl Work {
             }
         }
         let seal = attempt.seal(linux::wall_now());
-        let line = Line::Exited(seal);
-        self.log.append(&line)?;
-        if let Line::Exited(seal) = line {
-            self.reports.push(Report::Sealed(seal));
-            self.report_by(0);
-        }
-        Ok(())
+        self.log.append(&Line::Exited(seal.clone()))?;
+        Ok(seal)
     }
 }
 

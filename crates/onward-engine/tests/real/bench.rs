@@ -1,13 +1,13 @@
 //! A project in a temporary directory, and this very binary as engine and supervisor.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
-use onward_core::{event::Mode, plan::Plan, state::State};
+use onward_core::{event::Mode, plan::Plan, policy::Choices, state::State};
 use onward_engine::{
     drive::Options,
     engine::{self, EngineError, How, Machine, Outcome},
@@ -59,15 +59,15 @@ impl Bench {
         std::fs::create_dir_all(self.path(".onward")).unwrap();
         let project = Project::locate(&self.root).unwrap();
         let inputs = BTreeMap::new();
-        engine::new_run(&project, &loaded, inputs, &self.machine, Mode::Autopilot).unwrap()
+        engine::new_run(&project, &loaded, None, inputs, &self.machine, Mode::Autopilot).unwrap()
     }
 
     pub(crate) fn resume(&self, run: &Path) -> Result<Outcome, EngineError> {
-        engine::resume_run(run, &self.machine, &how(), None)
+        engine::resume_run(run, &self.machine, &how(), None, None)
     }
 
     pub(crate) fn plan(&self, run: &Path) -> Plan {
-        engine::plan_run(run, &self.machine).unwrap()
+        engine::plan_run(run, &self.machine, &Choices::default()).unwrap()
     }
 
     /// An engine of its own, to be killed.
@@ -110,6 +110,7 @@ impl Bench {
             Line::Spawning(_)
             | Line::Spawned(_)
             | Line::Exited(_)
+            | Line::Snapshot(_)
             | Line::OutputLost(_)
             | Line::Unknown(_) => None,
         });
@@ -141,8 +142,17 @@ pub(crate) fn state(run: &Path) -> State {
     load(&std::fs::read(run.join("journal.jsonl")).unwrap()).unwrap().state
 }
 
+/// Each file and directory, what it holds, when it was last changed.
+type Picture = BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)>;
+
+/// Which paths are not the same in both.
+pub(crate) fn changed(before: &Picture, after: &Picture) -> Vec<PathBuf> {
+    let paths: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
+    paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).cloned().collect()
+}
+
 /// Every file below a directory with its content and times.
-pub(crate) fn picture(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::SystemTime)> {
+pub(crate) fn picture(dir: &Path) -> Picture {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let entry = entry.unwrap();
@@ -159,7 +169,12 @@ pub(crate) fn picture(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, std::time::Syst
 }
 
 fn how() -> How {
-    How { mode: Mode::Autopilot, accepted: Vec::new(), options: Options::default() }
+    How {
+        mode: Mode::Autopilot,
+        choices: Choices::default(),
+        pinned: false,
+        options: Options::default(),
+    }
 }
 
 pub(crate) fn attended() -> How {
@@ -192,6 +207,6 @@ pub(crate) fn play_role() {
         supervise(&SuperviseConfig::new(place)).unwrap();
     } else {
         let [run, root] = &args[args.len() - 2..] else { panic!("{args:?}") };
-        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None).unwrap();
+        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None, None).unwrap();
     }
 }

@@ -1,8 +1,9 @@
 //! Scripted agents, and the supervisor that holds them.
 //!
-//! A command is a list of acts separated by `;`: `write PATH TEXT` (in two halves), `result JSON`,
-//! `fail N` (exit 1 the first N times it gets that far), `outside NAME` (an effect beyond the
-//! machine), `work` (takes time). Without `fail` the exit code is 0.
+//! A command is a list of acts separated by `;`: `write PATH TEXT` (in two halves), `append PATH
+//! TEXT`, `delete PATH`, `result JSON`, `fail N` (exit 1 the first N times it gets that far),
+//! `outside NAME` (an effect beyond the machine), `work` (takes time). Without `fail` the exit code
+//! is 0.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,11 +16,22 @@ use onward_core::{
 
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    Write { path: String, text: String },
+    Write {
+        path: String,
+        text: String,
+    },
+    /// Done twice, it shows.
+    Append {
+        path: String,
+        text: String,
+    },
+    Delete(String),
     Result(String),
     Outside(String),
     Work,
-    Exit { fails: u32 },
+    Exit {
+        fails: u32,
+    },
 }
 
 /// One living attempt.
@@ -53,6 +65,12 @@ impl Agent {
                     let (path, text) = (path.to_owned(), text.to_owned());
                     acts.push_back(Act::Write { path, text });
                 }
+                "append" => {
+                    let (path, text) = rest.split_once(' ').expect("`append PATH TEXT`");
+                    let (path, text) = (path.to_owned(), text.to_owned());
+                    acts.push_back(Act::Append { path, text });
+                }
+                "delete" => acts.push_back(Act::Delete(rest.to_owned())),
                 "result" => acts.push_back(Act::Result(rest.trim_matches('\'').to_owned())),
                 "outside" => acts.push_back(Act::Outside(rest.to_owned())),
                 "fail" => fails = rest.parse().expect("`fail N`"),
@@ -73,10 +91,20 @@ pub(crate) struct Supervisor {
     pub(crate) synced: usize,
     pub(crate) spawned: Vec<(Address, u32)>,
     /// Ended, and not yet written down.
-    pub(crate) unsealed: Option<(Seal, bool)>,
+    pub(crate) unsealed: Option<Ended>,
+    /// Written down, and the tree after it is being recorded.
+    pub(crate) recording: Option<Seal>,
     pub(crate) engine_connected: bool,
     /// Seals the connected engine has not been told of.
     pub(crate) unreported: VecDeque<Seal>,
+}
+
+/// An attempt that is over.
+#[derive(Clone, Debug)]
+pub(crate) struct Ended {
+    pub(crate) seal: Seal,
+    pub(crate) sync: bool,
+    pub(crate) wants_snapshot: bool,
 }
 
 impl Supervisor {
@@ -86,12 +114,28 @@ impl Supervisor {
         Some((due.0.clone(), due.1.next_at_us))
     }
 
-    /// Second half of an exit: the seal is written, and the engine is told if it is there.
+    /// Second part of an exit: the seal is written, and the engine is told if it is there, unless
+    /// the tree is to be recorded first.
     pub(crate) fn seal(&mut self) {
-        let Some((seal, sync)) = self.unsealed.take() else { return };
+        let Some(Ended { seal, sync, wants_snapshot }) = self.unsealed.take() else { return };
         self.seals.push(seal.clone());
-        if sync || !self.engine_connected {
+        if sync || wants_snapshot || !self.engine_connected {
             self.synced = self.seals.len();
+        }
+        if wants_snapshot {
+            self.recording = Some(seal);
+        } else {
+            self.unreported.push_back(seal);
+        }
+    }
+
+    /// Third part: the tree after it is recorded.
+    pub(crate) fn record(&mut self, after: String) {
+        let Some(mut seal) = self.recording.take() else { return };
+        seal.after = Some(after);
+        let is_it = |it: &&mut Seal| it.step == seal.step && it.attempt == seal.attempt;
+        if let Some(written) = self.seals.iter_mut().find(is_it) {
+            *written = seal.clone();
         }
         self.unreported.push_back(seal);
     }
@@ -104,5 +148,6 @@ pub(crate) fn seal_of(launch: &Launch, code: i32, now_us: i64) -> Seal {
         at: Timestamp::from_micros(now_us),
         ending: Ending::Exited { code },
         check: None,
+        after: None,
     }
 }

@@ -8,6 +8,7 @@ use onward_core::{
     evidence::Outcome,
     journal::{FORMAT, encode},
     plan::Status,
+    policy::Choices,
     state::State,
     time::Timestamp,
     workflow::{self, model::Workflow},
@@ -129,9 +130,10 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
         create(world)?;
     }
     let options = Options { attended: true, ..Options::default() };
-    let how = Resume { mode: Mode::Autopilot, accepted: Vec::new(), options };
+    let (mode, choices, edited) = (Mode::Autopilot, Choices::default(), None);
+    let how = Resume { mode, choices, options, edited };
     let story = world.story.clone();
-    match open(world, workflow.clone(), &how) {
+    match open(world, workflow, &how, None) {
         Ok(mut driver) => driver.drive(),
         Err(ResumeError::Complete) => Ok(Status::Completed),
         Err(ResumeError::Stop(stop)) => Err(stop),
@@ -145,6 +147,7 @@ fn create(world: &mut SimWorld) -> Result<(), Stop> {
         run: "sim-20270115-aaaa".parse().unwrap(),
         workflow: "sim".to_owned(),
         workflow_hash: Digest::of(b"sim"),
+        file: None,
         inputs: BTreeMap::new(),
         git: None,
         engine: "sim".to_owned(),

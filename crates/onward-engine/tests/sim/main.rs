@@ -9,6 +9,7 @@ mod chance;
 mod disk;
 mod harness;
 mod random;
+mod trees;
 mod world;
 
 use std::collections::BTreeSet;
@@ -62,13 +63,39 @@ steps:
   - { id: end, run: 'write end.txt over', writes: [end.txt] }
 ";
 
+/// Agents that change what they do not declare, twice what one did would show.
+const EDITS: &str = "
+onward: 1
+name: edits
+defaults: { retry: { max: 3, backoff: 1s, on: [failed] } }
+steps:
+  - { id: seed, run: write seed.txt seed; write old.txt old-old, writes: [seed.txt, old.txt] }
+  - { id: a, agent: claude, prompt: append log.txt one; append seed.txt more; append a.txt a,
+      writes: [a.txt] }
+  - { id: b, agent: claude, prompt: append log.txt two; delete old.txt; write b.txt beta; fail 1 }
+  - { id: c, run: append log.txt three; append c.txt c; fail 2, edits: true, writes: [c.txt] }
+";
+
+/// What is declared tells parallel edits apart.
+const TOGETHER: &str = "
+onward: 1
+name: together
+limits: { parallel: 2 }
+steps:
+  - { id: a, needs: [], agent: claude, prompt: append a.txt one; work; append a.txt two,
+      writes: [a.txt] }
+  - { id: b, needs: [], agent: claude, prompt: append b.txt one; append b.txt two, writes: [b.txt] }
+  - { id: c, agent: claude, prompt: append c.txt one; append log.txt end, writes: [c.txt] }
+";
+
 #[test]
 fn a_run_survives_a_crash_at_every_call() {
     let mut tally = Tally::default();
-    for text in [DIAMOND, RETRY, EVERYTHING] {
+    let cases = [(DIAMOND, 8), (RETRY, 8), (EVERYTHING, 8), (EDITS, 3), (TOGETHER, 3)];
+    for (text, seeds) in cases {
         let case = Case::new(text);
         for crash in Crash::ALL {
-            for seed in 0..8 {
+            for seed in 0..seeds {
                 case.crash_once_everywhere(crash, seed, &mut tally);
             }
         }
@@ -79,11 +106,11 @@ fn a_run_survives_a_crash_at_every_call() {
 #[test]
 fn a_run_survives_a_crash_at_every_call_and_another_while_recovering() {
     let mut tally = Tally::default();
-    for text in [DIAMOND, RETRY] {
+    for (text, stride) in [(DIAMOND, 1), (RETRY, 1), (EDITS, 13)] {
         let case = Case::new(text);
         for first in Crash::ALL {
             for second in Crash::ALL {
-                case.crash_twice_everywhere(first, second, 1, &mut tally);
+                case.crash_twice_everywhere(first, second, stride, &mut tally);
             }
         }
     }
@@ -113,7 +140,7 @@ fn random_workflows_survive_random_crashes() {
 #[test]
 fn every_window_between_two_facts_has_been_hit_by_a_crash() {
     let mut tally = Tally::default();
-    for text in [RETRY, EVERYTHING] {
+    for text in [RETRY, EVERYTHING, EDITS] {
         let case = Case::new(text);
         for crash in Crash::ALL {
             case.crash_once_everywhere(crash, 99, &mut tally);

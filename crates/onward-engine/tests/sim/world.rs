@@ -5,22 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::Event,
+    event::{Event, FileKind, GitHead},
     evidence::{FileProof, Outcome, Stat},
     journal::{Reader, decode_line},
     launch::{Launch, Seal},
     recovery::Probed,
+    survey::CommitSeen,
     time::Timestamp,
 };
 use onward_engine::{
     journal::JOURNAL,
-    world::{At, Connected, Input, Request, Stop, World},
+    world::{
+        At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
+        Undo, World,
+    },
 };
 
 use crate::{
-    agents::{Act, Agent, Supervisor, seal_of},
+    agents::{Act, Agent, Ended, Supervisor, seal_of},
     chance::Chance,
     disk::Disk,
+    trees::Trees,
 };
 
 /// How the world goes dark when the fuse is out.
@@ -45,17 +50,19 @@ pub(crate) enum Window {
     SyncToSpawn,
     Running,
     ExitToSeal,
+    SealToSnapshot,
     SealToJournal,
     RescueToUndo,
     DuringUndo,
 }
 
 impl Window {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::BeforeSync,
         Self::SyncToSpawn,
         Self::Running,
         Self::ExitToSeal,
+        Self::SealToSnapshot,
         Self::SealToJournal,
         Self::RescueToUndo,
         Self::DuringUndo,
@@ -87,6 +94,7 @@ pub(crate) struct SimWorld {
     /// Windows in which a crash has fallen.
     pub(crate) windows: BTreeSet<Window>,
     undoing: bool,
+    pub(crate) trees: Trees,
     /// What this world is to live through, for whoever reads a failure.
     pub(crate) story: String,
 }
@@ -110,6 +118,7 @@ impl SimWorld {
             heartbeat_us: None,
             windows: BTreeSet::new(),
             undoing: false,
+            trees: Trees::default(),
             story: String::new(),
         }
     }
@@ -165,6 +174,7 @@ impl SimWorld {
         self.heartbeat_us = Some(self.now_us);
         self.supervisor.agents.clear();
         self.supervisor.unsealed = None;
+        self.supervisor.recording = None;
         self.supervisor.unreported.clear();
         self.supervisor.engine_connected = false;
     }
@@ -180,6 +190,9 @@ impl SimWorld {
         }
         if self.supervisor.unsealed.is_some() {
             self.windows.insert(Window::ExitToSeal);
+        }
+        if self.supervisor.recording.is_some() {
+            self.windows.insert(Window::SealToSnapshot);
         }
         let events = readable(&synced);
         let finished = |step: &Address, attempt: u32| {
@@ -262,6 +275,11 @@ impl SimWorld {
             self.supervisor.seal();
             return true;
         }
+        if self.supervisor.recording.is_some() {
+            let after = self.trees.record(&self.disk);
+            self.supervisor.record(after);
+            return true;
+        }
         let Some((key, at_us)) = self.supervisor.next().filter(|(_, at)| *at <= until_us) else {
             return false;
         };
@@ -278,6 +296,17 @@ impl SimWorld {
                 self.disk.sync(&format!("project/{path}"));
                 self.disk.sync_dir(&format!("project/{path}"));
             }
+            Act::Append { path, text } => {
+                let name = format!("project/{path}");
+                self.disk.append(&name, text.as_bytes(), now_us);
+                self.disk.sync(&name);
+                self.disk.sync_dir(&name);
+            }
+            Act::Delete(path) => {
+                let name = format!("project/{path}");
+                self.disk.remove(&name);
+                self.disk.sync_dir(&name);
+            }
             Act::Result(json) => {
                 let name = launch.env["ONWARD_RESULT"].clone();
                 self.disk.write(&name, json.as_bytes(), now_us);
@@ -291,8 +320,9 @@ impl SimWorld {
                 *exits += 1;
                 let code = i32::from(*exits <= fails);
                 self.supervisor.agents.remove(&key);
-                let sync = launch.sync_seal;
-                self.supervisor.unsealed = Some((seal_of(&launch, code, now_us), sync));
+                let (sync, wants_snapshot) = (launch.sync_seal, launch.snapshot.is_some());
+                let seal = seal_of(&launch, code, now_us);
+                self.supervisor.unsealed = Some(Ended { seal, sync, wants_snapshot });
             }
         }
         true
@@ -324,6 +354,11 @@ impl World for SimWorld {
     fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
         self.burn()?;
         Ok(self.disk.read(&name(at)).map(<[u8]>::to_vec))
+    }
+
+    fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop> {
+        assert_eq!(kind, FileKind::Plain, "there are no others here");
+        self.write(at, bytes)
     }
 
     fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
@@ -381,6 +416,80 @@ impl World for SimWorld {
         Ok(())
     }
 
+    fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop> {
+        self.burn()?;
+        let name = name(At::Project(path));
+        let Some(bytes) = self.disk.read(&name) else { return Ok(None) };
+        let changed_ns = self.disk.mtime_us(&name).expect("it is there") * 1000;
+        Ok(Some(Looked { hash: Digest::of(bytes), kind: FileKind::Plain, changed_ns }))
+    }
+
+    fn content(&mut self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop> {
+        let bytes = self.read(At::Project(path))?;
+        Ok(bytes.map(|bytes| (bytes, FileKind::Plain)))
+    }
+
+    fn dir_changed_ns(&mut self, _path: &str) -> Result<Option<i64>, Stop> {
+        Ok(None)
+    }
+
+    fn snapshot(&mut self, _of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
+        self.burn()?;
+        let id = self.trees.record(&self.disk);
+        Ok(Some(Taken { id, skipped: Vec::new() }))
+    }
+
+    fn snapshot_command(&self, _of: &Snapshot<'_>) -> Option<Vec<String>> {
+        Some(vec!["snapshot".to_owned()])
+    }
+
+    fn changes(
+        &mut self,
+        _of: &Snapshot<'_>,
+        base: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Changes>, Stop> {
+        self.burn()?;
+        Ok(Some(Changes { all: self.trees.changes(&self.disk, base, after), skipped: Vec::new() }))
+    }
+
+    fn footprint(&mut self, _tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop> {
+        self.burn()?;
+        Ok(self.trees.footprint(base, after))
+    }
+
+    fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop> {
+        self.burn()?;
+        Ok(self.trees.content(base))
+    }
+
+    fn keep_rescue(
+        &mut self,
+        _of: &Snapshot<'_>,
+        undo: &Undo<'_>,
+    ) -> Result<Option<Rescued>, Stop> {
+        self.burn()?;
+        let undone = self.trees.record_without(&self.disk, undo.reverts);
+        let (reference, commit) = (format!("rescue/{}", undo.number), undone.clone());
+        Ok(Some(Rescued { reference, commit, undone, patch: b"patch".to_vec() }))
+    }
+
+    fn as_committed(&mut self, _paths: &[String]) -> Result<BTreeSet<String>, Stop> {
+        Ok(BTreeSet::new())
+    }
+
+    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
+        Ok(None)
+    }
+
+    fn commits(&mut self, _since: Option<&str>, _until: &str) -> Result<Vec<CommitSeen>, Stop> {
+        Ok(Vec::new())
+    }
+
+    fn moved(&mut self) -> Result<Vec<String>, Stop> {
+        Ok(Vec::new())
+    }
+
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
         self.burn()?;
         Ok(self.disk.read(&name(At::Project(path))).map(Digest::of))
@@ -420,17 +529,18 @@ impl World for SimWorld {
         }
         self.supervisor.engine_connected = true;
         self.supervisor.unreported.clear();
-        let alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
-        let mut alive_or_ending = alive;
-        if let Some((seal, _)) = &self.supervisor.unsealed {
-            alive_or_ending.push((seal.step.clone(), seal.attempt));
-        }
+        let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
+        let ending = self.supervisor.unsealed.iter().map(|ended| &ended.seal);
+        let ending = ending.chain(&self.supervisor.recording);
+        alive.extend(ending.map(|seal| (seal.step.clone(), seal.attempt)));
+        let is_over = |seal: &&Seal| !alive.contains(&(seal.step.clone(), seal.attempt));
         Ok(Connected {
-            alive: alive_or_ending,
+            seals: self.supervisor.seals.iter().filter(is_over).cloned().collect(),
+            alive,
             spawned: self.supervisor.spawned.clone(),
-            seals: self.supervisor.seals.clone(),
             spawned_is_complete: true,
             orphans_ended: 0,
+            survived: Survived::default(),
             last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
             boot_id: self.boot_id(),
         })

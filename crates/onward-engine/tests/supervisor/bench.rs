@@ -220,6 +220,7 @@ pub(crate) fn launch(step: &str, program: Program) -> Launch {
         timeout_ms: None,
         idle_ms: None,
         sync_seal: false,
+        snapshot: None,
     }
 }
 

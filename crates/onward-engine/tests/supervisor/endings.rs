@@ -85,6 +85,7 @@ fn each_spawn_is_in_the_log_before_it_happens_and_again_when_it_has_lived_a_whil
         Line::Spawning(_) => "spawning",
         Line::Spawned(_) => "spawned",
         Line::Exited(_) => "exited",
+        Line::Snapshot(_) => "snapshot",
         Line::OutputLost(_) | Line::Unknown(_) => "other",
     });
     let brief = ["opened", "spawning", "exited"];

@@ -1,16 +1,22 @@
 //! One file per command: its arguments, their help, and its `run`.
 
+pub(crate) mod archive;
 pub(crate) mod attach;
 pub(crate) mod check;
 pub(crate) mod decide;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod log;
 pub(crate) mod plan;
+pub(crate) mod rehearse;
+pub(crate) mod repair;
+pub(crate) mod rescue;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod tools;
+pub(crate) mod verify;
 
 use std::{
     io::Write,
@@ -44,6 +50,13 @@ impl Context {
     /// A path as the person meant it.
     pub(crate) fn path(&self, path: &Path) -> PathBuf {
         if self.global.cwd == Path::new(".") { path.into() } else { self.global.cwd.join(path) }
+    }
+
+    /// The one object of a `--json` answer.
+    pub(crate) fn print_json(&mut self, object: &impl serde::Serialize) -> Result<ExitCode, Error> {
+        let text = serde_json::to_string(object).map_err(std::io::Error::other)?;
+        writeln!(self.out, "{text}")?;
+        Ok(ExitCode::SUCCESS)
     }
 
     pub(crate) fn report(&mut self, error: &Error) -> ExitCode {

@@ -6,14 +6,16 @@ use anstyle::{AnsiColor, Style};
 use onward_core::{
     finding::Severity,
     plan::{Plan, Verdict, Why},
+    policy::Choices,
 };
 use onward_engine::engine::plan_run;
 use serde_json::json;
 
 use crate::{
     cmd::Context,
+    diagnostic::printable,
     error::Error,
-    session::{Driving, Session},
+    session::{Driving, Session, Which},
 };
 
 /// Show what a resume would do, and why
@@ -23,12 +25,17 @@ use crate::{
 pub(crate) struct PlanArgs {
     /// Which run: its id, a prefix of it, or its directory; without it the last active one
     run: Option<String>,
+    /// Which system wrote it, where that is in doubt
+    #[arg(long, value_name = "NAME")]
+    dialect: Option<String>,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, args.run.as_deref())?;
-    let plan = plan_run(&dir, &session.machine)?;
+    let plan = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
+        Which::Ours(dir) => plan_run(&dir, &session.machine, &Choices::default())?,
+        Which::Foreign { dir, dialect } => session.foreign_plan(&dir, dialect.as_deref())?,
+    };
     if cx.global.json {
         let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
@@ -54,7 +61,12 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
     let run = &plan.run;
     let age = age(run.age_seconds);
     writeln!(out, "{STRONG}{}{STRONG:#}  {}, last event {age} ago", run.id, run.status.as_str())?;
-    writeln!(out, "{}", plan.recovery_point.summary)?;
+    for line in &plan.summary {
+        writeln!(out, "{}", printable(line))?;
+    }
+    if plan.summary.is_empty() {
+        writeln!(out, "{}", plan.recovery_point.summary)?;
+    }
     if !plan.findings.is_empty() {
         writeln!(out, "\nFindings")?;
     }
@@ -64,7 +76,8 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
             Severity::Warning => (AnsiColor::Yellow.on_default(), "warning"),
             Severity::Blocking => (AnsiColor::Red.on_default().bold(), "blocking"),
         };
-        writeln!(out, "  {style}{word}{style:#} {}: {}", finding.code, finding.message)?;
+        let message = printable(&finding.message);
+        writeln!(out, "  {style}{word}{style:#} {}: {message}", finding.code)?;
         if let Some(hint) = &finding.hint {
             writeln!(out, "    {hint}")?;
         }
@@ -81,14 +94,22 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
     }
     for revert in &plan.reverts {
         writeln!(out, "  undo     {} (kept in {})", revert.path, revert.rescue)?;
+        for row in &revert.rows {
+            writeln!(out, "           {}", printable(&row.replace('\t', "  ")))?;
+        }
     }
     let counts: Vec<String> =
         plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
     writeln!(out, "\n{}", counts.join(", "))?;
+    let cost = plan.cost;
+    if cost.spent_usd > 0.0 {
+        let (spent, again, restart) = (cost.spent_usd, cost.rerun_usd, cost.restart_usd);
+        writeln!(out, "spent ${spent:.2}; re-run about ${again:.2}; restart about ${restart:.2}")?;
+    }
     for need in &plan.needs {
         writeln!(out, "needs you: {need}")?;
     }
-    if plan.can_resume {
+    if plan.can_resume && run.dialect == "onward" {
         writeln!(out, "onward resume {}", run.id)?;
     }
     Ok(())
@@ -128,7 +149,7 @@ pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = super::run_and_rest(&args.words);
     let dir = session.named_or_last(cx, run)?;
-    let plan = plan_run(&dir, &session.machine)?;
+    let plan = plan_run(&dir, &session.machine, &Choices::default())?;
     let Some(planned) = plan.steps.iter().find(|it| it.step == step) else {
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
         return Err(Error::NoSuchStep { step: step.to_owned(), known });

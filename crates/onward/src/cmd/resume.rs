@@ -6,9 +6,13 @@ use std::{
     process::ExitCode,
 };
 
-use onward_core::plan::Status;
+use onward_core::{
+    address::Address,
+    plan::Status,
+    policy::{Accept, Choices, EnterAt},
+};
 use onward_engine::{
-    engine::{Outcome, plan_run, resume_run},
+    engine::{How, Outcome, plan_run, resume_run},
     real::Sink,
 };
 use serde_json::json;
@@ -35,9 +39,32 @@ pub(crate) struct ResumeArgs {
     all: bool,
     /// Accept a finding, by its code
     #[arg(long, value_name = "CODE[@STEP]")]
-    accept: Vec<String>,
+    accept: Vec<Accept>,
+    /// Enter at this step or phase, not where the run would go on by itself
+    #[arg(long, value_name = "STEP|PHASE", conflicts_with = "all")]
+    from: Option<String>,
+    /// With --from: over unfinished work too
+    #[arg(long, requires = "from")]
+    force: bool,
+    /// Keep a finished step although its definition changed
+    #[arg(long, value_name = "STEP")]
+    keep: Vec<String>,
+    /// Go on with the copy of the workflow that the run keeps, not with its edited file
+    #[arg(long)]
+    pinned: bool,
     #[command(flatten)]
     driving: Driving,
+}
+
+impl ResumeArgs {
+    fn choices(&self) -> Choices {
+        Choices {
+            accepted: self.accept.clone(),
+            yes: self.driving.yes,
+            from: self.from.clone().map(|step| EnterAt { step, force: self.force }),
+            keep: self.keep.iter().map(|step| Address::from_text(step)).collect(),
+        }
+    }
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
@@ -50,7 +77,13 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         }
         let mut worst = ExitCode::SUCCESS;
         for found in runs {
-            let code = drive(cx, &session, &found.dir.dir, args.accept.clone(), false)?;
+            let code = drive(
+                cx,
+                &session,
+                &found.dir.dir,
+                &session.how(args.choices(), args.pinned),
+                false,
+            )?;
             if code != ExitCode::SUCCESS {
                 worst = code;
             }
@@ -61,7 +94,7 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         Some(wanted) => session.named(cx, wanted)?,
         None => choose(cx, &session, ask)?,
     };
-    drive(cx, &session, &dir, args.accept.clone(), ask)
+    drive(cx, &session, &dir, &session.how(args.choices(), args.pinned), ask)
 }
 
 /// Which of the unfinished runs.
@@ -106,11 +139,11 @@ pub(crate) fn drive(
     cx: &mut Context,
     session: &Session,
     dir: &Path,
-    accepted: Vec<String>,
+    how: &How,
     ask: bool,
 ) -> Result<ExitCode, Error> {
     if ask {
-        let plan = plan_run(dir, &session.machine)?;
+        let plan = plan_run(dir, &session.machine, &how.choices)?;
         if plan.run.status != Status::Fresh && plan.run.status != Status::Completed {
             plan::show(cx, &plan)?;
             let answer = question(cx, "Proceed? [Y/n] ")?;
@@ -128,7 +161,7 @@ pub(crate) fn drive(
         Telling::Words { done: counts.done, total: counts.total }
     };
     let sink: Sink = progress::sink(telling);
-    let outcome = resume_run(dir, &session.machine, &session.how(accepted), Some(sink))?;
+    let outcome = resume_run(dir, &session.machine, how, Some(sink), None)?;
     tell(cx, &outcome)
 }
 

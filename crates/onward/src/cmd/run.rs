@@ -1,8 +1,15 @@
 //! `onward run`: starts a run. It never resumes one.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use onward_core::workflow::model::InputKind;
+use onward_core::{
+    policy::Choices,
+    workflow::{Loaded, model::InputKind},
+};
 use onward_engine::engine::new_run;
 use serde_json::Value;
 
@@ -34,26 +41,12 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
-    let name = args.file.to_string_lossy();
-    let path = cx.path(&args.file);
-    let loaded = match check::read_workflow(&path, &name)? {
-        Ok(loaded) => loaded,
-        Err(problems) if cx.global.json => {
-            let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
-            return Err(Error::InvalidWorkflow { name: name.into_owned(), first });
-        }
-        Err(problems) => {
-            for problem in &problems {
-                diagnostic::problem(&mut *cx.err, problem)?;
-            }
-            let first = format!("{} problems", problems.len());
-            return Err(Error::InvalidWorkflow { name: name.into_owned(), first });
-        }
-    };
+    let loaded = load(cx, &args.file)?;
     let session = Session::new(cx, &args.driving)?;
     let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
-    let dir = new_run(&session.project, &loaded, inputs, &session.machine, mode)?;
+    let path = cx.path(&args.file);
+    let dir = new_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
     if args.detach {
         return super::attach::leave(cx, &session, &dir);
     }
@@ -61,11 +54,30 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         let id = dir.file_name().unwrap_or_default().to_string_lossy();
         writeln!(cx.err, "run {id}")?;
     }
-    drive(cx, &session, &dir, Vec::new(), false)
+    drive(cx, &session, &dir, &session.how(Choices::default(), false), false)
+}
+
+/// The workflow in a file; what is wrong with it is said.
+pub(crate) fn load(cx: &mut Context, file: &Path) -> Result<Loaded, Error> {
+    let name = file.to_string_lossy();
+    match check::read_workflow(&cx.path(file), &name)? {
+        Ok(loaded) => Ok(loaded),
+        Err(problems) if cx.global.json => {
+            let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
+            Err(Error::InvalidWorkflow { name: name.into_owned(), first })
+        }
+        Err(problems) => {
+            for problem in &problems {
+                diagnostic::problem(&mut *cx.err, problem)?;
+            }
+            let first = format!("{} problems", problems.len());
+            Err(Error::InvalidWorkflow { name: name.into_owned(), first })
+        }
+    }
 }
 
 /// `name=value`, the value read as the workflow declares it.
-fn inputs(
+pub(crate) fn inputs(
     given: &[String],
     declared: &indexmap::IndexMap<String, onward_core::workflow::model::Input>,
 ) -> Result<BTreeMap<String, Value>, Error> {

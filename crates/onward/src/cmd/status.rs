@@ -3,16 +3,18 @@
 use std::process::ExitCode;
 
 use onward_core::{
+    bill::{Bill, Biller, Sum},
     plan::{Status, run_info},
     survey::Survey,
-    view::{View, view},
+    view::{View, of_plan, view},
 };
+use onward_engine::{follow::Follower, foreign};
 use serde_json::json;
 
 use crate::{
     cmd::{Context, plan::age},
     error::Error,
-    session::{Driving, Found, Session, is_driven, open_run},
+    session::{Driving, Found, Session, Which, is_driven, open_run},
 };
 
 /// List the runs of this project, the last active one first
@@ -21,23 +23,33 @@ pub(crate) struct ListArgs {}
 
 pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for dir in session.project.runs()? {
+        let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
+        let last_active = dir.last_activity.to_string();
         // One run that cannot be read must not hide the others.
-        let shown = match Found::look(dir.clone()) {
+        let shown = match Found::look(dir) {
             Ok(found) => {
                 let survey = Survey { now: session.now, ..Survey::default() };
-                let at = dir.dir.display().to_string();
                 Ok(view(&found.run, run_info(&found.run.state, &survey, found.status, &at)))
             }
             Err(error) => Err(error.to_string()),
         };
-        rows.push((dir, shown));
+        rows.push(Row { id, dir: at, last_active, shown });
     }
+    let here = std::path::absolute(&cx.global.cwd)
+        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+    for dir in foreign::below(&here) {
+        let plan = session.foreign_plan(&dir, None).map_err(|error| error.to_string());
+        let at = dir.display().to_string();
+        let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
+        rows.push(Row { id: at.clone(), dir: at, last_active, shown: plan.map(|it| of_plan(&it)) });
+    }
+    rows.sort_by(|one, other| other.last_active.cmp(&one.last_active));
     if cx.global.json {
         let runs: Vec<_> = rows
             .iter()
-            .map(|(dir, shown)| match shown {
+            .map(|row| match &row.shown {
                 Ok(view) => json!({
                     "id": view.run.id, "dialect": view.run.dialect,
                     "workflow": view.run.workflow, "status": view.run.status,
@@ -45,9 +57,9 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
                     "last_event_at": view.run.last_event.at, "phase": view.phase,
                 }),
                 Err(why) => json!({
-                    "id": dir.id, "dialect": "onward", "workflow": null, "status": null,
-                    "dir": dir.dir.display().to_string(), "started_at": null,
-                    "last_event_at": dir.last_activity, "phase": null, "error": why,
+                    "id": row.id, "dialect": "onward", "workflow": null, "status": null,
+                    "dir": row.dir, "started_at": null,
+                    "last_event_at": row.last_active, "phase": null, "error": why,
                 }),
             })
             .collect();
@@ -57,7 +69,7 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
     if rows.is_empty() {
         writeln!(cx.err, "no runs here; start one with `onward run FILE`")?;
     }
-    for (dir, shown) in rows {
+    for Row { id, shown, .. } in rows {
         match shown {
             Ok(view) => {
                 let (run, counts) = (&view.run, view.counts);
@@ -65,12 +77,22 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
                 let phase = view.phase.as_deref().unwrap_or("-");
                 let (done, total) = (counts.done, counts.total);
                 let status = run.status.as_str();
-                writeln!(cx.out, "{}  {status:<11} {done}/{total}  {phase}  {age} ago", run.id)?;
+                let dialect = if run.dialect == "onward" { "" } else { &run.dialect };
+                let line = format!("{id}  {status:<11} {done}/{total}  {phase}  {age} ago");
+                writeln!(cx.out, "{}", format!("{line}  {dialect}").trim_end())?;
             }
-            Err(why) => writeln!(cx.out, "{}  unreadable: {why}", dir.id)?,
+            Err(why) => writeln!(cx.out, "{id}  unreadable: {why}")?,
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One line of the list: what is known of a run even when the rest cannot be read.
+struct Row {
+    id: String,
+    dir: String,
+    last_active: String,
+    shown: Result<View, String>,
 }
 
 /// Tell how a run is doing
@@ -78,22 +100,73 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
 pub(crate) struct StatusArgs {
     /// Which run; without it the last active one
     run: Option<String>,
+    /// Which system wrote it, where that is in doubt
+    #[arg(long, value_name = "NAME")]
+    dialect: Option<String>,
+    /// Tell what was useful, and what interruptions have cost
+    #[arg(long)]
+    cost: bool,
 }
 
 pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, args.run.as_deref())?;
-    let run = open_run(&dir)?;
-    let survey = Survey { now: session.now, ..Survey::default() };
-    let status = Status::of(&run.state, is_driven(&dir));
-    let view = view(&run, run_info(&run.state, &survey, status, &dir.display().to_string()));
+    let view = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
+        Which::Ours(dir) => {
+            let run = open_run(&dir)?;
+            let survey = Survey { now: session.now, ..Survey::default() };
+            let driven = is_driven(&dir);
+            let status = Status::of(&run.state, driven);
+            let info = run_info(&run.state, &survey, status, &dir.display().to_string());
+            let mut view = view(&run, info);
+            if args.cost {
+                let mut biller = Biller::default();
+                Follower::new(&dir).poll()?.iter().for_each(|record| biller.take(record));
+                view.bill = Some(biller.bill((!driven).then_some(session.now)));
+            }
+            view
+        }
+        Which::Foreign { dir, dialect } => {
+            of_plan(&session.foreign_plan(&dir, dialect.as_deref())?)
+        }
+    };
     if cx.global.json {
         let text = serde_json::to_string(&view).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
     } else {
         words(cx, &view)?;
+        if let Some(bill) = &view.bill {
+            costs(cx, bill)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn costs(cx: &mut Context, bill: &Bill) -> Result<(), Error> {
+    let Bill { useful, repeated, reverted, under_way, waiting, by_cause } = bill;
+    writeln!(cx.out, "\n{:<15} {:>8} {:>12} {:>10}", "Cost", "attempts", "time", "US$")?;
+    let mut line = |name: &str, sum: &Sum| -> Result<(), Error> {
+        let Sum { attempts, seconds, usd } = sum;
+        Ok(writeln!(cx.out, "{name:<15} {attempts:>8} {:>12} {usd:>10.2}", span(*seconds))?)
+    };
+    for (name, sum) in [
+        ("Useful", useful),
+        ("Repeated", repeated),
+        ("Reverted", reverted),
+        ("Under way", under_way),
+        ("Waiting", waiting),
+    ] {
+        line(name, sum)?;
+    }
+    for (cause, sum) in by_cause {
+        line(&format!("  {cause}"), sum)?;
+    }
+    Ok(())
+}
+
+/// Shorter spans with their tenths, longer ones as everywhere.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a span of seconds")]
+fn span(seconds: f64) -> String {
+    if seconds < 60.0 { format!("{seconds:.1} s") } else { age(seconds as u64) }
 }
 
 fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
@@ -123,6 +196,16 @@ fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
         Status::Completed => "nothing: it is complete".to_owned(),
         Status::Running => format!("onward attach {}", run.id),
         Status::Waiting => "answer the gate".to_owned(),
+        Status::Fresh
+        | Status::Interrupted
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed
+        | Status::Cancelled
+            if run.dialect != "onward" =>
+        {
+            format!("onward plan {}", run.dir)
+        }
         Status::Fresh
         | Status::Interrupted
         | Status::Parked

@@ -1,11 +1,11 @@
 //! Small commands around the others: `init`, `completions`, `man`, `version`, and the hidden
-//! `supervise`.
+//! `supervise` and `snapshot`.
 
 use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::CommandFactory as _;
 use onward_engine::{
-    real::place_from_args,
+    real::{place_from_args, snapshot_from_args},
     supervisor::{SuperviseConfig, supervise as hold},
 };
 use serde_json::json;
@@ -101,5 +101,18 @@ pub(crate) fn supervise(_cx: &mut Context, args: &SuperviseArgs) -> Result<ExitC
         hint: "it is started by `onward run` and `onward resume`".into(),
     })?;
     hold(&SuperviseConfig::new(place)).map_err(std::io::Error::other)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Records the tree after an attempt; started by the supervisor, never by a person
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct SnapshotArgs {
+    of: String,
+}
+
+pub(crate) fn snapshot(cx: &mut Context, args: &SnapshotArgs) -> Result<ExitCode, Error> {
+    let env = std::env::vars_os().collect();
+    let taken = snapshot_from_args(&args.of, &env).map_err(std::io::Error::other)?;
+    writeln!(cx.out, "{}", taken.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub(crate) const LOG: &str = "echo \"$ONWARD_STEP $ONWARD_ATTEMPT\" >> ledger.txt";
 
 pub(crate) struct Bench {
-    _dir: TempDir,
+    _dir: Option<TempDir>,
     pub(crate) root: PathBuf,
 }
 
@@ -50,10 +50,15 @@ impl Bench {
     }
 
     pub(crate) fn at(dir: TempDir, root: PathBuf, steps: &str) -> Self {
-        let bench = Self { _dir: dir, root };
+        let bench = Self { _dir: Some(dir), root };
         fs::create_dir_all(bench.path(".onward")).unwrap();
         bench.workflow("w.yaml", "steps:", steps);
         bench
+    }
+
+    /// A project that is there already, and is somebody else's to clear away.
+    pub(crate) fn at_existing(root: PathBuf) -> Self {
+        Self { _dir: None, root }
     }
 
     /// `head` is what comes before the steps.
@@ -120,6 +125,10 @@ impl Bench {
 
     pub(crate) fn project(&self) -> Project {
         Project::locate(&self.root).unwrap()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
     }
 
     pub(crate) fn text(&self, name: &str) -> String {

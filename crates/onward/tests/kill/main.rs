@@ -4,10 +4,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod bench;
+mod choices;
+mod day_one;
 mod disk;
+mod edits;
 mod journal;
 mod kills;
 mod locks;
 mod proof;
+mod repo;
 mod signals;
 mod waits;

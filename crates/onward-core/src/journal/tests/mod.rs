@@ -25,6 +25,7 @@ fn opened(format: u32) -> Event {
         run: "demo-20261115-k3fq".parse().unwrap(),
         workflow: "demo".into(),
         workflow_hash: Digest::of(b"demo"),
+        file: None,
         inputs: [].into(),
         git: None,
         engine: "0.1.0".into(),

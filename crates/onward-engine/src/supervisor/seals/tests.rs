@@ -28,7 +28,14 @@ fn lines() -> Vec<Line> {
             stream: "out".into(),
             why: "full".into(),
         }),
-        Line::Exited(Seal { step, attempt: 1, at, ending: Ending::Exited { code: 0 }, check }),
+        Line::Exited(Seal {
+            step,
+            attempt: 1,
+            at,
+            ending: Ending::Exited { code: 0 },
+            check,
+            after: None,
+        }),
     ]
 }
 
@@ -116,14 +123,28 @@ fn a_log_has_one_writer() {
 
 #[test]
 fn an_unknown_kind_is_kept_and_an_older_boot_proves_nothing() {
-    let mut bytes = b"{\"kind\":\"snapshot\",\"tree\":\"t\",".to_vec();
+    let mut bytes = b"{\"kind\":\"later\",\"tree\":\"t\",".to_vec();
     let crc = crc32fast::hash(&bytes);
     bytes.extend(format!("\"crc\":\"{crc:08x}\"}}\n").bytes());
-    assert_eq!(decode(&bytes).lines, [Line::Unknown("snapshot".into())]);
+    assert_eq!(decode(&bytes).lines, [Line::Unknown("later".into())]);
     let read = decode(&encoded(&lines()));
     assert_eq!(read.spawned_since_boot("boot-1").len(), 1);
     assert_eq!(read.spawned_since_boot("boot-2").len(), 0);
     assert_eq!(read.seals().count(), 1);
+}
+
+#[test]
+fn the_tree_after_an_attempt_is_read_as_part_of_its_seal() {
+    let step = Address::from_text("round[1]/a");
+    let mut lines = lines();
+    let at = Timestamp::default();
+    let after = Some("0123".to_owned());
+    let snapshot = |attempt, after| Snapshot { step: step.clone(), attempt, at, after, why: None };
+    lines.push(Line::Snapshot(snapshot(2, Some("of another".into()))));
+    let sealed = |lines: &[Line]| decode(&encoded(lines)).seals().next().unwrap().after.clone();
+    assert_eq!(sealed(&lines), None);
+    lines.push(Line::Snapshot(snapshot(1, after.clone())));
+    assert_eq!(sealed(&lines), after);
 }
 
 #[test]

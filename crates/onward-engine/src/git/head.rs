@@ -7,9 +7,9 @@ use std::{
 
 use onward_core::event::GitHead;
 
-/// `None` where there is no git repository at `root`.
-pub(super) fn head(root: &Path) -> Option<GitHead> {
-    let git_dir = git_dir(root)?;
+/// `None` where there is no git repository with `dir` in its tree.
+pub fn head(dir: &Path) -> Option<GitHead> {
+    let git_dir = dir.ancestors().find_map(git_dir)?;
     let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
     let head = head.trim();
     let Some(name) = head.strip_prefix("ref: ") else {

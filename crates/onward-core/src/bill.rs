@@ -1,0 +1,432 @@
+//! The interruption bill: what of a run's time and money was useful, and what interruptions cost.
+//!
+//! Invariant: every attempt that ended is in exactly one of `useful`, `repeated` and `reverted`,
+//! and every cost that was not useful is under exactly one cause.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    address::Address,
+    event::{EndStatus, Event, PauseCause, Record},
+    evidence::{Outcome, Usd},
+    state::{State, StepState},
+    time::Timestamp,
+};
+
+/// In the words of `onward status --cost`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bill {
+    /// Attempts whose work counts.
+    pub useful: Sum,
+    /// Attempts whose work was, or must be, done again; nothing of it had to be undone.
+    pub repeated: Sum,
+    /// The same, and what they left was undone.
+    pub reverted: Sum,
+    /// Attempts that have not ended.
+    pub under_way: Sum,
+    /// Time in which nobody drove the run, though it was not over.
+    pub waiting: Sum,
+    /// What was not useful, by what it came from.
+    pub by_cause: BTreeMap<String, Sum>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sum {
+    pub attempts: u32,
+    pub seconds: f64,
+    pub usd: f64,
+}
+
+/// Adds up as records come.
+#[derive(Clone, Debug, Default)]
+pub struct Biller {
+    open: BTreeMap<Address, Cost>,
+    /// The last attempt of each step that is done.
+    done: BTreeMap<Address, Cost>,
+    /// The last attempt of each step that failed, until it is known whether it was undone.
+    failed: BTreeMap<Address, (Cost, &'static str)>,
+    repeated: Cost,
+    reverted: Cost,
+    waiting_ms: u64,
+    by_cause: BTreeMap<&'static str, Cost>,
+    /// Nobody drives it since, and why.
+    idle: Option<(Timestamp, &'static str)>,
+    /// The moment the last driver was known to live, as its successor found it.
+    died_at: Option<Timestamp>,
+    over: bool,
+    last_at: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    attempts: u32,
+    ms: u64,
+    usd: Usd,
+    started_at: Timestamp,
+}
+
+impl Cost {
+    fn add(&mut self, other: Self) {
+        self.attempts += other.attempts;
+        self.ms += other.ms;
+        self.usd = self.usd.plus(other.usd);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact below some hundred thousand years")]
+    fn sum(self) -> Sum {
+        Sum { attempts: self.attempts, seconds: self.ms as f64 / 1e3, usd: self.usd.dollars() }
+    }
+}
+
+/// A driver that died did not say why it let go.
+const KILLED: &str = "killed";
+/// Finished work that counted no more.
+const STALE: &str = "stale";
+
+impl Biller {
+    /// Takes in the next record of the journal.
+    pub fn take(&mut self, record: &Record) {
+        let at = record.at;
+        self.take_event(&record.event, at);
+        if !matches!(record.event, Event::Note { .. }) {
+            self.last_at = at;
+        }
+    }
+
+    fn take_event(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::AttemptStarted(started) => {
+                if let Some((cost, cause)) = self.failed.remove(&started.step) {
+                    self.wasted(cost, cause, !started.reverts.is_empty());
+                }
+                let cost = Cost { attempts: 1, started_at: at, ..Cost::default() };
+                self.open.insert(started.step.clone(), cost);
+            }
+            Event::AttemptSpent { step, usd, .. } => {
+                if let Some(cost) = self.open.get_mut(step) {
+                    cost.usd = cost.usd.plus(*usd);
+                }
+            }
+            Event::AttemptFinished(finished) => {
+                let Some(cost) = self.close(&finished.step, at) else { return };
+                match &finished.outcome {
+                    Outcome::Done => {
+                        self.done.insert(finished.step.clone(), cost);
+                    }
+                    Outcome::Failed { cause, .. } => {
+                        self.failed.insert(finished.step.clone(), (cost, cause.as_str()));
+                    }
+                }
+            }
+            Event::AttemptAdopted(adopted) => {
+                if let Some(cost) = self.close(&adopted.step, at) {
+                    self.done.insert(adopted.step.clone(), cost);
+                }
+            }
+            Event::AttemptLost { step, cause, reverted, .. } => {
+                // It died with its driver at the latest, not when somebody came to look.
+                let died_at = self.died_at.unwrap_or(at);
+                if let Some(cost) = self.close(step, died_at.min(at)) {
+                    self.wasted(cost, cause.as_str(), !reverted.is_empty());
+                }
+            }
+            Event::StepInvalidated { step, .. } => {
+                if let Some(cost) = self.done.remove(step) {
+                    self.wasted(cost, STALE, false);
+                }
+            }
+            Event::RunPaused { cause, .. } => self.idle = Some((at, pause_word(*cause))),
+            Event::RunEnded { status, .. } => {
+                self.over = *status == EndStatus::Completed;
+                self.idle = Some((at, end_word(*status)));
+            }
+            Event::RunResumed(_) => {
+                let (since, cause) = self.idle.take().unwrap_or((self.last_at, KILLED));
+                self.wait(at.ms_since(since), cause);
+                self.died_at = Some(since);
+            }
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunArchived { .. }
+            | Event::GroupExpanded { .. }
+            | Event::LoopTurned { .. }
+            | Event::LoopEnded { .. }
+            | Event::StepSkipped { .. }
+            | Event::AttemptSession { .. }
+            | Event::AttemptVerified(_)
+            | Event::GateOpened { .. }
+            | Event::GateDecided { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. }
+            | Event::Note { .. } => {}
+        }
+    }
+
+    fn close(&mut self, step: &Address, at: Timestamp) -> Option<Cost> {
+        let mut cost = self.open.remove(step)?;
+        cost.ms = at.ms_since(cost.started_at);
+        Some(cost)
+    }
+
+    fn wasted(&mut self, cost: Cost, cause: &'static str, undone: bool) {
+        let into = if undone { &mut self.reverted } else { &mut self.repeated };
+        into.add(cost);
+        self.by_cause.entry(cause).or_default().add(cost);
+    }
+
+    fn wait(&mut self, ms: u64, cause: &'static str) {
+        self.waiting_ms += ms;
+        self.by_cause.entry(cause).or_default().ms += ms;
+    }
+
+    /// The bill so far. With `now`, a run that nobody drives has been waiting until then.
+    pub fn bill(&self, now: Option<Timestamp>) -> Bill {
+        let mut all = self.clone();
+        for (cost, cause) in std::mem::take(&mut all.failed).into_values() {
+            all.wasted(cost, cause, false);
+        }
+        if let Some(now) = now.filter(|_| !all.over) {
+            let (since, cause) = all.idle.unwrap_or((all.last_at, KILLED));
+            all.wait(now.ms_since(since), cause);
+        }
+        let total = |costs: &BTreeMap<Address, Cost>| {
+            let mut total = Cost::default();
+            for cost in costs.values() {
+                total.add(*cost);
+            }
+            total.sum()
+        };
+        let by_cause = all.by_cause.iter();
+        let by_cause = by_cause.map(|(cause, cost)| ((*cause).to_owned(), cost.sum()));
+        Bill {
+            useful: total(&all.done),
+            repeated: all.repeated.sum(),
+            reverted: all.reverted.sum(),
+            under_way: total(&all.open),
+            waiting: Cost { ms: all.waiting_ms, ..Cost::default() }.sum(),
+            by_cause: by_cause.collect(),
+        }
+    }
+}
+
+fn pause_word(cause: PauseCause) -> &'static str {
+    match cause {
+        PauseCause::Gate => "gate",
+        PauseCause::Limit => "limit",
+        PauseCause::Budget => "budget",
+        PauseCause::Interrupted => "interrupted",
+        PauseCause::Asked => "asked",
+    }
+}
+
+fn end_word(status: EndStatus) -> &'static str {
+    match status {
+        EndStatus::Completed => "completed",
+        EndStatus::Failed => "failed",
+        EndStatus::Cancelled => "cancelled",
+    }
+}
+
+/// What another attempt at a step would cost, by its own history; `None` where nothing was spent.
+pub fn again(step: &StepState) -> Option<Usd> {
+    let attempts = u64::from(step.attempts.max(1));
+    (step.spent.0 > 0).then(|| Usd(step.spent.0.div_ceil(attempts)))
+}
+
+/// What doing everything once more would cost, by the same history.
+pub fn restart(state: &State) -> Usd {
+    let all = state.steps.values().filter_map(again);
+    all.fold(Usd::default(), Usd::plus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        event::{AttemptAdopted, Certainty, RunResumed},
+        evidence::{Cause, Evidence},
+        state::tests::{finished, opened, started},
+    };
+
+    /// Events at seconds; the bill as text, in seconds and dollars.
+    #[track_caller]
+    fn check(events: &[(i64, Event)], now: Option<i64>, expected: &str) {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let mut biller = Biller::default();
+        biller.take(&Record { seq: 0, at: at(0), epoch: 1, batch: 1, event: opened() });
+        for (seconds, event) in events {
+            let event = event.clone();
+            biller.take(&Record { seq: 1, at: at(*seconds), epoch: 1, batch: 1, event });
+        }
+        let bill = biller.bill(now.map(at));
+        let text = |sum: &Sum| format!("{}x{}s${}", sum.attempts, sum.seconds, sum.usd);
+        let causes: Vec<String> =
+            bill.by_cause.iter().map(|(cause, sum)| format!("{cause}={}", text(sum))).collect();
+        let all = [
+            format!("useful {}", text(&bill.useful)),
+            format!("repeated {}", text(&bill.repeated)),
+            format!("reverted {}", text(&bill.reverted)),
+            format!("under way {}", text(&bill.under_way)),
+            format!("waiting {}", bill.waiting.seconds),
+            causes.join(" "),
+        ];
+        assert_eq!(all.join("; "), expected);
+    }
+
+    fn spent(step: &str, attempt: u32, dollars: u64) -> Event {
+        let usd = Usd(dollars * 1_000_000);
+        let step = Address::from_text(step);
+        Event::AttemptSpent { step, attempt, usd, tokens_in: 0, tokens_out: 0 }
+    }
+
+    fn failed(step: &str, attempt: u32, cause: Cause) -> Event {
+        finished(step, attempt, Outcome::Failed { cause, detail: String::new() })
+    }
+
+    fn lost(step: &str, attempt: u32, reverted: &[&str]) -> Event {
+        Event::AttemptLost {
+            step: Address::from_text(step),
+            attempt,
+            cause: Cause::Interrupted,
+            rung: "died-dirty".into(),
+            reverted: reverted.iter().map(|it| (*it).to_owned()).collect(),
+            rescue: None,
+        }
+    }
+
+    fn resumed(count: u32) -> Event {
+        Event::RunResumed(Box::new(RunResumed {
+            code: "continue".into(),
+            summary: String::new(),
+            mode: crate::event::Mode::Autopilot,
+            count,
+            boot_id: "boot".into(),
+            accepted: Vec::new(),
+            git: None,
+            reverts: Vec::new(),
+        }))
+    }
+
+    #[test]
+    fn work_that_was_never_interrupted_is_all_useful() {
+        let events = [
+            (1, started("a", 1)),
+            (2, spent("a", 1, 3)),
+            (11, finished("a", 1, Outcome::Done)),
+            (11, started("b", 1)),
+            (12, finished("b", 1, Outcome::Done)),
+            (12, Event::RunEnded { status: EndStatus::Completed, why: None }),
+        ];
+        let expected = "useful 2x11s$3; repeated 0x0s$0; reverted 0x0s$0; under way 0x0s$0; \
+                        waiting 0; ";
+        check(&events, Some(9999), expected);
+    }
+
+    #[test]
+    fn a_failed_try_is_paid_twice_and_what_was_undone_is_named_apart() {
+        let mut again = started("a", 2);
+        if let Event::AttemptStarted(it) = &mut again {
+            it.reverts.push(crate::event::Revert {
+                path: "x".into(),
+                left: None,
+                base: None,
+                rescue: "r".into(),
+                ..crate::event::Revert::default()
+            });
+        }
+        let tries = |second: Event| {
+            [
+                (0, started("a", 1)),
+                (1, spent("a", 1, 2)),
+                (5, failed("a", 1, Cause::Timeout)),
+                (6, second),
+                (9, finished("a", 2, Outcome::Done)),
+            ]
+        };
+        let kept = "useful 1x3s$0; repeated 1x5s$2; reverted 0x0s$0; under way 0x0s$0; \
+                    waiting 0; timeout=1x5s$2";
+        check(&tries(started("a", 2)), None, kept);
+        let undone = "useful 1x3s$0; repeated 0x0s$0; reverted 1x5s$2; under way 0x0s$0; \
+                      waiting 0; timeout=1x5s$2";
+        check(&tries(again), None, undone);
+    }
+
+    #[test]
+    fn a_killed_driver_costs_the_time_until_somebody_came() {
+        let events = [
+            (0, started("a", 1)),
+            (0, started("b", 1)),
+            (10, spent("a", 1, 1)),
+            (100, resumed(1)),
+            (100, lost("a", 1, &["x"])),
+            (100, lost("b", 1, &[])),
+            (101, started("a", 2)),
+        ];
+        let expected = "useful 0x0s$0; repeated 1x10s$0; reverted 1x10s$1; under way 1x0s$0; \
+                        waiting 90; interrupted=2x20s$1 killed=0x90s$0";
+        check(&events, None, expected);
+    }
+
+    #[test]
+    fn waiting_goes_by_what_was_waited_for_and_up_to_now() {
+        let pause = |cause| Event::RunPaused { cause, until: None };
+        let events = [
+            (1, pause(PauseCause::Gate)),
+            (11, resumed(1)),
+            (12, pause(PauseCause::Limit)),
+            (112, resumed(2)),
+            (113, Event::RunEnded { status: EndStatus::Failed, why: None }),
+        ];
+        let head = "useful 0x0s$0; repeated 0x0s$0; reverted 0x0s$0; under way 0x0s$0; ";
+        let past = format!("{head}waiting 110; gate=0x10s$0 limit=0x100s$0");
+        check(&events, None, &past);
+        let now = format!("{head}waiting 117; failed=0x7s$0 gate=0x10s$0 limit=0x100s$0");
+        check(&events, Some(120), &now);
+    }
+
+    #[test]
+    fn finished_work_that_became_stale_was_done_in_vain_and_adopted_work_was_not() {
+        let step = Address::from_text("a");
+        let stale = Event::StepInvalidated { step: step.clone(), causes: Vec::new() };
+        let adopted = Event::AttemptAdopted(Box::new(AttemptAdopted {
+            step,
+            source: "evidence".into(),
+            certainty: Certainty::Inferred,
+            evidence: Evidence::default(),
+            result: None,
+            by: None,
+        }));
+        let events = [
+            (0, started("a", 1)),
+            (4, finished("a", 1, Outcome::Done)),
+            (5, stale),
+            (6, started("a", 2)),
+            (8, adopted),
+        ];
+        let expected = "useful 1x2s$0; repeated 1x4s$0; reverted 0x0s$0; under way 0x0s$0; \
+                        waiting 0; stale=1x4s$0";
+        check(&events, None, expected);
+    }
+
+    #[test]
+    fn another_attempt_costs_what_attempts_at_that_step_have_cost() {
+        let step =
+            |spent, attempts| StepState { spent: Usd(spent), attempts, ..Default::default() };
+        assert_eq!(again(&step(0, 3)), None);
+        assert_eq!(again(&step(7, 1)), Some(Usd(7)));
+        assert_eq!(again(&step(7, 2)), Some(Usd(4)));
+        let mut state = State::default();
+        for (name, spent, attempts) in [("a", 7, 2), ("b", 0, 1), ("c", 10, 1)] {
+            state.steps.insert(Address::from_text(name), step(spent, attempts));
+        }
+        assert_eq!(restart(&state), Usd(14));
+    }
+}

@@ -1,0 +1,139 @@
+//! A step the journal says is done, against the world: does it stand, and under which evidence?
+
+use std::collections::BTreeMap;
+
+use super::{Resumption, Why};
+use crate::{
+    address::Address,
+    event::{AttemptVerified, Event},
+    evidence::Evidence,
+    finding::{Code, Finding},
+    key::{Difference, Key, KeyParts},
+    state::StepState,
+    survey::{OutputSeen, ReadSeen, Survey},
+};
+
+impl Resumption {
+    pub(super) fn add_done(&mut self, step: &Address, entry: &StepState, survey: &Survey) {
+        let mut causes = Vec::new();
+        let mut adopted = entry.evidence.clone();
+        for output in survey.outputs.get(step).into_iter().flatten() {
+            causes.extend(self.output(step, entry, output, &mut adopted));
+        }
+        for read in survey.reads.get(step).into_iter().flatten() {
+            causes.push(self.read(step, read));
+        }
+        if let Some(says) = survey.disagreements.get(step) {
+            let message = format!("the journal has {step} as done, but {says}");
+            let finding = Finding::new(Code::StatusDisagrees, message).at_step(step);
+            self.findings.push(finding.with_hint("the careful reading counts: it runs again"));
+            causes.push(Difference {
+                part: "status".to_owned(),
+                was: Some("done".to_owned()),
+                is: Some(says.clone()),
+            });
+        }
+        let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
+        let mut kept_key = None;
+        if let Some(differences) = redefined {
+            if self.choices.keep.contains(step) {
+                kept_key = entry.key.as_ref().map(|key| under(key, differences));
+                self.explain(step, "kept", "its definition changed; it is kept, as asked".into());
+            } else {
+                let parts: Vec<&str> = differences.iter().map(|it| it.part.as_str()).collect();
+                let message = format!("{step} is done, and {} changed", parts.join(", "));
+                let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
+                let hint = format!("it runs again; keep it with `--keep {step}`");
+                self.findings.push(finding.with_hint(hint));
+                causes.extend(differences.iter().cloned());
+            }
+        }
+        if !causes.is_empty() {
+            let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
+            self.reasons.entry(step.clone()).or_default().extend(whys);
+            self.events.push(Event::StepInvalidated { step: step.clone(), causes });
+            return;
+        }
+        if let Some(key) = kept_key {
+            let why = "a person keeps it under the new definition";
+            self.verified(step, None, Some(key), why);
+        }
+        if adopted != entry.evidence {
+            adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
+            let why = "somebody changed an output; the change is kept";
+            self.verified(step, Some(adopted), None, why);
+        }
+    }
+
+    fn output(
+        &mut self,
+        step: &Address,
+        entry: &StepState,
+        output: &OutputSeen,
+        adopted: &mut Evidence,
+    ) -> Option<Difference> {
+        let path = output.path.clone();
+        if let Some(now) = &output.now {
+            let message = format!("{path} of {step} was changed since");
+            let hint = "the change is kept, and steps that use it run again";
+            let finding = Finding::new(Code::ArtifactChanged, message);
+            self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
+            self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
+            adopted.files.retain(|file| file.path != path);
+            adopted.files.push(now.clone());
+            return None;
+        }
+        let finding = Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
+        self.findings.push(finding.at_step(step).at_path(&path).with_hint("it is made again"));
+        let file = entry.evidence.files.iter().find(|file| file.path == path);
+        let was = file.map(|file| file.hash.to_string());
+        Some(Difference { part: format!("writes.{path}"), was, is: None })
+    }
+
+    fn read(&mut self, step: &Address, read: &ReadSeen) -> Difference {
+        let message = format!("{}, which {step} read, was changed since", read.path);
+        let finding = Finding::new(Code::InputChanged, message).at_step(step);
+        self.findings.push(finding.at_path(&read.path).with_hint("the step runs again"));
+        Difference {
+            part: format!("reads.{}", read.path),
+            was: Some(read.was.to_string()),
+            is: read.now.map(|now| now.to_string()),
+        }
+    }
+
+    fn verified(
+        &mut self,
+        step: &Address,
+        evidence: Option<Evidence>,
+        key: Option<Key>,
+        why: &str,
+    ) {
+        let (step, why) = (step.clone(), why.to_owned());
+        let verified = AttemptVerified { step, evidence, key, why };
+        self.events.push(Event::AttemptVerified(Box::new(verified)));
+    }
+}
+
+/// The key as it would have been under the new definition: what it was made from stays.
+fn under(key: &Key, differences: &[Difference]) -> Key {
+    let mut parts: KeyParts = key.get();
+    for difference in differences {
+        let Difference { part, is, .. } = difference;
+        let (map, name): (&mut BTreeMap<String, String>, &str) =
+            match (part.strip_prefix("definition."), part.strip_prefix("agent.")) {
+                (Some(name), _) => (&mut parts.definition, name),
+                (None, Some(name)) => (&mut parts.agent, name),
+                (None, None) => continue,
+            };
+        match is {
+            Some(is) => map.insert(name.to_owned(), is.clone()),
+            None => map.remove(name),
+        };
+    }
+    Key::from(&parts)
+}
+
+fn detail(cause: &Difference) -> String {
+    let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("was {}, is {}", text(&cause.was), text(&cause.is))
+}

@@ -1,0 +1,149 @@
+//! Entering somewhere else than at the recovery point, because a person said so.
+//!
+//! Earlier: the step and everything done on the strength of it counts no more. Later: what is
+//! unfinished before it is passed over, which takes more than a word.
+
+use std::collections::BTreeSet;
+
+use super::{Resumption, Why};
+use crate::{
+    address::Address,
+    event::Event,
+    finding::{Code, Finding, Severity},
+    graph::{NodeId, Role},
+    key::Difference,
+    run::Run,
+    state::Phase,
+};
+
+/// Whether the run has such a step, instance or phase.
+pub fn has_entry(run: &Run, step: &str) -> bool {
+    run.graph.find(&Address::from_text(step)).is_some_and(|id| id != run.graph.root_id())
+}
+
+impl Resumption {
+    /// Applies `--from`, where one was given and the run has such a step.
+    pub(super) fn enter(&mut self, run: &Run) {
+        let Some(from) = self.choices.from.clone() else { return };
+        let target = Address::from_text(&from.step);
+        let Some(id) = run.graph.find(&target) else { return };
+        let unfinished = unfinished_before(run, id);
+        if !unfinished.is_empty() && !from.force {
+            let names: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
+            let message = format!("before {target}, these are unfinished: {}", names.join(", "));
+            let mut finding = Finding::new(Code::PhaseAheadOfEvidence, message).at_step(&target);
+            finding.severity = Severity::Blocking;
+            self.findings.push(finding.with_hint("`--force` passes them over"));
+            return;
+        }
+        for step in &unfinished {
+            let event = Event::StepSkipped {
+                step: step.clone(),
+                reason: format!("a person entered at {target}"),
+                needs: run
+                    .graph
+                    .find(step)
+                    .map(|id| run.graph.need_digests(id, &run.defs))
+                    .unwrap_or_default(),
+            };
+            self.explain(step, "from", format!("passed over to enter at {target}"));
+            self.events.push(event);
+        }
+        self.redo(run, &target);
+    }
+
+    fn redo(&mut self, run: &Run, target: &Address) {
+        let stale: BTreeSet<Address> = self
+            .events
+            .iter()
+            .filter_map(|event| {
+                let Event::StepInvalidated { step, .. } = event else { return None };
+                Some(step.clone())
+            })
+            .collect();
+        let redone: Vec<Address> =
+            downstream(run, target).into_iter().filter(|step| !stale.contains(step)).collect();
+        if redone.is_empty() {
+            return;
+        }
+        let count = redone.len();
+        let noun = if count == 1 { "step that is" } else { "steps that are" };
+        let message = format!("entering at {target} runs {count} {noun} done again");
+        let finding = Finding::new(Code::EntersEarlier, message).at_step(target);
+        self.findings.push(finding.with_hint("leave `--from` out to keep them"));
+        for step in redone {
+            let cause = Difference {
+                part: "from".to_owned(),
+                was: None,
+                is: Some(format!("asked to enter at {target}")),
+            };
+            let why = Why::changed(&cause, "a person asked for it");
+            self.reasons.entry(step.clone()).or_default().push(why);
+            self.events.push(Event::StepInvalidated { step, causes: vec![cause] });
+        }
+    }
+}
+
+/// Leaves and unopened groups that stand before `id` and are not settled, outermost first.
+fn unfinished_before(run: &Run, id: NodeId) -> Vec<Address> {
+    let mut seen = BTreeSet::new();
+    let mut rest = run.graph.effective_needs(id);
+    let mut found = BTreeSet::new();
+    while let Some(need) = rest.pop() {
+        let node = run.graph.node(need);
+        if node.is_settled() || !seen.insert(need) {
+            continue;
+        }
+        if node.children.is_empty() {
+            // What runs at this moment is first waited for, adopted or given up.
+            if run.state.phase(&node.address) != Phase::Running {
+                found.insert(node.address.clone());
+            }
+            rest.extend(run.graph.effective_needs(need));
+        } else {
+            rest.extend(&node.children);
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Done steps at or inside `target`, and those that stand on them, however far.
+fn downstream(run: &Run, target: &Address) -> Vec<Address> {
+    let done: Vec<NodeId> = run
+        .graph
+        .in_order()
+        .into_iter()
+        .filter(|id| {
+            let node = run.graph.node(*id);
+            node.role == Role::Leaf && run.state.phase(&node.address) == Phase::Done
+        })
+        .collect();
+    let mut redone: BTreeSet<Address> = BTreeSet::new();
+    // The redone steps and every scope around them: what others may name as a need.
+    let mut touched: BTreeSet<Address> = BTreeSet::new();
+    loop {
+        let before = redone.len();
+        for id in &done {
+            let step = &run.graph.node(*id).address;
+            let inside = step == target || step.is_within(target);
+            let stands_on = || {
+                let mut needs = run.graph.effective_needs(*id).into_iter();
+                needs.any(|need| touched.contains(&run.graph.node(need).address))
+            };
+            if !redone.contains(step) && (inside || stands_on()) {
+                redone.insert(step.clone());
+                let mut scope = Some(step.clone());
+                while let Some(inner) = scope {
+                    scope = inner.parent();
+                    touched.insert(inner);
+                }
+            }
+        }
+        if redone.len() == before {
+            return redone.into_iter().collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! Whether a conference is over: what was logged, then the four rules in their order.
+//!
+//! Invariant: the same files give the same answer, and the first rule that holds gives it. While a
+//! round is under way, only what ends a conference in mid-round is asked: a logged end, a budget,
+//! everybody stuck. The rest was decided when the round began.
+
+use super::{
+    config::Mode,
+    event_log::{Status, StuckLevel},
+    history::{End, Round},
+    state::{Conference, scores},
+};
+
+/// The conference has no further round, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    pub reason: Reason,
+    /// In words, fit for "the conference is over: …".
+    pub detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The log says that it converged.
+    Logged,
+    Target,
+    Rounds,
+    Iterations,
+    Time,
+    Stalled,
+    Plateau,
+    Quality,
+}
+
+impl Reason {
+    pub const fn is_budget(self) -> bool {
+        match self {
+            Self::Rounds | Self::Iterations | Self::Time => true,
+            Self::Logged | Self::Target | Self::Stalled | Self::Plateau | Self::Quality => false,
+        }
+    }
+}
+
+pub fn over(conference: &Conference) -> Option<Over> {
+    let between_rounds = conference.history.open_round().is_none();
+    let settled =
+        |rule: fn(&Conference) -> Option<Over>| rule(conference).filter(|_| between_rounds);
+    logged(conference)
+        .or_else(|| settled(target))
+        .or_else(|| budget(conference))
+        .or_else(|| stalled(conference))
+        .or_else(|| settled(plateau))
+        .or_else(|| settled(quality))
+}
+
+fn because(reason: Reason, detail: impl Into<String>) -> Over {
+    Over { reason, detail: detail.into() }
+}
+
+fn logged(conference: &Conference) -> Option<Over> {
+    let history = &conference.history;
+    match &history.end {
+        Some(End::Converged { reason }) => {
+            let reason = reason.as_deref().map(|it| format!(" ({it})")).unwrap_or_default();
+            return Some(because(Reason::Logged, format!("it is logged as converged{reason}")));
+        }
+        Some(End::Stalled) => return Some(because(Reason::Stalled, "it is logged as stalled")),
+        None => {}
+    }
+    let (number, last) = history.rounds.last_key_value()?;
+    let converged = last.completed.as_ref().is_some_and(|completed| completed.converged);
+    converged.then(|| because(Reason::Logged, format!("round {number} is logged as converged")))
+}
+
+fn target(conference: &Conference) -> Option<Over> {
+    let mut rounds = conference.history.rounds.iter();
+    let (number, _) = rounds.find(|(_, round)| conference.meets_target(round))?;
+    Some(because(Reason::Target, format!("the target was reached in round {number}")))
+}
+
+fn budget(conference: &Conference) -> Option<Over> {
+    let (settings, history) = (&conference.settings, &conference.history);
+    let completed = history.last_completed();
+    if let Some(max) = settings.max_rounds.filter(|max| *max > 0 && completed >= *max) {
+        return Some(because(Reason::Rounds, format!("{completed} of {max} rounds are completed")));
+    }
+    let iterations = history.iterations();
+    if let Some(max) = settings.max_iterations.filter(|max| *max > 0 && iterations >= *max as usize)
+        && !past_research(conference)
+    {
+        let detail = format!("{iterations} of {max} iterations are used");
+        return Some(because(Reason::Iterations, detail));
+    }
+    let (begin, end) = history.first_at.zip(history.last_at)?;
+    let used_ms = end.ms_since(begin);
+    let budget_ms = settings.time_budget_ms.filter(|budget| used_ms >= *budget)?;
+    let detail = format!("{} of {} are used", span(used_ms), span(budget_ms));
+    Some(because(Reason::Time, format!("the time budget is over: {detail}")))
+}
+
+/// The iterations of the open round are all there; what remains of it needs no more of them.
+fn past_research(conference: &Conference) -> bool {
+    let Some(number) = conference.history.open_round() else { return false };
+    let phases = conference.history.round(number).is_some_and(|round| round.poster || round.review);
+    let mut researchers = conference.researchers_of(number).into_iter();
+    phases || researchers.all(|researcher| conference.finish(number, &researcher).is_some())
+}
+
+/// Everybody at level 2 or more in the last round.
+fn stalled(conference: &Conference) -> Option<Over> {
+    let (number, round) = conference.history.rounds.last_key_value()?;
+    let researchers = conference.researchers_of(*number);
+    let is_stuck = |researcher: &String| stuck_level(round, researcher) >= 2;
+    let all = !researchers.is_empty() && researchers.iter().all(is_stuck);
+    let detail = format!("every researcher is stuck in round {number}");
+    all.then(|| because(Reason::Stalled, detail))
+}
+
+fn stuck_level(round: &Round, researcher: &str) -> u32 {
+    match round.stuck.get(researcher) {
+        Some(StuckLevel::Level(level)) => *level,
+        Some(StuckLevel::TimedOut) | None => 0,
+    }
+}
+
+/// Two rounds in a row that did not better the one before them.
+fn plateau(conference: &Conference) -> Option<Over> {
+    if conference.settings.mode == Some(Mode::Qualitative) {
+        return None;
+    }
+    let last = conference.history.last_completed();
+    let (first, second) = (last.checked_sub(2).filter(|it| *it > 0)?, last - 1);
+    let best = |round| conference.best_of(round);
+    let (first_best, second_best, last_best) = (best(first)?, best(second)?, best(last)?);
+    let direction = conference.settings.direction_or_default();
+    let threshold = noise_threshold(conference);
+    // A gain of exactly the threshold must not count because of how fractions are stored.
+    let slack = 1e-9 * first_best.abs().max(last_best.abs());
+    let improved = |new, old| direction.gain(new, old) > threshold + slack;
+    let flat = !improved(second_best, first_best) && !improved(last_best, second_best);
+    let detail = format!("the best metric did not improve in rounds {second} and {last}");
+    flat.then(|| because(Reason::Plateau, detail))
+}
+
+/// What a metric may move by without meaning anything.
+fn noise_threshold(conference: &Conference) -> f64 {
+    let settings = &conference.settings;
+    if let Some(noise) = settings.noise {
+        return noise;
+    }
+    let rounds = conference.history.rounds.values();
+    let trials = rounds.flat_map(|round| round.trials.values().flat_map(|it| it.values()));
+    let metrics: Vec<f64> = trials.clone().filter_map(|trial| trial.metric).collect();
+    if !metrics.is_empty() && metrics.iter().all(|metric| metric.fract() == 0.0) {
+        return 0.0;
+    }
+    let name = settings.metric.as_deref().unwrap_or_default().to_lowercase();
+    let percent = settings.target.is_some_and(|target| target.percent);
+    if percent || name.contains('%') || name.contains("percent") {
+        return 0.1;
+    }
+    let baseline = trials.clone().find(|trial| trial.status == Status::Baseline);
+    let baseline = baseline.and_then(|trial| trial.metric).or(metrics.first().copied());
+    baseline.unwrap_or(0.0).abs() * 0.001
+}
+
+/// Eight or more of ten for everybody, two rounds in a row.
+fn quality(conference: &Conference) -> Option<Over> {
+    if conference.settings.mode != Some(Mode::Qualitative) {
+        return None;
+    }
+    let last = conference.history.last_completed();
+    let before = last.checked_sub(1).filter(|it| *it > 0)?;
+    let good = |round: u32| {
+        let scores = conference.reviews.get(&round).map(scores).unwrap_or_default();
+        let enough = scores.len() >= conference.researchers_of(round).len();
+        !scores.is_empty() && enough && scores.iter().all(|score| *score >= 8.0)
+    };
+    let detail = format!("the reviewer gave at least 8 of 10 to all in rounds {before} and {last}");
+    (good(before) && good(last)).then(|| because(Reason::Quality, detail))
+}
+
+/// A span in the two largest units that matter.
+pub fn span(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        0..60 => format!("{minutes} min"),
+        60..1_440 => format!("{} h {} min", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", minutes / 1_440, minutes / 60 % 24),
+    }
+}

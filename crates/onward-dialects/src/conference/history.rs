@@ -1,0 +1,215 @@
+//! What the event log tells, round by round.
+//!
+//! Invariant: a fold over the readable lines, in order. It looks at no other file and knows no
+//! setting; an iteration that is logged twice is one iteration.
+
+use std::collections::BTreeMap;
+
+use onward_core::time::Timestamp;
+
+use super::event_log::{Entry, EventLog, Fact, StuckLevel, Trial};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    pub started: bool,
+    /// Of the first event that says a time.
+    pub first_at: Option<Timestamp>,
+    /// Of the last one.
+    pub last_at: Option<Timestamp>,
+    /// The last readable event, as it is written there.
+    pub last_name: Option<String>,
+    pub announced: Option<u32>,
+    pub rounds: BTreeMap<u32, Round>,
+    pub end: Option<End>,
+    /// Every researcher failed, and nothing has happened since.
+    pub failed: bool,
+    pub completed: bool,
+    pub resumes: u32,
+}
+
+/// Why there is no further round, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    Converged { reason: Option<String> },
+    Stalled,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Round {
+    pub started: bool,
+    /// Those it was started with.
+    pub announced: Vec<String>,
+    /// By researcher and iteration.
+    pub trials: BTreeMap<String, BTreeMap<u32, Trial>>,
+    /// The worst level that was reported.
+    pub stuck: BTreeMap<String, StuckLevel>,
+    pub poster: bool,
+    pub review: bool,
+    pub completed: Option<Completed>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Completed {
+    pub best: Option<f64>,
+    pub converged: bool,
+}
+
+impl History {
+    pub fn of(log: &EventLog) -> Self {
+        let mut history = Self::default();
+        for entry in &log.entries {
+            history.take(entry);
+        }
+        history
+    }
+
+    fn take(&mut self, entry: &Entry) {
+        self.first_at = self.first_at.or(entry.at);
+        self.last_at = entry.at.or(self.last_at);
+        self.last_name = Some(entry.name.clone());
+        match &entry.fact {
+            Fact::Started { researchers } => {
+                self.started = true;
+                self.announced = researchers.or(self.announced);
+            }
+            Fact::RoundStarted { round, researchers } => {
+                let round = self.round_mut(*round);
+                round.started = true;
+                round.announced.clone_from(researchers);
+                self.failed = false;
+            }
+            Fact::Iteration { researcher, round, trial } => {
+                let trials = self.round_mut(*round).trials.entry(researcher.clone()).or_default();
+                let after_last = || trials.keys().next_back().map_or(0, |it| it.saturating_add(1));
+                let iteration = trial.iteration.unwrap_or_else(after_last);
+                trials.insert(iteration, trial.clone());
+                self.failed = false;
+            }
+            Fact::Stuck { researcher, round, level } => {
+                let stuck = &mut self.round_mut(*round).stuck;
+                let worst = stuck.get(researcher).copied().unwrap_or(*level).max(*level);
+                stuck.insert(researcher.clone(), worst);
+            }
+            Fact::Poster { round } => self.round_mut(*round).poster = true,
+            Fact::Review { round } => self.round_mut(*round).review = true,
+            Fact::RoundCompleted { round, best, converged } => {
+                let completed = Completed { best: *best, converged: *converged };
+                self.round_mut(*round).completed = Some(completed);
+            }
+            Fact::Converged { reason } => {
+                self.end = Some(End::Converged { reason: reason.clone() });
+            }
+            Fact::Stalled => self.end = self.end.take().or(Some(End::Stalled)),
+            Fact::Failed => self.failed = true,
+            Fact::Completed => self.completed = true,
+            Fact::Resumed => {
+                self.resumes = self.resumes.saturating_add(1);
+                self.failed = false;
+            }
+            Fact::Other => {}
+        }
+    }
+
+    /// The round an event is about: the one it names, or the one under way.
+    fn round_mut(&mut self, named: Option<u32>) -> &mut Round {
+        let here = self.open_round().unwrap_or_else(|| self.last_completed().saturating_add(1));
+        self.rounds.entry(named.unwrap_or(here)).or_default()
+    }
+
+    /// 0 before the first.
+    pub fn last_completed(&self) -> u32 {
+        let completed = self.rounds.iter().rev().find(|(_, round)| round.completed.is_some());
+        completed.map_or(0, |(number, _)| *number)
+    }
+
+    /// The round that something was logged about since the last one was completed.
+    pub fn open_round(&self) -> Option<u32> {
+        let (number, round) = self.rounds.last_key_value()?;
+        round.completed.is_none().then_some(*number)
+    }
+
+    pub fn round(&self, number: u32) -> Option<&Round> {
+        self.rounds.get(&number)
+    }
+
+    /// Iterations of every researcher in every round.
+    pub fn iterations(&self) -> usize {
+        self.rounds.values().map(Round::iterations).sum()
+    }
+
+    /// Rounds that something came after although nobody logged their end.
+    pub fn skipped_endings(&self) -> Vec<u32> {
+        let Some((last, _)) = self.rounds.last_key_value() else { return Vec::new() };
+        let open = self.rounds.iter().filter(|(_, round)| round.completed.is_none());
+        open.map(|(number, _)| *number).filter(|number| number != last).collect()
+    }
+}
+
+impl Round {
+    pub fn iterations(&self) -> usize {
+        self.trials.values().map(BTreeMap::len).sum()
+    }
+
+    pub fn trials_of(&self, researcher: &str) -> impl Iterator<Item = (u32, &Trial)> {
+        let trials = self.trials.get(researcher).into_iter().flatten();
+        trials.map(|(iteration, trial)| (*iteration, trial))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(lines: &[&str]) -> History {
+        History::of(&EventLog::read(lines.join("\n").as_bytes()))
+    }
+
+    #[test]
+    fn rounds_are_told_by_their_events_and_a_repeated_iteration_is_one() {
+        let iteration = "{\"event\":\"researcher.iteration\",\"payload\":{\"researcher\":\"A\",\
+                         \"round\":1,\"iteration\":1,\"status\":\"kept\"}}";
+        let told = history(&[
+            r#"{"event":"conference.started","payload":{"researchers":2}}"#,
+            r#"{"event":"round.started","payload":{"round":1,"researcher_states":["A:x","B:x"]}}"#,
+            iteration,
+            iteration,
+            r#"{"event":"round.1.completed","timestamp":"2026-05-04T21:00:00Z"}"#,
+            r#"{"event":"round.started","payload":{"round":2}}"#,
+        ]);
+        assert_eq!((told.last_completed(), told.open_round()), (1, Some(2)));
+        assert_eq!(told.iterations(), 1);
+        assert_eq!(told.round(1).unwrap().announced, ["A", "B"]);
+        assert_eq!(told.last_name.as_deref(), Some("round.started"));
+        assert_eq!(told.last_at, "2026-05-04T21:00:00Z".parse().ok());
+    }
+
+    #[test]
+    fn a_round_that_is_not_named_is_the_one_under_way() {
+        let told = history(&[
+            r#"{"event":"round.completed","payload":{"round":1}}"#,
+            r#"{"event":"researcher.iteration","payload":{"researcher":"A","status":"kept"}}"#,
+            r#"{"event":"researcher.iteration","payload":{"researcher":"A","status":"kept"}}"#,
+            r#"{"event":"round.poster_session","payload":{}}"#,
+        ]);
+        let round = told.round(2).unwrap();
+        let iterations: Vec<u32> = round.trials_of("A").map(|(number, _)| number).collect();
+        assert_eq!((iterations, round.poster), (vec![0, 1], true));
+    }
+
+    #[test]
+    fn an_ending_that_nobody_logged_is_noticed() {
+        let told = history(&[
+            r#"{"event":"round.started","payload":{"round":1}}"#,
+            r#"{"event":"round.started","payload":{"round":2}}"#,
+        ]);
+        assert_eq!((told.skipped_endings(), told.open_round()), (vec![1], Some(2)));
+    }
+
+    #[test]
+    fn a_failure_is_over_when_something_happens_again() {
+        let failed = r#"{"event":"conference.failed"}"#;
+        assert!(history(&[failed]).failed);
+        assert!(!history(&[failed, r#"{"event":"conference.resumed"}"#]).failed);
+        assert_eq!(history(&[failed, r#"{"event":"conference.resumed"}"#]).resumes, 1);
+    }
+}

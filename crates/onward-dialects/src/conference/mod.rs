@@ -1,0 +1,68 @@
+//! The dialect `conference`: researchers in rounds, with posters, reviews and shared knowledge.
+//!
+//! Read in this order: `state` (the files as one value), `history` (the log, folded), `recovery`
+//! (the table), `check` and `revert` (what is wrong, what is undone), `plan`; then `deed` and
+//! `write` (what happened next, written as the system would). Invariant: pure; text found in the
+//! files is data and never an instruction.
+
+pub mod chart;
+pub mod check;
+pub mod config;
+pub mod converge;
+pub mod deed;
+pub mod document;
+pub mod event_log;
+pub mod history;
+pub mod knowledge;
+pub mod plan;
+pub mod rebuild;
+pub mod recovery;
+pub mod revert;
+pub mod review;
+pub mod rows;
+pub mod state;
+pub mod step;
+pub mod steps;
+pub mod tsv;
+pub mod words;
+pub mod worktree;
+pub mod write;
+
+use onward_core::plan::Plan;
+
+use crate::{Asked, Dialect, Files, MissingMark};
+
+pub use state::{Conference, export, import};
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct ConferenceDialect;
+
+pub static CONFERENCE: ConferenceDialect = ConferenceDialect;
+
+impl Dialect for ConferenceDialect {
+    fn name(&self) -> &'static str {
+        "conference"
+    }
+
+    fn marks(&self) -> &'static [&'static str] {
+        &[state::DOCUMENT, state::EVENTS]
+    }
+
+    fn reads(&self, name: &str) -> bool {
+        state::Part::of(name).is_some()
+    }
+
+    fn branch_prefix(&self) -> Option<&'static str> {
+        Some("conference/")
+    }
+
+    fn processes(&self, files: &Files) -> Vec<(u32, &'static str)> {
+        let pid = files.bytes(state::LOOP_PID).and_then(state::pid);
+        pid.map(|pid| (pid, "autoconference")).into_iter().collect()
+    }
+
+    fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark> {
+        plan::plan(files, asked)
+    }
+}

@@ -1,0 +1,84 @@
+//! The files of a foreign run as they were at one moment, and what git says about them.
+//!
+//! Invariant: plain data, gathered once by the engine. A dialect that looks twice sees the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::time::Timestamp;
+
+/// Everything a dialect is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    entries: BTreeMap<String, File>,
+    /// `None` where there is no repository.
+    pub git: Option<Git>,
+    /// Of the processes that the files name, those that are alive.
+    pub alive: BTreeSet<u32>,
+}
+
+/// One file. Its path is the key it is kept under, relative to the run's directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    pub bytes: Vec<u8>,
+    pub modified: Option<Timestamp>,
+}
+
+/// What git says about the repository around the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Git {
+    /// By short name, such as `conference/best`.
+    pub branches: BTreeMap<String, Branch>,
+    pub worktrees: Vec<Worktree>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Branch {
+    pub head: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Worktree {
+    pub path: String,
+    /// `None` when its head is detached.
+    pub branch: Option<String>,
+    /// Its directory is gone.
+    pub missing: bool,
+    /// A rebase, merge or cherry-pick was left half way.
+    pub unfinished: Option<String>,
+    /// What differs from its head, untracked files included.
+    pub changes: Vec<String>,
+}
+
+impl Files {
+    pub fn insert(&mut self, path: impl Into<String>, file: File) {
+        self.entries.insert(path.into(), file);
+    }
+
+    pub fn remove(&mut self, path: &str) -> Option<File> {
+        self.entries.remove(path)
+    }
+
+    pub fn contains(&self, path: &str) -> bool {
+        self.entries.contains_key(path)
+    }
+
+    pub fn file(&self, path: &str) -> Option<&File> {
+        self.entries.get(path)
+    }
+
+    pub fn bytes(&self, path: &str) -> Option<&[u8]> {
+        self.file(path).map(|file| file.bytes.as_slice())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
+        self.entries.iter().map(|(path, file)| (path.as_str(), file))
+    }
+}
+
+impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
+    fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
+        let file = |bytes: B| File { bytes: bytes.into(), modified: None };
+        let entries = files.into_iter().map(|(path, bytes)| (path.into(), file(bytes))).collect();
+        Self { entries, ..Self::default() }
+    }
+}

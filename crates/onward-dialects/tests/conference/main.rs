@@ -1,0 +1,12 @@
+//! The dialect `conference` from the outside: files in, plan out.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod builder;
+mod checks;
+mod converges;
+mod laws;
+mod prefixes;
+mod recovery;
+mod reverts;
+mod spellings;
+mod writes;

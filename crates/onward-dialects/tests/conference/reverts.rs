@@ -1,0 +1,122 @@
+//! What a resume would undo, row by row and tree by tree.
+
+use onward_core::plan::{Plan, Verdict};
+use onward_dialects::{Branch, Git, Worktree};
+
+use crate::builder::{Built, ROUND_1, conference, finding, verdict};
+
+fn in_round_2(lines: &str) -> Built {
+    conference(&format!("{ROUND_1}round 2: A B\n{lines}"))
+}
+
+/// `path: iterations`, for each truncation.
+fn truncations(plan: &Plan) -> Vec<String> {
+    let rows = plan.reverts.iter().filter(|revert| revert.kind == "truncate-rows");
+    let shown = rows.map(|revert| {
+        let iterations: Vec<&str> =
+            revert.rows.iter().map(|row| row.split('\t').next().unwrap()).collect();
+        format!("{}: {}", revert.path, iterations.join(" "))
+    });
+    shown.collect()
+}
+
+#[test]
+fn rows_after_the_last_kept_one_are_dropped_into_the_rescue() {
+    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 66").row("A", "2 reverted 71");
+    let plan = built.plan();
+    assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 2"]);
+    let revert = &plan.reverts[0];
+    assert!(revert.rows[0].starts_with("2\t71\t"), "the row is shown as it stands");
+    assert!(revert.rescue.starts_with("rescue/round[2]~research"), "{}", revert.rescue);
+}
+
+#[test]
+fn a_row_that_a_logged_iteration_proves_stays() {
+    let plan = in_round_2("A2.0 baseline 70\nA2.1 reverted 72").plan();
+    assert_eq!(plan.reverts, []);
+}
+
+#[test]
+fn a_kept_row_without_an_event_stays_with_a_warning_and_an_inferred_event() {
+    let built = in_round_2("A2.0 baseline 70").row("A", "1 kept 66");
+    let plan = built.plan();
+    assert_eq!(plan.reverts, []);
+    let found = finding(&plan, "rows-exceed-events");
+    assert!(found.hint.as_deref().unwrap().contains("inferred"), "{:?}", found.hint);
+    assert_eq!(verdict(&plan, "round[2]/research[A]/iterate[1]"), Verdict::Adopt);
+    assert_eq!(verdict(&plan, "round[2]/research[A]/iterate[2]"), Verdict::Run);
+}
+
+#[test]
+fn a_researcher_that_is_done_loses_nothing() {
+    let done = "A2.0 baseline 70\nA2.1 kept 66\nA2.2 kept 65\nB2.0 baseline 70";
+    let plan = in_round_2(done).row("A", "3 reverted 71").plan();
+    assert_eq!(truncations(&plan), Vec::<String>::new());
+}
+
+#[test]
+fn rows_of_earlier_rounds_are_never_dropped() {
+    let plan = in_round_2("A2.0 baseline 70\nB2.0 baseline 70").row("B", "1 reverted 71").plan();
+    assert_eq!(truncations(&plan), ["researcher_B_results.tsv: 1"]);
+    let shown = &plan.reverts[0].rows;
+    assert_eq!(shown.len(), 1, "round 1 ends in a reverted row, too: {shown:?}");
+}
+
+#[test]
+fn rows_of_rounds_that_the_log_has_not_heard_of_are_dropped_before_one_begins() {
+    let built = conference(ROUND_1);
+    let built = built.row("A", "0 baseline 70").row("A", "1 kept 60").row("A", "0 baseline 60");
+    let plan = built.plan();
+    assert_eq!(plan.recovery_point.code, "round-start");
+    assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 1 0"]);
+}
+
+#[test]
+fn the_shared_results_lose_the_same_rows() {
+    let header = "round\tresearcher\titeration\tmetric_value\tdelta\tdelta_pct\tstatus\t\
+                  description\tevaluator_source\tpeer_review_verdict\ttimestamp\n";
+    let row = |id: &str, iteration: u32, status: &str| {
+        format!("2\t{id}\t{iteration}\t71\t-\t-\t{status}\tx\ty\t-\t-\n")
+    };
+    let results = format!(
+        "{header}{}{}{}",
+        row("A", 1, "kept"),
+        row("A", 2, "reverted"),
+        row("B", 2, "reverted")
+    );
+    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 71").row("A", "2 reverted 71");
+    let plan = built.file("conference_results.tsv", &results).plan();
+    assert_eq!(plan.reverts.len(), 2);
+    let shared = &plan.reverts[1];
+    assert_eq!(shared.path, "conference_results.tsv");
+    assert_eq!(shared.rows, [row("A", 2, "reverted").trim_end()]);
+}
+
+fn trees(changes: &[&str]) -> Git {
+    let names = ["best", "researcher-A", "researcher-B"];
+    let branch = |name: &&str| (format!("conference/{name}"), Branch { head: "5f1c".into() });
+    let tree = |name: &&str| Worktree {
+        path: format!("trees/{name}"),
+        branch: Some(format!("conference/{name}")),
+        changes: changes.iter().map(|it| (*it).to_owned()).collect(),
+        ..Worktree::default()
+    };
+    Git {
+        branches: names.iter().map(branch).collect(),
+        worktrees: names.iter().map(tree).collect(),
+    }
+}
+
+#[test]
+fn worktrees_of_unfinished_researchers_go_back_to_their_branch_and_best_is_left_alone() {
+    let done = "A2.0 baseline 70\nA2.1 kept 66\nA2.2 kept 65\nB2.0 baseline 70";
+    let plan = in_round_2(done).git(trees(&[" M src/cache", "?? notes"])).plan();
+    let reset: Vec<_> = plan.reverts.iter().filter(|it| it.kind == "reset-worktree").collect();
+    assert_eq!(reset.len(), 1, "{reset:?}");
+    assert_eq!(reset[0].path, "trees/researcher-B");
+    assert_eq!(reset[0].rows, [" M src/cache", "?? notes"]);
+    let plan = in_round_2(done).git(trees(&[])).plan();
+    assert_eq!(plan.reverts, []);
+    let plan = in_round_2(&format!("{done}\nposter 2")).git(trees(&["?? notes"])).plan();
+    assert_eq!(plan.reverts, [], "after the poster nobody is in mid-iteration");
+}

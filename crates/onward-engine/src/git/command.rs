@@ -1,0 +1,190 @@
+//! Running git: the one place that knows its environment, its options and its failures.
+//!
+//! Invariant: nothing that we run starts a hook, a pager, a prompt, a daemon or maintenance, and
+//! nothing of the caller's own git environment, such as a hook has, leaks into it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+};
+
+/// Why git could not be asked, or what it answered.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git cannot be started: {0}")]
+    Start(io::Error),
+    #[error("git {what} failed: {said}")]
+    Failed { what: String, said: String },
+    #[error("git {what} said something that is not understood")]
+    Unclear { what: String },
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl GitError {
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Start(_) => "install git, or say `edits: false` for the step".to_owned(),
+            Self::Failed { said, .. } if said.contains("dubious ownership") => {
+                "see `git help config` under safe.directory".to_owned()
+            }
+            Self::Failed { .. } | Self::Unclear { .. } | Self::Io { .. } => {
+                "see that `git status` works here, or say `edits: false` for the step".to_owned()
+            }
+        }
+    }
+
+    pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { doing, path, source }
+    }
+}
+
+/// Settings of the person that would make git do more than it is asked, or less durably.
+const SETTINGS: [&str; 10] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.splitIndex=false",
+    "core.safecrlf=false",
+    "core.quotePath=false",
+    "core.fsync=objects,reference",
+    "core.fsyncMethod=fsync",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+];
+
+/// The variables that tell git where to work, and those that change what it says.
+const FOREIGN: [&str; 24] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_ATTR_SOURCE",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DEFAULT_REF_FORMAT",
+    "GIT_DIR",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REFLOG_ACTION",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Who makes the commits that no person ever sees on a branch.
+const NAME: &str = "onward";
+const ADDRESS: &str = "onward@localhost";
+
+/// How git is called in one directory.
+#[derive(Clone, Debug)]
+pub(super) struct Git {
+    dir: PathBuf,
+    env: Vec<(OsString, OsString)>,
+}
+
+/// What git answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) code: Option<i32>,
+    pub(super) out: Vec<u8>,
+    pub(super) said: String,
+}
+
+impl Git {
+    pub(super) fn new(dir: &Path, env: &[(OsString, OsString)]) -> Self {
+        let is_ours = |name: &OsStr| !FOREIGN.iter().any(|foreign| name == *foreign);
+        let env = env.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
+        Self { dir: dir.to_owned(), env }
+    }
+
+    #[must_use]
+    pub(super) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Standard output of a command that must succeed.
+    pub(super) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitError> {
+        self.feed(args, &[])
+    }
+
+    /// The same, with something to read.
+    pub(super) fn feed<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        input: &[u8],
+    ) -> Result<Vec<u8>, GitError> {
+        let answer = self.ask(args, input)?;
+        match answer.code {
+            Some(0) => Ok(answer.out),
+            Some(_) | None => Err(failed(args, &answer.said)),
+        }
+    }
+
+    /// The first line of standard output, such as an object's name.
+    pub(super) fn line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<String, GitError> {
+        let out = self.run(args)?;
+        let line = out.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let line = str::from_utf8(line).map_err(|_| unclear(args))?;
+        if line.is_empty() { Err(unclear(args)) } else { Ok(line.to_owned()) }
+    }
+
+    pub(super) fn ask<A: AsRef<OsStr>>(
+        &self,
+        args: &[A],
+        input: &[u8],
+    ) -> Result<Answer, GitError> {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&self.dir).args(["--no-pager", "--no-advice"]);
+        for setting in SETTINGS {
+            command.args(["-c", setting]);
+        }
+        command
+            .args(args)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")])
+            .envs([("GIT_AUTHOR_NAME", NAME), ("GIT_AUTHOR_EMAIL", ADDRESS)])
+            .envs([("GIT_COMMITTER_NAME", NAME), ("GIT_COMMITTER_EMAIL", ADDRESS)])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(GitError::Start)?;
+        let stdin = child.stdin.take();
+        let output = thread::scope(|scope| {
+            // Whoever does not read to the end has said why.
+            scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+            child.wait_with_output()
+        });
+        let output = output.map_err(GitError::Start)?;
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Ok(Answer { code: output.status.code(), out: output.stdout, said })
+    }
+}
+
+pub(super) fn failed<A: AsRef<OsStr>>(args: &[A], said: &str) -> GitError {
+    let said = if said.is_empty() { "it did not say why" } else { said };
+    GitError::Failed { what: name_of(args), said: said.to_owned() }
+}
+
+pub(super) fn unclear<A: AsRef<OsStr>>(args: &[A]) -> GitError {
+    GitError::Unclear { what: name_of(args) }
+}
+
+fn name_of<A: AsRef<OsStr>>(args: &[A]) -> String {
+    args.first().map_or_else(String::new, |it| it.as_ref().to_string_lossy().into_owned())
+}

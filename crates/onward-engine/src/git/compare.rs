@@ -1,0 +1,236 @@
+//! The tree as it is now, held against snapshots of it.
+//!
+//! Invariant: nothing is written into the repository, the tree or the run: the index is a copy, and
+//! the objects that git must make to compare are in a temporary directory that ends with [`Now`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+};
+
+use super::{
+    command::{Git, GitError},
+    head::head,
+    snapshot::{Chain, copy_index, head_in, include, record},
+};
+
+/// One side of a difference: git's mode, and the name of the content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    pub mode: u32,
+    pub object: String,
+}
+
+/// A submodule, or a repository inside: not ours to put back.
+const GITLINK: u32 = 0o160_000;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// As bytes: git does not ask that a path be text.
+    pub path: Vec<u8>,
+    pub base: Option<Side>,
+    pub left: Option<Side>,
+    /// The branch moved on, and `base` is what it has.
+    pub is_of_branch: bool,
+    /// What is there now is not what `left` says.
+    pub moved: bool,
+}
+
+/// The tree at this moment. It takes about as long as `git status` to find out.
+#[derive(Debug)]
+pub struct Now {
+    chain: Chain,
+    git: Git,
+    tree: String,
+    head: Option<String>,
+    /// Paths that are not in it, as they are too large or cannot be read.
+    pub skipped: Vec<String>,
+    /// Paths that are in it although git may ignore them.
+    included: BTreeSet<String>,
+    dir: tempfile::TempDir,
+    /// How many exports there were.
+    exports: u32,
+}
+
+impl Now {
+    pub fn look(chain: Chain) -> Result<Self, GitError> {
+        let dir = tempfile::Builder::new().prefix("onward-").tempdir();
+        let dir = dir.map_err(GitError::io("make a directory in", &std::env::temp_dir()))?;
+        let (index, objects) = (dir.path().join("index"), dir.path().join("objects"));
+        fs::create_dir(&objects).map_err(GitError::io("make", &objects))?;
+        let repo = chain.repo();
+        let git = repo.aside(&index, &objects);
+        copy_index(chain.index_to_start_from(), &index)?;
+        let mut tree = record(repo, &git, &[]);
+        if tree.is_err() {
+            copy_index(&repo.index, &index)?;
+            tree = record(repo, &git, &[]);
+        }
+        let tree = tree?;
+        let head = head(repo.dir()).and_then(|it| it.head);
+        let (tree, skipped, included) = (tree.id, tree.skipped, BTreeSet::new());
+        Ok(Self { chain, git, tree, head, skipped, included, dir, exports: 0 })
+    }
+
+    /// Makes these part of it even if git ignores them.
+    pub fn include(&mut self, also: &[String]) -> Result<(), GitError> {
+        let new: Vec<String> =
+            also.iter().filter(|path| self.included.insert((*path).clone())).cloned().collect();
+        if !new.is_empty() {
+            let tree = include(self.chain.repo(), &self.git, &new)?;
+            self.tree = tree.id;
+            self.skipped.extend(tree.skipped);
+        }
+        Ok(())
+    }
+
+    /// What differs between the snapshot `base` and the snapshot `after`, or the tree now; `None`
+    /// when git no longer has one of them.
+    ///
+    /// What the branch moved on to since is no work of an attempt: such a path's base is what the
+    /// branch has, and one that is as the branch has it does not differ.
+    pub fn changes(
+        &self,
+        base: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Vec<Difference>>, GitError> {
+        let Some(message) = self.message(base)? else { return Ok(None) };
+        let base_head = head_in(&message);
+        if let Some(after) = after
+            && self.message(after)?.is_none()
+        {
+            return Ok(None);
+        }
+        let mut all = diff(&self.git, base, after.unwrap_or(&self.tree))?;
+        let moved_head = match (&base_head, &self.head) {
+            (Some(was), Some(is)) if was != is => diff(&self.git, was, is).unwrap_or_default(),
+            (None, Some(is)) => diff(&self.git, &self.empty_tree()?, is)?,
+            (Some(_) | None, _) => BTreeMap::new(),
+        };
+        let since = match after {
+            Some(after) => diff(&self.git, after, &self.tree)?,
+            None => BTreeMap::new(),
+        };
+        let mut differences = Vec::new();
+        for (path, (mut base, left)) in std::mem::take(&mut all) {
+            let on_branch = moved_head.get(&path).map(|(_, on_branch)| on_branch);
+            if let Some(on_branch) = on_branch {
+                base.clone_from(on_branch);
+            }
+            let is_of_branch = on_branch.is_some();
+            let now = since.get(&path).map(|(_, now)| now);
+            // Somebody put it back already.
+            let is_done = now.unwrap_or(&left) == &base;
+            let is_link = |side: &Option<Side>| side.as_ref().is_some_and(|it| it.mode == GITLINK);
+            if !is_done && !is_link(&base) && !is_link(&left) {
+                let moved = now.is_some();
+                differences.push(Difference { path, base, left, is_of_branch, moved });
+            }
+        }
+        Ok(Some(differences))
+    }
+
+    /// The paths that are not as the newest snapshot of the chain has them.
+    pub fn moved(&self) -> Result<Vec<String>, GitError> {
+        let Some(tip) = self.chain.tip()? else { return Ok(Vec::new()) };
+        Ok(texts(&diff(&self.git, &tip.id, &self.tree)?))
+    }
+
+    /// Where the branch stands.
+    pub fn head(&self) -> Option<&str> {
+        self.head.as_deref()
+    }
+
+    /// Writes the bases of these into a directory, as a checkout would write them. Gives the
+    /// directory; what is not there could not be written.
+    pub fn export(&mut self, differences: &[Difference]) -> Result<PathBuf, GitError> {
+        self.exports += 1;
+        let dir = self.dir.path().join(format!("base-{}", self.exports));
+        fs::create_dir(&dir).map_err(GitError::io("make", &dir))?;
+        let mut list = Vec::new();
+        for difference in differences {
+            let Some(Side { mode, object }) = &difference.base else { continue };
+            list.extend_from_slice(format!("{mode:o} {object}\t").as_bytes());
+            list.extend_from_slice(&self.chain.repo().prefix);
+            list.extend_from_slice(&difference.path);
+            list.push(0);
+        }
+        if list.is_empty() {
+            return Ok(dir);
+        }
+        let index = self.dir.path().join(format!("index-{}", self.exports));
+        let git = self.git.clone().with("GIT_INDEX_FILE", &index);
+        git.feed(&["update-index", "-z", "--index-info"], &list)?;
+        let prefix = format!("--prefix={}/", dir.display());
+        git.run(&["checkout-index", "--all", "--force", "--quiet", &prefix])?;
+        let ours = String::from_utf8_lossy(&self.chain.repo().prefix).into_owned();
+        Ok(dir.join(ours))
+    }
+
+    /// What a snapshot's commit says; `None` when it is lost.
+    fn message(&self, snapshot: &str) -> Result<Option<String>, GitError> {
+        let answer = self.git.ask(&["cat-file", "commit", snapshot], &[])?;
+        let text = String::from_utf8_lossy(&answer.out).into_owned();
+        Ok((answer.code == Some(0)).then_some(text))
+    }
+
+    fn empty_tree(&self) -> Result<String, GitError> {
+        self.git.line(&["mktree"])
+    }
+}
+
+type Sides = BTreeMap<Vec<u8>, (Option<Side>, Option<Side>)>;
+
+/// Compares two trees, or commits, within our directory.
+pub(super) fn diff(git: &Git, one: &str, other: &str) -> Result<Sides, GitError> {
+    let args =
+        ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--relative", one, other];
+    let out = git.run(&args)?;
+    let mut fields = out.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+    let mut sides = Sides::new();
+    while let Some(meta) = fields.next() {
+        let unclear = || super::command::unclear(&args);
+        let path = fields.next().ok_or_else(unclear)?.to_vec();
+        let meta = str::from_utf8(meta).map_err(|_| unclear())?;
+        let mut words = meta.trim_start_matches(':').split(' ');
+        let mut word = || words.next().ok_or_else(unclear);
+        let (old_mode, new_mode, old, new) = (word()?, word()?, word()?, word()?);
+        let side = |mode: &str, object: &str| -> Result<Option<Side>, GitError> {
+            let mode = u32::from_str_radix(mode, 8).map_err(|_| unclear())?;
+            Ok((mode != 0).then(|| Side { mode, object: object.to_owned() }))
+        };
+        sides.insert(path, (side(old_mode, old)?, side(new_mode, new)?));
+    }
+    Ok(sides)
+}
+
+pub(super) fn texts(sides: &Sides) -> Vec<String> {
+    sides.keys().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
+impl Chain {
+    /// The paths that differ between two snapshots.
+    pub fn footprint(&self, base: &str, after: &str) -> Result<Vec<String>, GitError> {
+        Ok(texts(&diff(&self.repo().looking(), base, after)?))
+    }
+}
+
+/// The executable bit and links, as git tells them.
+impl Side {
+    pub fn is_link(&self) -> bool {
+        self.mode == 0o120_000
+    }
+
+    pub fn is_executable(&self) -> bool {
+        self.mode == 0o100_755
+    }
+}
+
+/// For tests of whoever looks: nothing of [`Now`] is in the repository.
+#[cfg(test)]
+impl Now {
+    pub(super) fn place(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+}

@@ -1,0 +1,26 @@
+//! The project's git repository: snapshots of the tree, what changed since one, what was committed.
+//!
+//! - `command` runs git, `repo` finds the repository, `head` reads where the branch stands.
+//! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
+//! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
+//!
+//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What is
+//! written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
+
+mod command;
+mod compare;
+mod head;
+mod history;
+mod repo;
+mod rescue;
+mod snapshot;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use command::GitError;
+pub use compare::{Difference, Now, Side};
+pub use head::head;
+pub use history::{Commit, Made, reflog_action, trailers};
+pub use repo::{Env, Repo};
+pub use rescue::{Rescued, Undoing};
+pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken};

@@ -1,0 +1,314 @@
+//! The tree at one moment, as a commit on the run's own chain `refs/onward/<run>`.
+//!
+//! The index that is used is the run's own. It starts as a copy of the person's and is kept, so that
+//! git's stat cache makes the next snapshot cost about as much as `git status`. Untracked files are
+//! part of the tree, ignored ones are not, except the declared outputs; files over a limit are left
+//! out and named.
+//!
+//! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by whichever
+//! process, and what a killed one left half-done is in nobody's way.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use super::{
+    command::{Git, GitError},
+    head::head,
+    repo::Repo,
+};
+
+/// Untracked files over this are left out.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// And so are further ones when all of them together are over this.
+pub const ALL_BYTES_MAX: u64 = 1 << 30;
+
+/// A snapshot that is on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The commit.
+    pub id: String,
+    /// Paths that were left out, as they are too large or cannot be read.
+    pub skipped: Vec<String>,
+}
+
+/// Where a run keeps what it needs to take snapshots of one tree. All its trees share one chain.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    repo: Repo,
+    /// The run's own directory for this.
+    dir: PathBuf,
+    index: PathBuf,
+    reference: String,
+}
+
+/// A tree that git knows, and what is not in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tree {
+    pub(super) id: String,
+    pub(super) skipped: Vec<String>,
+}
+
+/// The newest commit of a chain.
+#[derive(Clone, Debug)]
+pub(super) struct Tip {
+    pub(super) id: String,
+    tree: String,
+    head: Option<String>,
+}
+
+/// Says that the commit's tree was looked at while the branch stood there.
+const HEAD_TRAILER: &str = "Onward-Head: ";
+
+impl Chain {
+    /// `dir` is in the run's directory; `run` names the reference, `tree` the tree.
+    pub fn new(repo: Repo, dir: &Path, run: &str, tree: &str) -> Self {
+        let name = if tree.is_empty() { "index".to_owned() } else { format!("index-{tree}") };
+        let reference = format!("refs/onward/{run}");
+        Self { repo, index: dir.join(name), dir: dir.to_owned(), reference }
+    }
+
+    pub(super) fn repo(&self) -> &Repo {
+        &self.repo
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn reference(&self) -> &str {
+        &self.reference
+    }
+
+    /// The run's own, or the person's while there is none.
+    pub(super) fn index_to_start_from(&self) -> &Path {
+        if self.index.exists() { &self.index } else { &self.repo.index }
+    }
+
+    pub(super) fn git(&self) -> Git {
+        self.repo.writing(&self.index)
+    }
+
+    /// Records the tree as it is now. The last snapshot is given again while nothing has changed.
+    ///
+    /// `title` is for people, such as `before draft, attempt 1`; `also` are paths that are part of
+    /// the tree even if git ignores them.
+    pub fn take(&self, title: &str, also: &[String]) -> Result<Taken, GitError> {
+        let _lock = self.lock()?;
+        let tree = self.record(also)?;
+        let head = head(&self.repo.dir).and_then(|it| it.head);
+        let tip = self.tip()?;
+        if let Some(tip) = tip.as_ref().filter(|tip| tip.tree == tree.id && tip.head == head) {
+            return Ok(Taken { id: tip.id.clone(), skipped: tree.skipped });
+        }
+        let parents: Vec<String> = tip.map(|tip| tip.id).into_iter().chain(head.clone()).collect();
+        let mut message = format!("{title}\n");
+        for skipped in &tree.skipped {
+            message.push_str("\nleft out: ");
+            message.push_str(skipped);
+        }
+        let git = self.git();
+        let id = commit(&git, &tree.id, &parents, &message, head.as_deref())?;
+        self.move_ref(&git, &self.reference, &id)?;
+        Ok(Taken { id, skipped: tree.skipped })
+    }
+
+    /// One at a time, whoever it is.
+    pub(super) fn lock(&self) -> Result<File, GitError> {
+        fs::create_dir_all(&self.dir).map_err(GitError::io("make", &self.dir))?;
+        let path = self.dir.join("lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(GitError::io("open", &path))?;
+        file.lock().map_err(GitError::io("lock", &path))?;
+        Ok(file)
+    }
+
+    /// Brings the run's index up to the tree, and the objects into the repository. An index that a
+    /// power cut spoilt is made anew.
+    pub(super) fn record(&self, also: &[String]) -> Result<Tree, GitError> {
+        let git = self.git();
+        let lock = self.index.with_added_extension("lock");
+        remove_if_there(&lock)?;
+        if self.index.exists()
+            && let Ok(tree) = record(&self.repo, &git, also)
+        {
+            return Ok(tree);
+        }
+        copy_index(&self.repo.index, &self.index)?;
+        remove_if_there(&lock)?;
+        record(&self.repo, &git, also)
+    }
+
+    pub(super) fn tip(&self) -> Result<Option<Tip>, GitError> {
+        const FORMAT: &str = "--format=%(objectname)%00%(tree)%00%(contents)%00";
+        let git = self.repo.looking();
+        let out = git.run(&["for-each-ref", FORMAT, &self.reference])?;
+        let mut parts = out.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let (Some(id), Some(tree), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(None);
+        };
+        let (id, tree) = (id.into_owned(), tree.into_owned());
+        Ok(Some(Tip { id, tree, head: head_in(&text) }))
+    }
+
+    /// A lock that a killed git left is nobody's: ours is held.
+    pub(super) fn move_ref(&self, git: &Git, name: &str, id: &str) -> Result<(), GitError> {
+        let args = ["update-ref", "-m", "onward", name, id];
+        if git.run(&args).is_ok() {
+            return Ok(());
+        }
+        remove_if_there(&self.repo.common_dir.join(format!("{name}.lock")))?;
+        git.run(&args).map(drop)
+    }
+}
+
+/// The branch's head while the tree of a snapshot's commit was looked at.
+pub(super) fn head_in(message: &str) -> Option<String> {
+    message.lines().find_map(|line| line.strip_prefix(HEAD_TRAILER)).map(str::to_owned)
+}
+
+pub(super) fn commit(
+    git: &Git,
+    tree: &str,
+    parents: &[String],
+    message: &str,
+    head: Option<&str>,
+) -> Result<String, GitError> {
+    let mut args = vec!["commit-tree", "--no-gpg-sign", tree];
+    for parent in parents {
+        args.extend(["-p", parent]);
+    }
+    let head = head.map(|head| format!("\n{HEAD_TRAILER}{head}\n")).unwrap_or_default();
+    let out = git.feed(&args, format!("onward: {}\n{head}", message.trim_end()).as_bytes())?;
+    let id = String::from_utf8_lossy(&out).trim().to_owned();
+    if id.is_empty() { Err(super::command::unclear(&args)) } else { Ok(id) }
+}
+
+pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
+    match fs::read(from) {
+        Ok(bytes) => fs::write(to, bytes).map_err(GitError::io("write", to)),
+        // Nothing was ever added.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(to),
+        Err(error) => Err(GitError::io("read", from)(error)),
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), GitError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(GitError::io("remove", path)(error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// What `git status` says has moved since the index was written.
+#[derive(Debug, Default)]
+struct Moved {
+    tracked: Vec<Vec<u8>>,
+    untracked: Vec<Vec<u8>>,
+}
+
+/// Makes the index of `git` say what the tree is, and gives it as a tree.
+pub(super) fn record(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
+    let moved = moved(repo, git)?;
+    let mut budget = Budget::default();
+    // What is gone makes room for what has taken its place.
+    let mut paths: Vec<&[u8]> = moved.tracked.iter().map(Vec::as_slice).collect();
+    paths.extend(moved.untracked.iter().map(Vec::as_slice).filter(|it| budget.takes(repo, it)));
+    if !paths.is_empty() {
+        git.feed(&ADD, &list(&paths))?;
+    }
+    let mut tree = include(repo, git, also)?;
+    tree.skipped.append(&mut budget.skipped);
+    Ok(tree)
+}
+
+/// Adds paths that are there, whether git ignores them or not, and gives the tree.
+pub(super) fn include(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
+    let mut budget = Budget::default();
+    let paths = also.iter().map(String::as_bytes);
+    let there = paths.filter(|path| {
+        let is_there = repo.dir.join(std::ffi::OsStr::from_bytes(path)).symlink_metadata().is_ok();
+        is_there && budget.takes(repo, path)
+    });
+    let there: Vec<&[u8]> = there.collect();
+    if !there.is_empty() && git.feed(&ADD, &list(&there)).is_err() {
+        // One of them lies where git does not go, such as behind a link. The others do not.
+        for path in there {
+            if git.feed(&ADD, &list(&[path])).is_err() {
+                budget.skipped.push(String::from_utf8_lossy(path).into_owned());
+            }
+        }
+    }
+    let id = git.line(&["write-tree"])?;
+    Ok(Tree { id, skipped: budget.skipped })
+}
+
+const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+
+fn list(paths: &[&[u8]]) -> Vec<u8> {
+    paths.iter().flat_map(|path| [*path, b"\0"]).flatten().copied().collect()
+}
+
+fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {
+    const ASKED: [&str; 10] = [
+        "status",
+        "--porcelain=v2",
+        "-z",
+        "--untracked-files=all",
+        "--ignored=no",
+        "--no-renames",
+        "--ignore-submodules=all",
+        "--",
+        ".",
+        ":(exclude).onward",
+    ];
+    let out = git.run(&ASKED)?;
+    let mut moved = Moved::default();
+    for entry in out.split(|byte| *byte == 0) {
+        // `1 XY …` has its path after eight fields, `u XY …` after ten.
+        let (fields, is_untracked) = match entry.first() {
+            Some(b'1') if entry.get(3) == Some(&b'.') => continue,
+            Some(b'1') => (8, false),
+            Some(b'u') => (10, false),
+            Some(b'?') => (1, true),
+            Some(_) | None => continue,
+        };
+        let path = entry.splitn(fields + 1, |byte| *byte == b' ').nth(fields);
+        let path = path.ok_or_else(|| super::command::unclear(&ASKED))?;
+        let Some(path) = repo.ours(path) else { continue };
+        let list = if is_untracked { &mut moved.untracked } else { &mut moved.tracked };
+        list.push(path.to_vec());
+    }
+    Ok(moved)
+}
+
+/// How much of what nobody ever asked git to keep is kept.
+#[derive(Debug, Default)]
+struct Budget {
+    bytes: u64,
+    skipped: Vec<String>,
+}
+
+impl Budget {
+    fn takes(&mut self, repo: &Repo, path: &[u8]) -> bool {
+        let full = repo.dir.join(std::ffi::OsStr::from_bytes(path));
+        let Ok(found) = full.symlink_metadata() else { return false };
+        let is_readable = found.is_symlink()
+            || (found.is_file()
+                && (found.permissions().mode() & 0o400 != 0
+                    || rustix::fs::access(&full, rustix::fs::Access::READ_OK).is_ok()));
+        let fits = found.len() <= FILE_BYTES_MAX && self.bytes + found.len() <= ALL_BYTES_MAX;
+        // A repository of its own ends in a slash.
+        if is_readable && fits && !path.ends_with(b"/") {
+            self.bytes += found.len();
+            return true;
+        }
+        self.skipped.push(String::from_utf8_lossy(path).into_owned());
+        false
+    }
+}

@@ -1,0 +1,129 @@
+//! The stand-in for an agent or a command: it leaves what the step declares, and nothing else.
+//!
+//! Invariant: what it leaves depends on the step alone, not on the attempt or the time, so that a
+//! step which is safe to repeat leaves the same the second time.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use onward_core::{
+    address::Address,
+    event::Event,
+    graph::Defs,
+    journal::Reader,
+    launch::{Launch, Program},
+    recovery::Probed,
+    run::Run,
+    state::{EffectState, Phase},
+};
+
+use super::sample;
+use crate::{
+    drive::is_glob,
+    journal::{JOURNAL, load},
+    store::load_pinned,
+};
+
+/// Who plays whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StandIn {
+    /// The command that calls [`act`].
+    pub argv: Vec<String>,
+    /// Commands are played too, not agents alone.
+    pub commands: bool,
+}
+
+impl StandIn {
+    /// Takes the place of a command where it is to; an agent's command is the stand-in already. No
+    /// check could agree with what is made up.
+    pub(crate) fn take_part(&self, launch: &mut Launch) {
+        match &launch.program {
+            Program::Argv(_) | Program::Shell(_) if self.commands => {
+                launch.program = Program::Argv(self.argv.clone());
+                launch.check = None;
+            }
+            Program::Agent(_) => launch.check = None,
+            Program::Argv(_) | Program::Shell(_) | Program::Call { .. } => {}
+        }
+    }
+}
+
+/// What the attempt's environment says about it.
+#[derive(Clone, Debug)]
+pub struct Role {
+    pub step: Address,
+    pub attempt: u32,
+    /// `<run>/out/<address>.<attempt>.result`
+    pub result: PathBuf,
+}
+
+/// Plays one attempt, in the directory it was started in.
+pub fn act(role: &Role, dir: &Path) -> io::Result<()> {
+    let bad = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text.to_owned());
+    let run_dir = role.result.parent().and_then(Path::parent);
+    let run_dir = run_dir.ok_or_else(|| bad("the result does not lie in a run"))?;
+    for pattern in writes(run_dir, role)? {
+        let name = if is_glob(&pattern) { sample::path(&pattern) } else { pattern };
+        let path = dir.join(if name.ends_with('/') { sample::path(&name) } else { name });
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let is_json = path.extension().is_some_and(|it| it == "json");
+        let step = &role.step;
+        let text =
+            if is_json { format!("{{\"step\": \"{step}\"}}\n") } else { format!("{step}\n") };
+        fs::write(path, text)?;
+    }
+    let workflow = load_pinned(run_dir).map_err(io::Error::other)?.workflow;
+    let state = load(&fs::read(run_dir.join(JOURNAL))?).map_err(io::Error::other)?.state;
+    let run = Run::new(Arc::new(Defs::new(workflow)), state);
+    let id = run.graph.find(&role.step).ok_or_else(|| bad("there is no such step"))?;
+    let declared = run.defs.step(run.graph.node(id).def);
+    if let Some(schema) = &declared.result {
+        let schema = serde_json::from_str(&schema.text)?;
+        fs::write(&role.result, sample::value(&schema).to_string())?;
+    }
+    if declared.effect_outside {
+        fs::create_dir_all(run_dir.join(EFFECTS))?;
+        fs::write(run_dir.join(EFFECTS).join(role.step.file_name()), "")?;
+    }
+    Ok(())
+}
+
+/// Effects that were played, by the name of their step.
+const EFFECTS: &str = "rehearsed-effects";
+
+/// As rendered when the attempt was announced.
+fn writes(run_dir: &Path, role: &Role) -> io::Result<Vec<String>> {
+    let bytes = fs::read(run_dir.join(JOURNAL))?;
+    let mut reader = Reader::new(bytes.as_slice());
+    let mut writes = Vec::new();
+    while let Some(record) = reader.next_record().map_err(io::Error::other)? {
+        if let Event::AttemptStarted(started) = record.event
+            && started.step == role.step
+            && started.attempt == role.attempt
+        {
+            writes = started.writes;
+        }
+    }
+    Ok(writes)
+}
+
+/// What a probe would say: a played effect happened if it was played to its end.
+pub(crate) fn probe(run_dir: &Path) -> io::Result<Probed> {
+    let state = load(&fs::read(run_dir.join(JOURNAL))?).map_err(io::Error::other)?.state;
+    let unsure = state.steps.iter().filter(|(_, entry)| {
+        entry.phase == Phase::Running && entry.effect == EffectState::Intended
+    });
+    let happened: Vec<bool> =
+        unsure.map(|(step, _)| run_dir.join(EFFECTS).join(step.file_name()).exists()).collect();
+    Ok(match (happened.contains(&true), happened.contains(&false)) {
+        (true, false) => Probed::Happened,
+        (false, _) => Probed::Absent,
+        // Which of them is asked about is not known here.
+        (true, true) => Probed::Unknown,
+    })
+}

@@ -1,0 +1,62 @@
+//! The workflow file that a run was made from, as it is now.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
+
+use onward_core::{
+    event::{Event, RunOpened},
+    finding::{Code, Finding},
+    journal::decode_line,
+    workflow::Loaded,
+};
+
+use super::{LoadWorkflowError, Project, load_workflow};
+use crate::journal::JOURNAL;
+
+/// What became of the file.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Nobody knows where it was, or it is gone: the run keeps its copy.
+    Gone,
+    Valid(Box<Loaded>),
+    /// It is no workflow now; the run keeps its copy, and this is said.
+    Invalid(Finding),
+}
+
+impl Origin {
+    pub fn of(project: &Project, run_dir: &Path) -> Self {
+        let Some(file) = opened(run_dir).and_then(|opened| opened.file) else { return Self::Gone };
+        match load_workflow(&project.root().join(&file)) {
+            Ok(loaded) => Self::Valid(Box::new(loaded)),
+            Err(LoadWorkflowError::Io { .. }) => Self::Gone,
+            Err(LoadWorkflowError::Invalid(problems)) => {
+                let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
+                let message = format!("{file} is no valid workflow now: {first}");
+                let finding = Finding::new(Code::WorkflowChanged, message).at_path(&file);
+                let hint = format!("the run goes on with its copy; see `onward check {file}`");
+                Self::Invalid(finding.with_hint(hint))
+            }
+        }
+    }
+
+    /// The file, where a run can go on with it.
+    pub fn valid(self) -> Option<Loaded> {
+        match self {
+            Self::Valid(loaded) => Some(*loaded),
+            Self::Gone | Self::Invalid(_) => None,
+        }
+    }
+}
+
+/// The first record of a run, without reading the rest.
+fn opened(run_dir: &Path) -> Option<RunOpened> {
+    let journal = File::open(run_dir.join(JOURNAL)).ok()?;
+    let mut line = Vec::new();
+    BufReader::new(journal).read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let Event::RunOpened(opened) = decode_line(line).ok()?.event else { return None };
+    Some(*opened)
+}

@@ -1,0 +1,171 @@
+//! `onward rehearse`: what an interruption would do to a workflow, tried before it happens.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use onward_core::{address::Address, event::Mode, policy::Choices};
+use onward_engine::{
+    config::variable,
+    drive::Options,
+    engine::{How, Machine},
+    rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, rehearse},
+};
+
+use crate::{
+    cmd::{
+        Context,
+        run::{exit_code, inputs, load},
+    },
+    error::{self, Error},
+    session::{Driving, Session},
+};
+
+/// Kill a workflow at every boundary of its journal, and see whether it ends the same
+///
+/// Runs it in temporary copies of the project. Agents are played by a stand-in that leaves what
+/// their step declares, and so are commands unless `--real-commands` is given. Names the steps that
+/// are not safe to repeat. Exit code 16: there are such steps, or a resume went wrong.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward rehearse release.yaml\n  \
+    onward rehearse release.yaml --real-commands --limit 10")]
+pub(crate) struct RehearseArgs {
+    /// The workflow file
+    file: PathBuf,
+    /// Run commands as they are, in the copies; only agents are played
+    #[arg(long)]
+    real_commands: bool,
+    /// An input of the workflow; lists and objects as JSON
+    #[arg(long = "input", value_name = "NAME=VALUE")]
+    inputs: Vec<String>,
+    /// Try so many boundaries at most, spread over the run
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+}
+
+pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Error> {
+    let workflow = load(cx, &args.file)?;
+    let session = Session::new(cx, &Driving::default())?;
+    let inputs = inputs(&args.inputs, &workflow.workflow.inputs)?;
+    let this = session.machine.supervise[0].clone();
+    let script = Script {
+        project: &session.project,
+        workflow: &workflow,
+        inputs,
+        machine: &session.machine,
+        driver: vec![this.clone(), "rehearsed".into()],
+        stand_in: stand_in(&this, !args.real_commands),
+        limit: args.limit,
+    };
+    let quiet = cx.global.quiet || cx.global.json;
+    let err = &mut cx.err;
+    let rehearsal = rehearse(&script, &mut |done, all| {
+        if !quiet && (done == all || done.is_multiple_of(10)) {
+            // Nobody minds when progress cannot be shown.
+            let _ = writeln!(err, "{done} of {all} kills tried");
+        }
+    })?;
+    let code = ExitCode::from(if rehearsal.safe { error::OK } else { error::CONFLICTS });
+    if cx.global.json {
+        cx.print_json(&rehearsal)?;
+    } else {
+        words(cx, &rehearsal)?;
+    }
+    Ok(code)
+}
+
+fn stand_in(this: &OsString, commands: bool) -> StandIn {
+    let argv = vec![this.to_string_lossy().into_owned(), "stand-in".to_owned()];
+    StandIn { argv, commands }
+}
+
+fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
+    let Rehearsal { workflow, status, boundaries, tried, kills, passed, .. } = it;
+    writeln!(cx.out, "{workflow} ends as {status}; {boundaries} boundaries, {tried} tried")?;
+    writeln!(cx.out, "killed {kills} times, and {passed} times it made no difference")?;
+    for failure in &it.failures {
+        let (boundary, kill) = (failure.boundary, &failure.kill);
+        writeln!(cx.out, "  boundary {boundary} ({kill}, {}):", failure.after)?;
+        for difference in &failure.differences {
+            writeln!(cx.out, "    {difference}")?;
+        }
+    }
+    for step in &it.unsafe_steps {
+        writeln!(cx.out, "not safe to repeat: {}\n  {}", step.step, step.why)?;
+    }
+    if !it.not_compared.is_empty() {
+        writeln!(
+            cx.out,
+            "not compared, because they differ by themselves: {}",
+            it.not_compared.join(", ")
+        )?;
+    }
+    if !it.not_tried.is_empty() {
+        writeln!(cx.err, "commands were played, not run: try them with `--real-commands`")?;
+    }
+    if it.safe && tried == boundaries {
+        writeln!(cx.out, "safe: it can be killed anywhere and ends the same")?;
+    } else if it.safe {
+        writeln!(cx.out, "safe where it was tried")?;
+    }
+    Ok(())
+}
+
+/// Drives a run of a rehearsal; started by `rehearse`, never by a person
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct RehearsedArgs {
+    run: PathBuf,
+    boundary: u32,
+    /// `all` or `agents`: who is played
+    played: String,
+}
+
+pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let this = session.machine.supervise[0].clone();
+    let stand_in = stand_in(&this, args.played == "all");
+    let workflow = onward_engine::store::load_pinned(&args.run)
+        .map_err(onward_engine::engine::EngineError::from)?;
+    let agents = onward_engine::rehearse::played(&workflow.workflow, &stand_in);
+    let machine = Machine {
+        agents,
+        notify: Vec::new(),
+        catch_signals: false,
+        now: None,
+        stand_in: Some(stand_in),
+        ..session.machine
+    };
+    let (mode, choices, options) = (Mode::Autopilot, Choices::default(), Options::default());
+    let how = How { mode, choices, pinned: true, options };
+    let boundary = Some(args.boundary).filter(|it| *it > 0);
+    let outcome = drive_until(&args.run, &machine, &how, boundary)?;
+    Ok(ExitCode::from(exit_code(outcome.status)))
+}
+
+/// Plays one attempt; started by a rehearsal, never by a person
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct StandInArgs {
+    /// Whatever else an agent is told
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<OsString>,
+}
+
+pub(crate) fn play(_cx: &mut Context, _args: &StandInArgs) -> Result<ExitCode, Error> {
+    let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let text = |name: &str| Some(variable(&env, name)?.to_string_lossy().into_owned());
+    let role = text("ONWARD_STEP").zip(text("ONWARD_ATTEMPT")).zip(text("ONWARD_RESULT"));
+    let role = role.and_then(|((step, attempt), result)| {
+        let (step, result) = (Address::from_text(&step), PathBuf::from(result));
+        Some(Role { step, attempt: attempt.parse().ok()?, result })
+    });
+    let Some(role) = role else {
+        return Err(Error::Usage {
+            message: "this is not an attempt of a rehearsal".into(),
+            hint: "it is started by `onward rehearse`".into(),
+        });
+    };
+    act(&role, Path::new("."))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! `onward verify`: proves every done step again.
+
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use onward_engine::verify::{Answer, verify_run};
+
+use crate::{
+    cmd::Context,
+    error::{self, Error},
+    session::{Driving, Session},
+};
+
+/// Prove every done step again
+///
+/// Outputs are read and hashed in full, results held against their schema, checks run, branches
+/// looked for. Writes nothing. Exit code 0: all are proved; 16: some are not.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Which run; without it the last active one
+    run: Option<String>,
+}
+
+pub(crate) fn run(cx: &mut Context, args: &VerifyArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
+    let verified = verify_run(&dir, &session.machine)?;
+    let code = ExitCode::from(if verified.proved { error::OK } else { error::CONFLICTS });
+    if cx.global.json {
+        cx.print_json(&verified)?;
+        return Ok(code);
+    }
+    let width = verified.steps.iter().map(|it| it.step.len()).max().unwrap_or(0).min(40);
+    for step in &verified.steps {
+        let style = style_of(step.answer);
+        let answer = step.answer.as_str();
+        let why = step.why.join("; ");
+        writeln!(cx.out, "  {style}{answer:<8}{style:#} {:<width$}  {why}", step.step)?;
+    }
+    let id = &verified.run.id;
+    match verified.steps.len() {
+        0 => writeln!(cx.err, "run {id}: no step is done yet")?,
+        count if verified.proved => {
+            writeln!(cx.err, "run {id}: all {count} done steps are proved")?;
+        }
+        count => {
+            let done = verified.counts.get("done").copied().unwrap_or(0);
+            writeln!(cx.err, "run {id}: {done} of {count} done steps are proved")?;
+            writeln!(cx.err, "onward plan {id}")?;
+        }
+    }
+    Ok(code)
+}
+
+fn style_of(answer: Answer) -> Style {
+    match answer {
+        Answer::Done => AnsiColor::Green.on_default(),
+        Answer::Unproved => AnsiColor::Red.on_default(),
+        Answer::Stale => AnsiColor::Yellow.on_default(),
+    }
+}

@@ -1,0 +1,33 @@
+//! Looking after runs, through the real program: archive, verify, repair, doctor, cost, rehearsal.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod archive;
+#[expect(dead_code, reason = "the kill tests use the rest")]
+#[path = "../kill/bench.rs"]
+mod bench;
+mod cost;
+mod doctor;
+mod rehearse;
+mod repair;
+mod rescue;
+mod verify;
+
+use bench::Bench;
+use serde_json::Value;
+
+/// What a command prints with `--json`, held against its published schema.
+#[track_caller]
+fn json(bench: &Bench, format: &str, arguments: &str, code: i32) -> Value {
+    let said = bench.exits(&format!("{arguments} --json"), code);
+    let object = said.json();
+    let schema = bench.exits(&format!("schema {format}"), 0).json();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&object).map(|it| it.to_string()).collect();
+    assert_eq!(errors, [""; 0], "{object:#}");
+    assert_eq!(object["schema"], format!("onward.{format}/1"));
+    object
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect()
+}
