@@ -36,6 +36,11 @@ pub enum Need {
 }
 
 impl Facts {
+    /// What is known about a step, to be added to.
+    pub fn at(&mut self, step: &Address) -> &mut StepFacts {
+        self.by_step.entry(step.clone()).or_default()
+    }
+
     pub(crate) fn of(&self, step: &Address) -> &StepFacts {
         const NONE: &StepFacts = &StepFacts { texts: BTreeMap::new(), globs: BTreeMap::new() };
         self.by_step.get(step).unwrap_or(NONE)

@@ -96,7 +96,8 @@ pub struct OutputSeen {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadSeen {
     pub path: String,
-    pub was: Digest,
+    /// `None` = it was not there, and matches what the step reads.
+    pub was: Option<Digest>,
     pub now: Option<Digest>,
 }
 

@@ -131,7 +131,7 @@ fn through_hands(commands: u32, parallel: u32) -> Result<(), Failure> {
                 }
             }
             HandsEvent::Spawned(_) => {}
-            HandsEvent::Gone => return Err("the supervisor is gone".into()),
+            HandsEvent::Gone { .. } => return Err("the supervisor is gone".into()),
         }
     }
     hands.shutdown()?;

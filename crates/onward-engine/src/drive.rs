@@ -10,7 +10,7 @@ use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
     event::{AttemptStarted, EndStatus, Event, PauseCause, Revert, SettledBy},
-    evidence::Ending,
+    evidence::{Cause, Ending},
     facts::{Facts, Need},
     graph::NodeId,
     judge::{Collected, judge},
@@ -26,8 +26,11 @@ use onward_core::{
 use crate::{
     brief, collect, gate,
     journal::Journal,
+    needs::find_out,
     prepare::UndoOfPrevious,
-    revert, survey,
+    relieve::Losses,
+    resume::Resume,
+    revert,
     world::{Input, Request, Stop, World},
 };
 
@@ -54,10 +57,11 @@ pub struct Driver<'w, W: World> {
     pub(crate) facts: Facts,
     /// Announced, not yet spawned.
     pub(crate) announced: Vec<Announced>,
-    options: Options,
+    pub(crate) how: Resume,
     stop: Stopping,
     /// The stop ladder is to begin with the next actions.
     ending_asked: bool,
+    pub(crate) losses: Losses,
 }
 
 /// A start whose event is recorded and whose actions wait for the commit.
@@ -89,10 +93,10 @@ enum StopWhy {
 }
 
 impl<'w, W: World> Driver<'w, W> {
-    pub fn new(world: &'w mut W, run: Run, journal: Journal, options: Options) -> Self {
-        let facts = Facts { attended: options.attended, ..Facts::default() };
-        let (announced, stop) = (Vec::new(), Stopping::No);
-        Self { world, run, journal, facts, announced, options, stop, ending_asked: false }
+    pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
+        let facts = Facts { attended: how.options.attended, ..Facts::default() };
+        let (announced, stop, losses) = (Vec::new(), Stopping::No, Losses::default());
+        Self { world, run, journal, facts, announced, how, stop, ending_asked: false, losses }
     }
 
     /// Drives until nothing is left to do, somebody is needed, or somebody asked to stop.
@@ -196,7 +200,7 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     pub(crate) fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
-        survey::answer(self.world, &mut self.facts, step, needs)
+        find_out(self.world, self.facts.by_step.entry(step.clone()).or_default(), needs)
     }
 
     /// Everything announced is durable now: undo, then spawn.
@@ -224,7 +228,7 @@ impl<'w, W: World> Driver<'w, W> {
                 self.interrupted();
                 Ok(())
             }
-            Input::HandsLost => Err(Stop::Hands("it has died; resume the run".into())),
+            Input::HandsLost { why } => self.take_hold_again(why),
         }
     }
 
@@ -233,9 +237,20 @@ impl<'w, W: World> Driver<'w, W> {
         let entry = self.run.state.step(&seal.step);
         let current =
             entry.filter(|entry| entry.phase == Phase::Running && entry.attempts == seal.attempt);
-        let (Some(entry), Some(id)) = (current, self.run.graph.find(&seal.step)) else {
+        let Some(entry) = current else {
             let text = format!("attempt {} ended after it was given up", seal.attempt);
             return self.record(Event::Note { text, step: Some(seal.step.clone()) });
+        };
+        let Some(id) = self.run.graph.find(&seal.step) else {
+            // Its turn or item is no more, because something before it runs again.
+            return self.record(Event::AttemptLost {
+                step: seal.step.clone(),
+                attempt: seal.attempt,
+                cause: Cause::Interrupted,
+                rung: "vanished".to_owned(),
+                reverted: Vec::new(),
+                rescue: None,
+            });
         };
         let intended = entry.effect == EffectState::Intended;
         let started = entry.started.clone();
@@ -275,13 +290,19 @@ impl<'w, W: World> Driver<'w, W> {
                 self.begin_ending(StopWhy::Cancelled);
                 Ok(())
             }
+            Request::Unattended => {
+                self.facts.attended = false;
+                Ok(())
+            }
             Request::Decide { step, option, comment, by, hash } => {
                 let answer = gate::Answer { step, option, comment, by, hash };
-                match gate::decided(&self.run, answer) {
-                    Ok(event) => self.record(event),
+                match gate::decided(self.world, &self.run, answer)? {
+                    Ok(events) => events.into_iter().try_for_each(|event| self.record(event)),
                     Err(refused) => {
                         let text = format!("an answer was refused: {refused}");
-                        self.record(Event::Note { text, step: None })
+                        self.record(Event::Note { text, step: None })?;
+                        // Whoever answered is shown what there is now.
+                        refused.reopened().map_or(Ok(()), |event| self.record(event))
                     }
                 }
             }
@@ -305,7 +326,7 @@ impl<'w, W: World> Driver<'w, W> {
     fn interrupted(&mut self) {
         match self.stop {
             Stopping::No => {
-                let until = self.world.now().plus_ms(self.options.grace_ms);
+                let until = self.world.now().plus_ms(self.how.options.grace_ms);
                 self.drain(StopWhy::Interrupted, Some(until));
             }
             Stopping::Draining { why, .. } => {
@@ -351,6 +372,11 @@ impl<'w, W: World> Driver<'w, W> {
             }
             RunStatus::Unopened | RunStatus::UnderWay => None,
         }
+    }
+
+    /// A stop that was asked of hands that are gone is asked of the new ones.
+    pub(crate) fn ask_again_to_stop(&mut self) {
+        self.ending_asked |= matches!(self.stop, Stopping::Ending { .. });
     }
 
     pub(crate) fn node(&self, step: &Address) -> Option<NodeId> {

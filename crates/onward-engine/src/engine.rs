@@ -1,7 +1,7 @@
 //! Starting, resuming and planning a run on this machine: what every front end calls.
 //!
 //! Order: the run's lock, the tree's lock, the workflow as pinned, the journal, the supervisor, the
-//! loop. A new run is made on disk first and then taken up like any other.
+//! loop. A new run is made by whoever holds the tree for it, and then taken up like any other.
 //!
 //! Invariant: [`plan_run`] changes nothing anywhere and takes no lock.
 
@@ -16,34 +16,27 @@ use std::{
 };
 
 use onward_core::{
-    address::Address,
-    digest::Digest,
-    event::{AttemptAdopted, Certainty, EndStatus, Event, Mode},
-    evidence::Evidence,
+    event::{EndStatus, Mode},
     finding::{Code, Finding},
     graph::Defs,
     id::RunId,
     journal::{DamagedLines, Rest},
-    judge::ResultSeen,
     plan::{Plan, Status, plan},
     policy::{Choices, Depth},
-    recovery::Probed,
     run::Run,
     state::{RunStatus, State, Violation},
     time::Timestamp,
     workflow::{
         Loaded,
         model::{Kind, Step, Workflow},
-        template::Quoting,
     },
 };
 use serde_json::{Value, json};
 
 use crate::{
-    collect::collect,
-    consent::Consent,
+    doubts,
     drive::Options,
-    inbox::{self, DecideError},
+    inbox::DecideError,
     journal::{JOURNAL, LoadError, load},
     real::{
         RealWorld, Redactor, Setup, Sink,
@@ -54,12 +47,14 @@ use crate::{
     resume::{self, Resume, ResumeError},
     store::{
         CreateError, Holder, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
-        TreeLock, create_run, holder, load_pinned,
+        TakeOver, TreeLock, create_run, holder, load_pinned,
     },
     supervisor::{Place, boot_id},
     survey,
-    world::{Stop, World as _},
+    world::Stop,
 };
+
+pub use crate::person::{Decided, cancel, decide, done};
 
 /// What is the same for every run on this machine.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +88,7 @@ pub struct How {
     /// Go on with the copy of the workflow that the run keeps, whatever became of its file.
     pub pinned: bool,
     pub options: Options,
+    pub take_over: TakeOver,
 }
 
 /// How it went.
@@ -146,16 +142,13 @@ impl EngineError {
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
             Self::Journal(LoadError::Read(error)) => Some(error.hint().to_owned()),
-            Self::Decide(DecideError::Refused(error)) => Some(error.hint()),
-            Self::Stop(Stop::Unready { hint, .. })
-            | Self::Resume(ResumeError::Stop(Stop::Unready { hint, .. })) => Some(hint.clone()),
+            Self::Decide(error) => error.hint(),
+            Self::Stop(stop) | Self::Resume(ResumeError::Stop(stop)) => stop.hint(),
             Self::Machine { .. }
             | Self::Workflow(_)
             | Self::Resume(_)
             | Self::Journal(_)
-            | Self::Decide(_)
-            | Self::Impossible(_)
-            | Self::Stop(_) => None,
+            | Self::Impossible(_) => None,
         }
     }
 }
@@ -169,8 +162,7 @@ pub fn run_new(
     how: &How,
     sink: Option<Sink>,
 ) -> Result<Outcome, EngineError> {
-    let dir = new_run(project, workflow, None, inputs, machine, how.mode)?;
-    resume_run(&dir, machine, how, sink, None)
+    begin_run(project, workflow, None, inputs, machine, how.mode)?.drive(machine, how, sink)
 }
 
 /// Makes a run of a workflow and leaves it to be taken up.
@@ -182,6 +174,44 @@ pub fn new_run(
     machine: &Machine,
     mode: Mode,
 ) -> Result<PathBuf, EngineError> {
+    Ok(begin_run(project, workflow, file, inputs, machine, mode)?.leave())
+}
+
+/// A run that was just made, by whoever holds the tree for it.
+#[derive(Debug)]
+pub struct Begun {
+    pub dir: PathBuf,
+    tree: TreeLock,
+}
+
+impl Begun {
+    /// Lets go of the tree; somebody else drives the run.
+    pub fn leave(self) -> PathBuf {
+        self.dir
+    }
+
+    pub fn drive(
+        self,
+        machine: &Machine,
+        how: &How,
+        sink: Option<Sink>,
+    ) -> Result<Outcome, EngineError> {
+        let at = RunPlace::of(&self.dir, machine)?;
+        let lock = RunLock::take(&self.dir, &at.place.run, wall_clock())?;
+        let workflow = load_pinned(&self.dir)?.workflow;
+        drive_held(at, workflow, (lock, self.tree), machine, how, sink)
+    }
+}
+
+/// Makes a run of a workflow, unless another one works in the tree that this one would edit.
+pub fn begin_run(
+    project: &Project,
+    workflow: &Loaded,
+    file: Option<&Path>,
+    inputs: BTreeMap<String, Value>,
+    machine: &Machine,
+    mode: Mode,
+) -> Result<Begun, EngineError> {
     if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
         return Err(error.into());
     }
@@ -192,7 +222,12 @@ pub fn new_run(
     let boot_id = this_boot()?;
     let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };
     let redactor = Redactor::of_environment(&machine.env);
-    Ok(create_run(project, &new, &redactor)?.1)
+    new.check(&redactor)?;
+    project.prepare()?;
+    let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
+    let (run, dir) = create_run(project, &new, &redactor)?;
+    tree.sign(&run, new.now)?;
+    Ok(Begun { dir, tree })
 }
 
 /// Takes a run up and drives it until it is over, needs somebody, or somebody stops it.
@@ -201,21 +236,36 @@ pub fn resume_run(
     machine: &Machine,
     how: &How,
     sink: Option<Sink>,
-    person: Option<&mut dyn Consent>,
 ) -> Result<Outcome, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
     let now = wall_clock();
-    let mut lock = RunLock::take(run_dir, &at.place.run, now)?;
+    let lock = RunLock::insist(run_dir, &at.place.run, now, how.take_over)?;
     let workflow = load_pinned(run_dir)?.workflow;
     if let Some(error) = agents::missing(&workflow, &machine.agents) {
         return Err(error.into());
     }
-    let _tree = TreeLock::take(&at.project, &at.place.run, share_of(&workflow), now)?;
+    let (run, share) = (Some(&at.place.run), share_of(&workflow));
+    let mut tree = TreeLock::take(&at.project, run, share, how.take_over)?;
+    tree.sign(&at.place.run, now)?;
+    drive_held(at, workflow, (lock, tree), machine, how, sink)
+}
+
+/// Drives a run that is ours; lets go of it at the end.
+fn drive_held(
+    at: RunPlace,
+    workflow: Workflow,
+    (mut lock, _tree): (RunLock, TreeLock),
+    machine: &Machine,
+    how: &How,
+    sink: Option<Sink>,
+) -> Result<Outcome, EngineError> {
+    let sink = if how.options.attended { telling_of_gates(machine, &at, sink) } else { sink };
     let mut world = RealWorld::new(at.setup(machine), sink);
-    let How { mode, choices, pinned, options } = how.clone();
-    let edited = if pinned { None } else { Origin::of(&at.project, run_dir).valid() };
+    let How { mode, choices, pinned, options, take_over: _ } = how.clone();
+    let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
+    let edited = if pinned { None } else { origin() };
     let how = Resume { mode, choices, options, edited };
-    let mut driver = match resume::open(&mut world, &workflow, &how, person) {
+    let mut driver = match resume::open(&mut world, &workflow, &how) {
         Ok(driver) => driver,
         Err(error) => {
             // Nobody drives it now: a supervisor that holds nothing need not wait for the next.
@@ -228,8 +278,8 @@ pub fn resume_run(
     let until = until(&driver.run.state);
     drop(driver);
     world.finish()?;
-    let mut outcome =
-        Outcome { status, run: at.place.run, dir: run_dir.to_owned(), until, not_notified: None };
+    let Place { run, run_dir: dir, .. } = at.place;
+    let mut outcome = Outcome { status, run, dir, until, not_notified: None };
     let failed = notify(&machine.notify, &outcome).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)
@@ -278,129 +328,11 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
     let mut world = RealWorld::new(at.setup(machine), None);
     let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
     if let Some(new) = &edited {
-        survey.edited = Some(survey::edits(&mut world, &run, &workflow, new)?);
+        survey.edited = Some(doubts::edits(&mut world, &run, &workflow, new)?);
     }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
     Ok(plan(&run, &survey, choices, &run_dir.display().to_string())?)
-}
-
-/// Answers a gate: through the driver if there is one, else in the journal itself.
-pub fn decide(
-    run_dir: &Path,
-    answer: crate::gate::Answer,
-    machine: &Machine,
-) -> Result<Decided, EngineError> {
-    let at = RunPlace::of(run_dir, machine)?;
-    let now = wall_clock();
-    match RunLock::take(run_dir, &at.place.run, now) {
-        Ok(_lock) => {
-            let workflow = load_pinned(run_dir)?.workflow;
-            let world = RealWorld::new(at.setup(machine), None);
-            inbox::decide_offline(world, workflow, answer)?;
-            Ok(Decided::Journaled)
-        }
-        Err(LockError::RunHeld { .. }) => {
-            let crate::gate::Answer { step, option, comment, by, hash } = answer;
-            let request = crate::world::Request::Decide { step, option, comment, by, hash };
-            inbox::write_request(run_dir, &request, now)?;
-            Ok(Decided::Left)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Ends a run that nobody drives. Whatever still lives of it is ended by the next resume or sweep.
-pub fn cancel(run_dir: &Path, machine: &Machine) -> Result<(), EngineError> {
-    let at = RunPlace::of(run_dir, machine)?;
-    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
-    let workflow = load_pinned(run_dir)?.workflow;
-    let world = RealWorld::new(at.setup(machine), None);
-    inbox::write_offline(world, workflow, |_, run| {
-        if run.state.running > 0 {
-            let why = "attempts were running when its driver died; resume it, then cancel";
-            let step = Address::root();
-            return Err(DecideError::Unproved { step, why: why.to_owned() });
-        }
-        let why = Some("somebody cancelled it".to_owned());
-        Ok(Event::RunEnded { status: EndStatus::Cancelled, why })
-    })?;
-    Ok(())
-}
-
-/// Counts a step as done that a person finished by hand, if its outputs are there and its check
-/// agrees.
-pub fn done(
-    run_dir: &Path,
-    step: &Address,
-    by: String,
-    machine: &Machine,
-) -> Result<(), EngineError> {
-    let at = RunPlace::of(run_dir, machine)?;
-    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
-    let workflow = load_pinned(run_dir)?.workflow;
-    let world = RealWorld::new(at.setup(machine), None);
-    inbox::write_offline(world, workflow, |world, run| by_hand(world, run, step, by))?;
-    Ok(())
-}
-
-fn by_hand(
-    world: &mut RealWorld,
-    run: &Run,
-    step: &Address,
-    by: String,
-) -> Result<Event, DecideError> {
-    let id = run.graph.find(step).ok_or_else(|| DecideError::NoSuchStep(step.clone()))?;
-    let phase = run.state.phase(step);
-    if phase.is_settled() {
-        return Err(DecideError::Settled(step.clone(), phase.as_str()));
-    }
-    let declared = run.defs.step(run.graph.node(id).def);
-    let unproved = |why: String| DecideError::Unproved { step: step.clone(), why };
-    let text = |template| {
-        let text = onward_core::decide::text(run, id, template, Quoting::Shell);
-        text.ok_or_else(|| unproved("its templates cannot be rendered yet".to_owned()))
-    };
-    let writes = declared.writes.iter().map(&text).collect::<Result<Vec<_>, _>>()?;
-    let attempt = run.state.step(step).map_or(0, |entry| entry.attempts);
-    let seen = collect(world, declared, step, attempt, &writes, false)?;
-    if let Some(missing) = seen.missing.first() {
-        return Err(unproved(format!("{missing} is not there")));
-    }
-    if let Some(check) = &declared.check
-        && world.probe(&text(check)?, i32::MIN)? != Probed::Happened
-    {
-        return Err(unproved("its check does not agree".to_owned()));
-    }
-    let result = match seen.result {
-        ResultSeen::Valid(result) => Some(result),
-        ResultSeen::Absent if declared.result.is_none() => None,
-        ResultSeen::Absent => return Err(unproved("it must leave a result".to_owned())),
-        ResultSeen::NotJson(why) | ResultSeen::Violates(why) => return Err(unproved(why)),
-    };
-    let evidence = Evidence {
-        files: seen.files,
-        result: result.as_ref().map(|it| Digest::of(it.to_string().as_bytes())),
-        stdout: None,
-        branch_head: None,
-    };
-    Ok(Event::AttemptAdopted(Box::new(AttemptAdopted {
-        step: step.clone(),
-        source: "person".to_owned(),
-        certainty: Certainty::Recorded,
-        evidence,
-        result,
-        by: Some(by),
-    })))
-}
-
-/// What became of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decided {
-    /// It counts.
-    Journaled,
-    /// The driver will see it.
-    Left,
 }
 
 /// A run's directory, and what follows from where it is.
@@ -507,6 +439,26 @@ fn damaged(damage: &DamagedLines) -> Vec<Finding> {
         finding(format!("{} more lines of the journal cannot be read", damage.more)).with_hint(hint)
     });
     lines.chain(more).collect()
+}
+
+/// A gate does not end an attended run, so that nobody would be told of it.
+fn telling_of_gates(machine: &Machine, at: &RunPlace, sink: Option<Sink>) -> Option<Sink> {
+    if machine.notify.is_empty() {
+        return sink;
+    }
+    let (command, mut sink) = (machine.notify.clone(), sink);
+    let (run, dir) = (at.place.run.clone(), at.place.run_dir.clone());
+    let waits = Outcome { status: Status::Waiting, run, dir, until: None, not_notified: None };
+    Some(Box::new(move |lines| {
+        const OPENED: &[u8] = b"\"kind\":\"gate.opened\"";
+        if lines.windows(OPENED.len()).any(|it| it == OPENED) {
+            // Whoever is at the terminal sees the gate; a command that fails is told of at the end.
+            let _ = notify(&command, &waits);
+        }
+        if let Some(sink) = &mut sink {
+            sink(lines);
+        }
+    }))
 }
 
 /// Starts the command and leaves it to itself.

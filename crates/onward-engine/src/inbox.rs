@@ -101,11 +101,11 @@ pub fn remove(left: &Left) -> Result<(), Stop> {
     }
 }
 
-/// Removes every pause and cancel.
+/// Removes what was asked of an earlier driver; answers are kept.
 pub fn forget_stops(run_dir: &Path) -> Result<(), Stop> {
     for left in waiting(run_dir)? {
         match left.request {
-            Request::Pause | Request::Cancel => remove(&left)?,
+            Request::Pause | Request::Cancel | Request::Unattended => remove(&left)?,
             Request::Decide { .. } => {}
         }
     }
@@ -129,8 +129,26 @@ pub enum DecideError {
     Unproved { step: Address, why: String },
     #[error("`{0}` is {1} already")]
     Settled(Address, &'static str),
+    #[error("attempts were running when the driver of this run died")]
+    InFlight,
     #[error(transparent)]
     Stop(#[from] Stop),
+}
+
+impl DecideError {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Refused(refused) => Some(refused.hint()),
+            Self::InFlight => Some("`onward resume` sees to them; then cancel".to_owned()),
+            Self::Stop(stop) => stop.hint(),
+            Self::NoJournal
+            | Self::Damaged
+            | Self::Journal(_)
+            | Self::NoSuchStep(_)
+            | Self::Unproved { .. }
+            | Self::Settled(..) => None,
+        }
+    }
 }
 
 /// Answers a gate of a run that nobody drives. The caller holds the run's lock.
@@ -138,16 +156,16 @@ pub fn decide_offline(
     world: RealWorld,
     workflow: Workflow,
     answer: Answer,
-) -> Result<Event, DecideError> {
-    write_offline(world, workflow, |_, run| Ok(gate::decided(run, answer)?))
+) -> Result<(), DecideError> {
+    write_offline(world, workflow, |world, run| Ok(gate::decided(world, run, answer)??))
 }
 
 /// Writes what a person said to the journal of a run that nobody drives. The caller holds its lock.
 pub fn write_offline(
     mut world: RealWorld,
     workflow: Workflow,
-    make: impl FnOnce(&mut RealWorld, &Run) -> Result<Event, DecideError>,
-) -> Result<Event, DecideError> {
+    make: impl FnOnce(&mut RealWorld, &Run) -> Result<Vec<Event>, DecideError>,
+) -> Result<(), DecideError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
     let loaded = load(&bytes)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
@@ -155,15 +173,17 @@ pub fn write_offline(
     }
     let mut run = Run::new(std::sync::Arc::new(Defs::new(workflow)), loaded.state);
     // Refused before anything is touched.
-    let mut event = make(&mut world, &run)?;
+    let events = make(&mut world, &run)?;
     mend_tail(&mut world, &bytes, &loaded.tail)?;
     let mut journal = Journal::after(&run.state, loaded.tail.missing_newline);
-    world.clean(&mut event);
-    let at = world.now();
-    journal.record(&mut run, at, event.clone())?;
+    for mut event in events {
+        world.clean(&mut event);
+        let at = world.now();
+        journal.record(&mut run, at, event)?;
+    }
     journal.commit(&mut world)?;
     world.finish()?;
-    Ok(event)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -34,6 +34,11 @@ impl Journal {
         self.epoch
     }
 
+    /// What is recorded from here on belongs to a later opening.
+    pub fn begin_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
     /// Checks an event against the run, takes it in, and keeps it for the next commit.
     pub fn record(
         &mut self,

@@ -23,7 +23,7 @@ use crate::{
     content::{Content, FileKind, content, put},
     engine::{EngineError, Machine, RunPlace},
     real::{RealWorld, disk::io_stop, wall_clock},
-    store::{RunLock, Share, TreeLock},
+    store::{RunLock, Share, TakeOver, TreeLock},
 };
 
 const NOTE: &str = "UNDO.json";
@@ -139,8 +139,9 @@ impl BringBack {
         let now = wall_clock();
         let run = &at.place.run;
         let lock = RunLock::take(run_dir, run, now).map_err(EngineError::from)?;
-        let tree =
-            TreeLock::take(&at.project, run, Share::Alone, now).map_err(EngineError::from)?;
+        let mut tree = TreeLock::take(&at.project, Some(run), Share::Alone, TakeOver::No)
+            .map_err(EngineError::from)?;
+        tree.sign(run, now).map_err(EngineError::from)?;
         let all = read(run_dir)?;
         let next = all.iter().map(|it| it.number).max().unwrap_or(0) + 1;
         let numbers: Vec<String> = all.iter().map(|it| it.number.to_string()).collect();

@@ -12,8 +12,8 @@ use onward_core::{
     finding::{Code, Finding},
     graph::Defs,
     journal::Rest,
-    plan::{AgeBand, Resumption, has_entry, plan, resumption},
-    policy::{self, Asking, Choices},
+    plan::{AgeBand, Resumption, has_entry, resumption},
+    policy::{self, Choices},
     recovery::{Decision, Probed},
     run::Run,
     state::{EffectState, Phase, RunStatus},
@@ -22,8 +22,7 @@ use onward_core::{
 };
 
 use crate::{
-    brief,
-    consent::{Consent, Reply},
+    brief, doubts,
     drive::{Announced, Driver, Options},
     files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
@@ -59,9 +58,6 @@ pub enum ResumeError {
     Conflicts(Vec<Finding>),
     #[error("there is no step `{0}` in this run")]
     NoSuchStep(String),
-    /// A person looked, and wants it left alone.
-    #[error("left as it is")]
-    Left,
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -71,7 +67,6 @@ pub fn open<'w, W: World>(
     world: &'w mut W,
     workflow: &Workflow,
     how: &Resume,
-    person: Option<&mut dyn Consent>,
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
     let loaded = load(&bytes)?;
@@ -95,34 +90,33 @@ pub fn open<'w, W: World>(
     let journal = Journal::after(&run.state, owes_newline);
     let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
-    let mut driver = Driver::new(world, run, journal, how.options.clone());
+    let mut driver = Driver::new(world, run, journal, how.clone());
     if !fresh {
-        driver.recover(&connected, edited.map(|new| (workflow, new)), how, person)?;
+        driver.recover(&connected, edited.map(|new| (workflow, new)))?;
     }
     Ok(driver)
 }
 
 impl<W: World> Driver<'_, W> {
-    /// The stages check, decide, show, revert; `drive` continues.
-    fn recover(
+    /// The stages check, decide, revert; `drive` continues.
+    pub(crate) fn recover(
         &mut self,
         connected: &Connected,
         edited: Option<(&Workflow, &Loaded)>,
-        how: &Resume,
-        person: Option<&mut dyn Consent>,
     ) -> Result<(), ResumeError> {
+        let how = self.how.clone();
         self.finish_undo(connected)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
         if let Some((pinned, new)) = edited {
-            survey.edited = Some(survey::edits(self.world, &self.run, pinned, new)?);
+            survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
         }
         let unsettled = resumption(&self.run, &survey, &how.choices);
         if !unsettled.to_probe.is_empty() {
             self.ask_probes(&unsettled, &mut survey)?;
         }
-        let made = self.agree(&survey, how, person)?;
+        let made = self.agree(&survey, &how.choices)?;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
@@ -151,39 +145,14 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// What will be done, once the policy or a person has agreed to it.
-    fn agree(
-        &mut self,
-        survey: &Survey,
-        how: &Resume,
-        mut person: Option<&mut dyn Consent>,
-    ) -> Result<Resumption, ResumeError> {
-        let mut choices = how.choices.clone();
-        let asking = policy::preset(how.mode).1;
-        let band = age_band(&self.run, survey);
-        loop {
-            if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
-                return Err(ResumeError::NoSuchStep(from.step.clone()));
-            }
-            let made = resumption(&self.run, survey, &choices);
-            let standing = policy::standing(&made.findings, band, &choices);
-            let asked = asking == Asking::Always || !standing.is_empty();
-            let Some(person) = person.as_deref_mut().filter(|_| asked) else {
-                return if standing.is_empty() { Ok(made) } else { Err(conflicts(standing)) };
-            };
-            let dir = self.world.absolute(At::Run(""));
-            let plan = plan(&self.run, survey, &choices, &dir).map_err(Stop::from)?;
-            match person.answer(&plan, &standing) {
-                Reply::Leave => return Err(ResumeError::Left),
-                Reply::Instead(others) => choices = others,
-                Reply::Go => {
-                    choices.accept_all(&standing);
-                    let made = resumption(&self.run, survey, &choices);
-                    let standing = policy::standing(&made.findings, band, &choices);
-                    return if standing.is_empty() { Ok(made) } else { Err(conflicts(standing)) };
-                }
-            }
+    /// What will be done, if nothing stands in its way that nobody has accepted.
+    fn agree(&self, survey: &Survey, choices: &Choices) -> Result<Resumption, ResumeError> {
+        if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
+            return Err(ResumeError::NoSuchStep(from.step.clone()));
         }
+        let made = resumption(&self.run, survey, choices);
+        let standing = policy::standing(&made.findings, age_band(&self.run, survey), choices);
+        if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
     }
 
     /// An undo that a crash cut short is brought to its end before anybody looks at the tree.
@@ -287,10 +256,6 @@ impl<W: World> Driver<'_, W> {
             rescue: None,
         })
     }
-}
-
-fn conflicts(standing: Vec<Finding>) -> ResumeError {
-    ResumeError::Conflicts(standing)
 }
 
 fn age_band(run: &Run, survey: &Survey) -> AgeBand {

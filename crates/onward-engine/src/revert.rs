@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long after the last sign of life a change may still be the attempt's own.
-const AFTERGLOW_MS: u64 = 2_000;
+pub(crate) const AFTERGLOW_MS: u64 = 2_000;
 
 /// What an attempt changed: its declared outputs and, where there was a snapshot before it, all
 /// else in the tree.

@@ -5,32 +5,31 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{self, Content, gate_content},
+    decide,
     digest::Digest,
     event::AttemptStarted,
-    evidence::{Ending, Evidence},
-    facts::{Facts, Need},
+    evidence::Evidence,
     finding::{Code, Finding},
     graph::NodeId,
     judge::ResultSeen,
-    plan::edited,
     policy::Depth,
-    recovery::{self, Probed},
+    recovery,
     run::Run,
     state::Phase,
     survey::{
-        Edited, GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
+        GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
         was_made_by_the_run,
     },
     time::Timestamp,
-    workflow::{Loaded, model::Workflow, template::Quoting},
+    workflow::template::Quoting,
 };
 
 use crate::{
-    collect, files,
+    collect, doubts,
+    drive::is_glob,
     rescue::Undoing,
     revert::{self, Footprint, Judged, Others, Test, Unfinished},
-    world::{At, Connected, Stop, World},
+    world::{Connected, Stop, World},
 };
 
 /// What was seen.
@@ -60,7 +59,7 @@ pub fn survey<W: World>(
         let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
         survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
     }
-    look_for_leftovers(world, run, &mut survey)?;
+    doubts::look_for_leftovers(world, run, &mut survey)?;
     let all = unfinished(world, run, connected, git.as_ref())?;
     let mut undoing = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -96,12 +95,12 @@ pub fn survey<W: World>(
     let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
     let ours = Ours { run, moved: world.moved()?.into_iter().collect() };
     look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
-    look_at_reads(world, &ours, &mut survey)?;
-    look_at_approvals(world, run, &mut survey)?;
-    survey.disagreements = disagreements(run, connected);
+    look_at_reads(world, &ours, connected, &unfinished, &mut survey)?;
+    doubts::look_at_approvals(world, run, &mut survey)?;
+    survey.disagreements = doubts::disagreements(run, connected);
     match depth {
         Depth::Quick => {}
-        Depth::Full => run_checks(world, run, &mut survey)?,
+        Depth::Full => doubts::run_checks(world, run, &mut survey)?,
     }
     if let Some(git) = &mut git {
         git.changed = ours.moved.difference(&unfinished).cloned().collect();
@@ -180,21 +179,6 @@ fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
         }
     }
     Ok(Some(seen))
-}
-
-/// Half a file, left where an undo was cut short; the undo makes it anew.
-fn look_for_leftovers<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
-    let begun = run.state.steps.values().filter_map(|entry| entry.started.as_deref());
-    let reverts = begun.flat_map(|started| &started.reverts).chain(run.state.pending_reverts());
-    let names: BTreeSet<String> = reverts.map(|it| files::temporary_name(&it.path)).collect();
-    for name in names {
-        if world.digest(&name)?.is_some() {
-            let finding =
-                Finding::new(Code::LeftoverTempFile, format!("{name} was left half made"));
-            survey.findings.push(finding.at_path(name).with_hint("nobody reads it; delete it"));
-        }
-    }
-    Ok(())
 }
 
 fn keeps(run: &Run, step: &Address) -> bool {
@@ -328,19 +312,33 @@ fn look_at_outputs<W: World>(
 fn look_at_reads<W: World>(
     world: &mut W,
     ours: &Ours<'_>,
+    connected: &Connected,
+    unfinished: &BTreeSet<String>,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
     let run = ours.run;
+    let alone_since_ns = alone_since_ns(run, connected);
     let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
         let Some(key) = entry.key.as_ref().filter(|_| entry.phase == Phase::Done) else {
             continue;
         };
+        let patterns = read_patterns(run, step);
         // Most keys name no file at all; those are not looked into.
-        if !key.as_str().contains("\"reads\":") {
+        if !key.as_str().contains("\"reads\":") && patterns.is_empty() {
             continue;
         }
-        for (path, was) in &key.get().reads {
+        let reads = key.get().reads;
+        for pattern in patterns {
+            for file in world.glob(&pattern, &[])? {
+                let is_new = file.stat.mtime_ns > alone_since_ns && !reads.contains_key(&file.path);
+                if is_new && !unfinished.contains(&file.path) {
+                    let read = ReadSeen { path: file.path, was: None, now: Some(file.hash) };
+                    survey.reads.entry(step.clone()).or_default().push(read);
+                }
+            }
+        }
+        for (path, was) in &reads {
             let now = if let Some(now) = seen.get(path) {
                 *now
             } else {
@@ -351,7 +349,7 @@ fn look_at_reads<W: World>(
             let is_ours = ours.is(path, entry.started_at)
                 || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
             if now != Some(*was) && !is_ours {
-                let read = ReadSeen { path: path.clone(), was: *was, now };
+                let read = ReadSeen { path: path.clone(), was: Some(*was), now };
                 survey.reads.entry(step.clone()).or_default().push(read);
             }
         }
@@ -359,103 +357,20 @@ fn look_at_reads<W: World>(
     Ok(())
 }
 
-/// Answers that nobody has acted on yet, whose content has moved since.
-fn look_at_approvals<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
-    for gate in &run.state.unused_answers {
-        let mut facts = Facts::default();
-        loop {
-            match gate_content(run, &facts, gate) {
-                Content::Lacks(needs) => answer(world, &mut facts, gate, needs)?,
-                Content::Moved => break survey.outdated_approvals.push(gate.clone()),
-                Content::Same => break,
-            }
-        }
-    }
-    Ok(())
+/// From when on a new file is not the work of one of the run's own steps, declared or not.
+fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
+    let state = &run.state;
+    let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
+        Some(heartbeat) => heartbeat.max(state.last_at).plus_ms(revert::AFTERGLOW_MS),
+        None => state.last_at,
+    };
+    last_sign.as_micros().saturating_mul(1000)
 }
 
-/// Finds out what the decider lacks about a step.
-pub(crate) fn answer<W: World>(
-    world: &mut W,
-    facts: &mut Facts,
-    step: &Address,
-    needs: BTreeSet<Need>,
-) -> Result<(), Stop> {
-    for need in needs {
-        let of_step = facts.by_step.entry(step.clone()).or_default();
-        match need {
-            Need::Text(path) => {
-                let bytes = world.read(At::Project(&path))?;
-                let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-                of_step.texts.insert(path, text);
-            }
-            Need::Glob(pattern) => {
-                let files = world.glob(&pattern, &[])?;
-                of_step.globs.insert(pattern, files);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The supervisor's log has the last word on how an attempt ended: two different endings cannot
-/// both be true.
-fn disagreements(run: &Run, connected: &Connected) -> BTreeMap<Address, String> {
-    let mut all = BTreeMap::new();
-    for seal in &connected.seals {
-        let Some(entry) = run.state.step(&seal.step) else { continue };
-        let counts = entry.phase == Phase::Done && entry.attempts == seal.attempt;
-        // Work adopted from elsewhere has no key, and does not rest on how an attempt ended.
-        if counts && entry.key.is_some() && !seal.ending.is_success() {
-            let how = match &seal.ending {
-                Ending::Exited { code } => format!("exited with {code}"),
-                Ending::Signalled { signal } => format!("was ended by signal {signal}"),
-                Ending::TimedOut { .. } => "ran out of time".to_owned(),
-                Ending::Stopped => "was stopped".to_owned(),
-                Ending::NotStarted { why } => format!("could not be started: {why}"),
-            };
-            all.insert(seal.step.clone(), format!("its seal says that it {how}"));
-        }
-    }
-    all
-}
-
-/// Runs the `check` of every done step that has one: what it proved then must hold now.
-fn run_checks<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
-    for (step, entry) in &run.state.steps {
-        let Some(id) = run.graph.find(step).filter(|_| entry.phase == Phase::Done) else {
-            continue;
-        };
-        let declared = run.defs.step(run.graph.node(id).def);
-        let check = declared.check.as_ref();
-        let Some(command) = check.and_then(|it| decide::text(run, id, it, Quoting::Shell)) else {
-            continue;
-        };
-        // No exit code but 0 is an answer here.
-        if world.probe(&command, i32::MIN)? != Probed::Happened {
-            let says = "its check does not agree any more".to_owned();
-            survey.disagreements.insert(step.clone(), says);
-        }
-    }
-    Ok(())
-}
-
-/// What became of a workflow file that was edited since it was pinned.
-pub fn edits<W: World>(
-    world: &mut W,
-    run: &Run,
-    pinned: &Workflow,
-    new: &Loaded,
-) -> Result<Edited, Stop> {
-    let mut facts = Facts::default();
-    loop {
-        match edited(pinned, &new.workflow, run, &facts, new.hash) {
-            Ok(edited) => return Ok(edited),
-            Err(lacking) => {
-                for (step, needs) in lacking {
-                    answer(world, &mut facts, &step, needs)?;
-                }
-            }
-        }
-    }
+/// What a step reads by pattern, so that a file may have come to it; names of files are in its key.
+fn read_patterns(run: &Run, step: &Address) -> Vec<String> {
+    let Some(id) = run.graph.find(step) else { return Vec::new() };
+    let declared = run.defs.step(run.graph.node(id).def).reads.iter();
+    let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
+    rendered.filter(|pattern| is_glob(pattern)).collect()
 }

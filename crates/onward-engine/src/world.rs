@@ -4,13 +4,17 @@
 //! Invariant: the engine reaches files, processes and the clock only through [`World`]. Calls are
 //! small on purpose: a simulated power cut can fall between any two of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+};
 
 use onward_core::{
     address::Address,
     digest::Digest,
     event::{Event, FileKind, GitHead, Revert},
     evidence::FileProof,
+    finding::Finding,
     launch::{Launch, Seal},
     recovery::Probed,
     survey::CommitSeen,
@@ -48,6 +52,12 @@ pub enum Stop {
     },
     #[error("the supervisor cannot be reached: {0}")]
     Hands(String),
+    /// It told us why it ended.
+    #[error("the supervisor cannot go on: {0}")]
+    HandsGaveUp(String),
+    /// What came of a supervisor's death is for a person to settle.
+    #[error("{} must be settled first", .0.len())]
+    Conflicts(Vec<Finding>),
     /// A bug of ours, or a journal somebody else wrote to.
     #[error(transparent)]
     Impossible(#[from] onward_core::state::Violation),
@@ -61,6 +71,25 @@ pub enum Stop {
     /// The simulated machine went dark.
     #[error("the machine stopped")]
     Dark,
+}
+
+impl Stop {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { source, .. } => {
+                let kind = source.kind();
+                let is_full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                is_full.then(|| "make room on that disk, then `onward resume`".to_owned())
+            }
+            Self::HandsGaveUp(_) => Some("put that right, then `onward resume`".to_owned()),
+            Self::Hands(_) => Some("`onward resume` starts another one".to_owned()),
+            Self::Conflicts(_) => Some(
+                "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
+            ),
+            Self::Unready { hint, .. } => Some(hint.clone()),
+            Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
+        }
+    }
 }
 
 /// See the module.
@@ -285,8 +314,8 @@ pub enum Input {
     Asked(Request),
     /// SIGINT, SIGTERM or SIGHUP.
     Interrupted,
-    /// The supervisor is gone, and what it held with it.
-    HandsLost,
+    /// The supervisor is gone, and what it held with it. `why` if it could still say so.
+    HandsLost { why: Option<String> },
 }
 
 /// What a person can ask of a run.
@@ -303,4 +332,6 @@ pub enum Request {
     },
     Pause,
     Cancel,
+    /// Whoever was there to answer gates is gone: an open gate no longer keeps the driver.
+    Unattended,
 }

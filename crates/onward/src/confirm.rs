@@ -1,11 +1,9 @@
 //! One question, answered with yes or no, where there is somebody to ask.
 
-use std::io::BufRead as _;
-
 use crate::{
     cmd::Context,
-    error::Error,
-    session::{Driving, can_ask},
+    prompt::{Asked, Person},
+    session::Driving,
 };
 
 /// What came of it.
@@ -18,17 +16,15 @@ pub(crate) enum Answer {
 }
 
 /// Asks, unless `--yes` has answered already. Anything but a clear yes is a no.
-pub(crate) fn confirm(cx: &mut Context, yes: bool, question: &str) -> Result<Answer, Error> {
+pub(crate) fn confirm(cx: &Context, yes: bool, question: &str) -> Answer {
     if yes {
-        return Ok(Answer::Yes);
+        return Answer::Yes;
     }
-    if !can_ask(cx, &Driving::default()) {
-        return Ok(Answer::Nobody);
+    let options = ["yes".to_owned(), "no".to_owned()];
+    let mut person = Person::at_terminal(cx, &Driving::default());
+    match person.ask(question, &options, &|| true) {
+        Asked::Said(word) if word == "yes" => Answer::Yes,
+        Asked::Said(_) | Asked::ShowAgain | Asked::Withdrawn => Answer::No,
+        Asked::NobodyThere => Answer::Nobody,
     }
-    write!(cx.err, "{question} [y/N] ")?;
-    cx.err.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    let is_yes = matches!(answer.trim(), "y" | "Y" | "yes");
-    Ok(if is_yes { Answer::Yes } else { Answer::No })
 }

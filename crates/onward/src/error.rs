@@ -13,6 +13,7 @@ use onward_engine::{
     rehearse::RehearseError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
+    supervisor::SuperviseError,
     world::Stop,
 };
 use serde_json::{Value, json};
@@ -58,8 +59,12 @@ pub(crate) enum Error {
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
     NothingToResume,
-    #[error("several runs can be resumed:\n{}", list.join("\n"))]
-    SeveralRuns { list: Vec<String> },
+    #[error("several runs can be resumed:\n{}", numbered(list))]
+    SeveralRuns { list: Vec<String>, first: String },
+    #[error("nobody confirmed the plan of `{run}`")]
+    NotConfirmed { run: String },
+    #[error("{}", chain(.0))]
+    Supervise(#[from] SuperviseError),
     #[error("there is no step `{step}` in this run")]
     NoSuchStep { step: String, known: Vec<String> },
     #[error("{}", if open.is_empty() { "no gate is open" } else { "several gates are open" })]
@@ -99,8 +104,13 @@ impl From<RehearseError> for Error {
     }
 }
 
+fn numbered(list: &[String]) -> String {
+    let lines = list.iter().enumerate().map(|(index, line)| format!("  {}. {line}", index + 1));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// An error with what it came from, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -115,7 +125,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn engine_chain(error: &EngineError) -> String {
     let mut text = chain(error);
-    if let EngineError::Resume(ResumeError::Conflicts(findings)) = error {
+    if let EngineError::Resume(ResumeError::Conflicts(findings))
+    | EngineError::Stop(Stop::Conflicts(findings)) = error
+    {
         for finding in findings {
             text = format!("{text}\n  {}: {}", finding.code, finding.message);
         }
@@ -146,6 +158,8 @@ impl Error {
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
+            Self::NotConfirmed { .. } => "not_confirmed",
+            Self::Supervise(_) => "supervise",
             Self::NoSuchStep { .. } => "no_such_step",
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
@@ -180,7 +194,13 @@ impl Error {
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
             }
-            Self::SeveralRuns { .. } => Some("say which: `onward resume RUN`".into()),
+            Self::SeveralRuns { first, .. } => {
+                Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
+            }
+            Self::NotConfirmed { run } => Some(format!(
+                "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
+            )),
+            Self::Supervise(error) => error.hint().map(str::to_owned),
             Self::NoSuchStep { known, .. } => {
                 let near: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
                 Some(format!("steps: {}", near.join(", ")))
@@ -216,6 +236,7 @@ impl Error {
             | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
             | Self::NotAdopted { .. }
             | Self::Follow(_)
+            | Self::Supervise(_)
             | Self::Demo(_)
             | Self::Harness(_)
             | Self::Rehearse(_) => FAILED,
@@ -223,7 +244,7 @@ impl Error {
             | Self::InvalidWorkflow { .. }
             | Self::Config(_)
             | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
-            Self::SeveralRuns { .. } => CONFLICTS,
+            Self::SeveralRuns { .. } | Self::NotConfirmed { .. } => CONFLICTS,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::Foreign(ForeignError::Missing { .. })
@@ -272,7 +293,9 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
-        EngineError::Resume(ResumeError::Conflicts(_)) => CONFLICTS,
+        EngineError::Resume(ResumeError::Conflicts(_)) | EngineError::Stop(Stop::Conflicts(_)) => {
+            CONFLICTS
+        }
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
         | EngineError::NoWorktrees { .. }
@@ -291,7 +314,6 @@ fn exit_of(error: &EngineError) -> u8 {
             ResumeError::NoJournal
             | ResumeError::Journal(_)
             | ResumeError::NoSuchStep(_)
-            | ResumeError::Left
             | ResumeError::Stop(_),
         )
         | EngineError::Journal(_)

@@ -1,5 +1,6 @@
 //! The `onward` command: parse, dispatch, report. Nothing else lives here.
 
+mod attend;
 mod cli;
 mod cmd;
 mod confirm;
@@ -7,6 +8,8 @@ mod diagnostic;
 mod draw;
 mod error;
 mod progress;
+mod prompt;
+mod screen;
 mod session;
 
 use std::process::ExitCode;

@@ -5,7 +5,10 @@
 
 use std::{
     collections::BTreeMap,
-    io::{IsTerminal as _, Write as _},
+    io::Write as _,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use anstyle::{AnsiColor, Style};
@@ -16,14 +19,15 @@ use onward_core::{
     journal::decode_line,
     time::Timestamp,
 };
-use onward_engine::real::Sink;
+use onward_engine::real::{Sink, wall_clock};
+
+use crate::{attend::Attendant, screen::Screen};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 const DIM: Style = Style::new().dimmed();
 
 /// How the run is told.
-#[derive(Clone, Copy)]
 pub(crate) enum Telling {
     /// One JSON object per event on standard output.
     Json,
@@ -31,14 +35,19 @@ pub(crate) enum Telling {
     Words {
         done: u32,
         total: u32,
+        screen: Screen,
+        /// Where somebody is there to answer gates.
+        attendant: Option<Attendant>,
+        quiet: bool,
     },
-    Nothing,
 }
+
+/// How often the moving line is drawn again while nothing happens.
+const TICK: Duration = Duration::from_millis(500);
 
 /// Takes durable lines as they come.
 pub(crate) fn sink(telling: Telling) -> Sink {
     match telling {
-        Telling::Nothing => Box::new(|_| {}),
         Telling::Json => Box::new(|lines| {
             let mut out = std::io::stdout().lock();
             for line in each_line(lines) {
@@ -49,12 +58,19 @@ pub(crate) fn sink(telling: Telling) -> Sink {
             }
             let _ = out.flush();
         }),
-        Telling::Words { done, total } => {
-            let mut words = Words::new(done, total);
+        Telling::Words { quiet: true, attendant: None, .. } => Box::new(|_| {}),
+        Telling::Words { done, total, screen, attendant, quiet } => {
+            let words = Words { running: BTreeMap::new(), done, total, screen, quiet };
+            let words = Arc::new(Mutex::new(words));
+            tick(&words);
             Box::new(move |lines| {
+                let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
                 for line in each_line(lines) {
                     if let Ok(record) = decode_line(line) {
                         words.take(&record);
+                        if let Some(attendant) = &attendant {
+                            attendant.hear(&record.event);
+                        }
                     }
                 }
                 words.redraw();
@@ -63,26 +79,37 @@ pub(crate) fn sink(telling: Telling) -> Sink {
     }
 }
 
+/// Keeps the moving line moving, until the sink is gone.
+fn tick(words: &Arc<Mutex<Words>>) {
+    let first = words.lock().unwrap_or_else(PoisonError::into_inner);
+    if first.quiet || !first.screen.moves() {
+        return;
+    }
+    drop(first);
+    let words = Arc::downgrade(words);
+    thread::spawn(move || {
+        while let Some(words) = words.upgrade() {
+            words.lock().unwrap_or_else(PoisonError::into_inner).redraw();
+            drop(words);
+            thread::sleep(TICK);
+        }
+    });
+}
+
 fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
 struct Words {
-    moving: bool,
     running: BTreeMap<Address, Timestamp>,
     done: u32,
     total: u32,
-    now: Timestamp,
+    screen: Screen,
+    quiet: bool,
 }
 
 impl Words {
-    fn new(done: u32, total: u32) -> Self {
-        let moving = std::io::stderr().is_terminal();
-        Self { moving, running: BTreeMap::new(), done, total, now: Timestamp::default() }
-    }
-
     fn take(&mut self, record: &Record) {
-        self.now = record.at;
         match &record.event {
             Event::AttemptStarted(started) => {
                 self.running.insert(started.step.clone(), record.at);
@@ -91,7 +118,7 @@ impl Words {
                 } else {
                     String::new()
                 };
-                if !self.moving {
+                if !self.screen.moves() {
                     self.line(&format!("{DIM}start{DIM:#} {}{again}", started.step));
                 }
             }
@@ -115,9 +142,11 @@ impl Words {
                 self.line(&format!("{DIM}skip{DIM:#}  {step}"));
             }
             Event::AttemptLost { step, rung, .. } => {
+                self.running.remove(step);
                 self.line(&format!("{DIM}lost{DIM:#}  {step}: {rung}"));
             }
             Event::AttemptAdopted(adopted) => {
+                self.running.remove(&adopted.step);
                 self.done += 1;
                 self.line(&format!("{GOOD}adopt{GOOD:#} {} ({})", adopted.step, adopted.source));
             }
@@ -161,32 +190,30 @@ impl Words {
     }
 
     fn line(&self, text: &str) {
-        let mut err = anstream::stderr().lock();
-        let clear = if self.moving { "\r\x1b[K" } else { "" };
-        let _ = writeln!(err, "{clear}{text}");
+        if !self.quiet {
+            self.screen.line(text);
+        }
     }
 
     /// The moving line: how much is done, and what runs for how long.
     fn redraw(&self) {
-        if !self.moving {
+        if self.quiet || !self.screen.moves() {
             return;
         }
+        if self.running.is_empty() {
+            return self.screen.moving(String::new());
+        }
+        let now = wall_clock();
         let running: Vec<String> = self
             .running
             .iter()
             .take(3)
-            .map(|(step, began)| format!("{step}{}", elapsed(self.now, *began)))
+            .map(|(step, began)| format!("{step}{}", elapsed(now, *began)))
             .collect();
         let more = self.running.len().saturating_sub(3);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let total = self.total.max(self.done);
-        let mut err = anstream::stderr().lock();
-        let text = format!("[{}/{total}] {}{more}", self.done, running.join(", "));
-        let _ = write!(err, "\r\x1b[K{}", text.chars().take(100).collect::<String>());
-        if self.running.is_empty() {
-            let _ = write!(err, "\r\x1b[K");
-        }
-        let _ = err.flush();
+        self.screen.moving(format!("[{}/{total}] {}{more}", self.done, running.join(", ")));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     ffi::OsString,
-    io::IsTerminal as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -22,7 +21,7 @@ use onward_engine::{
     foreign,
     journal::{JOURNAL, load},
     real::wall_clock,
-    store::{FindError, Project, RunDir, holder, load_pinned},
+    store::{FindError, Project, RunDir, TakeOver, holder, load_pinned},
     supervisor::socket_dir_of_this_user,
 };
 
@@ -91,10 +90,11 @@ impl Session {
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    pub(crate) fn how(&self, choices: Choices, pinned: bool) -> How {
+    pub(crate) fn how(&self, choices: Choices) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
         let options = Options { grace_ms, attended: false };
-        How { mode: self.config.mode.value, choices, pinned, options }
+        let (mode, take_over) = (self.config.mode.value, TakeOver::No);
+        How { mode, choices, pinned: false, options, take_over }
     }
 
     /// Who is at the keyboard, for the journal.
@@ -141,8 +141,10 @@ impl Session {
             (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => Ok(foreign(dir)),
             (Err(error), []) => Err(error.into()),
             (Err(_), several) => {
-                let list = several.iter().map(|dir| format!("  {}", dir.display())).collect();
-                Err(Error::SeveralRuns { list })
+                let list: Vec<String> =
+                    several.iter().map(|dir| dir.display().to_string()).collect();
+                let first = list.first().cloned().unwrap_or_default();
+                Err(Error::SeveralRuns { list, first })
             }
         }
     }
@@ -227,10 +229,30 @@ pub(crate) fn is_driven(dir: &Path) -> bool {
     holder(dir).is_some()
 }
 
-/// Somebody can be asked: both ends are a terminal, and nobody forbade it.
-pub(crate) fn can_ask(cx: &Context, driving: &Driving) -> bool {
-    !cx.global.json
-        && !driving.no_input
-        && std::io::stdin().is_terminal()
-        && std::io::stderr().is_terminal()
+/// The run that this directory is of.
+pub(crate) fn id_of(dir: &Path) -> String {
+    dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// One word of a command that a person can paste into a shell.
+pub(crate) fn word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,+@%".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_only_where_a_shell_would_take_it_apart() {
+        assert_eq!(word("round[2]/ask"), "'round[2]/ask'");
+        assert_eq!(word("plain-word_1.x/y"), "plain-word_1.x/y");
+        assert_eq!(word("it's"), "'it'\\''s'");
+        assert_eq!(word(""), "''");
+    }
 }

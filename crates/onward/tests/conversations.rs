@@ -106,7 +106,10 @@ fn a_run_is_told_from_its_start_to_its_end() {
     done  fan[b]
     gate  ask: Go on?
     run story-ID is waiting
-    onward status story-ID   # then: onward approve story-ID GATE
+    ask waits for an answer: Go on?
+      look at one
+    onward decide story-ID ask approve
+    onward decide story-ID ask reject
     --- exit 11
     "#);
     assert_snapshot!(talk.onward("plan"), @r#"
@@ -135,8 +138,8 @@ fn a_run_is_told_from_its_start_to_its_end() {
       waiting  ask
     Gate ask: Go on?
       look at one
-      onward decide story-ID 'ask' approve
-      onward decide story-ID 'ask' reject
+      onward decide story-ID ask approve --hash DIGEST
+      onward decide story-ID ask reject --hash DIGEST
     Next action:    answer the gate
     --- stderr
     --- exit 0

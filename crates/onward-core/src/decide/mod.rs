@@ -167,6 +167,31 @@ pub fn text(run: &Run, step: NodeId, template: &Template, quoting: Quoting) -> O
     Scope { run, node: step, facts: &facts }.text(template, quoting).ok()
 }
 
+/// What a gate shows, as far as that is known.
+#[derive(Debug)]
+pub enum Shown {
+    /// The gate as it would be opened at this moment.
+    Now(Box<Event>),
+    Lacks(BTreeSet<Need>),
+    /// Its templates cannot be rendered, or it is no gate.
+    Fails(String),
+}
+
+/// Looks at a gate as it is now, whatever it showed when it was opened.
+pub fn gate_now(run: &Run, facts: &Facts, step: &Address) -> Shown {
+    let now = Timestamp::default();
+    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let found = run.graph.find(step).map(|id| (id, &run.defs.step(run.graph.node(id).def).kind));
+    let Some((id, Kind::Gate(gate))) = found else {
+        return Shown::Fails(format!("`{step}` is no gate"));
+    };
+    match decider.opened(id, id, gate) {
+        Ok(opened) => Shown::Now(Box::new(opened)),
+        Err(Hold::Lacks(needs)) => Shown::Lacks(needs),
+        Err(Hold::Fails(message)) => Shown::Fails(message),
+    }
+}
+
 /// See the module.
 pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
     match run.state.status {

@@ -75,7 +75,7 @@ impl Resumption {
         let path = output.path.clone();
         if let Some(now) = &output.now {
             let message = format!("{path} of {step} was changed since");
-            let hint = "the change is kept, and steps that use it run again";
+            let hint = self.sequel("the change is kept, and steps that use it run again");
             let finding = Finding::new(Code::ArtifactChanged, message);
             self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
             self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
@@ -84,21 +84,31 @@ impl Resumption {
             return None;
         }
         let finding = Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
-        self.findings.push(finding.at_step(step).at_path(&path).with_hint("it is made again"));
+        let hint = self.sequel("it is made again");
+        self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
         let file = entry.evidence.files.iter().find(|file| file.path == path);
         let was = file.map(|file| file.hash.to_string());
         Some(Difference { part: format!("writes.{path}"), was, is: None })
     }
 
     fn read(&mut self, step: &Address, read: &ReadSeen) -> Difference {
-        let message = format!("{}, which {step} read, was changed since", read.path);
+        let message = match read.was {
+            Some(_) => format!("{}, which {step} read, was changed since", read.path),
+            None => format!("{} is new, and {step} reads such files", read.path),
+        };
         let finding = Finding::new(Code::InputChanged, message).at_step(step);
-        self.findings.push(finding.at_path(&read.path).with_hint("the step runs again"));
+        let hint = self.sequel("the step runs again");
+        self.findings.push(finding.at_path(&read.path).with_hint(hint));
         Difference {
             part: format!("reads.{}", read.path),
-            was: Some(read.was.to_string()),
+            was: read.was.map(|was| was.to_string()),
             is: read.now.map(|now| now.to_string()),
         }
+    }
+
+    /// A complete run is never taken up again: nothing that is found out about it has a sequel.
+    fn sequel(&self, hint: &'static str) -> &'static str {
+        if self.is_over { "the run is complete; only a new one uses it" } else { hint }
     }
 
     fn verified(

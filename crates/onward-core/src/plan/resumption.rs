@@ -30,13 +30,17 @@ pub struct Resumption {
     /// Reasons beyond those the state itself gives.
     pub reasons: BTreeMap<Address, Vec<Why>>,
     pub(super) choices: Choices,
+    /// The run is complete.
+    pub(super) is_over: bool,
     /// Effects whose probe must be asked before anything is decided.
     pub to_probe: Vec<Address>,
 }
 
 pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
     let findings = checks::about_the_run(run, survey);
-    let mut made = Resumption { findings, choices: choices.clone(), ..Resumption::default() };
+    let is_over = Status::of(&run.state, survey.driven) == Status::Completed;
+    let choices = choices.clone();
+    let mut made = Resumption { findings, choices, is_over, ..Resumption::default() };
     if let Some(edited) = &survey.edited {
         let Edited { hash, edits, .. } = edited.clone();
         made.events.push(Event::WorkflowChanged { hash, edits });

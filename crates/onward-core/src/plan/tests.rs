@@ -274,11 +274,28 @@ fn a_file_that_was_read_and_changed_runs_its_reader_again() {
     let mut survey = survey(&bench);
     survey.in_flight.insert(at("b"), in_flight("S"));
     let (was, now) = (Digest::of(b"old"), Some(Digest::of(b"new")));
-    survey.reads.insert(at("a"), vec![ReadSeen { path: "in.txt".into(), was, now }]);
+    let seen = ReadSeen { path: "in.txt".into(), was: Some(was), now };
+    survey.reads.insert(at("a"), vec![seen]);
     let plan = plan_of(&bench, &survey);
     assert_eq!(verdicts(&plan), "a rerun, b rerun, c run");
     assert_eq!(plan.findings[0].code, "artifact-changed");
     assert_eq!(why(&plan, "a"), format!("reads.in.txt: was {was}, is {}", Digest::of(b"new")));
+}
+
+#[test]
+fn a_complete_run_promises_nothing_that_no_resume_will_do() {
+    let bench = Bench::new(CHAIN).tell("a!x b!y c!z");
+    let mut survey = survey(&bench);
+    let read = ReadSeen { path: "new.txt".into(), was: None, now: Some(Digest::of(b"new")) };
+    survey.reads.insert(at("a"), vec![read]);
+    survey.outputs.insert(at("b"), vec![OutputSeen { path: "b.out".into(), now: None }]);
+    let plan = plan_of(&bench, &survey);
+    assert_eq!((plan.run.status, plan.can_resume), (Status::Completed, false));
+    assert_eq!(verdicts(&plan), "a keep, b keep, c keep");
+    let told: Vec<_> = plan.findings.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(told, ["new.txt is new, and a reads such files", "b.out of b is gone"]);
+    let hints = plan.findings.iter().filter_map(|it| it.hint.as_deref());
+    assert!(hints.clone().count() == 2 && hints.clone().all(|it| it.contains("complete")));
 }
 
 #[test]

@@ -269,7 +269,9 @@ fn rows_of(conference: &Conference, researcher: &str, inferred: &[Inferred]) -> 
         rowless.extend(in_words(&comparison.rowless));
         different.extend(in_words(&comparison.different));
     }
-    let stays = inferred.iter().filter(|it| it.researcher == researcher).count();
+    // A baseline without an event is nothing to speak of.
+    let stays = |it: &&Inferred| it.researcher == researcher && it.iteration > 0;
+    let stays = inferred.iter().filter(stays).count();
     let hint = match stays {
         0 => "they may be from an earlier, interrupted run".to_owned(),
         _ => format!("{stays} of them end in a kept state and stay, with inferred events"),

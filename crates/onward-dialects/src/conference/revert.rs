@@ -3,13 +3,16 @@
 //! Invariant: data only. A row that a logged iteration proves is never here, nor is anything when
 //! there is no research left to do; `conference/best` and the event log are never here at all.
 
+use std::collections::BTreeMap;
+
 use onward_core::{address::Address, plan::PlannedRevert};
 
 use super::{
-    event_log::Status,
+    event_log::{Status, Trial},
+    history::Round,
     recovery::{Code, Point},
     rows::{Comparison, numbered},
-    state::{Conference, Part, RESULTS},
+    state::{Conference, Page, Part},
     step,
     tsv::Row,
 };
@@ -22,49 +25,110 @@ pub struct Inferred {
     pub iteration: u32,
 }
 
-/// Rows that stay without an event: up to the last kept one of an unfinished researcher.
+/// Rows that stay without an event: up to the last kept one of an unfinished researcher. A baseline
+/// is among them only while nothing after it is logged: many logs never mention theirs.
 pub fn inferred(conference: &Conference, point: &Point) -> Vec<Inferred> {
     let Some(round) = researching(point) else { return Vec::new() };
     let of = |researcher: &String| -> Vec<Inferred> {
         let rows = rows_of(conference, researcher, round);
-        let kept = kept_len(&rows);
-        let unlogged = unlogged(conference, researcher, round, &rows[..kept]);
-        let iteration = |iteration| Inferred { researcher: researcher.clone(), round, iteration };
-        unlogged.into_iter().map(iteration).collect()
+        let stays = &rows[..kept_len(&rows)];
+        let trials = trials_of(conference, researcher, round);
+        let is_measured = |row: &&&Row| row.trial.metric.is_some();
+        let baseline = stays.iter().find(|row| row.trial.status == Status::Baseline);
+        let baseline = baseline.filter(is_measured).filter(|_| trials.is_none()).map(|_| 0);
+        let unlogged = Comparison::of(stays, trials).unlogged;
+        let iterations = baseline.into_iter().chain(unlogged);
+        let inferred = |iteration| Inferred { researcher: researcher.clone(), round, iteration };
+        iterations.map(inferred).collect()
     };
     point.researchers.iter().flat_map(of).collect()
 }
 
 pub fn reverts(conference: &Conference, point: &Point) -> Vec<PlannedRevert> {
     let Some(round) = point.round else { return Vec::new() };
-    let mut reverts = Vec::new();
-    let mut dropped: Vec<(u32, String, u32)> = Vec::new();
+    let truncation = |(part, rows): (Part, Vec<&Row>)| {
+        let step = part.researcher().map(|researcher| step::research(round, researcher));
+        let step = step.unwrap_or_else(|| step::round(round));
+        let rows = rows.into_iter().map(|row| row.text.clone()).collect();
+        truncation(part.file_name(), rows, &step)
+    };
+    let rows = dropped(conference, point, round).into_iter().map(truncation);
+    rows.chain(worktrees(conference, point, round)).collect()
+}
+
+/// The conference without what nothing proves, and what goes to the rescue instead, by file name:
+/// the rows of [`reverts`], and pages that no event vouches for. Worktrees are not files of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Undone {
+    pub after: Conference,
+    pub rescued: BTreeMap<String, Vec<u8>>,
+}
+
+pub fn undone(conference: &Conference, point: &Point) -> Undone {
+    let mut undone = Undone { after: conference.clone(), rescued: BTreeMap::new() };
+    let rows = point.round.map(|round| dropped(conference, point, round)).unwrap_or_default();
+    for (part, rows) in rows {
+        let lines: Vec<usize> = rows.iter().map(|row| row.line).collect();
+        let mut text = rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n");
+        text.push('\n');
+        undone.rescued.insert(part.file_name(), text.into_bytes());
+        let table = match part.researcher() {
+            Some(researcher) => {
+                undone.after.researchers.get_mut(researcher).and_then(|it| it.table.as_mut())
+            }
+            None => undone.after.results.as_mut(),
+        };
+        if let Some(table) = table {
+            *table = table.without(&lines);
+        }
+    }
+    let history = &conference.history;
+    let is_vouched_for = |round: u32, logged: fn(&Round) -> bool| {
+        round <= history.last_completed() || history.round(round).is_some_and(logged)
+    };
+    let (posters, reviews) = (&mut undone.after.posters, &mut undone.after.reviews);
+    let posters = posters.extract_if(.., |round, _| !is_vouched_for(*round, |it| it.poster));
+    let posters = posters.map(|(round, page)| (Part::Poster(round), page));
+    let reviews = reviews.extract_if(.., |round, _| !is_vouched_for(*round, |it| it.review));
+    let reviews = reviews.map(|(round, page)| (Part::Review(round), page));
+    let mut pages: Vec<(Part, Page)> = posters.chain(reviews).collect();
+    if !matches!(point.code, Code::Complete | Code::Close) {
+        let synthesis = undone.after.synthesis.take().map(|page| (Part::Synthesis, page));
+        let report = undone.after.report.take().map(|page| (Part::Report, page));
+        pages.extend(synthesis.into_iter().chain(report));
+    }
+    let rescued = pages.into_iter().map(|(part, page)| (part.file_name(), page.bytes));
+    undone.rescued.extend(rescued);
+    undone
+}
+
+/// The rows that go, file by file: the researchers' own, then those of the shared results.
+fn dropped<'a>(conference: &'a Conference, point: &Point, round: u32) -> Vec<(Part, Vec<&'a Row>)> {
+    let mut files = Vec::new();
+    let mut iterations: Vec<(u32, &String, u32)> = Vec::new();
     for researcher in conference.researchers.keys() {
         let rows = dropped_rows(conference, point, researcher, round);
-        if rows.is_empty() {
-            continue;
+        iterations.extend(rows.iter().map(|(round, number, _)| (*round, researcher, *number)));
+        let rows: Vec<&Row> = rows.into_iter().map(|(_, _, row)| row).collect();
+        if !rows.is_empty() {
+            files.push((Part::ResearcherResults(researcher.clone()), rows));
         }
-        let path = Part::ResearcherResults(researcher.clone()).file_name();
-        let shown = rows.iter().map(|(_, _, row)| row.text.clone()).collect();
-        reverts.push(truncation(path, shown, &step::research(round, researcher)));
-        let gone = rows.iter().map(|(round, number, _)| (*round, researcher.clone(), *number));
-        dropped.extend(gone);
     }
-    let shared = conference.results.iter().flat_map(|table| &table.rows);
     let is_dropped = |row: &&Row| {
         let iteration = row.trial.iteration.unwrap_or(0);
-        dropped.iter().any(|(round, researcher, number)| {
+        let mut dropped = iterations.iter();
+        dropped.any(|(round, researcher, number)| {
             row.round == Some(*round)
                 && row.researcher.as_ref() == Some(researcher)
                 && iteration == *number
         })
     };
-    let shared: Vec<String> = shared.filter(is_dropped).map(|row| row.text.clone()).collect();
+    let shared = conference.results.iter().flat_map(|table| &table.rows);
+    let shared: Vec<&Row> = shared.filter(is_dropped).collect();
     if !shared.is_empty() {
-        reverts.push(truncation(RESULTS.to_owned(), shared, &step::round(round)));
+        files.push((Part::Results, shared));
     }
-    reverts.extend(worktrees(conference, point, round));
-    reverts
+    files
 }
 
 /// The round whose research is about to go on.
@@ -104,12 +168,10 @@ fn dropped_rows<'a>(
         } else {
             numbered.len()
         };
-        let unlogged = unlogged_or_baseline(conference, researcher, segment.round, &segment.rows);
-        for (number, row) in numbered.into_iter().skip(keeps) {
-            if unlogged.contains(&number) {
-                dropped.push((segment.round, number, row));
-            }
-        }
+        let trials = trials_of(conference, researcher, segment.round);
+        let is_logged = |number: u32| trials.is_some_and(|trials| trials.contains_key(&number));
+        let unproved = numbered.into_iter().skip(keeps).filter(|(number, _)| !is_logged(*number));
+        dropped.extend(unproved.map(|(number, row)| (segment.round, number, row)));
     }
     dropped
 }
@@ -128,20 +190,12 @@ fn baselines(rows: &[&Row]) -> usize {
     rows.iter().take_while(|row| row.trial.status == Status::Baseline).count()
 }
 
-fn unlogged(conference: &Conference, researcher: &str, round: u32, rows: &[&Row]) -> Vec<u32> {
-    let trials = conference.history.round(round).and_then(|it| it.trials.get(researcher));
-    Comparison::of(rows, trials).unlogged
-}
-
-fn unlogged_or_baseline(
-    conference: &Conference,
+fn trials_of<'a>(
+    conference: &'a Conference,
     researcher: &str,
     round: u32,
-    rows: &[&Row],
-) -> Vec<u32> {
-    let trials = conference.history.round(round).and_then(|it| it.trials.get(researcher));
-    let is_logged = |number: &u32| trials.is_some_and(|trials| trials.contains_key(number));
-    numbered(rows).into_iter().map(|(number, _)| number).filter(|it| !is_logged(it)).collect()
+) -> Option<&'a BTreeMap<u32, Trial>> {
+    conference.history.round(round).and_then(|it| it.trials.get(researcher))
 }
 
 fn truncation(path: String, rows: Vec<String>, step: &Address) -> PlannedRevert {

@@ -97,6 +97,21 @@ impl Part {
         })
     }
 
+    /// Whose file it is, where it is one researcher's own.
+    pub fn researcher(&self) -> Option<&str> {
+        match self {
+            Self::ResearcherResults(id) | Self::ResearcherLog(id) => Some(id),
+            Self::Document
+            | Self::Events
+            | Self::Results
+            | Self::Poster(_)
+            | Self::Review(_)
+            | Self::Synthesis
+            | Self::Report
+            | Self::LoopPid => None,
+        }
+    }
+
     pub fn file_name(&self) -> String {
         match self {
             Self::Document => DOCUMENT.to_owned(),

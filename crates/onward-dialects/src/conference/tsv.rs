@@ -92,6 +92,14 @@ impl Table {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
+
+    /// The same without these lines, counted from 1.
+    #[must_use]
+    pub fn without(&self, lines: &[usize]) -> Self {
+        let all = self.bytes.split_inclusive(|byte| *byte == b'\n').enumerate();
+        let kept = all.filter(|(index, _)| !lines.contains(&(index + 1))).map(|(_, line)| line);
+        Self::read(&kept.collect::<Vec<_>>().concat())
+    }
 }
 
 fn header(cells: &[&str]) -> Option<Vec<String>> {

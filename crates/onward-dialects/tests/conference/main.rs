@@ -4,6 +4,7 @@
 mod builder;
 mod checks;
 mod converges;
+mod cuts;
 mod laws;
 mod prefixes;
 mod recovery;

@@ -1,7 +1,7 @@
 //! The tree as it is now, held against snapshots of it.
 //!
-//! Invariant: nothing is written into the repository, the tree or the run: the index is a copy, and
-//! the objects that git must make to compare are in a temporary directory that ends with [`Now`].
+//! Invariant: nothing is written into the repository, the tree or the run: the index is a copy in a
+//! temporary directory that ends with [`Now`], and objects are named without being made.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 use super::{
     command::{Git, GitError},
     head::head,
-    snapshot::{Chain, copy_index, head_in, include, record},
+    snapshot::{Chain, NAME_ONLY, copy_index, head_in, include, refresh},
 };
 
 /// One side of a difference: git's mode, and the name of the content.
@@ -41,8 +41,8 @@ pub struct Difference {
 #[derive(Debug)]
 pub struct Now {
     chain: Chain,
+    /// Its index says what the tree is.
     git: Git,
-    tree: String,
     head: Option<String>,
     /// Paths that are not in it, as they are too large or cannot be read.
     pub skipped: Vec<String>,
@@ -62,15 +62,14 @@ impl Now {
         let repo = chain.repo();
         let git = repo.aside(&index, &objects);
         copy_index(chain.index_to_start_from(), &index)?;
-        let mut tree = record(repo, &git, &[]);
-        if tree.is_err() {
+        let mut skipped = refresh(repo, &git, &NAME_ONLY);
+        if skipped.is_err() {
             copy_index(&repo.index, &index)?;
-            tree = record(repo, &git, &[]);
+            skipped = refresh(repo, &git, &NAME_ONLY);
         }
-        let tree = tree?;
+        let skipped = skipped?;
         let head = head(repo.dir()).and_then(|it| it.head);
-        let (tree, skipped, included) = (tree.id, tree.skipped, BTreeSet::new());
-        Ok(Self { chain, git, tree, head, skipped, included, dir, exports: 0 })
+        Ok(Self { chain, git, head, skipped, included: BTreeSet::new(), dir, exports: 0 })
     }
 
     /// Makes these part of it even if git ignores them.
@@ -78,9 +77,7 @@ impl Now {
         let new: Vec<String> =
             also.iter().filter(|path| self.included.insert((*path).clone())).cloned().collect();
         if !new.is_empty() {
-            let tree = include(self.chain.repo(), &self.git, &new)?;
-            self.tree = tree.id;
-            self.skipped.extend(tree.skipped);
+            self.skipped.extend(include(self.chain.repo(), &self.git, &NAME_ONLY, &new)?);
         }
         Ok(())
     }
@@ -102,14 +99,17 @@ impl Now {
         {
             return Ok(None);
         }
-        let mut all = diff(&self.git, base, after.unwrap_or(&self.tree))?;
+        let mut all = match after {
+            Some(after) => diff(&self.git, base, after)?,
+            None => self.since(base)?,
+        };
         let moved_head = match (&base_head, &self.head) {
             (Some(was), Some(is)) if was != is => diff(&self.git, was, is).unwrap_or_default(),
             (None, Some(is)) => diff(&self.git, &self.empty_tree()?, is)?,
             (Some(_) | None, _) => BTreeMap::new(),
         };
         let since = match after {
-            Some(after) => diff(&self.git, after, &self.tree)?,
+            Some(after) => self.since(after)?,
             None => BTreeMap::new(),
         };
         let mut differences = Vec::new();
@@ -134,7 +134,7 @@ impl Now {
     /// The paths that are not as the newest snapshot of the chain has them.
     pub fn moved(&self) -> Result<Vec<String>, GitError> {
         let Some(tip) = self.chain.tip()? else { return Ok(Vec::new()) };
-        Ok(texts(&diff(&self.git, &tip.id, &self.tree)?))
+        Ok(texts(&self.since(&tip.id)?))
     }
 
     /// Where the branch stands.
@@ -175,22 +175,37 @@ impl Now {
         Ok((answer.code == Some(0)).then_some(text))
     }
 
+    /// What differs between a snapshot and the tree now.
+    fn since(&self, snapshot: &str) -> Result<Sides, GitError> {
+        let mut args = vec!["diff-index", "--cached"];
+        args.extend(RAW);
+        args.push(snapshot);
+        sides(&args, &self.git.run(&args)?)
+    }
+
     fn empty_tree(&self) -> Result<String, GitError> {
-        self.git.line(&["mktree"])
+        self.git.line(&["hash-object", "-t", "tree", "/dev/null"])
     }
 }
 
 type Sides = BTreeMap<Vec<u8>, (Option<Side>, Option<Side>)>;
 
-/// Compares two trees, or commits, within our directory.
+/// Within our directory, byte for byte as it is.
+const RAW: [&str; 6] = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--relative"];
+
+/// Compares two trees, or commits.
 pub(super) fn diff(git: &Git, one: &str, other: &str) -> Result<Sides, GitError> {
-    let args =
-        ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--relative", one, other];
-    let out = git.run(&args)?;
+    let mut args = vec!["diff-tree"];
+    args.extend(RAW);
+    args.extend([one, other]);
+    sides(&args, &git.run(&args)?)
+}
+
+fn sides(args: &[&str], out: &[u8]) -> Result<Sides, GitError> {
     let mut fields = out.split(|byte| *byte == 0).filter(|field| !field.is_empty());
     let mut sides = Sides::new();
     while let Some(meta) = fields.next() {
-        let unclear = || super::command::unclear(&args);
+        let unclear = || super::command::unclear(args);
         let path = fields.next().ok_or_else(unclear)?.to_vec();
         let meta = str::from_utf8(meta).map_err(|_| unclear())?;
         let mut words = meta.trim_start_matches(':').split(' ');

@@ -214,21 +214,32 @@ struct Moved {
 
 /// Makes the index of `git` say what the tree is, and gives it as a tree.
 pub(super) fn record(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
+    let mut skipped = refresh(repo, git, &ADD)?;
+    skipped.extend(include(repo, git, &ADD, also)?);
+    let id = git.line(&["write-tree"])?;
+    Ok(Tree { id, skipped })
+}
+
+/// Makes the index of `git` say what the tree is. Gives what is left out.
+pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String>, GitError> {
     let moved = moved(repo, git)?;
     let mut budget = Budget::default();
     // What is gone makes room for what has taken its place.
     let mut paths: Vec<&[u8]> = moved.tracked.iter().map(Vec::as_slice).collect();
     paths.extend(moved.untracked.iter().map(Vec::as_slice).filter(|it| budget.takes(repo, it)));
     if !paths.is_empty() {
-        git.feed(&ADD, &list(&paths))?;
+        git.feed(add, &list(&paths))?;
     }
-    let mut tree = include(repo, git, also)?;
-    tree.skipped.append(&mut budget.skipped);
-    Ok(tree)
+    Ok(budget.skipped)
 }
 
-/// Adds paths that are there, whether git ignores them or not, and gives the tree.
-pub(super) fn include(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
+/// Adds paths that are there, whether git ignores them or not. Gives what is left out.
+pub(super) fn include(
+    repo: &Repo,
+    git: &Git,
+    add: &[&str],
+    also: &[String],
+) -> Result<Vec<String>, GitError> {
     let mut budget = Budget::default();
     let paths = also.iter().map(String::as_bytes);
     let there = paths.filter(|path| {
@@ -236,19 +247,21 @@ pub(super) fn include(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, G
         is_there && budget.takes(repo, path)
     });
     let there: Vec<&[u8]> = there.collect();
-    if !there.is_empty() && git.feed(&ADD, &list(&there)).is_err() {
+    if !there.is_empty() && git.feed(add, &list(&there)).is_err() {
         // One of them lies where git does not go, such as behind a link. The others do not.
         for path in there {
-            if git.feed(&ADD, &list(&[path])).is_err() {
+            if git.feed(add, &list(&[path])).is_err() {
                 budget.skipped.push(String::from_utf8_lossy(path).into_owned());
             }
         }
     }
-    let id = git.line(&["write-tree"])?;
-    Ok(Tree { id, skipped: budget.skipped })
+    Ok(budget.skipped)
 }
 
 const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+/// The same without making an object: not even the time of one that is there changes.
+pub(super) const NAME_ONLY: [&str; 7] =
+    ["update-index", "--info-only", "--add", "--remove", "--replace", "-z", "--stdin"];
 
 fn list(paths: &[&[u8]]) -> Vec<u8> {
     paths.iter().flat_map(|path| [*path, b"\0"]).flatten().copied().collect()

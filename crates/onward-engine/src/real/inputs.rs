@@ -55,7 +55,7 @@ impl Inputs {
         move |event| {
             let input = match event {
                 HandsEvent::Sealed(seal) => Input::Sealed(seal),
-                HandsEvent::Gone => Input::HandsLost,
+                HandsEvent::Gone { why } => Input::HandsLost { why },
                 HandsEvent::Spawned(_) => return,
             };
             // Nobody listens any more: then nobody misses it.
@@ -163,8 +163,8 @@ mod tests {
     fn what_is_ready_comes_at_once_and_together() {
         let inputs = Inputs::new();
         let mut ear = inputs.ear();
-        ear(HandsEvent::Gone);
-        ear(HandsEvent::Gone);
+        ear(HandsEvent::Gone { why: None });
+        ear(HandsEvent::Gone { why: None });
         let past = Timestamp::from_micros(0);
         assert_eq!(inputs.wait(Some(past)).len(), 2);
         assert!(inputs.wait(Some(past)).is_empty());

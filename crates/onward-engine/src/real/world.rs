@@ -34,7 +34,7 @@ use super::{
 use crate::{
     inbox::{self, Left},
     rehearse::{self, StandIn},
-    supervisor::{Hands, Place, Stop as StopLadder},
+    supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{At, Changes, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo, World},
 };
 
@@ -145,6 +145,15 @@ impl RealWorld {
 
     fn hands(&mut self) -> Result<&mut Hands, Stop> {
         self.hands.as_mut().ok_or_else(|| Stop::Hands("nobody has connected to it".into()))
+    }
+}
+
+/// Hands that are gone are heard of as [`Input::HandsLost`], which sees to everything they held or
+/// were about to.
+fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
+    match asked {
+        Err(HandsError::Gone { .. }) => Ok(()),
+        other => other.map_err(|it| hands_stop(&it)),
     }
 }
 
@@ -274,8 +283,11 @@ impl World for RealWorld {
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
         let run_dir = self.place.run_dir.clone();
-        // A resume is a later wish than a pause or a cancel that somebody left before.
-        inbox::forget_stops(&run_dir)?;
+        // A resume is a later wish than a pause or a cancel that somebody left before. One that
+        // comes while a dead supervisor is replaced is meant for us.
+        if self.hands.is_none() {
+            inbox::forget_stops(&run_dir)?;
+        }
         if self.catch_signals {
             self.inputs.hear_signals().map_err(io_stop("catch signals for", &run_dir))?;
         }
@@ -289,11 +301,11 @@ impl World for RealWorld {
 
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
         self.trees.forget_bases();
-        self.hands()?.spawn(launches).map_err(|it| hands_stop(&it))
+        not_if_gone(self.hands()?.spawn(launches))
     }
 
     fn stop_all(&mut self) -> Result<(), Stop> {
-        self.hands()?.stop_all(StopLadder::default()).map_err(|it| hands_stop(&it))
+        not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 
     fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {

@@ -74,7 +74,7 @@ pub fn drive_until(
             }
         }
     });
-    resume_run(run_dir, machine, how, Some(sink), None)
+    resume_run(run_dir, machine, how, Some(sink))
 }
 
 /// How many batches the journal has beyond the one that opened the run.

@@ -23,6 +23,7 @@ use std::{
 };
 
 use onward_core::{
+    digest::Digest,
     event::{Event, Mode, Rebuilt, Record, RunOpened},
     graph::Defs,
     journal::{FORMAT, Rest, decode_line, encode},
@@ -34,7 +35,7 @@ use serde_json::Value;
 
 use self::{
     read::{Later, Readable, read},
-    rebuild::{Claim, Piece, Rebuilder, Saved},
+    rebuild::{Claim, Piece, Rebuilder, Source},
     traces::Traces,
 };
 use crate::{
@@ -46,7 +47,7 @@ use crate::{
         disk::{io_stop, sync_dir},
         file_time, wall_clock,
     },
-    store::{OPENED, RunLock, load_pinned},
+    store::{OPENED, RunLock, last_kept, load_kept},
 };
 
 pub use report::{DamagedLine, Dropped, Fate, RebuiltEvent, Report, StepFate};
@@ -77,7 +78,6 @@ impl Repair {
         inputs: &BTreeMap<String, Value>,
     ) -> Result<Self, CareError> {
         let at = RunPlace::even_without_journal(run_dir, machine)?;
-        let workflow = load_pinned(run_dir).map_err(EngineError::from)?;
         let lock =
             RunLock::take(run_dir, &at.place.run, wall_clock()).map_err(EngineError::from)?;
         must_be_dead(&at.place)?;
@@ -85,19 +85,27 @@ impl Repair {
         let traces = Traces::gather(&at.place)?;
         let found = read(bytes.as_deref().unwrap_or_default())
             .map_err(|error| EngineError::from(LoadError::from(error)))?;
+        let is_damaged = found.prefix.is_empty() || !found.damage.is_empty();
+        let changed = if is_damaged { last_kept(run_dir) } else { last_change(&found) };
+        let workflow = load_kept(run_dir, changed).map_err(EngineError::from)?;
         let opening = match found.prefix.first() {
             Some(_) => None,
             None => Some(opening(&at, &workflow, &traces, inputs)?),
         };
         let mut world = RealWorld::new(at.setup(machine), None);
         let mut rebuilder = begin(&mut world, &workflow, &traces, &found, opening.as_ref())?;
-        let is_lost = bytes.is_none() || opening.is_some();
-        let is_damaged = is_lost || !found.damage.is_empty();
         for Later { record, after_gap } in &found.later {
             if *after_gap {
                 rebuilder.catch_up(Some(record.at))?;
             }
             rebuilder.apply(record)?;
+        }
+        if let Some(hash) = changed.filter(|it| rebuilder.run.state.workflow_hash != Some(*it)) {
+            // It was changed, and the event that says so is lost.
+            let event = Event::WorkflowChanged { hash, edits: Vec::new() };
+            let at = rebuilder.run.state.last_at;
+            let pushed = rebuilder.push(at, event, Source::Workflow, "its last copy is another");
+            pushed.map_err(EngineError::from)?;
         }
         rebuilder.catch_up(None)?;
         let Rebuilder { pieces, dropped, epoch, batch, .. } = rebuilder;
@@ -146,6 +154,17 @@ impl Repair {
     }
 }
 
+/// The copy of the workflow that counts, as a whole journal says.
+fn last_change(found: &Readable) -> Option<Digest> {
+    let mut last = None;
+    for record in &found.prefix {
+        if let Event::WorkflowChanged { hash, .. } = record.event {
+            last = Some(hash);
+        }
+    }
+    last
+}
+
 fn read_or_empty(path: &Path) -> Result<Option<Vec<u8>>, CareError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -183,53 +202,51 @@ fn begin<'a>(
     let epoch = epochs.max().unwrap_or(0).max(state.epoch).max(traces.lives) + 1;
     let batch = state.batch + 1;
     let run = Run::new(Arc::new(Defs::new(workflow.workflow.clone())), state);
-    let (claims, saved) = claims(&found.later);
-    let mut decided = BTreeSet::new();
-    for Later { record, .. } in &found.later {
-        if let Event::GateDecided { step, .. } = &record.event {
-            decided.insert(step.clone());
-        }
-    }
-    Ok(Rebuilder {
+    let mut rebuilder = Rebuilder {
         world,
         run,
         traces,
-        decided,
         left: traces.attempts.keys().cloned().collect(),
-        claims,
-        saved,
+        claims: BTreeMap::new(),
+        ended: BTreeSet::new(),
+        decided: BTreeSet::new(),
+        saved: Vec::new(),
         epoch,
         batch,
         pieces: Vec::new(),
         dropped: Vec::new(),
-    })
+    };
+    for Later { record, .. } in &found.later {
+        foresee(&mut rebuilder, record);
+    }
+    Ok(rebuilder)
 }
 
-/// Which attempts the later records speak of, and what outputs were before some of them.
-fn claims(later: &[Later]) -> (BTreeMap<(onward_core::address::Address, u32), Claim>, Vec<Saved>) {
-    let mut claims = BTreeMap::new();
-    let mut saved = Vec::new();
-    for Later { record, .. } in later {
-        let mentioned = if let Event::AttemptStarted(started) = &record.event {
-            claims.insert((started.step.clone(), started.attempt), Claim::Started);
-            saved.push((record.at, started.saved.clone()));
-            continue;
-        } else if let Event::AttemptFinished(finished) = &record.event {
-            (&finished.step, finished.attempt)
-        } else if let Event::AttemptLost { step, attempt, .. }
-        | Event::AttemptSession { step, attempt, .. }
-        | Event::AttemptSpent { step, attempt, .. }
-        | Event::EffectIntended { step, attempt, .. }
-        | Event::EffectSettled { step, attempt, .. } = &record.event
-        {
-            (step, *attempt)
-        } else {
-            continue;
-        };
-        let key = (mentioned.0.clone(), mentioned.1);
-        claims.entry(key).or_insert(Claim::Mentioned);
-    }
-    (claims, saved)
+/// What a later record will tell by itself when its turn comes.
+fn foresee(rebuilder: &mut Rebuilder<'_, RealWorld>, record: &Record) {
+    let (step, attempt) = if let Event::AttemptStarted(started) = &record.event {
+        rebuilder.claims.insert((started.step.clone(), started.attempt), Claim::Started);
+        rebuilder.saved.push((record.at, started.saved.clone()));
+        return;
+    } else if let Event::GateDecided { step, .. } = &record.event {
+        rebuilder.decided.insert(step.clone());
+        return;
+    } else if let Event::AttemptFinished(finished) = &record.event {
+        rebuilder.ended.insert((finished.step.clone(), finished.attempt));
+        (&finished.step, finished.attempt)
+    } else if let Event::AttemptLost { step, attempt, .. } = &record.event {
+        rebuilder.ended.insert((step.clone(), *attempt));
+        (step, *attempt)
+    } else if let Event::AttemptSession { step, attempt, .. }
+    | Event::AttemptSpent { step, attempt, .. }
+    | Event::EffectIntended { step, attempt, .. }
+    | Event::EffectSettled { step, attempt, .. } = &record.event
+    {
+        (step, *attempt)
+    } else {
+        return;
+    };
+    rebuilder.claims.entry((step.clone(), attempt)).or_insert(Claim::Mentioned);
 }
 
 /// `run.opened` again: from the copy that the run keeps of it, or from what is pinned.

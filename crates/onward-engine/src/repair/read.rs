@@ -1,7 +1,9 @@
 //! What of a damaged journal can still be read: its good beginning, and records behind the damage.
 //!
-//! Invariant: a record is believed only if its checksum is right and its number is higher than all
-//! before it, so that nothing is taken twice.
+//! Invariant: a record is believed only if its checksum is right and no other record has its number,
+//! so that nothing is taken twice.
+
+use std::collections::BTreeMap;
 
 use onward_core::{
     event::{Event, Record},
@@ -63,36 +65,65 @@ pub(super) fn read(bytes: &[u8]) -> Result<Readable, ReadError> {
     Ok(found)
 }
 
-/// Looks at each line behind the prefix, for what it is worth by itself.
+/// Looks at each line behind the prefix, for what it is worth by itself. Numbers tell the order,
+/// wherever a line stands.
 fn scan(bytes: &[u8], next_seq: u64, first_line: u64, found: &mut Readable) {
-    let mut expected = next_seq;
-    let mut gap = false;
-    for (number, line) in (first_line..).zip(bytes.split(|byte| *byte == b'\n')) {
-        let Some(line) = without_nuls(line) else { continue };
-        let why = match last_record(line) {
-            Ok(record) if record.seq < expected => {
-                format!("record {} stands where record {expected} should be", record.seq)
-            }
-            // The run was opened once; whatever opens it again is not of this run.
-            Ok(Record { event: Event::RunOpened(_), seq, .. }) if seq > 0 => {
-                "the run was opened twice".to_owned()
-            }
-            Ok(record) => {
-                if record.seq > expected && !gap {
-                    let why = format!("record {expected} is missing before record {}", record.seq);
-                    found.damage.push(Damaged { line: number, why });
-                }
-                let after_gap = gap || record.seq > expected;
-                expected = record.seq + 1;
-                gap = false;
-                found.later.push(Later { record, after_gap });
+    let mut records: BTreeMap<u64, Option<Record>> = BTreeMap::new();
+    let mut highest = next_seq;
+    for (line, text) in (first_line..).zip(bytes.split(|byte| *byte == b'\n')) {
+        let Some(text) = without_nuls(text) else { continue };
+        let mut damaged = |why: String| found.damage.push(Damaged { line, why });
+        let record = match last_record(text) {
+            Ok(record) => record,
+            Err(error) => {
+                damaged(error.to_string());
                 continue;
             }
-            Err(error) => error.to_string(),
         };
-        gap = true;
-        found.damage.push(Damaged { line: number, why });
+        let seq = record.seq;
+        if seq < highest {
+            damaged(format!("record {seq} stands where record {highest} should be"));
+        }
+        highest = highest.max(seq + 1);
+        // The run was opened once; whatever opens it again is not of this run.
+        let opens_again = seq > 0 && matches!(record.event, Event::RunOpened(_));
+        if seq < next_seq || opens_again {
+            continue;
+        }
+        match records.get_mut(&seq) {
+            None => {
+                records.insert(seq, Some(record));
+            }
+            // Two that say the same are one; two that do not are none.
+            Some(other) if other.as_ref() != Some(&record) => *other = None,
+            Some(_) => {}
+        }
     }
+    add(records.into_values().flatten(), next_seq, found);
+}
+
+/// Takes records in the order of their numbers, and notes what is missing between them.
+fn add(records: impl Iterator<Item = Record>, next_seq: u64, found: &mut Readable) {
+    let unreadable = found.damage.len() as u64;
+    let mut expected = next_seq;
+    let mut epoch = 0;
+    for record in records {
+        // A driver that had been replaced wrote it.
+        if record.epoch < epoch {
+            continue;
+        }
+        epoch = record.epoch;
+        let missing = record.seq - expected;
+        // As many lines cannot be read: those are they.
+        if missing > unreadable {
+            let line = expected + 1;
+            let why = format!("records {expected} to {} are missing", record.seq - 1);
+            found.damage.push(Damaged { line, why });
+        }
+        expected = record.seq + 1;
+        found.later.push(Later { record, after_gap: missing > 0 });
+    }
+    found.damage.sort_by_key(|it| it.line);
 }
 
 /// The bytes between NULs that come last; `None` for a line of nothing else.
@@ -194,7 +225,22 @@ mod tests {
     fn a_record_that_comes_again_is_not_taken_twice() {
         let mut lines = journal();
         lines.insert(4, note(1));
-        assert_eq!(told(&lines.concat()), "0 1 2 3 | 4 5 6 7");
+        assert_eq!(told(&lines.concat()), "0 1 2 3 4 5 6 7");
+        assert_eq!(read(&lines.concat()).unwrap().damage.len(), 1);
+        // Two that claim one number and differ are none.
+        let mut lines = journal();
+        lines.insert(6, line(5, Event::Note { text: "another".into(), step: None }));
+        assert_eq!(told(&lines.concat()), "0 1 2 3 4 5 6 7", "the first was in order");
+        lines[3][30] ^= 1;
+        assert_eq!(told(&lines.concat()), "0 1 2 | 4 | 6 7");
+    }
+
+    #[test]
+    fn lines_in_the_wrong_order_are_put_right() {
+        let mut lines = journal();
+        lines.swap(2, 6);
+        assert_eq!(told(&lines.concat()), "0 1 2 3 4 5 6 7");
+        assert!(!read(&lines.concat()).unwrap().damage.is_empty());
     }
 
     #[test]

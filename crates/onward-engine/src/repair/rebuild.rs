@@ -100,6 +100,8 @@ pub(super) struct Rebuilder<'a, W: World> {
     pub(super) traces: &'a Traces,
     pub(super) claims: BTreeMap<(Address, u32), Claim>,
     pub(super) saved: Vec<Saved>,
+    /// Attempts whose end is among the later records.
+    pub(super) ended: BTreeSet<(Address, u32)>,
     /// Gates whose answer is among the later records.
     pub(super) decided: BTreeSet<Address>,
     /// Traces that may still have to be placed.
@@ -139,6 +141,7 @@ impl<W: World> Rebuilder<'_, W> {
         } else {
             // Every later record has been taken, or was left out for good.
             self.claims.clear();
+            self.ended.clear();
             self.decided.clear();
         }
         while self.has_left(bound) {
@@ -286,7 +289,7 @@ impl<W: World> Rebuilder<'_, W> {
             let (Some(seal), Some(id)) = (seal.cloned(), self.run.graph.find(&step)) else {
                 continue;
             };
-            if self.claims.contains_key(&(step.clone(), attempt)) {
+            if self.ended.contains(&(step.clone(), attempt)) {
                 continue;
             }
             let started = self.run.state.step(&step).and_then(|entry| entry.started.as_ref());
@@ -336,8 +339,7 @@ impl<W: World> Rebuilder<'_, W> {
                 return Ok(moved);
             }
             moved = true;
-            // What became of it is among the later records.
-            if self.claims.contains_key(&(step.clone(), attempt)) {
+            if self.ended.contains(&(step.clone(), attempt)) {
                 return Ok(true);
             }
             self.end(id, step, attempt, start.as_ref(), is_last)?;

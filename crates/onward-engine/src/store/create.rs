@@ -86,6 +86,13 @@ fn kind_name(kind: InputKind) -> &'static str {
     }
 }
 
+impl NewRun<'_> {
+    /// Whether the inputs are what the workflow declares, and no secret.
+    pub fn check(&self, redactor: &Redactor) -> Result<(), CreateError> {
+        complete(self, redactor).map(drop)
+    }
+}
+
 /// An id that is taken is tried again with another ending; a million of a day is enough.
 const TRIES_MAX: u32 = 100;
 

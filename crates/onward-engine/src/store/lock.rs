@@ -1,7 +1,9 @@
 //! Who drives a run, and who edits the tree.
 //!
-//! Invariant: the kernel's lock alone decides. What the file says informs people, and those who
-//! must not touch the lock; a holder that died needs no ritual.
+//! Invariant: on a local disk the kernel's lock alone decides; what the file says informs people,
+//! and those who must not touch the lock, and a holder that died needs no ritual. On a network file
+//! system the kernel may not know of other machines: there a holder on another one stands until
+//! somebody says that it is gone.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -12,7 +14,7 @@ use std::{
 use onward_core::{id::RunId, time::Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::Project;
+use super::{Project, network};
 use crate::supervisor::{Identity, boot_id};
 
 /// What a lock file says about its holder.
@@ -31,16 +33,20 @@ pub struct Holder {
 impl Holder {
     fn of_us(run: &RunId, since: Timestamp) -> io::Result<Self> {
         let us = Identity::of_this_process().ok_or(io::ErrorKind::NotFound)?;
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         Ok(Self {
             run: run.clone(),
             pid: us.pid,
             start_time: us.start_time,
             boot_id: boot_id()?,
-            host: host.trim_end().to_owned(),
+            host: host(),
             epoch: 0,
             since,
         })
+    }
+
+    /// By its name; what this machine knows of processes says nothing about another one's.
+    fn is_elsewhere(&self) -> bool {
+        self.host != host()
     }
 
     /// On this machine, since its last boot.
@@ -48,6 +54,11 @@ impl Holder {
         let identity = Identity { pid: self.pid, start_time: self.start_time };
         boot_id().is_ok_and(|boot| boot == self.boot_id) && identity.is_alive()
     }
+}
+
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_owned()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +74,10 @@ pub enum LockError {
 impl LockError {
     pub fn hint(&self) -> String {
         match self {
+            Self::RunHeld { run, holder: Some(it) } if it.is_elsewhere() => format!(
+                "wait for it; if {} is gone for good, `onward resume {run} --take-over`",
+                it.host
+            ),
             Self::RunHeld { run, .. } => format!("watch it with `onward attach {run}`"),
             Self::TreeHeld { run, .. } => {
                 format!("wait for it, or stop it with `onward pause {run}`")
@@ -91,17 +106,23 @@ pub struct RunLock {
 
 impl RunLock {
     pub fn take(run_dir: &Path, run: &RunId, now: Timestamp) -> Result<Self, LockError> {
+        Self::insist(run_dir, run, now, TakeOver::No)
+    }
+
+    /// The same, even from a holder on another machine, if somebody says that it is gone.
+    pub fn insist(
+        run_dir: &Path,
+        run: &RunId,
+        now: Timestamp,
+        take_over: TakeOver,
+    ) -> Result<Self, LockError> {
         let path = run_dir.join("lock");
         let failed = |source| LockError::Io { path: path.clone(), source };
-        let file = open(&path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read(&path).map(Box::new);
-                return Err(LockError::RunHeld { run: run.clone(), holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
+        let held = |holder: Option<Holder>| LockError::RunHeld {
+            run: run.clone(),
+            holder: holder.map(Box::new),
+        };
+        let file = obtain(&path, File::try_lock, take_over).map_err(failed)?.map_err(held)?;
         let holder = Holder::of_us(run, now).map_err(failed)?;
         let mut lock = Self { file, path: path.clone(), holder };
         lock.write().map_err(failed)?;
@@ -132,7 +153,9 @@ impl Drop for RunLock {
 
 /// Who drives the run now, found out without touching the lock.
 pub fn holder(run_dir: &Path) -> Option<Holder> {
-    read(&run_dir.join("lock")).filter(Holder::is_alive)
+    let path = run_dir.join("lock");
+    let is_on_network = || File::open(&path).is_ok_and(|file| network::is_on_network(&file));
+    read(&path).filter(|it| it.is_alive() || (it.is_elsewhere() && is_on_network()))
 }
 
 /// What a run does to the tree.
@@ -148,42 +171,44 @@ pub enum Share {
 #[derive(Debug)]
 pub struct TreeLock {
     file: File,
+    path: PathBuf,
     share: Share,
 }
 
 impl TreeLock {
+    /// Takes it for `run`, or for one that is still to be made.
     pub fn take(
         project: &Project,
-        run: &RunId,
+        run: Option<&RunId>,
         share: Share,
-        now: Timestamp,
+        take_over: TakeOver,
     ) -> Result<Self, LockError> {
         let path = project.onward_dir().join("tree.lock");
         let failed = |source| LockError::Io { path: path.clone(), source };
-        let mut file = open(&path).map_err(failed)?;
-        let taken = match share {
-            Share::Alone => file.try_lock(),
-            Share::WithOthers => file.try_lock_shared(),
+        let try_lock = match share {
+            Share::Alone => File::try_lock,
+            Share::WithOthers => File::try_lock_shared,
         };
-        match taken {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let holder = read(&path).or_else(|| other_driver(project, run));
-                let run = holder.as_ref().map_or_else(String::new, |it| it.run.to_string());
-                let holder = holder.map(Box::new);
-                return Err(LockError::TreeHeld { run, holder });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
-        match share {
+        let held = |holder: Option<Holder>| {
+            let holder = holder.or_else(|| other_driver(project, run));
+            let run = holder.as_ref().map_or_else(String::new, |it| it.run.to_string());
+            LockError::TreeHeld { run, holder: holder.map(Box::new) }
+        };
+        let file = obtain(&path, try_lock, take_over).map_err(failed)?.map_err(held)?;
+        // What one that died has left.
+        file.set_len(0).map_err(failed)?;
+        Ok(Self { file, path, share })
+    }
+
+    /// Tells people which run works here. Many who share have no one name.
+    pub fn sign(&mut self, run: &RunId, now: Timestamp) -> Result<(), LockError> {
+        let written = match self.share {
             Share::Alone => {
-                let holder = Holder::of_us(run, now).map_err(failed)?;
-                rewrite(&mut file, &holder).map_err(failed)?;
+                Holder::of_us(run, now).and_then(|holder| rewrite(&mut self.file, &holder))
             }
-            // Left by one that died; many who share have no one name.
-            Share::WithOthers => file.set_len(0).map_err(failed)?,
-        }
-        Ok(Self { file, share })
+            Share::WithOthers => Ok(()),
+        };
+        written.map_err(|source| LockError::Io { path: self.path.clone(), source })
     }
 }
 
@@ -197,9 +222,67 @@ impl Drop for TreeLock {
 }
 
 /// Those who share do not sign; their run locks name them.
-fn other_driver(project: &Project, us: &RunId) -> Option<Holder> {
+fn other_driver(project: &Project, us: Option<&RunId>) -> Option<Holder> {
     let runs = project.runs().ok()?;
-    runs.iter().filter(|it| it.id != *us).find_map(|it| holder(&it.dir))
+    runs.iter().filter(|it| Some(&it.id) != us).find_map(|it| holder(&it.dir))
+}
+
+/// What a person says about a holder on another machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TakeOver {
+    #[default]
+    No,
+    /// It is gone for good.
+    Yes,
+}
+
+/// What to do about a lock file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Take,
+    /// Another file takes its place: whoever still locks the old one locks nothing.
+    Replace,
+    Refuse,
+}
+
+/// See the module. `elsewhere` = the file names a holder on another machine.
+fn verdict(is_locked: bool, is_on_network: bool, elsewhere: bool, take_over: TakeOver) -> Verdict {
+    match (is_locked, is_on_network && elsewhere, take_over) {
+        (false, false, _) | (false, true, TakeOver::Yes) => Verdict::Take,
+        (true, true, TakeOver::Yes) => Verdict::Replace,
+        (true, false, _) | (_, true, TakeOver::No) => Verdict::Refuse,
+    }
+}
+
+type TryLock = fn(&File) -> Result<(), TryLockError>;
+
+/// The file, locked; or whoever stands in the way.
+fn obtain(
+    path: &Path,
+    try_lock: TryLock,
+    take_over: TakeOver,
+) -> io::Result<Result<File, Option<Holder>>> {
+    let file = open(path)?;
+    let is_locked = !locked(&file, try_lock)?;
+    let holder = read(path);
+    let elsewhere = holder.as_ref().is_some_and(Holder::is_elsewhere);
+    match verdict(is_locked, network::is_on_network(&file), elsewhere, take_over) {
+        Verdict::Take => Ok(Ok(file)),
+        Verdict::Refuse => Ok(Err(holder)),
+        Verdict::Replace => {
+            std::fs::rename(path, path.with_extension("taken-over"))?;
+            let file = open(path)?;
+            Ok(if locked(&file, try_lock)? { Ok(file) } else { Err(read(path)) })
+        }
+    }
+}
+
+fn locked(file: &File, try_lock: TryLock) -> io::Result<bool> {
+    match try_lock(file) {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -247,6 +330,49 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_decides_about_its_own_disk_and_a_person_about_another_machine() {
+        use TakeOver::{No, Yes};
+        use Verdict::{Refuse, Replace, Take};
+        for (is_locked, is_on_network, elsewhere, take_over, wanted) in [
+            // A local disk: whatever the file says, the kernel knows.
+            (false, false, false, No, Take),
+            (false, false, true, No, Take),
+            (false, false, true, Yes, Take),
+            (true, false, false, No, Refuse),
+            (true, false, false, Yes, Refuse),
+            (true, false, true, No, Refuse),
+            (true, false, true, Yes, Refuse),
+            // A network: the same among the processes of this machine,
+            (false, true, false, No, Take),
+            (false, true, false, Yes, Take),
+            (true, true, false, No, Refuse),
+            (true, true, false, Yes, Refuse),
+            // and another machine's word stands, locked or not, until a person says otherwise.
+            (false, true, true, No, Refuse),
+            (false, true, true, Yes, Take),
+            (true, true, true, No, Refuse),
+            (true, true, true, Yes, Replace),
+        ] {
+            let found = verdict(is_locked, is_on_network, elsewhere, take_over);
+            let case = (is_locked, is_on_network, elsewhere, take_over);
+            assert_eq!(found, wanted, "{case:?}");
+        }
+    }
+
+    #[test]
+    fn a_holder_on_another_machine_is_named_with_the_way_past_it() {
+        let us = Holder::of_us(&id("r-1"), Timestamp::from_micros(7)).unwrap();
+        let there = Holder { host: format!("not-{}", us.host), ..us };
+        let hint = |holder: &Holder| {
+            let holder = Some(Box::new(holder.clone()));
+            LockError::RunHeld { run: id("r-1"), holder }.hint()
+        };
+        assert!(hint(&there).contains("onward resume r-1 --take-over"), "{}", hint(&there));
+        let here = Holder { host: host(), ..there };
+        assert_eq!(hint(&here), "watch it with `onward attach r-1`");
+    }
+
+    #[test]
     fn a_dead_holder_needs_no_ritual() {
         let dir = tempfile::tempdir().unwrap();
         let now = Timestamp::from_micros(7);
@@ -267,7 +393,11 @@ mod tests {
         std::fs::create_dir_all(dir.path().join(".onward/runs/other-1")).unwrap();
         let project = Project::locate(dir.path()).unwrap();
         let now = Timestamp::from_micros(7);
-        let take = |run: &str, share| TreeLock::take(&project, &id(run), share, now);
+        let take = |run: &str, share| {
+            let mut lock = TreeLock::take(&project, Some(&id(run)), share, TakeOver::No)?;
+            lock.sign(&id(run), now)?;
+            Ok::<_, LockError>(lock)
+        };
         let one = take("one", Share::WithOthers).unwrap();
         let two = take("two", Share::WithOthers).unwrap();
         let other_dir = project.runs_dir().join("other-1");

@@ -10,13 +10,16 @@
 mod create;
 mod find;
 mod lock;
+mod network;
 mod origin;
 mod pinned;
 mod project;
 
 pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
-pub use lock::{Holder, LockError, RunLock, Share, TreeLock, holder};
+pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use origin::Origin;
-pub use pinned::{LoadWorkflowError, load_pinned, load_workflow, pinned_names};
+pub use pinned::{
+    LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
+};
 pub use project::Project;

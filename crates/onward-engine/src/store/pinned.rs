@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::workflow::{Loaded, Problem, load, model::PinnedFile};
+use onward_core::{
+    digest::Digest,
+    workflow::{Loaded, Problem, load, model::PinnedFile},
+};
 
 use crate::journal::{JOURNAL, load as load_journal};
 
@@ -50,6 +53,23 @@ fn changed_copy(run_dir: &Path) -> Option<PathBuf> {
     let journal = fs::read(run_dir.join(JOURNAL)).ok()?;
     let hash = load_journal(&journal).ok()?.state.workflow_hash?;
     Some(copies.join(hash.to_string())).filter(|copy| copy.is_dir())
+}
+
+/// Reads the copy that was kept under this hash; the first one where there is none.
+pub fn load_kept(run_dir: &Path, hash: Option<Digest>) -> Result<Loaded, LoadWorkflowError> {
+    let copy = hash.map(|hash| run_dir.join(CHANGED).join(hash.to_string()));
+    let dir = copy.filter(|copy| copy.is_dir()).unwrap_or_else(|| run_dir.to_owned());
+    load_with(&dir.join(WORKFLOW), WORKFLOW, &dir.join(PINNED))
+}
+
+/// The hash of the copy that was made last, for a run whose journal does not say which counts.
+pub fn last_kept(run_dir: &Path) -> Option<Digest> {
+    let entries = fs::read_dir(run_dir.join(CHANGED)).ok()?;
+    let copies = entries.flatten().filter_map(|entry| {
+        let hash = Digest::parse(entry.file_name().to_str()?.as_bytes())?;
+        Some((entry.metadata().ok()?.modified().ok()?, hash))
+    });
+    copies.max_by_key(|(made, _)| *made).map(|(_, hash)| hash)
 }
 
 /// Where the files of a changed workflow are kept, relative to the run, and what they hold.

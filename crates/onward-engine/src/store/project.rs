@@ -52,7 +52,7 @@ impl Project {
     }
 
     /// Makes `.onward/runs`, hidden from git by a file of its own.
-    pub(super) fn prepare(&self) -> Result<(), Stop> {
+    pub(crate) fn prepare(&self) -> Result<(), Stop> {
         let ignore = self.onward_dir().join(".gitignore");
         disk::make_parents(&ignore)?;
         disk::make_parents(&self.runs_dir().join("x"))?;

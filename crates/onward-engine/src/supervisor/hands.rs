@@ -55,8 +55,11 @@ pub struct Welcome {
 pub enum HandsEvent {
     Spawned(Alive),
     Sealed(Seal),
-    /// The connection is over: the supervisor is gone, or a newer engine took our place.
-    Gone,
+    /// The connection is over: the supervisor is gone, or a newer engine took our place. `why` if
+    /// it could not go on and said so.
+    Gone {
+        why: Option<String>,
+    },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -67,8 +70,8 @@ pub enum HandsError {
     OtherVersion { theirs: u32 },
     #[error("the supervisor found belongs to run `{run}`")]
     OtherRun { run: String },
-    #[error("the supervisor did not start: {status}")]
-    DidNotStart { status: ExitStatus, complaints: PathBuf },
+    #[error("the supervisor did not start: {}", reason(said, *status))]
+    DidNotStart { status: ExitStatus, said: String, complaints: PathBuf },
     #[error("the supervisor does not answer")]
     NoAnswer { source: io::Error },
     #[error("the supervisor is gone")]
@@ -91,6 +94,10 @@ impl HandsError {
     }
 }
 
+fn reason(said: &str, status: ExitStatus) -> String {
+    if said.is_empty() { status.to_string() } else { said.to_owned() }
+}
+
 /// An open connection. Dropping it leaves all attempts alone.
 #[derive(Debug)]
 pub struct Hands {
@@ -108,7 +115,7 @@ impl Hands {
         }
         let mut tries = 1;
         loop {
-            let mut child = start(config)?;
+            let (mut child, said) = start(config)?;
             if let Some(mut found) = connect(config)? {
                 // Another one may have been faster than ours, which then has left already.
                 found.welcome.is_new = found.pid.cast_unsigned() == child.id();
@@ -119,7 +126,7 @@ impl Hands {
             let status = child.wait().map_err(|source| HandsError::Gone { source })?;
             if tries == TRIES_MAX {
                 let complaints = config.place.complaints();
-                return Err(HandsError::DidNotStart { status, complaints });
+                return Err(HandsError::DidNotStart { status, said, complaints });
             }
             tries += 1;
         }
@@ -153,10 +160,12 @@ impl Hands {
         let mut reader = self.reader.take()?;
         Some(thread::spawn(move || {
             let mut line = Vec::new();
-            while let Ok(Some(event)) = next_event(&mut reader, &mut line) {
-                sink(event);
+            loop {
+                match next_event(&mut reader, &mut line) {
+                    HandsEvent::Gone { why } => return sink(HandsEvent::Gone { why }),
+                    event @ (HandsEvent::Spawned(_) | HandsEvent::Sealed(_)) => sink(event),
+                }
             }
-            sink(HandsEvent::Gone);
         }))
     }
 
@@ -174,18 +183,16 @@ impl Drop for Hands {
     }
 }
 
-/// `None` at the end, and for what an engine of our version is never told.
-fn next_event(
-    reader: &mut BufReader<UnixStream>,
-    line: &mut Vec<u8>,
-) -> io::Result<Option<HandsEvent>> {
+/// Gone at the end, and after what an engine of our version is never told.
+fn next_event(reader: &mut BufReader<UnixStream>, line: &mut Vec<u8>) -> HandsEvent {
     line.clear();
-    reader.read_until(b'\n', line)?;
-    Ok(match wire::decode(line) {
-        Some(Report::Spawned(alive)) => Some(HandsEvent::Spawned(alive)),
-        Some(Report::Sealed(seal)) => Some(HandsEvent::Sealed(seal)),
-        Some(Report::Welcome { .. } | Report::Refused(_)) | None => None,
-    })
+    let heard = reader.read_until(b'\n', line);
+    match heard.ok().and_then(|_| wire::decode(line)) {
+        Some(Report::Spawned(alive)) => HandsEvent::Spawned(alive),
+        Some(Report::Sealed(seal)) => HandsEvent::Sealed(seal),
+        Some(Report::GaveUp { why }) => HandsEvent::Gone { why: Some(why) },
+        Some(Report::Welcome { .. } | Report::Refused(_)) | None => HandsEvent::Gone { why: None },
+    }
 }
 
 struct Found {
@@ -210,7 +217,7 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
             Ok(Some(Found { hands, welcome, pid: here.pid }))
         }
         Ok((_, Report::Refused(refusal))) => Err(refused(refusal)),
-        Ok((_, Report::Spawned(_) | Report::Sealed(_))) => {
+        Ok((_, Report::Spawned(_) | Report::Sealed(_) | Report::GaveUp { .. })) => {
             Err(HandsError::NoAnswer { source: io::ErrorKind::InvalidData.into() })
         }
         Err(source) if matches!(source.kind(), io::ErrorKind::WouldBlock) => {
@@ -244,8 +251,9 @@ fn refused(refusal: Refusal) -> HandsError {
     }
 }
 
-/// Returns when the supervisor listens, or is dead: either closes its standard output.
-fn start(config: &HandsConfig) -> Result<Child, HandsError> {
+/// Returns when the supervisor listens, or is dead: either closes its standard output. What it
+/// said there is why it could not start, which a full disk would not keep.
+fn start(config: &HandsConfig) -> Result<(Child, String), HandsError> {
     let io_error = |what, path| move |source| HandsError::Io { what, path, source };
     let complaints = config.place.complaints();
     let log = OpenOptions::new().append(true).create(true).open(&complaints);
@@ -261,9 +269,10 @@ fn start(config: &HandsConfig) -> Result<Child, HandsError> {
         .stderr(log)
         .spawn()
         .map_err(io_error("start", program.into()))?;
+    let mut said = Vec::new();
     if let Some(mut stdout) = child.stdout.take() {
-        let until_closed = stdout.read_to_end(&mut Vec::new());
+        let until_closed = stdout.read_to_end(&mut said);
         until_closed.map_err(io_error("wait for", program.into()))?;
     }
-    Ok(child)
+    Ok((child, String::from_utf8_lossy(&said).trim_end().to_owned()))
 }

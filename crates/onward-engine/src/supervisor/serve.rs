@@ -9,7 +9,7 @@ use std::{
     fs::File,
     io::{self, Read as _, Write as _},
     os::unix::net::{UnixListener, UnixStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
 };
 
@@ -125,6 +125,9 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
     let null = null.map_err(os("open /dev/null"))?;
     rustix::stdio::dup2_stdout(&null).map_err(|error| os("let go of stdout")(error.into()))?;
     let outcome = server.run();
+    if let Err(error) = &outcome {
+        server.give_up(&place.seals(), error);
+    }
     // In this order: whoever finds no file may wait for our lock, because we are about to go.
     let _ = std::fs::remove_file(place.whereabouts());
     let _ = std::fs::remove_file(&socket);
@@ -250,6 +253,15 @@ impl Server {
             }
             let ready = self.wait(now)?;
             self.act(ready, linux::awake_ms())?;
+        }
+    }
+
+    /// A disk that takes no line of the log takes no complaint either; the engine still hears it.
+    fn give_up(&mut self, log: &Path, error: &io::Error) {
+        let why = format!("cannot keep the log `{}`: {error}", log.display());
+        if let Some(engine) = &mut self.engine {
+            wire::encode(&Report::GaveUp { why }, &mut engine.outbox);
+            engine.flush();
         }
     }
 

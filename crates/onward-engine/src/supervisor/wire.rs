@@ -60,6 +60,10 @@ pub(super) enum Report {
     Refused(Refusal),
     Spawned(Alive),
     Sealed(Seal),
+    /// The last words of one that cannot go on.
+    GaveUp {
+        why: String,
+    },
 }
 
 /// One attempt that has not been sealed.

@@ -13,7 +13,7 @@ use onward_engine::{
     engine::{self, EngineError, How, Machine, Outcome},
     journal::load,
     real::place_from_args,
-    store::{Project, load_workflow},
+    store::{Project, TakeOver, load_workflow},
     supervisor::{
         Identity, Place, Stop, SuperviseConfig, Whereabouts,
         orphans::clear_orphans,
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     pub(crate) fn resume(&self, run: &Path) -> Result<Outcome, EngineError> {
-        engine::resume_run(run, &self.machine, &how(), None, None)
+        engine::resume_run(run, &self.machine, &how(), None)
     }
 
     pub(crate) fn plan(&self, run: &Path) -> Plan {
@@ -160,12 +160,17 @@ pub(crate) fn picture(dir: &Path) -> Picture {
         if found.is_dir() {
             all.insert(path.clone(), (Vec::new(), found.modified().unwrap()));
             all.extend(picture(&path));
-        } else if found.is_file() && path.file_name().unwrap() != "heartbeat" {
+        } else if found.is_file() && !is_of_the_supervisor(&path) {
             let bytes = std::fs::read(&path).unwrap();
             all.insert(path, (bytes, found.modified().unwrap()));
         }
     }
     all
+}
+
+/// One that lives writes when it likes.
+fn is_of_the_supervisor(path: &Path) -> bool {
+    path.ends_with("heartbeat") || path.ends_with("exits.jsonl")
 }
 
 fn how() -> How {
@@ -174,6 +179,7 @@ fn how() -> How {
         choices: Choices::default(),
         pinned: false,
         options: Options::default(),
+        take_over: TakeOver::No,
     }
 }
 
@@ -207,6 +213,6 @@ pub(crate) fn play_role() {
         supervise(&SuperviseConfig::new(place)).unwrap();
     } else {
         let [run, root] = &args[args.len() - 2..] else { panic!("{args:?}") };
-        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None, None).unwrap();
+        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None).unwrap();
     }
 }

@@ -40,7 +40,16 @@ fn a_full_disk_stops_the_engine_and_the_run_goes_on_when_there_is_room() {
     let filler = bench.path("filler");
     let _ = std::fs::write(&filler, vec![1; 700 << 10]);
     let stopped = bench.resume(&run).unwrap_err();
-    assert!(matches!(stopped, EngineError::Stop(Stop::Io { .. } | Stop::Hands(_))), "{stopped:?}");
+    // Whoever writes first finds out, and either says so.
+    let reason = if let EngineError::Stop(Stop::Io { source, .. }) = &stopped {
+        source.to_string()
+    } else if let EngineError::Stop(Stop::HandsGaveUp(why)) = &stopped {
+        why.clone()
+    } else {
+        panic!("{stopped:?}")
+    };
+    assert!(reason.contains("No space left on device"), "{stopped:?}");
+    assert!(stopped.hint().is_some_and(|hint| hint.contains("onward resume")), "{stopped:?}");
     std::fs::remove_file(&filler).unwrap();
     assert_eq!(bench.resume(&run).unwrap().status, Status::Completed);
     let journal = String::from_utf8(std::fs::read(run.join("journal.jsonl")).unwrap()).unwrap();

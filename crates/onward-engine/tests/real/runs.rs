@@ -88,7 +88,7 @@ fn a_driver_takes_answers_from_the_inbox_and_nobody_else_may_drive() {
     let started = bench.fifo("started");
     let how = attended();
     let (plan, refused, decided, outcome) = std::thread::scope(|scope| {
-        let driver = scope.spawn(|| resume_run(&run, &bench.machine, &how, None, None));
+        let driver = scope.spawn(|| resume_run(&run, &bench.machine, &how, None));
         std::fs::read(&started).unwrap();
         let (plan, refused) = (bench.plan(&run), bench.resume(&run));
         // An answer to a gate that is not open yet would be refused.
@@ -121,7 +121,7 @@ fn an_answer_left_behind_by_a_crash_is_taken_once() {
     assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);
     drop(lock);
     let how = attended();
-    let outcome = resume_run(&run, &bench.machine, &how, None, None).unwrap();
+    let outcome = resume_run(&run, &bench.machine, &how, None).unwrap();
     assert_eq!(outcome.status, Status::Completed);
     let journal = String::from_utf8(std::fs::read(run.join("journal.jsonl")).unwrap()).unwrap();
     assert_eq!(journal.matches("\"gate.decided\"").count(), 1);

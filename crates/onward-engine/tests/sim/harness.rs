@@ -94,7 +94,7 @@ impl Case {
             let crashes: Vec<(u64, Crash)> = (0..=chance.below(4))
                 .map(|_| {
                     let fuse = u64::try_from(chance.below(calls)).unwrap();
-                    (fuse, Crash::ALL[chance.below(3)])
+                    (fuse, Crash::ALL[chance.below(4)])
                 })
                 .collect();
             self.live_through(&crashes, seed * 1000 + life, tally);
@@ -109,7 +109,10 @@ impl Case {
             (world.fuse, world.crash) = (*fuse, *crash);
             match boot(&mut world, &self.workflow) {
                 Err(Stop::Dark) => tally.crashes += 1,
-                Ok(status) => assert_eq!(status, Status::Completed, "{}", story()),
+                Ok(status) => {
+                    assert_eq!(status, Status::Completed, "{}", story());
+                    tally.crashes += u64::from(world.has_lost_hands());
+                }
                 Err(stop) => panic!("{stop}: {}", story()),
             }
         }
@@ -133,7 +136,7 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
     let (mode, choices, edited) = (Mode::Autopilot, Choices::default(), None);
     let how = Resume { mode, choices, options, edited };
     let story = world.story.clone();
-    match open(world, workflow, &how, None) {
+    match open(world, workflow, &how) {
         Ok(mut driver) => driver.drive(),
         Err(ResumeError::Complete) => Ok(Status::Completed),
         Err(ResumeError::Stop(stop)) => Err(stop),

@@ -37,10 +37,12 @@ pub(crate) enum Crash {
     Processes,
     /// Power cut: nothing lives, and the disk forgets what was not synced.
     Power,
+    /// SIGKILL of supervisor and agents: the engine lives, and hears of it when it waits.
+    Hands,
 }
 
 impl Crash {
-    pub(crate) const ALL: [Self; 3] = [Self::Engine, Self::Processes, Self::Power];
+    pub(crate) const ALL: [Self; 4] = [Self::Engine, Self::Processes, Self::Power, Self::Hands];
 }
 
 /// The moments in which a crash is interesting.
@@ -95,6 +97,8 @@ pub(crate) struct SimWorld {
     pub(crate) windows: BTreeSet<Window>,
     undoing: bool,
     pub(crate) trees: Trees,
+    /// The supervisor is dead, and nobody has taken hold of another one.
+    pub(crate) hands_lost: bool,
     /// What this world is to live through, for whoever reads a failure.
     pub(crate) story: String,
 }
@@ -119,6 +123,7 @@ impl SimWorld {
             windows: BTreeSet::new(),
             undoing: false,
             trees: Trees::default(),
+            hands_lost: false,
             story: String::new(),
         }
     }
@@ -132,15 +137,25 @@ impl SimWorld {
         self.calls += 1;
         if self.fuse == 0 {
             self.go_dark();
+            if self.crash == Crash::Hands {
+                (self.fuse, self.hands_lost) = (u64::MAX, true);
+                return Ok(());
+            }
             return Err(Stop::Dark);
         }
         self.fuse -= 1;
         Ok(())
     }
 
+    /// In this life; the fuse has no end after that.
+    pub(crate) fn has_lost_hands(&self) -> bool {
+        self.fuse > u64::MAX / 2
+    }
+
     /// A dying write may leave a part of itself.
     fn dying(&mut self, bytes: &[u8]) -> Option<usize> {
-        (self.fuse == 0).then(|| self.chance.below(bytes.len() + 1))
+        let dies = self.fuse == 0 && self.crash != Crash::Hands;
+        dies.then(|| self.chance.below(bytes.len() + 1))
     }
 
     fn go_dark(&mut self) {
@@ -152,7 +167,7 @@ impl SimWorld {
                 // Nobody is connected any more: from here on every seal is synced.
                 self.supervisor.synced = self.supervisor.seals.len();
             }
-            Crash::Processes => self.end_processes(),
+            Crash::Processes | Crash::Hands => self.end_processes(),
             Crash::Power => {
                 self.end_processes();
                 self.disk.power_cut(&mut self.chance);
@@ -529,6 +544,7 @@ impl World for SimWorld {
         }
         self.supervisor.engine_connected = true;
         self.supervisor.unreported.clear();
+        self.hands_lost = false;
         let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
         let ending = self.supervisor.unsealed.iter().map(|ended| &ended.seal);
         let ending = ending.chain(&self.supervisor.recording);
@@ -549,6 +565,9 @@ impl World for SimWorld {
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
         for launch in launches {
             self.burn()?;
+            if self.hands_lost {
+                return Ok(());
+            }
             let key = (launch.step.clone(), launch.attempt);
             // The laws, checked from outside.
             let durable = self.disk.synced("run/journal.jsonl").unwrap_or_default();
@@ -579,6 +598,9 @@ impl World for SimWorld {
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop> {
         loop {
             self.burn()?;
+            if self.hands_lost {
+                return Ok(vec![Input::HandsLost { why: None }]);
+            }
             if !self.supervisor.unreported.is_empty() {
                 let seals = std::mem::take(&mut self.supervisor.unreported);
                 return Ok(seals.into_iter().map(Input::Sealed).collect());

@@ -133,7 +133,7 @@ impl Engine {
             match self.next() {
                 HandsEvent::Sealed(seal) => return seal,
                 HandsEvent::Spawned(_) => {}
-                HandsEvent::Gone => panic!("the supervisor is gone"),
+                HandsEvent::Gone { .. } => panic!("the supervisor is gone"),
             }
         }
     }
@@ -141,14 +141,14 @@ impl Engine {
     pub(crate) fn next_spawned(&self) -> Alive {
         match self.next() {
             HandsEvent::Spawned(alive) => alive,
-            other @ (HandsEvent::Sealed(_) | HandsEvent::Gone) => panic!("{other:?}"),
+            other @ (HandsEvent::Sealed(_) | HandsEvent::Gone { .. }) => panic!("{other:?}"),
         }
     }
 
     /// Asks the supervisor to leave and sees it go.
     pub(crate) fn leave(mut self) {
         self.hands.shutdown().unwrap();
-        while self.next() != HandsEvent::Gone {}
+        while self.next() != (HandsEvent::Gone { why: None }) {}
     }
 }
 

@@ -95,10 +95,10 @@ fn the_newest_engine_alone_is_listened_to() {
     let refused = bench.try_connect(4).unwrap_err();
     assert!(matches!(refused, HandsError::TakenOver { epoch: 5 }), "{refused}");
     let second = bench.connect(6);
-    assert_eq!(first.next(), HandsEvent::Gone);
+    assert_eq!(first.next(), HandsEvent::Gone { why: None });
     // One that wrote nothing leaves its epoch to the next.
     let third = bench.connect(6);
-    assert_eq!(second.next(), HandsEvent::Gone);
+    assert_eq!(second.next(), HandsEvent::Gone { why: None });
     drop((first, second, third));
     let refused = bench.try_connect(5).unwrap_err();
     assert!(matches!(refused, HandsError::TakenOver { epoch: 6 }), "remembered when it is gone");
@@ -120,7 +120,7 @@ fn what_an_older_engine_still_wanted_is_dropped() {
     let mut answer = String::new();
     new.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with(r#"{"say":"welcome","alive":[],"log_bytes":"#), "{answer}");
-    assert_eq!(old.next(), HandsEvent::Gone);
+    assert_eq!(old.next(), HandsEvent::Gone { why: None });
     await_death(here.pid);
     let lines = bench.seals().lines;
     assert!(matches!(lines[..], [Line::Opened(_)]), "{lines:?}");
@@ -159,7 +159,7 @@ fn after_the_supervisors_death_its_orphans_are_found_and_ended() {
     let main: i32 = hear(up).parse().unwrap();
     let other: i32 = hear(other).parse().unwrap();
     kill(bench.supervisor().unwrap());
-    while engine.next() != HandsEvent::Gone {}
+    while engine.next() != (HandsEvent::Gone { why: None }) {}
     let seals = bench.seals();
     let spawned = seals.spawned_since_boot(&boot_id().unwrap());
     assert_eq!(spawned.iter().map(|it| it.pid).collect::<Vec<_>>(), [main]);

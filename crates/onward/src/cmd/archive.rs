@@ -91,7 +91,7 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
     let question = format!("Delete {} archives for good?", doomed.len());
     let answer = match doomed.as_slice() {
         [] => Answer::Yes,
-        [..] => confirm(cx, args.yes, &question)?,
+        [..] => confirm(cx, args.yes, &question),
     };
     match answer {
         Answer::Yes => delete(&session.project, &doomed)?,

@@ -144,7 +144,7 @@ fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, 
     } else {
         match request {
             Request::Cancel => engine::cancel(&dir, &session.machine)?,
-            Request::Pause | Request::Decide { .. } => {}
+            Request::Pause | Request::Unattended | Request::Decide { .. } => {}
         }
         "nobody drives it"
     };

@@ -9,6 +9,7 @@ use crate::{
     cmd::Context,
     error::Error,
     progress::{self, Telling},
+    screen::Screen,
     session::{Driving, Session, is_driven, open_run},
 };
 
@@ -119,7 +120,8 @@ pub(crate) fn watch(cx: &mut Context, dir: &Path) -> Result<ExitCode, Error> {
     let telling = if cx.global.json {
         Telling::Json
     } else {
-        Telling::Words { done: 0, total: counts.total }
+        let (screen, quiet) = (Screen::of_stderr(), cx.global.quiet);
+        Telling::Words { done: 0, total: counts.total, screen, attendant: None, quiet }
     };
     let mut sink = progress::sink(telling);
     let mut follower = Follower::new(dir);

@@ -12,6 +12,7 @@ use onward_engine::{
     drive::Options,
     engine::{How, Machine},
     rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, rehearse},
+    store::TakeOver,
 };
 
 use crate::{
@@ -138,7 +139,7 @@ pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCo
         ..session.machine
     };
     let (mode, choices, options) = (Mode::Autopilot, Choices::default(), Options::default());
-    let how = How { mode, choices, pinned: true, options };
+    let how = How { mode, choices, pinned: true, options, take_over: TakeOver::No };
     let boundary = Some(args.boundary).filter(|it| *it > 0);
     let outcome = drive_until(&args.run, &machine, &how, boundary)?;
     Ok(ExitCode::from(exit_code(outcome.status)))

@@ -53,7 +53,7 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
         writeln!(cx.err, "run {id}: there is nothing to repair")?;
         return Ok(ExitCode::SUCCESS);
     }
-    match confirm(cx, args.yes, "Adopt this?")? {
+    match confirm(cx, args.yes, "Adopt this?") {
         Answer::Yes => {}
         Answer::No => return Ok(ExitCode::SUCCESS),
         Answer::Nobody => {

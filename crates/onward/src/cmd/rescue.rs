@@ -91,7 +91,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     }
     let mut replace: BTreeSet<String> = args.replace.iter().cloned().collect();
     if back.rescue.paths.iter().any(|it| it.now != Now::Back) {
-        match confirm(cx, args.yes, "Bring this back?")? {
+        match confirm(cx, args.yes, "Bring this back?") {
             Answer::Yes => {}
             Answer::No => return Ok(ExitCode::SUCCESS),
             Answer::Nobody => {
@@ -105,7 +105,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
             for path in back.rescue.paths.iter().filter(|it| it.now == Now::Changed) {
                 let question =
                     format!("{} was changed since. Replace it? What is there is kept.", path.path);
-                if confirm(cx, false, &question)? == Answer::Yes {
+                if confirm(cx, false, &question) == Answer::Yes {
                     replace.insert(path.path.clone());
                 }
             }

@@ -1,27 +1,34 @@
 //! `onward resume`: takes an interrupted run up again. It never starts a new one.
 
 use std::{
-    io::{BufRead as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use onward_core::{
     address::Address,
-    plan::Status,
-    policy::{Accept, Choices, EnterAt},
+    event::Mode,
+    finding::Code,
+    plan::{Plan, Status, run_info},
+    policy::{self, Accept, Asking, Choices, EnterAt},
+    survey::Survey,
+    view::{Counts, view},
 };
 use onward_engine::{
-    engine::{How, Outcome, plan_run, resume_run},
+    drive::Options,
+    engine::{EngineError, How, Outcome, plan_run, resume_run},
     real::Sink,
+    store::TakeOver,
 };
 use serde_json::json;
 
 use crate::{
+    attend::Attendant,
     cmd::{Context, plan, run::exit_code},
     error::Error,
     progress::{self, Telling},
-    session::{Driving, Found, Session, can_ask, open_run},
+    prompt::Person,
+    session::{Driving, Found, Session, id_of, open_run, word},
 };
 
 /// Go on with an interrupted run
@@ -52,6 +59,9 @@ pub(crate) struct ResumeArgs {
     /// Go on with the copy of the workflow that the run keeps, not with its edited file
     #[arg(long)]
     pinned: bool,
+    /// Take the run over from a driver on another machine that is gone for good
+    #[arg(long)]
+    take_over: bool,
     #[command(flatten)]
     driving: Driving,
 }
@@ -69,100 +79,151 @@ impl ResumeArgs {
 
 pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &args.driving)?;
-    let ask = can_ask(cx, &args.driving) && !args.driving.yes;
     if args.all {
-        let runs = session.unfinished()?;
-        if runs.is_empty() {
-            return Err(Error::NothingToResume);
-        }
-        let mut worst = ExitCode::SUCCESS;
-        for found in runs {
-            let code = drive(
-                cx,
-                &session,
-                &found.dir.dir,
-                &session.how(args.choices(), args.pinned),
-                false,
-            )?;
-            if code != ExitCode::SUCCESS {
-                worst = code;
-            }
-        }
-        return Ok(worst);
+        return all(cx, &session, args);
     }
+    let mut person = Person::at_terminal(cx, &args.driving);
     let dir = match &args.run {
         Some(wanted) => session.named(cx, wanted)?,
-        None => choose(cx, &session, ask)?,
+        None => choose(&session, &mut person)?,
     };
-    drive(cx, &session, &dir, &session.how(args.choices(), args.pinned), ask)
+    let choices = if person.is_there() && !args.driving.yes {
+        confirmed(cx, &session, &mut person, &dir, args.choices())?
+    } else {
+        Some(args.choices())
+    };
+    let Some(choices) = choices else {
+        writeln!(cx.err, "nothing was done\nonward resume {}", id_of(&dir))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    take_up(cx, &session, person, &dir, args, choices)
+}
+
+fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
+    let runs = session.unfinished()?;
+    if runs.is_empty() {
+        return Err(Error::NothingToResume);
+    }
+    let mut worst = ExitCode::SUCCESS;
+    for found in runs {
+        let person = Person::at_terminal(cx, &args.driving);
+        let code = take_up(cx, session, person, &found.dir.dir, args, args.choices())?;
+        if code != ExitCode::SUCCESS {
+            worst = code;
+        }
+    }
+    Ok(worst)
 }
 
 /// Which of the unfinished runs.
-fn choose(cx: &mut Context, session: &Session, ask: bool) -> Result<PathBuf, Error> {
+fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, Error> {
     let mut runs = session.unfinished()?;
     match runs.len() {
         0 => return Err(Error::NothingToResume),
         1 => return Ok(runs.remove(0).dir.dir),
         _ => {}
     }
-    let autopilot = session.config.mode.value == onward_core::event::Mode::Autopilot;
-    if autopilot {
+    if session.config.mode.value == Mode::Autopilot {
         return Ok(runs.remove(0).dir.dir);
     }
-    let line = |(index, found): (usize, &Found)| {
-        let (id, status) = (&found.dir.id, found.status.as_str());
-        format!("  {}. {id}  {status}, last active {}", index + 1, found.dir.last_activity)
-    };
-    let list: Vec<String> = runs.iter().enumerate().map(line).collect();
-    if !ask {
-        return Err(Error::SeveralRuns { list });
+    let list: Vec<String> = runs.iter().map(|found| in_a_line(session, found)).collect();
+    if person.is_there() {
+        person.screen().line("Several runs can be resumed:");
     }
-    writeln!(cx.err, "Several runs can be resumed:\n{}", list.join("\n"))?;
-    let answer = question(cx, "Which one? ")?;
-    let picked = answer.trim().parse::<usize>().ok().and_then(|it| it.checked_sub(1));
-    match picked.filter(|index| *index < runs.len()) {
+    match person.choose("Which one?", &list) {
         Some(index) => Ok(runs.swap_remove(index).dir.dir),
-        None => Err(Error::SeveralRuns { list }),
+        None => Err(Error::SeveralRuns { list, first: runs.remove(0).dir.id.to_string() }),
     }
 }
 
-fn question(cx: &mut Context, text: &str) -> Result<String, Error> {
-    write!(cx.err, "{text}")?;
-    cx.err.flush()?;
-    let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(answer)
+/// Id, workflow, where it stands, how long ago.
+fn in_a_line(session: &Session, found: &Found) -> String {
+    let survey = Survey { now: session.now, ..Survey::default() };
+    let dir = found.dir.dir.display().to_string();
+    let view = view(&found.run, run_info(&found.run.state, &survey, found.status, &dir));
+    let (run, counts) = (&view.run, view.counts);
+    let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
+    let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
+    let (done, total, age) = (counts.done, counts.total, plan::age(run.age_seconds));
+    format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago")
 }
 
-/// Drives a run and says how it went.
+/// Shows what a resume would do, and asks; what was agreed to, or nothing.
+fn confirmed(
+    cx: &mut Context,
+    session: &Session,
+    person: &mut Person,
+    dir: &Path,
+    mut choices: Choices,
+) -> Result<Option<Choices>, Error> {
+    let plan = plan_run(dir, &session.machine, &choices)?;
+    let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
+    let asking = policy::preset(session.config.mode.value).1;
+    let settled = asking == Asking::Conflicts && standing.is_empty();
+    let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
+    if settled || !can_be_settled || plan.run.status == Status::Fresh || is_over(&plan) {
+        // What stands in the way is said when it is met.
+        return Ok(Some(choices));
+    }
+    plan::show(cx, &plan)?;
+    for finding in &standing {
+        person.screen().line(&format!("Going on accepts {}: {}", finding.code, finding.message));
+    }
+    match person.confirm("Proceed?") {
+        Some(true) => {
+            choices.accept_all(&standing);
+            Ok(Some(choices))
+        }
+        Some(false) => Ok(None),
+        None => Err(Error::NotConfirmed { run: id_of(dir) }),
+    }
+}
+
+fn is_over(plan: &Plan) -> bool {
+    plan.run.status == Status::Completed
+}
+
+fn take_up(
+    cx: &mut Context,
+    session: &Session,
+    person: Person,
+    dir: &Path,
+    args: &ResumeArgs,
+    choices: Choices,
+) -> Result<ExitCode, Error> {
+    let take_over = if args.take_over { TakeOver::Yes } else { TakeOver::No };
+    let how = How { pinned: args.pinned, take_over, ..session.how(choices) };
+    drive(cx, session, how, person, dir, |how, sink| {
+        resume_run(dir, &session.machine, &how, Some(sink))
+    })
+}
+
+/// Drives a run, with whoever is there to answer its gates, and says how it went.
 pub(crate) fn drive(
     cx: &mut Context,
     session: &Session,
+    how: How,
+    person: Person,
     dir: &Path,
-    how: &How,
-    ask: bool,
+    go: impl FnOnce(How, Sink) -> Result<Outcome, EngineError>,
 ) -> Result<ExitCode, Error> {
-    if ask {
-        let plan = plan_run(dir, &session.machine, &how.choices)?;
-        if plan.run.status != Status::Fresh && plan.run.status != Status::Completed {
-            plan::show(cx, &plan)?;
-            let answer = question(cx, "Proceed? [Y/n] ")?;
-            if !matches!(answer.trim(), "" | "y" | "Y" | "yes") {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-    }
+    let attended = person.is_there();
+    let screen = person.screen().clone();
     let telling = if cx.global.json {
         Telling::Json
-    } else if cx.global.quiet {
-        Telling::Nothing
     } else {
-        let counts = onward_core::view::counts(&open_run(dir)?);
-        Telling::Words { done: counts.done, total: counts.total }
+        let run = open_run(dir)?;
+        let Counts { done, total } = onward_core::view::counts(&run);
+        let attendant = attended.then(|| Attendant::new(person, &run, dir, session.user()));
+        let quiet = cx.global.quiet;
+        Telling::Words { done, total, screen: screen.clone(), attendant, quiet }
     };
-    let sink: Sink = progress::sink(telling);
-    let outcome = resume_run(dir, &session.machine, how, Some(sink), None)?;
-    tell(cx, &outcome)
+    let options = Options { attended, ..how.options };
+    let outcome = go(How { options, ..how }, progress::sink(telling));
+    if attended {
+        screen.withdraw();
+    }
+    tell(cx, &outcome?)
 }
 
 /// The last words: what became of the run, and what to type next.
@@ -183,8 +244,7 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
         writeln!(cx.err, "nobody was notified: {why}")?;
     }
     let next = match outcome.status {
-        Status::Completed | Status::Cancelled => None,
-        Status::Waiting => Some(format!("onward status {id}   # then: onward approve {id} GATE")),
+        Status::Completed | Status::Cancelled | Status::Waiting => None,
         Status::Parked
         | Status::OverBudget
         | Status::Failed
@@ -206,8 +266,28 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
             }
         }
     }
+    if outcome.status == Status::Waiting {
+        name_gates(cx, outcome)?;
+    }
     if let Some(next) = next {
         writeln!(cx.err, "{next}")?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// Each open gate, with the commands that answer it.
+fn name_gates(cx: &mut Context, outcome: &Outcome) -> Result<(), Error> {
+    let (run, id) = (open_run(&outcome.dir)?, outcome.run.as_str());
+    for gate in run.graph.open_gates() {
+        let step = &run.graph.node(gate).address;
+        let Some(gate) = run.state.step(step).and_then(|it| it.gate.as_deref()) else { continue };
+        writeln!(cx.err, "{step} waits for an answer: {}", gate.prompt)?;
+        for path in &gate.shows {
+            writeln!(cx.err, "  look at {path}")?;
+        }
+        for option in &gate.options {
+            writeln!(cx.err, "onward decide {id} {} {}", word(step.as_str()), word(option))?;
+        }
+    }
+    Ok(())
 }

@@ -10,13 +10,14 @@ use onward_core::{
     policy::Choices,
     workflow::{Loaded, model::InputKind},
 };
-use onward_engine::engine::new_run;
+use onward_engine::engine::begin_run;
 use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
     diagnostic,
     error::{self, Error},
+    prompt::Person,
     session::{Driving, Session},
 };
 
@@ -46,15 +47,20 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
     let path = cx.path(&args.file);
-    let dir = new_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
+    let begun = begin_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
     if args.detach {
-        return super::attach::leave(cx, &session, &dir);
+        // The driver that is left behind takes the tree for itself.
+        return super::attach::leave(cx, &session, &begun.leave());
     }
     if !cx.global.json && !cx.global.quiet {
-        let id = dir.file_name().unwrap_or_default().to_string_lossy();
+        let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
         writeln!(cx.err, "run {id}")?;
     }
-    drive(cx, &session, &dir, &session.how(Choices::default(), false), false)
+    let person = Person::at_terminal(cx, &args.driving);
+    let how = session.how(Choices::default());
+    drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
+        begun.drive(&session.machine, &how, Some(sink))
+    })
 }
 
 /// The workflow in a file; what is wrong with it is said.

@@ -4,17 +4,18 @@ use std::process::ExitCode;
 
 use onward_core::{
     bill::{Bill, Biller, Sum},
+    event::Event,
     plan::{Status, run_info},
     survey::Survey,
-    view::{View, of_plan, view},
+    view::{GateView, View, of_plan, view},
 };
-use onward_engine::{follow::Follower, foreign};
+use onward_engine::{follow::Follower, foreign, person::gates_now};
 use serde_json::json;
 
 use crate::{
     cmd::{Context, plan::age},
     error::Error,
-    session::{Driving, Found, Session, Which, is_driven, open_run},
+    session::{Driving, Found, Session, Which, is_driven, open_run, word},
 };
 
 /// List the runs of this project, the last active one first
@@ -118,6 +119,7 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
             let status = Status::of(&run.state, driven);
             let info = run_info(&run.state, &survey, status, &dir.display().to_string());
             let mut view = view(&run, info);
+            show_now(&mut view, gates_now(&dir, &run, &session.machine)?);
             if args.cost {
                 let mut biller = Biller::default();
                 Follower::new(&dir).poll()?.iter().for_each(|record| biller.take(record));
@@ -169,6 +171,17 @@ fn span(seconds: f64) -> String {
     if seconds < 60.0 { format!("{seconds:.1} s") } else { age(seconds as u64) }
 }
 
+/// A gate is shown with what there is to see now, which may have moved since it was opened.
+fn show_now(view: &mut View, now: Vec<Event>) {
+    for gate in now {
+        let Event::GateOpened { step, prompt, options, shows, hash } = gate else { continue };
+        if let Some(shown) = view.gates.iter_mut().find(|it| it.step == step.as_str()) {
+            let step = step.to_string();
+            *shown = GateView { step, prompt, options, shows, hash: hash.to_string() };
+        }
+    }
+}
+
 fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
     let View { run, phase, counts, steps, gates, last_completed, next, .. } = view;
     writeln!(cx.out, "Run:            {}", run.id)?;
@@ -189,7 +202,8 @@ fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
             writeln!(cx.out, "  look at {path}")?;
         }
         for option in &gate.options {
-            writeln!(cx.out, "  onward decide {} '{}' {option}", run.id, gate.step)?;
+            let (id, step, option) = (&run.id, word(&gate.step), word(option));
+            writeln!(cx.out, "  onward decide {id} {step} {option} --hash {}", gate.hash)?;
         }
     }
     let action = match run.status {

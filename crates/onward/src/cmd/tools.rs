@@ -10,7 +10,11 @@ use onward_engine::{
 };
 use serde_json::json;
 
-use crate::{cli::Cli, cmd::Context, error::Error};
+use crate::{
+    cli::Cli,
+    cmd::Context,
+    error::{self, Error},
+};
 
 /// Write a workflow to start from
 #[derive(clap::Args, Clone, Debug)]
@@ -95,13 +99,19 @@ pub(crate) struct SuperviseArgs {
     place: Vec<OsString>,
 }
 
-pub(crate) fn supervise(_cx: &mut Context, args: &SuperviseArgs) -> Result<ExitCode, Error> {
+pub(crate) fn supervise(cx: &mut Context, args: &SuperviseArgs) -> Result<ExitCode, Error> {
     let place = place_from_args(&args.place).ok_or_else(|| Error::Usage {
         message: "these are not the arguments of a supervisor".into(),
         hint: "it is started by `onward run` and `onward resume`".into(),
     })?;
-    hold(&SuperviseConfig::new(place)).map_err(std::io::Error::other)?;
-    Ok(ExitCode::SUCCESS)
+    match hold(&SuperviseConfig::new(place)) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            // For the engine that waits for us to listen; a full disk keeps no complaint of ours.
+            writeln!(cx.out, "{}", error::chain(&error))?;
+            Err(error.into())
+        }
+    }
 }
 
 /// Records the tree after an attempt; started by the supervisor, never by a person

@@ -11,6 +11,7 @@ mod rehearse;
 mod repair;
 mod rescue;
 mod verify;
+mod words;
 
 use bench::Bench;
 use serde_json::Value;

@@ -282,3 +282,18 @@ fn a_step_that_was_under_way_when_its_start_was_lost_runs_again_under_a_new_numb
     bench.exits("resume", 0);
     assert_eq!((bench.ran("one"), bench.ran("two")), (vec![1], vec![1, 2]));
 }
+
+#[test]
+fn a_workflow_that_was_changed_on_the_way_is_the_changed_one_after_a_repair() {
+    let bench = Bench::new("  - { id: one, run: LOG }\n  - { id: two, run: 'LOG; exit 3' }\n");
+    bench.exits("run w.yaml", 10);
+    let steps = "  - { id: one, run: LOG }\n  - { id: two, run: 'LOG; test -e allowed' }\n";
+    bench.workflow("w.yaml", "steps:", steps);
+    bench.exits("resume --yes", 10);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    fs::remove_file(run.join("journal.jsonl")).unwrap();
+    bench.exits("repair --yes", 0);
+    fs::write(bench.path("allowed"), "").unwrap();
+    bench.exits("resume --yes", 0);
+    assert_eq!((bench.ran("one"), bench.ran("two")), (vec![1], vec![1, 2, 3]));
+}

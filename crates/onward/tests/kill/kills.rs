@@ -1,9 +1,11 @@
-//! SIGKILL: of the engine, twenty times; of everything at once.
+//! SIGKILL: of the engine, twenty times; of everything at once; of the supervisor alone.
+
+use std::path::Path;
 
 use onward_core::event::Event;
-use onward_engine::harness::Watch;
+use onward_engine::harness::{Watch, until};
 
-use crate::bench::{Bench, id, kill_all, processes, sees_nobody_left, watched};
+use crate::bench::{Bench, id, kill_all, processes, sees, sees_nobody_left, signal, watched};
 
 fn count(watch: &Watch, is_it: impl Fn(&Event) -> bool) -> usize {
     watch.records.iter().filter(|record| is_it(&record.event)).count()
@@ -77,16 +79,7 @@ fn orphans_are_found_and_ended_before_anything_runs_again() {
         "  - { id: one, run: 'LOG; [ $ONWARD_ATTEMPT = 2 ] || setsid sleep 1000', writes: [] }\n",
     );
     let (run, _) = bench.run_and_kill(|_| !bench.ran("one").is_empty());
-    let supervisor = std::fs::read_to_string(run.join("exits.jsonl")).unwrap();
-    let opened: serde_json::Value =
-        serde_json::from_str(supervisor.lines().next().unwrap()).unwrap();
-    let pid = u32::try_from(opened["pid"].as_u64().unwrap()).unwrap();
-    crate::bench::signal(pid, "-9");
-    onward_engine::harness::until("the supervisor to die", || {
-        let lives = std::path::Path::new("/proc").join(pid.to_string()).join("exe").exists();
-        Ok((!lives).then_some(()))
-    })
-    .unwrap();
+    kill_supervisor(&run);
     let plan = bench.plan(&run);
     assert_eq!(crate::bench::codes(&plan), ["orphan-process"], "{plan:#}");
     bench.exits("resume", 0);
@@ -94,4 +87,107 @@ fn orphans_are_found_and_ended_before_anything_runs_again() {
     assert_eq!(bench.ran("one"), [1, 2]);
     sees_nobody_left(&run);
     assert_eq!(count(&watched(&run), |it| matches!(it, Event::AttemptLost { .. })), 1);
+}
+
+/// The one that is there now, alone.
+fn kill_supervisor(run: &Path) {
+    let text = std::fs::read_to_string(run.join("supervisor")).unwrap();
+    let here: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pid = u32::try_from(here["pid"].as_u64().unwrap()).unwrap();
+    signal(pid, "-9");
+    until("the supervisor to die", || {
+        let lives = Path::new("/proc").join(pid.to_string()).join("exe").exists();
+        Ok((!lives).then_some(()))
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_supervisor_that_was_killed_alone_is_replaced_and_the_run_goes_on() {
+    let bench = Bench::new(
+        "  - { id: first, run: LOG }\n\
+         \x20 - id: many\n    each: [a, b, c, d, e, f]\n    run: |\n      LOG\n      \
+         case $ONWARD_ATTEMPT-{{ item }} in 1-d | 1-e | 1-f) setsid sleep 1000 ;; esac\n\
+         \x20 - { id: last, run: LOG }\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    let mut watch = Watch::new(&run);
+    let reached = watch
+        .until(&mut engine, |it| it.finished().len() == 4 && bench.ledger().0.len() == 7)
+        .unwrap();
+    assert!(reached, "{}", bench.text("said"));
+    let (finished, interrupted) = (watch.finished(), watch.in_flight());
+    kill_supervisor(&run);
+    assert_eq!(engine.wait().unwrap().code(), Some(0), "{}", bench.text("said"));
+    bench.is_proved(&run);
+    assert_eq!(interrupted.len(), 3);
+    for (step, _) in finished {
+        assert_eq!(bench.ran(&step), [1], "{step}");
+    }
+    for (step, _) in interrupted {
+        assert_eq!(bench.ran(&step), [1, 2], "{step}");
+    }
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn supervisors_killed_again_and_again_cost_no_finished_step() {
+    let bench = Bench::new("");
+    let names: Vec<String> = (0..30).map(|number| format!("i{number}")).collect();
+    bench.workflow(
+        "w.yaml",
+        "limits: { parallel: 2, resumes: 100 }\nsteps:",
+        &format!("  - {{ id: many, each: [{}], run: LOG; sleep 0.02 }}\n", names.join(", ")),
+    );
+    let (mut engine, run) = bench.start_run();
+    let mut watch = Watch::new(&run);
+    for kill in 1..=8 {
+        let seen = watch.until(&mut engine, |it| it.finished().len() >= 3 * kill).unwrap();
+        assert!(seen, "kill {kill}: {}", bench.text("said"));
+        // Between two supervisors there is none to be killed.
+        sees(&run.join("supervisor"));
+        kill_supervisor(&run);
+    }
+    assert_eq!(engine.wait().unwrap().code(), Some(0), "{}", bench.text("said"));
+    bench.is_proved(&run);
+    assert_eq!(bench.ledger().0.len(), names.len());
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn an_effect_that_died_with_its_supervisor_is_left_to_a_person() {
+    let bench =
+        Bench::new("  - { id: send, run: 'LOG; echo > begun; sleep 1000', effect: outside }\n");
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    kill_supervisor(&run);
+    assert_eq!(engine.wait().unwrap().code(), Some(16), "{}", bench.text("said"));
+    assert!(bench.text("said").contains("effect-unknown"), "{}", bench.text("said"));
+    assert_eq!(bench.ran("send"), [1]);
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn an_attempt_that_ended_in_a_turn_which_is_no_more_is_not_waited_for() {
+    let bench = Bench::new(
+        "  - id: round\n    repeat: { max: 3, until: '{{ round >= 2 }}' }\n    steps:\n      \
+         - { id: judge, run: 'LOG; cat input', reads: [input] }\n      \
+         - { id: edit, run: 'LOG; [ $ONWARD_ATTEMPT-{{ round }} != 1-2 ] || cat go' }\n",
+    );
+    std::fs::write(bench.path("input"), "one").unwrap();
+    let go = bench.fifo("go");
+    let (run, _) = bench.run_and_kill(|_| !bench.ran("round[2]/edit").is_empty());
+    std::fs::write(go, "").unwrap();
+    onward_engine::harness::until("the attempt to be sealed", || {
+        let seals = std::fs::read_to_string(run.join("exits.jsonl")).unwrap();
+        let is_it = |line: &str| line.contains("exited") && line.contains("round[2]/edit");
+        Ok(seals.lines().any(is_it).then_some(()))
+    })
+    .unwrap();
+    // The first turn's judge runs again, and with it the loop turns back.
+    std::fs::write(bench.path("input"), "two").unwrap();
+    bench.exits("resume --yes", 0);
+    assert_eq!(bench.ran("round[1]/judge"), [1, 2]);
+    assert_eq!(bench.ran("round[2]/edit"), [1, 2]);
+    sees_nobody_left(&run);
 }

@@ -37,6 +37,7 @@ fn a_second_run_that_edits_the_same_tree_is_refused() {
     let said = bench.exits("run w.yaml", 14);
     let holder = format!("process {} on {} since 2", engine.pid(), host());
     assert!(said.err.contains(&holder) && said.err.contains(&id(&run)), "{said:?}");
+    assert_eq!(bench.project().runs().unwrap().len(), 1, "a run that was refused is none");
     engine.kill().unwrap();
     kill_all(&run);
     sees_nobody_left(&run);
@@ -54,7 +55,8 @@ fn run_never_resumes_and_resume_never_starts() {
     assert_eq!(runs.len(), 2);
     let said = bench.exits("resume --no-input", 16);
     for run in &runs {
-        assert!(said.err.contains(run.id.as_str()), "{said:?}");
+        let line = format!("{}  story, failed at one, 0/1 done, ", run.id);
+        assert!(said.err.contains(&line), "{said:?}");
     }
     std::fs::write(bench.path("allowed"), "").unwrap();
     bench.exits("resume --all", 0);

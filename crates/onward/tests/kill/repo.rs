@@ -118,11 +118,11 @@ pub(crate) fn killed_half_way(bench: &Bench, how: Killed) -> PathBuf {
 
 /// Writes a file as a person would, later than anything that could still be the attempt's.
 pub(crate) fn edit_by_hand(bench: &Bench, run: &Path, path: &str) {
-    let heartbeat = fs::metadata(run.join("heartbeat")).unwrap().modified().unwrap();
+    let modified = |path: PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    let last_sign = modified(run.join("heartbeat")).max(modified(bench.path(".git/pid")));
     until("the attempt to be over for two seconds", || {
         fs::write(bench.path(path), "by hand\n").unwrap();
-        let written = fs::metadata(bench.path(path)).unwrap().modified().unwrap();
-        let after = written.duration_since(heartbeat).unwrap_or_default();
+        let after = modified(bench.path(path)).duration_since(last_sign).unwrap_or_default();
         Ok((after.as_millis() > 2_100).then_some(()))
     })
     .unwrap();

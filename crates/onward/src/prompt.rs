@@ -1,0 +1,314 @@
+//! Asking the person at the terminal: which one, yes or no, one of these.
+//!
+//! Invariant: no question hangs. Where nobody is there, as off a terminal, with `--json` or
+//! `--no-input`, in the background or under CI, each comes back at once as `None`, and so it does
+//! when the input ends. Whoever asks then says what is missing and how to give it.
+
+use std::{
+    io::{IsTerminal as _, stderr, stdin},
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::{cmd::Context, screen::Screen, session::Driving};
+
+/// Whoever may be at the keyboard.
+pub(crate) struct Person {
+    is_there: bool,
+    keyboard: Box<dyn Keyboard + Send>,
+    screen: Screen,
+}
+
+/// What came of a question that somebody else may answer too.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Said(String),
+    /// They want to see it again.
+    ShowAgain,
+    /// Nobody needs an answer any more.
+    Withdrawn,
+    NobodyThere,
+}
+
+impl Person {
+    /// Found out once, before anything is asked.
+    pub(crate) fn at_terminal(cx: &Context, driving: &Driving) -> Self {
+        let is_there = !cx.global.json
+            && !driving.no_input
+            && stdin().is_terminal()
+            && stderr().is_terminal()
+            && !is_ci(std::env::var_os("CI").as_deref())
+            && is_in_foreground();
+        let keyboard = Box::new(Terminal { typed: Vec::new() });
+        Self { is_there, keyboard, screen: Screen::of_stderr() }
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    pub(crate) fn screen(&self) -> &Screen {
+        &self.screen
+    }
+
+    /// One of a numbered list, by its place in it.
+    pub(crate) fn choose(&mut self, question: &str, list: &[String]) -> Option<usize> {
+        if !self.is_there {
+            return None;
+        }
+        for (index, entry) in list.iter().enumerate() {
+            self.screen.line(&format!("  {}. {entry}", index + 1));
+        }
+        self.until(&format!("{question} [1-{}] ", list.len()), |text| {
+            let number: usize = text.parse().ok()?;
+            (1..=list.len()).contains(&number).then(|| number - 1)
+        })
+    }
+
+    /// Yes or no; the mere return key means yes.
+    pub(crate) fn confirm(&mut self, question: &str) -> Option<bool> {
+        self.until(&format!("{question} [Y/n] "), |text| match text.to_ascii_lowercase().as_str() {
+            "" | "y" | "yes" => Some(true),
+            "n" | "no" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// One of these words, as long as `wanted` says that it is needed. What was typed before the
+    /// question could be read is no answer to it.
+    pub(crate) fn ask(
+        &mut self,
+        question: &str,
+        options: &[String],
+        wanted: &dyn Fn() -> bool,
+    ) -> Asked {
+        if !self.is_there {
+            return Asked::NobodyThere;
+        }
+        self.keyboard.forget();
+        let question = format!("{question} [{}] ", options.join("/"));
+        loop {
+            self.screen.question(&question);
+            match self.keyboard.line(wanted) {
+                Line::Typed(text) => {
+                    self.screen.answered();
+                    match option(&text, options) {
+                        Some(option) => return Asked::Said(option.clone()),
+                        None if text.is_empty() => return Asked::ShowAgain,
+                        None => self.screen.line("Type one of them, or its number."),
+                    }
+                }
+                Line::NotWanted => {
+                    self.screen.withdraw();
+                    return Asked::Withdrawn;
+                }
+                Line::End => {
+                    self.leave();
+                    return Asked::NobodyThere;
+                }
+            }
+        }
+    }
+
+    /// Asks until the answer means something.
+    fn until<T>(&mut self, question: &str, means: impl Fn(&str) -> Option<T>) -> Option<T> {
+        while self.is_there {
+            self.screen.question(question);
+            match self.keyboard.line(&|| true) {
+                Line::Typed(text) => {
+                    self.screen.answered();
+                    if let Some(answer) = means(&text) {
+                        return Some(answer);
+                    }
+                }
+                Line::NotWanted => {}
+                Line::End => self.leave(),
+            }
+        }
+        None
+    }
+
+    fn leave(&mut self) {
+        self.is_there = false;
+        self.screen.answered();
+        self.screen.line("");
+    }
+}
+
+/// The option that is meant: its number, its name, or as much of the name as no other has.
+fn option<'o>(text: &str, options: &'o [String]) -> Option<&'o String> {
+    let text = text.to_lowercase();
+    let by_number = || text.parse::<usize>().ok().and_then(|it| options.get(it.checked_sub(1)?));
+    let exact = options.iter().find(|it| it.to_lowercase() == text);
+    exact.or_else(by_number).or_else(|| {
+        let mut begin_so = options.iter().filter(|it| it.to_lowercase().starts_with(&text));
+        let only = begin_so.next().filter(|_| !text.is_empty())?;
+        begin_so.next().is_none().then_some(only)
+    })
+}
+
+fn is_ci(value: Option<&std::ffi::OsStr>) -> bool {
+    value.is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
+}
+
+/// A job in the background that reads from its terminal is stopped by it, for good.
+fn is_in_foreground() -> bool {
+    // A terminal that does not control us stops nobody.
+    let in_front = rustix::termios::tcgetpgrp(stdin());
+    in_front.is_ok_and(|group| group == rustix::process::getpgrp()) || in_front.is_err()
+}
+
+/// Where lines come from.
+trait Keyboard {
+    /// The next line, without its end.
+    fn line(&mut self, wanted: &dyn Fn() -> bool) -> Line;
+    /// Throws away what was typed and not read.
+    fn forget(&mut self);
+}
+
+enum Line {
+    Typed(String),
+    NotWanted,
+    End,
+}
+
+struct Terminal {
+    typed: Vec<u8>,
+}
+
+/// How often it is asked whether the answer is still wanted.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+impl Keyboard for Terminal {
+    fn line(&mut self, wanted: &dyn Fn() -> bool) -> Line {
+        loop {
+            if let Some(end) = self.typed.iter().position(|byte| *byte == b'\n') {
+                let rest = self.typed.split_off(end + 1);
+                let line = std::mem::replace(&mut self.typed, rest);
+                return Line::Typed(String::from_utf8_lossy(&line).trim().to_owned());
+            }
+            if !wanted() {
+                return Line::NotWanted;
+            }
+            let stdin = stdin();
+            let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+            let patience = Timespec::try_from(LOOK_EVERY).ok();
+            match poll(&mut ready, patience.as_ref()) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) if is_in_foreground() => {}
+                Ok(_) => {
+                    std::thread::sleep(LOOK_EVERY);
+                    continue;
+                }
+                Err(_) => return Line::End,
+            }
+            let mut bytes = [0; 4096];
+            match rustix::io::read(&stdin, &mut bytes) {
+                Ok(count) if count > 0 => self.typed.extend_from_slice(&bytes[..count]),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Ok(_) | Err(_) => return Line::End,
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.typed.clear();
+        // What cannot be thrown away is an answer that was typed early.
+        let _ = rustix::termios::tcflush(stdin(), rustix::termios::QueueSelector::IFlush);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::screen::tests::Paper;
+
+    struct Script(VecDeque<&'static str>);
+
+    impl Keyboard for Script {
+        fn line(&mut self, wanted: &dyn Fn() -> bool) -> Line {
+            match self.0.pop_front() {
+                _ if !wanted() => Line::NotWanted,
+                Some(text) => Line::Typed(text.to_owned()),
+                None => Line::End,
+            }
+        }
+
+        fn forget(&mut self) {}
+    }
+
+    fn person(is_there: bool, lines: &[&'static str]) -> (Person, Paper) {
+        let paper = Paper::default();
+        let keyboard = Box::new(Script(lines.iter().copied().collect()));
+        (Person { is_there, keyboard, screen: paper.screen(false) }, paper)
+    }
+
+    fn words(all: &[&str]) -> Vec<String> {
+        all.iter().map(|it| (*it).to_owned()).collect()
+    }
+
+    #[test]
+    fn whoever_is_not_there_is_not_asked() {
+        let (mut person, paper) = person(false, &["1", "y", "a"]);
+        assert_eq!(person.choose("Which?", &words(&["a", "b"])), None);
+        assert_eq!(person.confirm("Proceed?"), None);
+        assert_eq!(person.ask("a?", &words(&["a"]), &|| true), Asked::NobodyThere);
+        assert_eq!(paper.text(), "");
+    }
+
+    #[test]
+    fn an_answer_that_means_nothing_is_asked_for_again() {
+        let (mut person, paper) = person(true, &["", "3", "x", "2", "what", "N"]);
+        assert_eq!(person.choose("Which?", &words(&["one", "two"])), Some(1));
+        assert_eq!(person.confirm("Proceed?"), Some(false));
+        let text = paper.text();
+        assert!(text.starts_with("  1. one\n  2. two\nWhich? [1-2] Which? [1-2] "), "{text}");
+        assert!(text.ends_with("Proceed? [Y/n] Proceed? [Y/n] "), "{text}");
+    }
+
+    #[test]
+    fn the_end_of_the_input_answers_nothing_and_ends_the_asking() {
+        let (mut person, _) = person(true, &["x"]);
+        assert_eq!(person.choose("Which?", &words(&["one"])), None);
+        assert!(!person.is_there());
+        assert_eq!(person.confirm("Proceed?"), None);
+    }
+
+    #[test]
+    fn an_option_is_known_by_its_name_its_number_or_its_beginning() {
+        let options = words(&["approve", "revise", "reject"]);
+        for (typed, meant) in [
+            ("approve", Some("approve")),
+            ("REJECT", Some("reject")),
+            ("2", Some("revise")),
+            ("a", Some("approve")),
+            ("re", None),
+            ("rev", Some("revise")),
+            ("", None),
+            ("0", None),
+            ("4", None),
+        ] {
+            assert_eq!(option(typed, &options).map(String::as_str), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_question_that_somebody_else_answered_is_withdrawn() {
+        let (mut person, _) = person(true, &["approve"]);
+        let options = words(&["approve"]);
+        assert_eq!(person.ask("Go on?", &options, &|| false), Asked::Withdrawn);
+        let (mut person, _) = self::person(true, &["nonsense", "", "a"]);
+        assert_eq!(person.ask("Go on?", &options, &|| true), Asked::ShowAgain);
+        assert_eq!(person.ask("Go on?", &options, &|| true), Asked::Said("approve".to_owned()));
+    }
+
+    #[test]
+    fn ci_is_nobody() {
+        let is = |text: &str| is_ci(Some(text.as_ref()));
+        assert!(is("true") && is("1"));
+        assert!(!is("") && !is("0") && !is("false") && !is_ci(None));
+    }
+}
