@@ -167,7 +167,8 @@ pub trait World {
     fn head(&mut self) -> Result<Option<GitHead>, Stop>;
     /// Commits that `until` leads to and `since` does not, newest first.
     fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop>;
-    /// Project paths that are not as they were when a snapshot was last taken. Empty while none was.
+    /// Project paths that are not as they were when a snapshot was last taken. Empty while none
+    /// was.
     fn moved(&mut self) -> Result<Vec<String>, Stop>;
 
     // Processes.

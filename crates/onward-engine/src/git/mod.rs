@@ -4,8 +4,8 @@
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
 //!
-//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What is
-//! written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
+//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
+//! is written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
 
 mod command;
 mod compare;

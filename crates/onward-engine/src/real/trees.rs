@@ -1,7 +1,7 @@
 //! The trees of a run in git: snapshots of them, and what changed since.
 //!
-//! Invariant: a comparison writes nothing outside a temporary directory, and is never older than the
-//! last thing the engine did to the tree.
+//! Invariant: a comparison writes nothing outside a temporary directory, and is never older than
+//! the last thing the engine did to the tree.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},

@@ -97,7 +97,7 @@ impl<W: World> Rebuilder<'_, W> {
             let _ = self.push(seal.at, settled, Source::Seal, "it came back");
         }
         let why = match &finished.outcome {
-            Outcome::Done => "its end is sealed, and what it declared is there".to_owned(),
+            Outcome::Done => "sealed, and its outputs are there".to_owned(),
             Outcome::Failed { cause, detail } => format!("{}: {detail}", cause.as_str()),
         };
         let event = Event::AttemptFinished(Box::new(finished));

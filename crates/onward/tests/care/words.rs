@@ -51,12 +51,12 @@ fn a_damaged_run_is_looked_after_in_words() {
     Kept
       2 records before it
     Rebuilt
-      attempt.finished  one 1                    recorded by seal: its end is sealed, and what it declared is there
+      attempt.finished  one 1                    recorded by seal: sealed, and its outputs are there
       attempt.started   two 1                    recorded by journal: it can be read
       attempt.finished  two 1                    recorded by journal: it can be read
       run.ended                                  recorded by journal: it can be read
     Steps
-      keep         one                      its end is sealed, and what it declared is there (recorded by seal)
+      keep         one                      sealed, and its outputs are there (recorded by seal)
       keep         two                      it can be read (recorded by journal)
     error: nothing was changed: a repair is adopted by an explicit yes
     help: say `onward repair RUN --yes`
@@ -69,12 +69,12 @@ fn a_damaged_run_is_looked_after_in_words() {
     Kept
       2 records before it
     Rebuilt
-      attempt.finished  one 1                    recorded by seal: its end is sealed, and what it declared is there
+      attempt.finished  one 1                    recorded by seal: sealed, and its outputs are there
       attempt.started   two 1                    recorded by journal: it can be read
       attempt.finished  two 1                    recorded by journal: it can be read
       run.ended                                  recorded by journal: it can be read
     Steps
-      keep         one                      its end is sealed, and what it declared is there (recorded by seal)
+      keep         one                      sealed, and its outputs are there (recorded by seal)
       keep         two                      it can be read (recorded by journal)
     run RUN is repaired; the damaged journal is kept as journal.damaged-1.jsonl
     onward plan RUN

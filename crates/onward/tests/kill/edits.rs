@@ -178,8 +178,8 @@ fn what_an_agent_went_on_to_after_its_commit_is_undone_down_to_the_commit() {
 
 #[test]
 fn a_failed_attempt_is_undone_before_the_next_and_the_last_one_stays_until_a_resume() {
-    let agent = "cat \"$ONWARD_BRIEF\" >> ../brief; echo try >> a.txt; echo $ONWARD_ATTEMPT > tries\n\
-        [ -e allowed ]\n";
+    let agent = "cat \"$ONWARD_BRIEF\" >> ../brief; echo try >> a.txt\n\
+        echo $ONWARD_ATTEMPT > tries\n[ -e allowed ]\n";
     let steps = "  - id: draft\n    agent: claude\n    prompt: write\n    \
         retry: { max: 1, on: [failed], backoff: 0s }\n";
     let bench = repo(agent, steps);
