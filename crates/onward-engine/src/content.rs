@@ -13,29 +13,12 @@ use std::{
     path::Path,
 };
 
-use onward_core::digest::Digest;
-use serde::{Deserialize, Serialize};
+use onward_core::{digest::Digest, event::FileKind};
 
 use crate::{
     real::disk::{io_stop, make_parents, sync_dir},
     world::Stop,
 };
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FileKind {
-    #[default]
-    Plain,
-    Executable,
-    Link,
-}
-
-impl FileKind {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-    pub(crate) fn is_plain(&self) -> bool {
-        *self == Self::Plain
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {

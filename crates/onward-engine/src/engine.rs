@@ -199,7 +199,7 @@ impl Begun {
         let at = RunPlace::of(&self.dir, machine)?;
         let lock = RunLock::take(&self.dir, &at.place.run, wall_clock())?;
         let workflow = load_pinned(&self.dir)?.workflow;
-        drive_held(at, workflow, (lock, self.tree), machine, how, sink)
+        drive_held(at, &workflow, (lock, self.tree), machine, how, sink)
     }
 }
 
@@ -247,13 +247,13 @@ pub fn resume_run(
     let (run, share) = (Some(&at.place.run), share_of(&workflow));
     let mut tree = TreeLock::take(&at.project, run, share, how.take_over)?;
     tree.sign(&at.place.run, now)?;
-    drive_held(at, workflow, (lock, tree), machine, how, sink)
+    drive_held(at, &workflow, (lock, tree), machine, how, sink)
 }
 
 /// Drives a run that is ours; lets go of it at the end.
 fn drive_held(
     at: RunPlace,
-    workflow: Workflow,
+    workflow: &Workflow,
     (mut lock, _tree): (RunLock, TreeLock),
     machine: &Machine,
     how: &How,
@@ -265,7 +265,7 @@ fn drive_held(
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
     let how = Resume { mode, choices, options, edited };
-    let mut driver = match resume::open(&mut world, &workflow, &how) {
+    let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
         Err(error) => {
             // Nobody drives it now: a supervisor that holds nothing need not wait for the next.

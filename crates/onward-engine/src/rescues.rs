@@ -14,44 +14,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{address::Address, digest::Digest, event::Event, time::Timestamp};
+use onward_core::{
+    digest::Digest,
+    event::{Event, FileKind},
+};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     care::{CareError, Opened, RunRef},
-    content::{Content, FileKind, content, put},
+    content::{Content, content, put},
     engine::{EngineError, Machine, RunPlace},
     real::{RealWorld, disk::io_stop, wall_clock},
+    rescue::{FILES, NOTE, Note, Undone},
     store::{RunLock, Share, TakeOver, TreeLock},
 };
-
-const NOTE: &str = "UNDO.json";
-const FILES: &str = "files";
-
-/// The content of `UNDO.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Note {
-    schema: String,
-    step: Address,
-    attempt: u32,
-    at: Timestamp,
-    paths: Vec<Undone>,
-}
-
-/// One path that was put back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Undone {
-    path: String,
-    /// What the attempt left; `None` = it deleted the file.
-    left: Option<Digest>,
-    /// What is there when it is undone; `None` = nothing.
-    base: Option<Digest>,
-    #[serde(default, skip_serializing_if = "FileKind::is_plain")]
-    left_kind: FileKind,
-    #[serde(default, skip_serializing_if = "FileKind::is_plain")]
-    base_kind: FileKind,
-}
 
 /// `onward rescue list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -232,6 +209,8 @@ impl BringBack {
             step: step.clone(),
             attempt: self.found.note.attempt,
             at: wall_clock(),
+            reference: None,
+            commit: None,
             paths,
         };
         let mut text = serde_json::to_vec_pretty(&note).expect("a note is plain data");

@@ -163,6 +163,8 @@ pub trait World {
     fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
+    /// The highest number of a rescue on disk; 0 when there is none. A person may have made some.
+    fn last_rescue(&mut self) -> Result<u32, Stop>;
     /// Branch and head of the project; `None` outside git.
     fn head(&mut self) -> Result<Option<GitHead>, Stop>;
     /// Commits that `until` leads to and `since` does not, newest first.

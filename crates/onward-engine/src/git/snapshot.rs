@@ -215,7 +215,7 @@ struct Moved {
 /// Makes the index of `git` say what the tree is, and gives it as a tree.
 pub(super) fn record(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, GitError> {
     let mut skipped = refresh(repo, git, &ADD)?;
-    skipped.extend(include(repo, git, &ADD, also)?);
+    skipped.extend(include(repo, git, &ADD, also));
     let id = git.line(&["write-tree"])?;
     Ok(Tree { id, skipped })
 }
@@ -234,12 +234,7 @@ pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String
 }
 
 /// Adds paths that are there, whether git ignores them or not. Gives what is left out.
-pub(super) fn include(
-    repo: &Repo,
-    git: &Git,
-    add: &[&str],
-    also: &[String],
-) -> Result<Vec<String>, GitError> {
+pub(super) fn include(repo: &Repo, git: &Git, add: &[&str], also: &[String]) -> Vec<String> {
     let mut budget = Budget::default();
     let paths = also.iter().map(String::as_bytes);
     let there = paths.filter(|path| {
@@ -255,7 +250,7 @@ pub(super) fn include(
             }
         }
     }
-    Ok(budget.skipped)
+    budget.skipped
 }
 
 const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];

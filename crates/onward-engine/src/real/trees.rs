@@ -113,7 +113,7 @@ impl Trees {
             Entry::Occupied(now) => now.into_mut(),
             Entry::Vacant(now) => now.insert(Now::look(chain)?),
         };
-        now.include(&also)?;
+        now.include(&also);
         let Some(found) = now.changes(base, after)? else { return Ok(None) };
         let exported = now.export(&found)?;
         let skipped = now.skipped.iter().map(|path| below(of.tree, path)).collect();

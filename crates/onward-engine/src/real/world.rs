@@ -34,6 +34,7 @@ use super::{
 use crate::{
     inbox::{self, Left},
     rehearse::{self, StandIn},
+    rescue,
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{At, Changes, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo, World},
 };
@@ -267,6 +268,10 @@ impl World for RealWorld {
 
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         self.trees.as_committed(paths)
+    }
+
+    fn last_rescue(&mut self) -> Result<u32, Stop> {
+        rescue::last(&self.place.run_dir).map_err(io_stop("list", &self.place.run_dir))
     }
 
     fn head(&mut self) -> Result<Option<GitHead>, Stop> {

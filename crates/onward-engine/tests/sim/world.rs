@@ -493,6 +493,13 @@ impl World for SimWorld {
         Ok(BTreeSet::new())
     }
 
+    fn last_rescue(&mut self) -> Result<u32, Stop> {
+        self.burn()?;
+        let names = self.disk.names().filter_map(|name| name.strip_prefix("run/rescue/"));
+        let numbers = names.filter_map(|name| name.split_once('-')?.0.parse().ok());
+        Ok(numbers.max().unwrap_or(0))
+    }
+
     fn head(&mut self) -> Result<Option<GitHead>, Stop> {
         Ok(None)
     }
