@@ -159,6 +159,7 @@ impl<'w, W: World> Driver<'w, W> {
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
         let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
+        self.enter_worktree(&launch)?;
         let undo = if revert_previous {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
@@ -267,6 +268,7 @@ impl<'w, W: World> Driver<'w, W> {
         let mut finished = judge(step, seal, seen);
         if let Some(started) = &started {
             self.add_footprint(&mut finished, seal, started)?;
+            self.commit_worktree(&mut finished, started)?;
         }
         // An exit code, good or bad, is the receipt: the attempt itself came back.
         if intended && matches!(seal.ending, Ending::Exited { .. }) {

@@ -10,8 +10,10 @@ use onward_core::{
     address::Address,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
+    evidence::Outcome,
     launch::{Launch, Seal},
     state::Phase,
+    worktree::WorktreePlace,
 };
 
 use crate::{
@@ -40,6 +42,27 @@ impl<W: World> Driver<'_, W> {
     /// May the attempts of this step change the tree beyond their outputs?
     pub(crate) fn edits(&self, step: &Address) -> bool {
         self.node(step).is_some_and(|id| self.run.defs.step(self.run.graph.node(id).def).edits)
+    }
+
+    /// Sees to it that the worktree of an attempt is there.
+    pub(crate) fn enter_worktree(&mut self, launch: &Launch) -> Result<(), Stop> {
+        match WorktreePlace::at(&launch.cwd) {
+            Some(place) => self.world.worktree(&place),
+            None => Ok(()),
+        }
+    }
+
+    /// Finished work in a worktree is a commit on its branch.
+    pub(crate) fn commit_worktree(
+        &mut self,
+        finished: &mut AttemptFinished,
+        started: &AttemptStarted,
+    ) -> Result<(), Stop> {
+        let place = WorktreePlace::at(&started.cwd).filter(|_| finished.outcome == Outcome::Done);
+        let Some(place) = place else { return Ok(()) };
+        let head = self.world.commit_worktree(&place, &started.step, started.attempt)?;
+        finished.evidence.branch_head = head;
+        Ok(())
     }
 
     /// Records the tree before an attempt.

@@ -29,6 +29,7 @@ use crate::{
     revert,
     store::pinned_names,
     survey::{self, Seen},
+    worktrees,
     world::{At, Connected, Stop, World},
 };
 
@@ -106,9 +107,17 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), ResumeError> {
         let how = self.how.clone();
         self.finish_undo(connected)?;
+        // Before anybody looks into them; what was found is told all the same.
+        let worktrees = worktrees::look(self.world, &self.run)?;
+        worktrees::mend(self.world, &worktrees)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
+        for finding in worktrees::findings(&worktrees) {
+            if !survey.findings.contains(&finding) {
+                survey.findings.push(finding);
+            }
+        }
         if let Some((pinned, new)) = edited {
             survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
         }
@@ -217,6 +226,7 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
+                    self.enter_worktree(&launch)?;
                     if self.has_moved_since(step)? {
                         return self.give_up(step);
                     }

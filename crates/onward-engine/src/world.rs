@@ -19,9 +19,10 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
-pub use crate::git::{Rescued, Taken};
+pub use crate::git::{Condition, Rescued, Taken};
 
 /// A file, by the directory it is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,10 +166,28 @@ pub trait World {
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
     /// The highest number of a rescue on disk; 0 when there is none. A person may have made some.
     fn last_rescue(&mut self) -> Result<u32, Stop>;
-    /// Branch and head of the project; `None` outside git.
-    fn head(&mut self) -> Result<Option<GitHead>, Stop>;
+    /// How a worktree of the run was left. Only looks.
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop>;
+    /// Sees to it that a worktree is there and on its branch.
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<(), Stop>;
+    /// Commits what is in a worktree, and gives the head of its branch.
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Option<String>, Stop>;
+    /// Those of the commits that no branch has any more.
+    fn lost_commits(&mut self, ids: &BTreeSet<String>) -> Result<BTreeSet<String>, Stop>;
+    /// Branch and head of a tree; `None` outside git.
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop>;
     /// Commits that `until` leads to and `since` does not, newest first.
-    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop>;
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop>;
     /// Project paths that are not as they were when a snapshot was last taken. Empty while none was.
     fn moved(&mut self) -> Result<Vec<String>, Stop>;
 

@@ -66,6 +66,15 @@ impl Repo {
         Git::new(&self.dir, &self.env).with("GIT_OPTIONAL_LOCKS", "0")
     }
 
+    /// With the index of the tree itself: for worktrees of our own.
+    pub(super) fn plain(&self) -> Git {
+        Git::new(&self.dir, &self.env)
+    }
+
+    pub(super) fn in_dir(&self, dir: &Path) -> Git {
+        Git::new(dir, &self.env)
+    }
+
     /// For writing objects and refs of ours, by way of another index than the person's.
     pub(super) fn writing(&self, index: &Path) -> Git {
         Git::new(&self.dir, &self.env).with("GIT_INDEX_FILE", index)

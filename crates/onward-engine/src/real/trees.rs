@@ -9,18 +9,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{digest::Digest, event::GitHead, survey::CommitSeen};
+use onward_core::{digest::Digest, event::GitHead, survey::CommitSeen, worktree::WorktreePlace};
 use serde::{Deserialize, Serialize};
 
 use super::look::{Looker, content_of};
 use crate::{
-    git::{self, Chain, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing},
+    git::{self, Chain, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing},
     supervisor::Place,
     world::{Change, Changes, Content, Snapshot, Stop, Undo, When},
 };
 
 pub(super) struct Trees {
-    place: Place,
+    pub(super) place: Place,
     env: Env,
     /// By directory; `None` where there is no repository.
     repos: BTreeMap<String, Option<Repo>>,
@@ -107,6 +107,10 @@ impl Trees {
         after: Option<&str>,
         looker: &mut Looker,
     ) -> Result<Option<Changes>, Stop> {
+        // With the directory went whatever was changed in it.
+        if !self.place.project_dir.join(of.tree).is_dir() {
+            return Ok(Some(Changes::default()));
+        }
         let Some(chain) = self.chain(of.tree)? else { return Ok(None) };
         let also = also(looker, of.tree, of.writes)?;
         let now = match self.now.entry(of.tree.to_owned()) {
@@ -195,17 +199,18 @@ impl Trees {
         Ok(repo.as_committed(paths)?)
     }
 
-    pub(super) fn head(&self) -> Option<GitHead> {
-        git::head(&self.place.project_dir)
+    pub(super) fn head(&self, tree: &str) -> Option<GitHead> {
+        git::head(&self.place.project_dir.join(tree))
     }
 
     pub(super) fn commits(
         &mut self,
+        tree: &str,
         since: Option<&str>,
         until: &str,
     ) -> Result<Vec<CommitSeen>, Stop> {
         let run = self.place.run.to_string();
-        let Some(repo) = self.repo("")? else { return Ok(Vec::new()) };
+        let Some(repo) = self.repo(tree)? else { return Ok(Vec::new()) };
         let commits = repo.commits(since, until, &run)?;
         let seen = |it: git::Commit| CommitSeen { id: it.id, subject: it.subject, by: it.by };
         Ok(commits.into_iter().map(seen).collect())
@@ -224,13 +229,23 @@ impl Trees {
         Ok(now.moved()?)
     }
 
-    fn chain(&mut self, tree: &str) -> Result<Option<Chain>, Stop> {
+    pub(super) fn chain(&mut self, tree: &str) -> Result<Option<Chain>, Stop> {
         let (run, dir) = (self.place.run.to_string(), chain_dir(&self.place.run_dir));
         let repo = self.repo(tree)?.cloned();
         Ok(repo.map(|repo| Chain::new(repo, &dir, &run, &name_of(tree))))
     }
 
-    fn repo(&mut self, tree: &str) -> Result<Option<&Repo>, Stop> {
+    /// None for a worktree that is gone, or that git does not know any more.
+    pub(super) fn repo(&mut self, tree: &str) -> Result<Option<&Repo>, Stop> {
+        if let Some(place) = WorktreePlace::at(tree)
+            && matches!(
+                self.condition(&place)?,
+                Condition::Missing { .. } | Condition::Unregistered
+            )
+        {
+            self.repos.remove(tree);
+            return Ok(None);
+        }
         if !self.repos.contains_key(tree) {
             let dir = self.place.project_dir.join(tree);
             let found = Repo::find(&dir, &self.env)?;
@@ -241,7 +256,7 @@ impl Trees {
 }
 
 /// In the run's directory: the indexes of its own, and the lock.
-fn chain_dir(run_dir: &Path) -> PathBuf {
+pub(super) fn chain_dir(run_dir: &Path) -> PathBuf {
     run_dir.join("git")
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     event::{Event, FileKind, GitHead},
     evidence::FileProof,
@@ -16,6 +17,7 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
 use super::{
@@ -36,7 +38,10 @@ use crate::{
     rehearse::{self, StandIn},
     rescue,
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
-    world::{At, Changes, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo, World},
+    world::{
+        At, Changes, Condition, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo,
+        World,
+    },
 };
 
 /// A probe asks, it does not work.
@@ -234,6 +239,14 @@ impl World for RealWorld {
     }
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
+        // What a worktree will hold is what is here when it is made.
+        if let Some((place, rest)) = WorktreePlace::split(pattern)
+            && self.trees.condition(&place)? == Condition::Unmade
+        {
+            let mut found = self.looker.glob(rest, &[])?;
+            found.iter_mut().for_each(|it| it.path = format!("{}/{}", place.path, it.path));
+            return Ok(found);
+        }
         self.looker.glob(pattern, known)
     }
 
@@ -274,12 +287,38 @@ impl World for RealWorld {
         rescue::last(&self.place.run_dir).map_err(io_stop("list", &self.place.run_dir))
     }
 
-    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
-        Ok(self.trees.head())
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop> {
+        self.trees.condition(place)
     }
 
-    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop> {
-        self.trees.commits(since, until)
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<(), Stop> {
+        self.trees.worktree(place)
+    }
+
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Option<String>, Stop> {
+        self.trees.commit_worktree(place, step, attempt)
+    }
+
+    fn lost_commits(&mut self, ids: &BTreeSet<String>) -> Result<BTreeSet<String>, Stop> {
+        self.trees.lost_commits(ids)
+    }
+
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
+        Ok(self.trees.head(tree))
+    }
+
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop> {
+        self.trees.commits(tree, since, until)
     }
 
     fn moved(&mut self) -> Result<Vec<String>, Stop> {

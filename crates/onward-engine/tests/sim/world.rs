@@ -12,12 +12,13 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 use onward_engine::{
     journal::JOURNAL,
     world::{
-        At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
-        Undo, World,
+        At, Changes, Condition, Connected, Input, Looked, Request, Rescued, Snapshot, Stop,
+        Survived, Taken, Undo, World,
     },
 };
 
@@ -500,11 +501,37 @@ impl World for SimWorld {
         Ok(numbers.max().unwrap_or(0))
     }
 
-    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
+    fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {
+        Ok(Condition::Unmade)
+    }
+
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<(), Stop> {
+        panic!("there are no worktrees here: {place:?}");
+    }
+
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        _step: &Address,
+        _attempt: u32,
+    ) -> Result<Option<String>, Stop> {
+        panic!("there are no worktrees here: {place:?}");
+    }
+
+    fn lost_commits(&mut self, _ids: &BTreeSet<String>) -> Result<BTreeSet<String>, Stop> {
+        Ok(BTreeSet::new())
+    }
+
+    fn head(&mut self, _tree: &str) -> Result<Option<GitHead>, Stop> {
         Ok(None)
     }
 
-    fn commits(&mut self, _since: Option<&str>, _until: &str) -> Result<Vec<CommitSeen>, Stop> {
+    fn commits(
+        &mut self,
+        _tree: &str,
+        _since: Option<&str>,
+        _until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop> {
         Ok(Vec::new())
     }
 

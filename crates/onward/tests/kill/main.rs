@@ -17,3 +17,4 @@ mod repo;
 mod signals;
 mod terminal;
 mod waits;
+mod worktrees;
