@@ -24,6 +24,7 @@ use serde::Serialize;
 use crate::{
     care::{CareError, Opened, RunRef, must_be_dead},
     engine::{EngineError, Machine, RunPlace},
+    git::{Env, Repo},
     journal::JOURNAL,
     real::{
         RealWorld,
@@ -165,8 +166,9 @@ pub fn collectable(project: &Project, keep: u32) -> Result<Collectable, CareErro
     Ok(Collectable { kept, doomed })
 }
 
-/// Deletes exactly these, and what an interrupted deletion left. A person said yes to them.
-pub fn delete(project: &Project, doomed: &[Archive]) -> Result<(), CareError> {
+/// Deletes exactly these, what git keeps for them, and what an interrupted deletion left. A person
+/// said yes to them.
+pub fn delete(project: &Project, doomed: &[Archive], env: &Env) -> Result<(), CareError> {
     let dir = project.archive_dir();
     for archive in doomed {
         let dying = dir.join(format!("{DYING}{}", archive.name));
@@ -179,6 +181,16 @@ pub fn delete(project: &Project, doomed: &[Archive]) -> Result<(), CareError> {
     }
     if dir.is_dir() {
         sync_dir(&dir)?;
+    }
+    let left = archives(project)?;
+    let is_gone = |run: &RunId| {
+        left.iter().all(|it| it.run != *run) && !project.runs_dir().join(run.as_str()).exists()
+    };
+    // Without git there is nothing to let go of.
+    if let Ok(Some(repo)) = Repo::find(project.root(), env) {
+        for archive in doomed.iter().filter(|it| is_gone(&it.run)) {
+            let _ = repo.forget(archive.run.as_str());
+        }
     }
     Ok(())
 }
@@ -243,7 +255,7 @@ mod tests {
         assert_eq!(names(&found.kept), ["a_b_20261116T182001Z"]);
         assert_eq!(names(&found.doomed), ["b-1_20261115T182001Z", "c-1_20251115T182001Z"]);
         assert_eq!(collectable(&project, 3).unwrap().doomed, []);
-        delete(&project, &found.doomed).unwrap();
+        delete(&project, &found.doomed, &Env::new()).unwrap();
         let mut left: Vec<String> = names_of(&project.archive_dir());
         left.sort();
         assert_eq!(left, ["a_b_20261116T182001Z", "d-1_20261115T182001Z", "mine", "mine_too"]);
@@ -268,6 +280,6 @@ mod tests {
     fn a_project_without_archives_has_none() {
         let (_dir, project) = project(&[]);
         assert_eq!(collectable(&project, 0).unwrap(), Collectable::default());
-        delete(&project, &[]).unwrap();
+        delete(&project, &[], &Env::new()).unwrap();
     }
 }

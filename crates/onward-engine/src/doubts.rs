@@ -1,4 +1,5 @@
-//! What else the world says about a run: other witnesses, moved content, checks, an edited workflow.
+//! What else the world says about a run: other witnesses, moved content, checks, an edited
+//! workflow.
 //!
 //! Reads only, except that a `check` is a command and does what it does.
 

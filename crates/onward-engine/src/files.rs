@@ -41,28 +41,22 @@ fn saved_name(digest: Digest) -> String {
 pub fn save<W: World>(world: &mut W, path: &str) -> Result<Option<Content>, Stop> {
     let Some((bytes, kind)) = world.content(path)? else { return Ok(None) };
     let digest = Digest::of(&bytes);
-    keep(world, digest, |_| Ok(Some(bytes)))?;
+    if saved(world, digest)?.is_none() {
+        keep(world, digest, &bytes)?;
+    } else {
+        settle(world, digest)?;
+    }
     Ok(Some((digest, kind)))
 }
 
-/// Keeps content under its digest, durably; `bytes` is asked only if it is not kept yet. Says
-/// whether it is.
-pub fn keep<W: World>(
-    world: &mut W,
-    digest: Digest,
-    bytes: impl FnOnce(&mut W) -> Result<Option<Vec<u8>>, Stop>,
-) -> Result<bool, Stop> {
-    let name = saved_name(digest);
-    if saved(world, digest)?.is_some() {
-        // Whoever wrote it may have been killed before it was there to stay.
-        world.sync(At::Run(&name))?;
-        world.sync_dir(At::Run(&name))?;
-        return Ok(true);
-    }
-    match bytes(world)?.filter(|bytes| Digest::of(bytes) == digest) {
-        Some(bytes) => write_durably(world, At::Run(&name), &bytes).map(|()| true),
-        None => Ok(false),
-    }
+/// Keeps content under its digest.
+pub fn keep<W: World>(world: &mut W, digest: Digest, bytes: &[u8]) -> Result<(), Stop> {
+    write_durably(world, At::Run(&saved_name(digest)), bytes)
+}
+
+/// Makes the name of kept content durable: whoever kept it may have died before it was.
+pub fn settle<W: World>(world: &mut W, digest: Digest) -> Result<(), Stop> {
+    world.sync_dir(At::Run(&saved_name(digest)))
 }
 
 /// What was kept under this digest.

@@ -8,7 +8,6 @@ pub mod brief;
 pub mod care;
 pub mod collect;
 pub mod config;
-mod content;
 pub mod doctor;
 mod doubts;
 pub mod drive;

@@ -163,8 +163,7 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);
         }
-        let number = self.run.state.rescues.max(self.world.last_rescue()?) + 1;
-        let undoing = revert::undoing(number, started, &judged.undo);
+        let undoing = revert::undoing(self.run.state.rescues + 1, started, &judged.undo);
         let kept = undoing.keep(self.world)?;
         let undone = kept.map(|kept| kept.undone);
         let declared = started.saved.keys().cloned().collect();

@@ -101,22 +101,6 @@ pub fn list(run_dir: &Path) -> io::Result<Vec<Rescue>> {
     Ok(found)
 }
 
-/// The highest number of a rescue, whether it came about or not.
-pub(crate) fn last(run_dir: &Path) -> io::Result<u32> {
-    let entries = match std::fs::read_dir(run_dir.join("rescue")) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
-    };
-    let mut last = 0;
-    for entry in entries {
-        let name = entry?.file_name();
-        let number = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
-        last = last.max(number.unwrap_or(0));
-    }
-    Ok(last)
-}
-
 /// Its name, relative to the run's directory.
 pub(crate) fn name(number: u32, step: &Address) -> String {
     format!("rescue/{number}-{}", step.file_name())
@@ -187,11 +171,15 @@ fn keep_left<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
 
 fn keep_base<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
     let Some(base) = revert.base else { return Ok(()) };
-    if files::keep(world, base, |world| world.base_content(base))? {
-        return Ok(());
+    if files::saved(world, base)?.is_some() {
+        return files::settle(world, base);
     }
-    Err(Stop::Unready {
-        what: format!("{} cannot be put back: what it was is lost", revert.path),
-        hint: "look at it, and resume again".to_owned(),
-    })
+    let bytes = world.base_content(base)?.filter(|bytes| Digest::of(bytes) == base);
+    let Some(bytes) = bytes else {
+        return Err(Stop::Unready {
+            what: format!("{} cannot be put back: what it was is lost", revert.path),
+            hint: "look at it, and resume again".to_owned(),
+        });
+    };
+    files::keep(world, base, &bytes)
 }

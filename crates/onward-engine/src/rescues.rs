@@ -1,8 +1,5 @@
 //! Rescues: what was undone, listed and brought back.
 //!
-//! `rescue/<n>-<address>/` holds `files/<path>` as the attempt left them, and `UNDO.json`, written
-//! last; a directory without it never came about.
-//!
 //! Invariant: a path is brought back only where it is as it was when it was undone; anything else
 //! is somebody's, and replaced only when they name it. What is replaced is kept in a rescue of its
 //! own first, and every path tells by itself how far a bringing back had got.
@@ -10,8 +7,9 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{self, ErrorKind},
-    path::{Path, PathBuf},
+    io::ErrorKind,
+    os::unix::ffi::OsStringExt as _,
+    path::{Component, Path},
 };
 
 use onward_core::{
@@ -23,12 +21,16 @@ use serde::Serialize;
 
 use crate::{
     care::{CareError, Opened, RunRef},
-    content::{Content, content, put},
     engine::{EngineError, Machine, RunPlace},
+    files::put_durably,
     real::{RealWorld, disk::io_stop, wall_clock},
-    rescue::{FILES, NOTE, Note, Undone},
+    rescue::{self, FILES, NOTE, Note, Undone},
     store::{RunLock, Share, TakeOver, TreeLock},
+    world::{At, Stop, World as _},
 };
+
+/// What a path holds; `None` = nothing.
+type Held = Option<(Vec<u8>, FileKind)>;
 
 /// `onward rescue list --json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -92,20 +94,22 @@ pub struct BroughtBack {
 /// All rescues of a run.
 pub fn list(run_dir: &Path, machine: &Machine) -> Result<Rescues, CareError> {
     let at = RunPlace::of(run_dir, machine)?;
-    let root = at.project.root();
+    let mut world = RealWorld::new(at.setup(machine), None);
     let mut rescues = Vec::new();
     for found in read(run_dir)? {
-        rescues.push(found.told(root)?);
+        rescues.push(told(&mut world, &found)?);
     }
-    Ok(Rescues { schema: "onward.rescue/1".to_owned(), run: RunRef::of(run_dir), rescues })
+    Ok(Rescues { schema: "onward.rescues/1".to_owned(), run: RunRef::of(run_dir), rescues })
 }
 
 /// A rescue that is about to be brought back; it holds the run and the tree meanwhile.
 #[derive(Debug)]
 pub struct BringBack {
     pub rescue: Rescue,
-    found: Found,
+    found: rescue::Rescue,
     at: RunPlace,
+    world: RealWorld,
+    /// The number of the rescue for what is replaced.
     next: u32,
     _locks: (RunLock, TreeLock),
 }
@@ -120,7 +124,7 @@ impl BringBack {
             .map_err(EngineError::from)?;
         tree.sign(run, now).map_err(EngineError::from)?;
         let all = read(run_dir)?;
-        let next = all.iter().map(|it| it.number).max().unwrap_or(0) + 1;
+        let next = next_number(run_dir)?;
         let numbers: Vec<String> = all.iter().map(|it| it.number.to_string()).collect();
         let Some(found) = all.into_iter().find(|it| it.number == number) else {
             let hint = match numbers.as_slice() {
@@ -130,25 +134,25 @@ impl BringBack {
             let what = format!("run `{run}` has no rescue {number}");
             return Err(CareError::Refused { what, hint });
         };
-        let rescue = found.told(at.project.root())?;
-        Ok(Self { rescue, found, at, next, _locks: (lock, tree) })
+        let mut world = RealWorld::new(at.setup(machine), None);
+        let rescue = told(&mut world, &found)?;
+        Ok(Self { rescue, found, at, world, next, _locks: (lock, tree) })
     }
 
     /// Brings it back; of paths that somebody changed, exactly those in `replace`.
-    pub fn adopt(
-        self,
-        machine: &Machine,
-        replace: &BTreeSet<String>,
-    ) -> Result<BroughtBack, CareError> {
-        let root = self.at.project.root().to_owned();
-        let mut wanted = Vec::new();
+    pub fn adopt(mut self, replace: &BTreeSet<String>) -> Result<BroughtBack, CareError> {
         let mut foreign = Vec::new();
-        for (undone, told) in self.found.note.paths.iter().zip(&self.rescue.paths) {
-            match told.now {
+        let mut bring = Vec::new();
+        for (undone, shown) in self.found.note.paths.iter().zip(&self.rescue.paths) {
+            match shown.now {
                 Now::Back => {}
-                Now::Undone => wanted.push(undone),
-                Now::Changed if replace.contains(&undone.path) => wanted.push(undone),
-                Now::Changed => foreign.push(undone.path.clone()),
+                Now::Changed if !replace.contains(&undone.path) => {
+                    foreign.push(undone.path.clone());
+                }
+                Now::Undone | Now::Changed => {
+                    let now = self.world.content(&undone.path)?;
+                    bring.push((undone.clone(), left(&self.found, undone)?, now));
+                }
             }
         }
         if !foreign.is_empty() {
@@ -157,152 +161,139 @@ impl BringBack {
                 hint: "look at them; name those to be replaced with `--replace PATH`".to_owned(),
             });
         }
-        let mut bring = Vec::new();
-        for undone in wanted {
-            bring.push((undone, self.found.left(undone)?, content(&root.join(&undone.path))?));
-        }
         let brought: Vec<String> = bring.iter().map(|(undone, ..)| undone.path.clone()).collect();
-        let mut replaced_in = None;
         if !bring.is_empty() {
             self.keep_replaced(&bring)?;
-            replaced_in = Some(self.next);
             for (undone, left, _) in &bring {
-                put(&root.join(&undone.path), left.as_ref())?;
+                put(&mut self.world, At::Project(&undone.path), left)?;
             }
-            let opened = Opened::read(&self.at, RealWorld::new(self.at.setup(machine), None))?;
-            let (number, next) = (self.found.number, self.next);
+        }
+        let replaced_in = (!bring.is_empty()).then_some(self.next);
+        let (number, step) = (self.found.number, self.found.note.step.clone());
+        let rescue = told(&mut self.world, &self.found)?;
+        if let Some(next) = replaced_in {
             let paths = brought.join(", ");
             let text = format!("rescue {number} was brought back: {paths}; see rescue {next}");
-            let step = Some(self.found.note.step.clone());
-            opened.append(vec![Event::Note { text, step }])?;
+            let opened = Opened::read(&self.at, self.world)?;
+            opened.append(vec![Event::Note { text, step: Some(step) }])?;
         }
         let run = RunRef::of(&self.at.place.run_dir);
-        let rescue = self.found.told(&root)?;
         Ok(BroughtBack { schema: "onward.undo/1".to_owned(), run, rescue, brought, replaced_in })
     }
 
     /// What is there now goes to a rescue of its own, so that this can be undone too.
-    fn keep_replaced(
-        &self,
-        bring: &[(&Undone, Option<Content>, Option<Content>)],
-    ) -> Result<(), CareError> {
+    fn keep_replaced(&mut self, bring: &[(Undone, Held, Held)]) -> Result<(), Stop> {
         let step = &self.found.note.step;
-        let name = format!("{}-{}", self.next, step.file_name());
-        let dir = self.at.place.run_dir.join("rescue").join(name);
+        let dir = rescue::name(self.next, step);
         let mut paths = Vec::new();
         for (undone, left, now) in bring {
             if now.is_some() {
-                put(&dir.join(FILES).join(&undone.path), now.as_ref())?;
+                put(&mut self.world, At::Run(&format!("{dir}/{FILES}/{}", undone.path)), now)?;
             }
-            let of = |it: &Option<Content>| it.as_ref().map(Content::digest);
-            let kind = |it: &Option<Content>| it.as_ref().map(|it| it.kind).unwrap_or_default();
+            let digest = |held: &Held| held.as_ref().map(|(bytes, _)| Digest::of(bytes));
+            let kind = |held: &Held| held.as_ref().map(|(_, kind)| *kind).unwrap_or_default();
             paths.push(Undone {
                 path: undone.path.clone(),
-                left: of(now),
-                base: of(left),
+                left: digest(now),
+                base: digest(left),
                 left_kind: kind(now),
                 base_kind: kind(left),
             });
         }
-        let note = Note {
-            schema: self.found.note.schema.clone(),
-            step: step.clone(),
-            attempt: self.found.note.attempt,
-            at: wall_clock(),
-            reference: None,
-            commit: None,
-            paths,
-        };
+        let (schema, step) = (self.found.note.schema.clone(), step.clone());
+        let (attempt, at) = (self.found.note.attempt, wall_clock());
+        let note = Note { schema, step, attempt, at, reference: None, commit: None, paths };
         let mut text = serde_json::to_vec_pretty(&note).expect("a note is plain data");
         text.push(b'\n');
-        let note = Content { bytes: text, kind: FileKind::Plain };
-        Ok(put(&dir.join(NOTE), Some(&note))?)
+        let name = format!("{dir}/{NOTE}");
+        put_durably(&mut self.world, At::Run(&name), &text, FileKind::Plain)
     }
 }
 
-/// A rescue as it lies on disk.
-#[derive(Debug)]
-struct Found {
-    number: u32,
-    dir: PathBuf,
-    note: Note,
+/// Makes the path hold this, durably.
+fn put(world: &mut RealWorld, at: At<'_>, wanted: &Held) -> Result<(), Stop> {
+    if let Some((bytes, kind)) = wanted {
+        return put_durably(world, at, bytes, *kind);
+    }
+    world.remove(at)?;
+    world.sync_dir(at)
 }
 
-impl Found {
-    fn told(&self, root: &Path) -> Result<Rescue, CareError> {
-        let mut paths = Vec::new();
-        for undone in &self.note.paths {
-            let is = content(&root.join(&undone.path))?.map(|it| (it.digest(), it.kind));
-            let was = |digest: Option<Digest>, kind| digest.map(|digest| (digest, kind));
-            let now = if is == was(undone.left, undone.left_kind) {
-                Now::Back
-            } else if is == was(undone.base, undone.base_kind) {
-                Now::Undone
-            } else {
-                Now::Changed
-            };
-            paths.push(RescuedPath { path: undone.path.clone(), now });
-        }
-        Ok(Rescue {
-            number: self.number,
-            step: self.note.step.to_string(),
-            attempt: self.note.attempt,
-            at: self.note.at.to_string(),
-            dir: self.dir.display().to_string(),
-            paths,
-        })
-    }
-
-    /// What the attempt left, from the rescue; it must be what the note says.
-    fn left(&self, undone: &Undone) -> Result<Option<Content>, CareError> {
-        let Some(digest) = undone.left else { return Ok(None) };
-        let found = content(&self.dir.join(FILES).join(&undone.path))?;
-        match found.filter(|it| it.digest() == digest) {
-            Some(kept) => Ok(Some(Content { kind: undone.left_kind, ..kept })),
-            None => Err(CareError::Refused {
-                what: format!("rescue {} does not hold {} any more", self.number, undone.path),
-                hint: format!("look into {}", self.dir.display()),
-            }),
-        }
-    }
-}
-
-/// The oldest first. Torn journal ends, which are kept there too, are none.
-fn read(run_dir: &Path) -> Result<Vec<Found>, CareError> {
-    let rescue = run_dir.join("rescue");
-    let entries = match fs::read_dir(&rescue) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(io_stop("list", &rescue)(error).into()),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let dir = entry.map_err(io_stop("list", &rescue))?.path();
-        let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let number = name.split_once('-').and_then(|(number, _)| number.parse().ok());
-        let Some(number) = number else { continue };
-        let path = dir.join(NOTE);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
-            Err(error) => return Err(io_stop("read", &path)(error).into()),
+/// A rescue, and what its paths are now.
+fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareError> {
+    let note = &found.note;
+    let mut paths = Vec::new();
+    for undone in &note.paths {
+        let held = world.content(&undone.path)?;
+        let is = held.map(|(bytes, kind)| (Digest::of(&bytes), kind));
+        let was = |digest: Option<Digest>, kind| digest.map(|digest| (digest, kind));
+        let now = if is == was(undone.left, undone.left_kind) {
+            Now::Back
+        } else if is == was(undone.base, undone.base_kind) {
+            Now::Undone
+        } else {
+            Now::Changed
         };
-        let note: Note = serde_json::from_slice(&bytes)
-            .map_err(|error| io_stop("understand", &path)(io::Error::other(error)))?;
-        if let Some(bad) = note.paths.iter().find(|it| !stays_inside(&it.path)) {
-            let what =
-                format!("{} names a path outside of the project: {}", path.display(), bad.path);
+        paths.push(RescuedPath { path: undone.path.clone(), now });
+    }
+    Ok(Rescue {
+        number: found.number,
+        step: note.step.to_string(),
+        attempt: note.attempt,
+        at: note.at.to_string(),
+        dir: found.dir.display().to_string(),
+        paths,
+    })
+}
+
+/// What the attempt left, from the rescue; it must be what the note says.
+fn left(found: &rescue::Rescue, undone: &Undone) -> Result<Held, CareError> {
+    let Some(digest) = undone.left else { return Ok(None) };
+    let path = found.dir.join(FILES).join(&undone.path);
+    let bytes = match undone.left_kind {
+        FileKind::Link => fs::read_link(&path).map(|to| to.into_os_string().into_vec()),
+        FileKind::Plain | FileKind::Executable => fs::read(&path),
+    };
+    match bytes.ok().filter(|bytes| Digest::of(bytes) == digest) {
+        Some(bytes) => Ok(Some((bytes, undone.left_kind))),
+        None => Err(CareError::Refused {
+            what: format!("rescue {} does not hold {} any more", found.number, undone.path),
+            hint: format!("look into {}", found.dir.display()),
+        }),
+    }
+}
+
+/// The oldest first.
+fn read(run_dir: &Path) -> Result<Vec<rescue::Rescue>, CareError> {
+    let found = rescue::list(run_dir).map_err(io_stop("read the rescues of", run_dir))?;
+    for it in &found {
+        if let Some(bad) = it.note.paths.iter().find(|undone| !stays_inside(&undone.path)) {
+            let (dir, path) = (it.dir.display(), &bad.path);
+            let what = format!("{dir}/{NOTE} names a path outside of the project: {path}");
             return Err(CareError::Refused { what, hint: "somebody has changed it".to_owned() });
         }
-        found.push(Found { number, dir, note });
     }
-    found.sort_by_key(|found| found.number);
     Ok(found)
 }
 
+/// One more than any name has, also of a rescue that never came about.
+fn next_number(run_dir: &Path) -> Result<u32, CareError> {
+    let dir = run_dir.join("rescue");
+    let mut last = 0;
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(1),
+        Err(error) => return Err(io_stop("list", &dir)(error).into()),
+    };
+    for entry in entries {
+        let name = entry.map_err(io_stop("list", &dir))?.file_name();
+        let number = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last + 1)
+}
+
 fn stays_inside(path: &str) -> bool {
-    use std::path::Component;
-    let parts = Path::new(path).components();
-    let mut parts = parts.filter(|part| !matches!(part, Component::CurDir)).peekable();
+    let mut parts = Path::new(path).components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }

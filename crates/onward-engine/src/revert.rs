@@ -5,9 +5,9 @@
 //! got: as the attempt left it = to do, as it was before = done, anything else = somebody's, and it
 //! is not touched.
 //!
-//! Invariant: all or ask. Either every path that the attempt changed is still as it left it, and all
-//! are undone; or only those declared outputs are for which that holds, and a person is asked about
-//! the rest.
+//! Invariant: all or ask. Either every path that the attempt changed is still as it left it, and
+//! all are undone; or only those declared outputs are for which that holds, and a person is asked
+//! about the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -66,9 +66,8 @@ pub fn survey<W: World>(
     doubts::look_for_leftovers(world, run, &mut survey)?;
     let all = unfinished(world, run, connected, git.as_ref())?;
     let mut undoing = BTreeMap::new();
-    let last = run.state.rescues.max(world.last_rescue()?);
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
-        let number = last + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
         let made = revert::undoing(number, started, &judged.undo);
         let reverts = made.reverts.clone();
         if let Some(first) = reverts.first() {

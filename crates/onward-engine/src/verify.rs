@@ -4,13 +4,7 @@
 //! Invariant: nothing is written, to the journal or anywhere else of ours. A check is the
 //! workflow's own command and may do what it likes.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    path::Path,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsString, path::Path, time::Duration};
 
 use onward_core::{
     address::Address,
@@ -35,6 +29,7 @@ use crate::{
     care::{CareError, Opened, RunRef},
     collect::{self, out_name},
     engine::{EngineError, Machine, RunPlace},
+    git::Repo,
     real::{RealWorld, disk::io_stop, probe::probe},
     store::{LockError, holder},
     world::{At, Stop, World as _},
@@ -164,7 +159,7 @@ impl Prover<'_> {
         self.result(declared, step, entry, &mut found)?;
         self.check(run, id, declared, entry, &mut found)?;
         if let Some(head) = &entry.evidence.branch_head {
-            if is_reachable(&self.at.place.project_dir, head) {
+            if self.is_reachable(head) {
                 found.good(format!("commit {head} is on a branch"));
             } else {
                 found.bad(Answer::Unproved, format!("commit {head} is on no branch"));
@@ -182,6 +177,12 @@ impl Prover<'_> {
             found.good("it declares nothing to be proved by; the journal has its end");
         }
         Ok(StepProof { step: step.to_string(), answer: found.answer, why: found.why })
+    }
+
+    fn is_reachable(&self, commit: &str) -> bool {
+        let repo = Repo::find(&self.at.place.project_dir, &self.env.to_vec());
+        let repo = repo.ok().flatten();
+        repo.is_some_and(|repo| repo.is_reachable(commit).unwrap_or(false))
     }
 
     /// Read in full: nothing is believed by size and time.
@@ -286,17 +287,4 @@ impl Prover<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether some branch or tag holds the commit.
-fn is_reachable(project_dir: &Path, commit: &str) -> bool {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(project_dir)
-        .args(["for-each-ref", "--count=1", "--contains", commit, "refs/heads", "refs/tags"])
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output();
-    output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }

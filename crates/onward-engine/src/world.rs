@@ -164,8 +164,6 @@ pub trait World {
     fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
-    /// The highest number of a rescue on disk; 0 when there is none. A person may have made some.
-    fn last_rescue(&mut self) -> Result<u32, Stop>;
     /// How a worktree of the run was left. Only looks.
     fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop>;
     /// Sees to it that a worktree is there and on its branch.
@@ -188,7 +186,8 @@ pub trait World {
         since: Option<&str>,
         until: &str,
     ) -> Result<Vec<CommitSeen>, Stop>;
-    /// Project paths that are not as they were when a snapshot was last taken. Empty while none was.
+    /// Project paths that are not as they were when a snapshot was last taken. Empty while none
+    /// was.
     fn moved(&mut self) -> Result<Vec<String>, Stop>;
 
     // Processes.

@@ -209,9 +209,9 @@ fn doubt_is_settled_by_asking() {
     assert_snapshot!(onward(project.path(), "plan"), @r"
     --- stderr
     error: several runs can be resumed:
-      HERE/talks/coffee
-      HERE/talks/tea
-    help: say which: `onward resume RUN`
+      1. HERE/talks/coffee
+      2. HERE/talks/tea
+    help: say which, such as `onward resume HERE/talks/coffee`, or take `--all`
     --- exit 16
     ");
     assert_snapshot!(onward(project.path(), "plan talks/tea --dialect parliament"), @r"

@@ -200,7 +200,7 @@ pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
             return Vec::new();
         }
     }
-    if run.state.cancelling {
+    if run.state.cancelling.is_some() {
         return vec![match run.state.running {
             0 => end(EndStatus::Cancelled, Some("a gate was answered so".into())),
             _ => Command::StopAll,

@@ -75,10 +75,10 @@ impl Resumption {
     fn add_in_flight(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
         let row = recovery::row_for(seen.facts);
         self.rungs.insert(step.clone(), row);
-        let unsure = match row.decision {
+        let unseen_end = match row.decision {
             // Whether an effect happened is not for the tree to say, while nobody saw its end.
             Decision::Rerun | Decision::RevertThenRerun | Decision::Continue | Decision::Ask => {
-                entry.effect == EffectState::Intended
+                true
             }
             Decision::Start
             | Decision::AdoptSeal
@@ -86,9 +86,22 @@ impl Resumption {
             | Decision::AdoptProof
             | Decision::Refuse => false,
         };
-        if unsure {
-            self.add_effect(step, entry, seen);
-            return;
+        match entry.effect {
+            EffectState::Intended if unseen_end => {
+                self.add_effect(step, entry, seen);
+                return;
+            }
+            // A crash may have kept that it happened and lost the line that counts the step done.
+            EffectState::Happened if unseen_end => {
+                let detail = "it is on record that it happened".to_owned();
+                self.explain(step, "effect-happened", detail);
+                self.adopt(step, seen.proof.clone());
+                return;
+            }
+            EffectState::None
+            | EffectState::Intended
+            | EffectState::Happened
+            | EffectState::Absent => {}
         }
         self.explain(step, row.name, row.why.to_owned());
         match row.decision {

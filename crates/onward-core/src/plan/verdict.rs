@@ -96,7 +96,12 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         return (Verdict::Skip, Vec::new());
     }
     match was {
-        Phase::Done if after.state.phase(step) == Phase::Stale => (Verdict::Rerun, Vec::new()),
+        Phase::Done if after.state.phase(step) == Phase::Stale => {
+            let is_gate = entry.is_some_and(|entry| entry.gate.is_some());
+            let verdict = if is_gate { Verdict::Ask } else { Verdict::Rerun };
+            let why = is_gate.then(|| because("gate", "its last answer ended the run"));
+            (verdict, why.into_iter().collect())
+        }
         Phase::Done | Phase::Skipped if node.is_settled() => {
             let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
             (verdict, vec![because(was.as_str(), &settled_detail(entry))])

@@ -142,8 +142,10 @@ impl State {
             }
             Event::GateDecided { step, by: _, option, comment, hash, stops } => {
                 let result = serde_json::json!({ "option": option, "comment": comment });
-                self.answer_gate(step, hash, result, at)?;
-                self.cancelling |= stops;
+                self.answer_gate(step.clone(), hash, result, at)?;
+                if stops {
+                    self.cancelling = Some(step);
+                }
             }
             Event::EffectIntended { step, attempt, effect: _ } => {
                 self.running_attempt(&step, attempt)?.effect = EffectState::Intended;
@@ -197,8 +199,8 @@ impl State {
             let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
             running.for_each(|step| step.outlived_boot = true);
         }
+        self.ask_again_what_ended_it();
         self.status = RunStatus::UnderWay;
-        self.cancelling = false;
         self.limited_until = None;
         self.started_since_resume = false;
         self.count_rescues(&resumed.reverts);
@@ -222,6 +224,20 @@ impl State {
     fn count_rescues(&mut self, reverts: &[Revert]) {
         let highest = reverts.iter().filter_map(Revert::rescue_number).max();
         self.rescues = self.rescues.max(highest.unwrap_or(0));
+    }
+
+    /// An answer that ended the run lets nobody past its gate. One that nobody has acted on yet
+    /// still ends it.
+    fn ask_again_what_ended_it(&mut self) {
+        if !self.is_ended() {
+            return;
+        }
+        if let Some(gate) = self.cancelling.take() {
+            self.unused_answers.remove(&gate);
+            if let Some(entry) = self.steps.get_mut(&gate) {
+                entry.phase = Phase::Stale;
+            }
+        }
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -262,6 +278,7 @@ impl State {
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
         self.must_be_under_way()?;
         let answers = self.answers_used_by(&started.key);
+        let rescue = started.reverts.iter().filter_map(Revert::rescue_number).max();
         let seq = self.next_seq;
         let slot = self.steps.entry(started.step.clone());
         let (phase, attempts) = match &slot {
@@ -288,6 +305,7 @@ impl State {
         entry.outlived_boot = false;
         entry.after = None;
         entry.started = Some(started);
+        self.rescues = self.rescues.max(rescue.unwrap_or(0));
         self.running += 1;
         self.started_since_resume = true;
         for gate in answers {

@@ -65,8 +65,8 @@ pub struct State {
     pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
     pub limited_until: Option<Timestamp>,
-    /// A person chose an option that ends the run.
-    pub cancelling: bool,
+    /// The gate at which a person chose an option that ends the run.
+    pub cancelling: Option<Address>,
     /// Gates that were answered, and whose answer nobody has acted on yet.
     pub unused_answers: BTreeSet<Address>,
     /// How many attempts are in flight.

@@ -450,7 +450,7 @@ fn an_answer_counts_for_the_content_it_saw_and_is_used_once() {
 }
 
 #[test]
-fn an_answer_may_end_the_run_until_it_is_resumed() {
+fn an_answer_that_ended_the_run_is_asked_for_again_by_a_resume() {
     let mut all = events("g^");
     all.push(Event::GateDecided {
         step: at("g"),
@@ -461,10 +461,14 @@ fn an_answer_may_end_the_run_until_it_is_resumed() {
         stops: true,
     });
     let state = State::fold(records(all.clone())).unwrap();
-    assert!(state.cancelling);
+    assert_eq!(state.cancelling, Some(at("g")));
+    let taken_up = [all.clone(), vec![resumed(1)]].concat();
+    let state = State::fold(records(taken_up)).unwrap();
+    assert_eq!(state.cancelling, Some(at("g")), "nobody has acted on the answer yet");
     all.push(Event::RunEnded { status: EndStatus::Cancelled, why: None });
     all.push(resumed(1));
-    assert!(!State::fold(records(all)).unwrap().cancelling);
+    let state = State::fold(records(all)).unwrap();
+    assert_eq!((state.phase(&at("g")), state.cancelling), (Phase::Stale, None));
 }
 
 #[test]

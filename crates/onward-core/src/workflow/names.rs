@@ -180,7 +180,8 @@ impl Checker<'_> {
 
     fn template(&mut self, template: &mut Template, form: Form, scope: &Scope<'_>) {
         let expression = matches!(form, Form::Condition | Form::Expression);
-        if template.is_literal() && !expression {
+        // One that stands nowhere stands for a value that was refused already.
+        if template.at == Place::default() || (template.is_literal() && !expression) {
             return;
         }
         match refs::find(&template.source, form) {

@@ -93,7 +93,9 @@ fn hint(kind: &ErrorKind) -> Option<&'static str> {
 
 fn place(file: u32, marker: granit_parser::Marker) -> Place {
     let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    Place { file, line: small(marker.line()), column: small(marker.col().saturating_add(1)) }
+    // An empty value at the end of the text has no line of its own.
+    let line = small(marker.line()).max(1);
+    Place { file, line, column: small(marker.col().saturating_add(1)) }
 }
 
 struct Builder<'t, 'p> {

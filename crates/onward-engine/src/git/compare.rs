@@ -73,12 +73,13 @@ impl Now {
     }
 
     /// Makes these part of it even if git ignores them.
-    pub fn include(&mut self, also: &[String]) {
+    pub fn include(&mut self, also: &[String]) -> Result<(), GitError> {
         let new: Vec<String> =
             also.iter().filter(|path| self.included.insert((*path).clone())).cloned().collect();
         if !new.is_empty() {
             self.skipped.extend(include(self.chain.repo(), &self.git, &NAME_ONLY, &new));
         }
+        Ok(())
     }
 
     /// What differs between the snapshot `base` and the snapshot `after`, or the tree now; `None`

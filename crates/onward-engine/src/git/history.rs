@@ -42,8 +42,8 @@ pub fn trailers(run: &str, step: &Address, attempt: u32) -> String {
 }
 
 impl Repo {
-    /// Commits that `until` leads to and `since` does not, newest first. A commit that git no longer
-    /// has is its own whole history.
+    /// Commits that `until` leads to and `since` does not, newest first. A commit that git no
+    /// longer has is its own whole history.
     pub fn commits(
         &self,
         since: Option<&str>,

@@ -3,16 +3,18 @@
 //! - `command` runs git, `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
+//! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
 //! - `worktree` makes, mends and commits to the worktrees of a run.
 //!
-//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What is
-//! written is objects, refs under `refs/onward/`, and worktrees on branches `onward/…`; whoever only
-//! looks writes nothing at all.
+//! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
+//! is written is objects, refs under `refs/onward/`, and worktrees on branches `onward/…`; whoever
+//! only looks writes nothing at all.
 
 mod command;
 mod compare;
 mod head;
 mod history;
+mod refs;
 mod repo;
 mod rescue;
 mod snapshot;

@@ -1,12 +1,12 @@
 //! The tree at one moment, as a commit on the run's own chain `refs/onward/<run>`.
 //!
-//! The index that is used is the run's own. It starts as a copy of the person's and is kept, so that
-//! git's stat cache makes the next snapshot cost about as much as `git status`. Untracked files are
-//! part of the tree, ignored ones are not, except the declared outputs; files over a limit are left
-//! out and named.
+//! The index that is used is the run's own. It starts as a copy of the person's and is kept, so
+//! that git's stat cache makes the next snapshot cost about as much as `git status`. Untracked
+//! files are part of the tree, ignored ones are not, except the declared outputs; files over a
+//! limit are left out and named.
 //!
-//! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by whichever
-//! process, and what a killed one left half-done is in nobody's way.
+//! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by
+//! whichever process, and what a killed one left half-done is in nobody's way.
 
 use std::{
     fs::{self, File},

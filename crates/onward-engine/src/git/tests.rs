@@ -196,7 +196,7 @@ fn declared_outputs_are_part_of_it_even_if_they_are_ignored() {
     let mut now = Now::look(bench.chain()).unwrap();
     assert_eq!(now.changes(&id, None).unwrap().unwrap(), []);
     bench.write("z.o", "third\n");
-    now.include(&["z.o".to_owned()]);
+    now.include(&["z.o".to_owned()]).unwrap();
     let changes = now.changes(&id, None).unwrap().unwrap();
     assert_eq!(changes[0].path, b"z.o");
     // One that lies behind a link is none that git would take.

@@ -1,8 +1,8 @@
 //! The real world: this machine's files, processes, clock and people.
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
-//! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor, `inputs` waits,
-//!   `agents`, `schema` and `probe` do what their names say.
+//! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
+//!   `inputs` waits, `agents`, `schema` and `probe` do what their names say.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
 

@@ -1,7 +1,7 @@
 //! The trees of a run in git: snapshots of them, and what changed since.
 //!
-//! Invariant: a comparison writes nothing outside a temporary directory, and is never older than the
-//! last thing the engine did to the tree.
+//! Invariant: a comparison writes nothing outside a temporary directory, and is never older than
+//! the last thing the engine did to the tree.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -117,7 +117,7 @@ impl Trees {
             Entry::Occupied(now) => now.into_mut(),
             Entry::Vacant(now) => now.insert(Now::look(chain)?),
         };
-        now.include(&also);
+        now.include(&also)?;
         let Some(found) = now.changes(base, after)? else { return Ok(None) };
         let exported = now.export(&found)?;
         let skipped = now.skipped.iter().map(|path| below(of.tree, path)).collect();

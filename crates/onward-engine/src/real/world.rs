@@ -36,7 +36,6 @@ use super::{
 use crate::{
     inbox::{self, Left},
     rehearse::{self, StandIn},
-    rescue,
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{
         At, Changes, Condition, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo,
@@ -281,10 +280,6 @@ impl World for RealWorld {
 
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         self.trees.as_committed(paths)
-    }
-
-    fn last_rescue(&mut self) -> Result<u32, Stop> {
-        rescue::last(&self.place.run_dir).map_err(io_stop("list", &self.place.run_dir))
     }
 
     fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop> {

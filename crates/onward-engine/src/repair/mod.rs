@@ -82,7 +82,7 @@ impl Repair {
             RunLock::take(run_dir, &at.place.run, wall_clock()).map_err(EngineError::from)?;
         must_be_dead(&at.place)?;
         let bytes = read_or_empty(&run_dir.join(JOURNAL))?;
-        let traces = Traces::gather(&at.place)?;
+        let traces = Traces::gather(&at.place, &machine.env)?;
         let found = read(bytes.as_deref().unwrap_or_default())
             .map_err(|error| EngineError::from(LoadError::from(error)))?;
         let is_damaged = found.prefix.is_empty() || !found.damage.is_empty();
@@ -210,7 +210,7 @@ fn begin<'a>(
         claims: BTreeMap::new(),
         ended: BTreeSet::new(),
         decided: BTreeSet::new(),
-        saved: Vec::new(),
+        seen: Vec::new(),
         epoch,
         batch,
         pieces: Vec::new(),
@@ -226,7 +226,9 @@ fn begin<'a>(
 fn foresee(rebuilder: &mut Rebuilder<'_, RealWorld>, record: &Record) {
     let (step, attempt) = if let Event::AttemptStarted(started) = &record.event {
         rebuilder.claims.insert((started.step.clone(), started.attempt), Claim::Started);
-        rebuilder.saved.push((record.at, started.saved.clone()));
+        let read = started.key.get().reads.into_iter().map(|(path, hash)| (path, Some(hash)));
+        let seen = started.saved.clone().into_iter().chain(read).collect();
+        rebuilder.seen.push((record.at, seen));
         return;
     } else if let Event::GateDecided { step, .. } = &record.event {
         rebuilder.decided.insert(step.clone());

@@ -97,18 +97,18 @@ impl<W: World> Rebuilder<'_, W> {
             let _ = self.push(seal.at, settled, Source::Seal, "it came back");
         }
         let why = match &finished.outcome {
-            Outcome::Done => "its end is sealed, and what it declared is there".to_owned(),
+            Outcome::Done => "sealed, and its outputs are there".to_owned(),
             Outcome::Failed { cause, detail } => format!("{}: {detail}", cause.as_str()),
         };
         let event = Event::AttemptFinished(Box::new(finished));
         Ok(self.push(seal.at, event, Source::Seal, why).is_ok())
     }
 
-    /// A file that a later attempt replaced: its content then is what that attempt had saved.
+    /// A file that a later attempt replaced: its content then is what the next one had seen of it.
     fn as_it_was(&self, files: &mut [FileProof], ended_at: Timestamp) {
         for file in files {
-            let mut later = self.saved.iter().filter(|(at, _)| *at >= ended_at);
-            let first = later.find_map(|(_, saved)| *saved.get(&file.path)?);
+            let mut later = self.seen.iter().filter(|(at, _)| *at >= ended_at);
+            let first = later.find_map(|(_, seen)| *seen.get(&file.path)?);
             if let Some(hash) = first.filter(|hash| *hash != file.hash) {
                 let stat = Stat { size: 0, mtime_ns: 0, inode: 0 };
                 *file = FileProof { path: file.path.clone(), hash, stat };

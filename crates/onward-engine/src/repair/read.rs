@@ -1,7 +1,7 @@
 //! What of a damaged journal can still be read: its good beginning, and records behind the damage.
 //!
-//! Invariant: a record is believed only if its checksum is right and no other record has its number,
-//! so that nothing is taken twice.
+//! Invariant: a record is believed only if its checksum is right and no other record has its
+//! number, so that nothing is taken twice.
 
 use std::collections::BTreeMap;
 

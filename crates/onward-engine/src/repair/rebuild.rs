@@ -91,15 +91,15 @@ pub(super) enum Claim {
     Mentioned,
 }
 
-/// Outputs as they were before an attempt began, for those made before.
-pub(super) type Saved = (Timestamp, BTreeMap<String, Option<Digest>>);
+/// Files as they were when an attempt began: what it saved of its outputs, and what it read.
+pub(super) type Seen = (Timestamp, BTreeMap<String, Option<Digest>>);
 
 pub(super) struct Rebuilder<'a, W: World> {
     pub(super) world: &'a mut W,
     pub(super) run: Run,
     pub(super) traces: &'a Traces,
     pub(super) claims: BTreeMap<(Address, u32), Claim>,
-    pub(super) saved: Vec<Saved>,
+    pub(super) seen: Vec<Seen>,
     /// Attempts whose end is among the later records.
     pub(super) ended: BTreeSet<(Address, u32)>,
     /// Gates whose answer is among the later records.

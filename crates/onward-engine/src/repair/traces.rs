@@ -6,12 +6,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
-    process::{Command, Stdio},
 };
 
-use onward_core::{address::Address, id::RunId, launch::Seal, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, time::Timestamp};
 
 use crate::{
+    git::{Env, Repo},
     real::disk::io_stop,
     supervisor::{
         Place,
@@ -59,11 +59,11 @@ impl Trace {
 }
 
 impl Traces {
-    pub(super) fn gather(place: &Place) -> Result<Self, Stop> {
+    pub(super) fn gather(place: &Place, env: &Env) -> Result<Self, Stop> {
         let mut traces = Self::default();
         traces.add_seals(place)?;
         traces.add_output(&place.out_dir())?;
-        traces.add_commits(&place.project_dir, &place.run);
+        traces.add_commits(place, env);
         Ok(traces)
     }
 
@@ -108,34 +108,12 @@ impl Traces {
     }
 
     /// No git, or no repository, is no trace.
-    fn add_commits(&mut self, project_dir: &Path, run: &RunId) {
-        const FORMAT: &str = "--format=%H%x00%(trailers:key=Onward-Run,valueonly,separator=%x2C)\
-            %x00%(trailers:key=Onward-Step,valueonly,separator=%x2C)\
-            %x00%(trailers:key=Onward-Attempt,valueonly,separator=%x2C)";
-        let grep = format!("--grep=^Onward-Run: {run}$");
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(project_dir)
-            .args(["log", "--branches", "--no-show-signature", &grep, FORMAT])
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .stdin(Stdio::null())
-            .stderr(Stdio::null())
-            .output();
-        let Ok(output) = output else { return };
-        let text = String::from_utf8_lossy(&output.stdout);
+    fn add_commits(&mut self, place: &Place, env: &Env) {
+        let Ok(Some(repo)) = Repo::find(&place.project_dir, env) else { return };
+        let commits = repo.commits_of(place.run.as_str()).unwrap_or_default();
         // The newest first: of several commits of one attempt the last one counts.
-        for line in text.lines() {
-            let mut fields = line.split('\0').map(str::trim);
-            let (Some(commit), Some(of), Some(step), Some(attempt)) =
-                (fields.next(), fields.next(), fields.next(), fields.next())
-            else {
-                continue;
-            };
-            let Ok(attempt) = attempt.parse() else { continue };
-            if of == run.as_str() && !step.is_empty() {
-                let trace = self.of(Address::from_text(step), attempt);
-                trace.commit.get_or_insert_with(|| commit.to_owned());
-            }
+        for (commit, step, attempt) in commits {
+            self.of(step, attempt).commit.get_or_insert(commit);
         }
     }
 

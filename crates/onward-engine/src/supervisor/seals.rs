@@ -3,9 +3,9 @@
 //! One JSON object a line, `kind` first and `crc` last: CRC-32 (IEEE), lower-case hex, of every
 //! byte from `{` up to and including the comma before `"crc"`. Each line is one write. A supervisor
 //! begins its life with `opened`; then, per attempt, `spawning` (about to), `spawned` (its
-//! identity, if it lived for a while), `exited` (the seal) and, where one is wanted, `snapshot` (the
-//! tree after it). An attempt without `spawning` was certainly never spawned; with it, it may have
-//! been.
+//! identity, if it lived for a while), `exited` (the seal) and, where one is wanted, `snapshot`
+//! (the tree after it). An attempt without `spawning` was certainly never spawned; with it, it may
+//! have been.
 //!
 //! Invariant: one supervisor at a time holds the file's lock, and what was once written is never
 //! changed. A kind that is not known here is kept and not damage.

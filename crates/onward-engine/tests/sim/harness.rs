@@ -21,7 +21,10 @@ use onward_engine::{
     world::{At, Stop, World},
 };
 
-use crate::world::{Crash, SimWorld, Window, readable};
+use crate::{
+    crash::{Crash, Window, readable},
+    world::SimWorld,
+};
 
 /// A workflow, and how it ends when nobody disturbs it.
 pub(crate) struct Case {

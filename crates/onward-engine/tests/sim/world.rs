@@ -7,7 +7,7 @@ use onward_core::{
     digest::Digest,
     event::{Event, FileKind, GitHead},
     evidence::{FileProof, Outcome, Stat},
-    journal::{Reader, decode_line},
+    journal::decode_line,
     launch::{Launch, Seal},
     recovery::Probed,
     survey::CommitSeen,
@@ -25,52 +25,10 @@ use onward_engine::{
 use crate::{
     agents::{Act, Agent, Ended, Supervisor, seal_of},
     chance::Chance,
+    crash::{Crash, Window, readable},
     disk::Disk,
     trees::Trees,
 };
-
-/// How the world goes dark when the fuse is out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crash {
-    /// SIGKILL of the engine: the disk keeps everything, the agents go on.
-    Engine,
-    /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
-    Processes,
-    /// Power cut: nothing lives, and the disk forgets what was not synced.
-    Power,
-    /// SIGKILL of supervisor and agents: the engine lives, and hears of it when it waits.
-    Hands,
-}
-
-impl Crash {
-    pub(crate) const ALL: [Self; 4] = [Self::Engine, Self::Processes, Self::Power, Self::Hands];
-}
-
-/// The moments in which a crash is interesting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Window {
-    BeforeSync,
-    SyncToSpawn,
-    Running,
-    ExitToSeal,
-    SealToSnapshot,
-    SealToJournal,
-    RescueToUndo,
-    DuringUndo,
-}
-
-impl Window {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::BeforeSync,
-        Self::SyncToSpawn,
-        Self::Running,
-        Self::ExitToSeal,
-        Self::SealToSnapshot,
-        Self::SealToJournal,
-        Self::RescueToUndo,
-        Self::DuringUndo,
-    ];
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct SimWorld {
@@ -345,16 +303,6 @@ impl SimWorld {
     }
 }
 
-/// Every event of the readable part.
-pub(crate) fn readable(bytes: &[u8]) -> Vec<Event> {
-    let mut reader = Reader::new(bytes);
-    let mut events = Vec::new();
-    while let Ok(Some(record)) = reader.next_record() {
-        events.push(record.event);
-    }
-    events
-}
-
 fn name(at: At<'_>) -> String {
     match at {
         At::Run(path) => format!("run/{path}"),
@@ -492,13 +440,6 @@ impl World for SimWorld {
 
     fn as_committed(&mut self, _paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         Ok(BTreeSet::new())
-    }
-
-    fn last_rescue(&mut self) -> Result<u32, Stop> {
-        self.burn()?;
-        let names = self.disk.names().filter_map(|name| name.strip_prefix("run/rescue/"));
-        let numbers = names.filter_map(|name| name.split_once('-')?.0.parse().ok());
-        Ok(numbers.max().unwrap_or(0))
     }
 
     fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {

@@ -94,7 +94,7 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
         [..] => confirm(cx, args.yes, &question),
     };
     match answer {
-        Answer::Yes => delete(&session.project, &doomed)?,
+        Answer::Yes => delete(&session.project, &doomed, &session.machine.env)?,
         Answer::No => return Ok(ExitCode::SUCCESS),
         Answer::Nobody => {
             let list: Vec<&str> = doomed.iter().map(|it| it.name.as_str()).collect();

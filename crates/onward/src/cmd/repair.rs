@@ -126,7 +126,7 @@ fn show(cx: &mut Context, report: &Report) -> Result<(), Error> {
         let attempt = it.attempt.map(|it| format!(" {it}")).unwrap_or_default();
         let what = format!("{step}{attempt}");
         let (kind, certainty, source) = (&it.kind, &it.certainty, &it.source);
-        writeln!(cx.err, "  {kind:<17} {what:<24} {certainty} by {source}: {}", it.why)?;
+        writeln!(cx.err, "  {kind:<17} {what:<20} {certainty} by {source}: {}", it.why)?;
     }
     if report.rebuilt.is_empty() {
         writeln!(cx.err, "  nothing")?;
@@ -141,7 +141,7 @@ fn show(cx: &mut Context, report: &Report) -> Result<(), Error> {
     for it in &report.steps {
         let style = style_of(it.fate);
         let fate = it.fate.as_str();
-        writeln!(cx.err, "  {style}{fate:<12}{style:#} {:<24} {}", it.step, it.why)?;
+        writeln!(cx.err, "  {style}{fate:<12}{style:#} {:<20} {}", it.step, it.why)?;
     }
     Ok(())
 }

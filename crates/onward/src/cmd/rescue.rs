@@ -111,7 +111,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
             }
         }
     }
-    let brought = back.adopt(&session.machine, &replace)?;
+    let brought = back.adopt(&replace)?;
     if cx.global.json {
         return cx.print_json(&brought);
     }

@@ -38,6 +38,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward resume\n  onward resume release-20261115-k3fq\n  \
     onward resume --all --yes")]
+#[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(crate) struct ResumeArgs {
     /// Which run: its id, a prefix of it, or its directory
     run: Option<String>,

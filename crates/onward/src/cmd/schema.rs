@@ -41,7 +41,7 @@ enum Format {
     /// What `doctor --json` prints
     Doctor,
     /// What `rescue list --json` prints
-    Rescue,
+    Rescues,
     /// What `undo --json` prints
     Undo,
     /// What `archive --json` prints
@@ -60,7 +60,7 @@ pub(crate) fn run(cx: &mut Context, args: &SchemaArgs) -> Result<ExitCode, Error
         Format::Verify => schemars::schema_for!(Verified).into(),
         Format::Repair => schemars::schema_for!(Report).into(),
         Format::Doctor => schemars::schema_for!(Checkup).into(),
-        Format::Rescue => schemars::schema_for!(Rescues).into(),
+        Format::Rescues => schemars::schema_for!(Rescues).into(),
         Format::Undo => schemars::schema_for!(BroughtBack).into(),
         Format::Archive => schemars::schema_for!(Archived).into(),
         Format::Gc => schemars::schema_for!(Collected).into(),

@@ -101,3 +101,15 @@ fn gc_deletes_only_archives_beyond_the_last_and_only_after_a_yes() {
     assert_eq!(bench.project().runs().unwrap().len(), 1, "runs are nobody's to collect");
     bench.exits("gc --keep many", 2);
 }
+
+#[test]
+fn what_git_keeps_for_a_run_goes_with_its_last_archive() {
+    let bench = crate::repo::repo("true", "  - { id: one, agent: claude, prompt: x }\n");
+    let refs = || crate::repo::git(&bench, "for-each-ref --format=%(refname) refs/onward");
+    bench.exits("run w.yaml", 0);
+    assert!(!refs().is_empty(), "a snapshot was taken");
+    bench.exits("archive", 0);
+    assert!(!refs().is_empty(), "an archived run keeps its snapshots");
+    bench.exits("gc --keep 0 --yes", 0);
+    assert_eq!(refs(), "");
+}

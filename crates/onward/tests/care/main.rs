@@ -7,9 +7,16 @@ mod archive;
 mod bench;
 mod cost;
 mod doctor;
+mod people;
 mod rehearse;
 mod repair;
+#[expect(dead_code, reason = "the kill tests use the rest")]
+#[path = "../kill/repo.rs"]
+mod repo;
 mod rescue;
+#[expect(dead_code, reason = "the kill tests use the rest")]
+#[path = "../kill/terminal.rs"]
+mod terminal;
 mod verify;
 mod words;
 

@@ -11,12 +11,14 @@ use serde_json::{Value, json as object};
 
 use crate::{
     bench::{Bench, id, journal},
-    json, texts,
+    json,
+    repo::{self, HALF_DONE, Killed, killed_half_way},
+    texts,
 };
 
 /// A completed run with one rescue: `made` was another, `new` was new, `gone` was deleted, and
 /// `tool` was made executable.
-fn rescued() -> (Bench, PathBuf) {
+pub(crate) fn rescued() -> (Bench, PathBuf) {
     let bench = Bench::new("  - { id: one, run: LOG }\n");
     bench.exits("run w.yaml", 0);
     let run = bench.project().runs().unwrap().remove(0).dir;
@@ -73,7 +75,7 @@ fn tree(bench: &Bench) -> Vec<String> {
 #[test]
 fn what_was_undone_comes_back_and_goes_again() {
     let (bench, run) = rescued();
-    let shown = json(&bench, "rescue", "rescue list", 0);
+    let shown = json(&bench, "rescues", "rescue list", 0);
     let expected = ["deep/new undone", "gone undone", "made undone", "tool undone"];
     assert_eq!(now(&shown["rescues"][0]), expected);
     let said = bench.exits("undo 1", 16);
@@ -126,7 +128,7 @@ fn bad_numbers_and_bad_rescues_are_refused() {
     // A rescue that never came about has no note.
     fs::create_dir_all(run.join("rescue/2-one/files")).unwrap();
     fs::write(run.join("rescue/torn-tail-17"), "x").unwrap();
-    assert_eq!(json(&bench, "rescue", "rescue list", 0)["rescues"].as_array().unwrap().len(), 1);
+    assert_eq!(json(&bench, "rescues", "rescue list", 0)["rescues"].as_array().unwrap().len(), 1);
     fs::write(run.join("rescue/1-one/files/made"), "forged").unwrap();
     let said = bench.exits("undo 1 --yes", 16);
     assert!(said.err.contains("does not hold made any more"), "{said:?}");
@@ -136,4 +138,24 @@ fn bad_numbers_and_bad_rescues_are_refused() {
     fs::write(&note, text).unwrap();
     bench.exits("rescue list", 16);
     bench.exits("undo 1 --yes", 16);
+}
+
+#[test]
+fn half_done_edits_of_a_killed_agent_come_back_as_it_left_them() {
+    let steps = "  - { id: draft, agent: claude, prompt: write, writes: [made.o] }\n";
+    let bench = repo::repo(HALF_DONE, steps);
+    let run = killed_half_way(&bench, Killed::All);
+    let left = repo::tree(&bench);
+    bench.exits("resume", 0);
+    fs::remove_file(bench.path("brief.txt")).unwrap();
+    let undone = repo::tree(&bench);
+    assert_ne!(undone, left);
+    // The second attempt made it anew: that is somebody's work too.
+    let said = bench.exits("undo 1 --yes", 16);
+    assert!(said.err.contains("left alone: made.o\n"), "{said:?}");
+    assert_eq!(repo::tree(&bench), undone);
+    bench.exits(&format!("undo {} 1 --yes --replace made.o", id(&run)), 0);
+    assert_eq!((repo::tree(&bench), bench.text("made.o")), (left, "half\n".to_owned()));
+    bench.exits("undo 2 --yes", 0);
+    assert_eq!((repo::tree(&bench), bench.text("made.o")), (undone, "done\n".to_owned()));
 }

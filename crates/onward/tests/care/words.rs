@@ -26,6 +26,7 @@ fn said(bench: &Bench, run: &Path, arguments: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one conversation, read from top to bottom")]
 fn a_damaged_run_is_looked_after_in_words() {
     let bench = Bench::new(
         "  - { id: one, run: echo 1 > one, writes: [one] }\n\
@@ -51,13 +52,13 @@ fn a_damaged_run_is_looked_after_in_words() {
     Kept
       2 records before it
     Rebuilt
-      attempt.finished  one 1                    recorded by seal: its end is sealed, and what it declared is there
-      attempt.started   two 1                    recorded by journal: it can be read
-      attempt.finished  two 1                    recorded by journal: it can be read
-      run.ended                                  recorded by journal: it can be read
+      attempt.finished  one 1                recorded by seal: sealed, and its outputs are there
+      attempt.started   two 1                recorded by journal: it can be read
+      attempt.finished  two 1                recorded by journal: it can be read
+      run.ended                              recorded by journal: it can be read
     Steps
-      keep         one                      its end is sealed, and what it declared is there (recorded by seal)
-      keep         two                      it can be read (recorded by journal)
+      keep         one                  sealed, and its outputs are there (recorded by seal)
+      keep         two                  it can be read (recorded by journal)
     error: nothing was changed: a repair is adopted by an explicit yes
     help: say `onward repair RUN --yes`
     --- exit 16
@@ -69,13 +70,13 @@ fn a_damaged_run_is_looked_after_in_words() {
     Kept
       2 records before it
     Rebuilt
-      attempt.finished  one 1                    recorded by seal: its end is sealed, and what it declared is there
-      attempt.started   two 1                    recorded by journal: it can be read
-      attempt.finished  two 1                    recorded by journal: it can be read
-      run.ended                                  recorded by journal: it can be read
+      attempt.finished  one 1                recorded by seal: sealed, and its outputs are there
+      attempt.started   two 1                recorded by journal: it can be read
+      attempt.finished  two 1                recorded by journal: it can be read
+      run.ended                              recorded by journal: it can be read
     Steps
-      keep         one                      its end is sealed, and what it declared is there (recorded by seal)
-      keep         two                      it can be read (recorded by journal)
+      keep         one                  sealed, and its outputs are there (recorded by seal)
+      keep         two                  it can be read (recorded by journal)
     run RUN is repaired; the damaged journal is kept as journal.damaged-1.jsonl
     onward plan RUN
     onward resume RUN

@@ -178,8 +178,8 @@ fn what_an_agent_went_on_to_after_its_commit_is_undone_down_to_the_commit() {
 
 #[test]
 fn a_failed_attempt_is_undone_before_the_next_and_the_last_one_stays_until_a_resume() {
-    let agent = "cat \"$ONWARD_BRIEF\" >> ../brief; echo try >> a.txt; echo $ONWARD_ATTEMPT > tries\n\
-        [ -e allowed ]\n";
+    let agent = "cat \"$ONWARD_BRIEF\" >> ../brief; echo try >> a.txt\n\
+        echo $ONWARD_ATTEMPT > tries\n[ -e allowed ]\n";
     let steps = "  - id: draft\n    agent: claude\n    prompt: write\n    \
         retry: { max: 1, on: [failed], backoff: 0s }\n";
     let bench = repo(agent, steps);
@@ -263,7 +263,6 @@ fn a_child_that_still_writes_is_found_and_ended_before_any_new_attempt() {
 fn a_plan_leaves_tree_repository_and_run_as_they_are() {
     let bench = repo(HALF_DONE, STEPS);
     let run = killed_half_way(&bench, Killed::All);
-    fs::write(bench.path("c.txt"), "by hand\n").unwrap();
     let picture = || {
         let mut all = BTreeMap::new();
         let mut dirs = vec![bench.root.clone()];
@@ -303,9 +302,9 @@ fn a_run_goes_on_from_another_directory_and_after_the_repository_moved() {
     assert_eq!([text("a.txt"), text("b.txt"), text("made.o")], ["a\n", "b\n", "done\n"]);
     kill_all(&moved.join(".onward/runs").join(id(&run)));
     fs::rename(&moved, &bench.root).unwrap();
-    assert_eq!(watched(&run).records.iter().filter(is_lost).count(), 1);
+    assert_eq!(watched(&run).records.iter().filter(|it| is_lost(it)).count(), 1);
 }
 
-fn is_lost(record: &&onward_core::event::Record) -> bool {
+fn is_lost(record: &onward_core::event::Record) -> bool {
     matches!(record.event, Event::AttemptLost { .. })
 }

@@ -8,6 +8,7 @@ mod choices;
 mod day_one;
 mod disk;
 mod edits;
+mod features;
 mod journal;
 mod kills;
 mod locks;

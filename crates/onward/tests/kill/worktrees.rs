@@ -54,7 +54,10 @@ fn steps_of_a_group_share_a_worktree_and_what_they_finish_is_committed() {
     assert_eq!(text("made.txt"), "uncommitted\nnot committed\n");
     assert_eq!(tree(&bench), before, "nothing landed in the project");
     let log = git(&bench, &format!("log --format=%s%n%b onward/{}/draft", id(&run)));
-    assert!(log.contains("Onward-Step: draft/polish") && log.contains("Onward-Attempt: 1"), "{log}");
+    assert!(
+        log.contains("Onward-Step: draft/polish") && log.contains("Onward-Attempt: 1"),
+        "{log}"
+    );
     assert!(journal(&run).contains("\"branch_head\":\""));
     git(&bench, "commit -q -a -m three");
     fs::remove_file(bench.path("untracked.txt")).unwrap();

@@ -1,0 +1,56 @@
+//! How the simulated world goes dark, when that is interesting, and what can be read afterwards.
+
+use onward_core::{event::Event, journal::Reader};
+
+/// How the world goes dark when the fuse is out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crash {
+    /// SIGKILL of the engine: the disk keeps everything, the agents go on.
+    Engine,
+    /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
+    Processes,
+    /// Power cut: nothing lives, and the disk forgets what was not synced.
+    Power,
+    /// SIGKILL of supervisor and agents: the engine lives, and hears of it when it waits.
+    Hands,
+}
+
+impl Crash {
+    pub(crate) const ALL: [Self; 4] = [Self::Engine, Self::Processes, Self::Power, Self::Hands];
+}
+
+/// The moments in which a crash is interesting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Window {
+    BeforeSync,
+    SyncToSpawn,
+    Running,
+    ExitToSeal,
+    SealToSnapshot,
+    SealToJournal,
+    RescueToUndo,
+    DuringUndo,
+}
+
+impl Window {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::BeforeSync,
+        Self::SyncToSpawn,
+        Self::Running,
+        Self::ExitToSeal,
+        Self::SealToSnapshot,
+        Self::SealToJournal,
+        Self::RescueToUndo,
+        Self::DuringUndo,
+    ];
+}
+
+/// Every event of the readable part.
+pub(crate) fn readable(bytes: &[u8]) -> Vec<Event> {
+    let mut reader = Reader::new(bytes);
+    let mut events = Vec::new();
+    while let Ok(Some(record)) = reader.next_record() {
+        events.push(record.event);
+    }
+    events
+}
