@@ -86,6 +86,16 @@ pub fn worktree_of(run: &Run, id: NodeId) -> Result<Option<WorktreePlace>, Rende
     Ok(None)
 }
 
+/// The directory that a step works in, as the project names it; empty = the project's own.
+pub fn worktree_path(run: &Run, id: NodeId) -> String {
+    worktree_of(run, id).ok().flatten().map(|place| place.path).unwrap_or_default()
+}
+
+/// A path, or a pattern, of a tree, as the project names it.
+pub fn below(tree: &str, path: String) -> String {
+    if tree.is_empty() { path } else { format!("{tree}/{path}") }
+}
+
 /// A leaf that is itself one turn of a loop.
 fn is_turn(run: &Run, id: NodeId) -> bool {
     let parent = run.graph.node(id).parent.map(|parent| run.graph.node(parent));
@@ -101,12 +111,14 @@ fn component(text: &str) -> String {
         match c {
             c if plain(c) => name.push(c),
             ']' => {}
+            _ if name.ends_with('.') => {}
             _ => name.push('.'),
         }
     }
     let is_exact = text.chars().all(|c| plain(c) || "/[]".contains(c));
-    let fits = name.len() <= NAME_BYTES_MAX && !name.starts_with(['.', '-']) && !name.is_empty();
-    if is_exact && fits {
+    let begins_well = !name.starts_with(['.', '-']) && !name.is_empty();
+    let ends_well = name.len() <= NAME_BYTES_MAX && !name.ends_with('.') && !name.ends_with(LOCK);
+    if is_exact && begins_well && ends_well {
         return name;
     }
     name.truncate(NAME_BYTES_MAX);
@@ -114,6 +126,8 @@ fn component(text: &str) -> String {
     format!("{}-{}", name.trim_matches(['.', '-']), &digest[..8]).trim_matches('-').to_owned()
 }
 
+/// Git keeps names that end so to itself.
+const LOCK: &str = ".lock";
 /// Longer names are cut.
 const NAME_BYTES_MAX: usize = 80;
 
@@ -127,12 +141,22 @@ mod tests {
         assert_eq!(component("draft"), "draft");
         assert_eq!(component("draft[ann]"), "draft.ann");
         assert_eq!(component("round[2]/research[A]"), "round.2.research.A");
-        let odd =
-            ["a[x.y]", "a[x%20y]", "a[..]", "", "-a", "a b", "a..b", "x".repeat(200).as_str()]
-                .map(component);
+        let odd = [
+            "a[x.y]",
+            "a[x%20y]",
+            "a[..]",
+            "",
+            "-a",
+            "a b",
+            "a..b",
+            "a/lock",
+            "x".repeat(200).as_str(),
+        ]
+        .map(component);
         for (at, name) in odd.iter().enumerate() {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             assert!(name.chars().all(fits) && !name.contains(".."), "{name}");
+            assert!(!name.ends_with(".lock") && !name.ends_with('.'), "{name}");
             assert!(
                 !name.starts_with(['.', '-']) && !name.is_empty() && name.len() < 100,
                 "{name}"

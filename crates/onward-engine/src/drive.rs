@@ -159,7 +159,9 @@ impl<'w, W: World> Driver<'w, W> {
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
         let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
-        self.enter_worktree(&launch)?;
+        if !self.enter_worktree(&launch)? {
+            return Ok(());
+        }
         let undo = if revert_previous {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
@@ -172,7 +174,10 @@ impl<'w, W: World> Driver<'w, W> {
         let UndoOfPrevious { reverts, undone, .. } = undo;
         let base = match undone {
             Some(undone) => Some(undone),
-            None if self.edits(&step) => self.snapshot_before(&launch, &writes)?,
+            // In a worktree of its own, whatever it changes is its own.
+            None if self.edits(&step) || !launch.cwd.is_empty() => {
+                self.snapshot_before(&launch, &writes)?
+            }
             None => None,
         };
         self.world.resolve(&mut launch)?;

@@ -19,6 +19,7 @@ use onward_core::{
     state::{EffectState, Phase, RunStatus},
     survey::Survey,
     workflow::{Loaded, model::Workflow, template::Quoting},
+    worktree::worktree_path,
 };
 
 use crate::{
@@ -185,7 +186,10 @@ impl<W: World> Driver<'_, W> {
             let probed = match declared {
                 None => Probed::Unknown,
                 Some(probe) => match decide::text(&self.run, id, &probe.command, Quoting::Shell) {
-                    Some(command) => self.world.probe(&command, probe.absent)?,
+                    Some(command) => {
+                        let tree = worktree_path(&self.run, id);
+                        self.world.probe(&tree, &command, probe.absent)?
+                    }
                     None => Probed::Unknown,
                 },
             };
@@ -226,8 +230,7 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
-                    self.enter_worktree(&launch)?;
-                    if self.has_moved_since(step)? {
+                    if !self.enter_worktree(&launch)? || self.has_moved_since(step)? {
                         return self.give_up(step);
                     }
                     self.world.resolve(&mut launch)?;

@@ -22,7 +22,7 @@ use onward_core::{
     },
     time::Timestamp,
     workflow::template::Quoting,
-    worktree::{WorktreePlace, worktree_of},
+    worktree::{WorktreePlace, below, worktree_path},
 };
 
 use crate::{
@@ -97,7 +97,10 @@ pub fn survey<W: World>(
     // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
     let changes = all.iter().flat_map(|one| &one.left.changes);
     let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
-    let moved = world.moved()?.into_iter().collect();
+    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
+    for tree in worktrees::trees(&worktrees) {
+        moved.extend(world.moved(tree)?);
+    }
     let ours = Ours { run, moved, gone: worktrees::gone(&worktrees) };
     look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
     look_at_reads(world, &ours, connected, &unfinished, &mut survey)?;
@@ -218,12 +221,18 @@ fn in_flight<W: World>(
 ) -> Result<InFlight, Stop> {
     let (step, attempt) = (one.step, one.entry.attempts);
     let made = (step.clone(), attempt);
-    let commits = commits_of(world, one, git)?;
-    let committed = commits.iter().any(|it| it.by.as_ref() == Some(&made));
+    let mut commits = commits_of(world, one, git)?;
+    commits.retain(|it| it.by.as_ref() == Some(&made));
     let is_dirty = !judged.undo.is_empty() || !judged.contested.is_empty();
+    let committed = if commits.iter().any(|it| it.subject == worktrees::subject(step, attempt)) {
+        Committed::ByUs
+    } else if !commits.is_empty() && !is_dirty {
+        Committed::ByItself
+    } else {
+        Committed::No
+    };
     let proof = match run.graph.find(step) {
-        // What it went on to change after its commit says that it was not through.
-        Some(id) => proof(world, run, id, one, committed && !is_dirty)?,
+        Some(id) => proof(world, run, id, one, committed)?,
         None => None,
     };
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
@@ -263,6 +272,16 @@ fn commits_of<W: World>(
     }
 }
 
+/// What an attempt has on its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Committed {
+    No,
+    /// And went on to change nothing after that, which would say that it was not through.
+    ByItself,
+    /// In its worktree, when it had been judged: the journal alone does not know it yet.
+    ByUs,
+}
+
 /// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
 /// the step wants more than that: a check that nobody ran, or outputs that are not all there.
 fn proof<W: World>(
@@ -270,12 +289,17 @@ fn proof<W: World>(
     run: &Run,
     id: NodeId,
     one: &Unfinished<'_>,
-    committed: bool,
+    committed: Committed,
 ) -> Result<Option<Proof>, Stop> {
     let (step, entry) = (one.step, one.entry);
     let declared = run.defs.step(run.graph.node(id).def);
     let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    if (declared.result.is_none() && !committed) || declared.check.is_some() {
+    let may_prove = match committed {
+        Committed::No => declared.result.is_some() && declared.check.is_none(),
+        Committed::ByItself => declared.check.is_none(),
+        Committed::ByUs => true,
+    };
+    if !may_prove {
         return Ok(None);
     }
     let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
@@ -288,8 +312,7 @@ fn proof<W: World>(
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
     let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
-    let place = WorktreePlace::at(&started.cwd);
-    let branch_head = match place {
+    let branch_head = match WorktreePlace::at(&started.cwd) {
         Some(place) => world.head(&place.path)?.and_then(|it| it.head),
         None => None,
     };
@@ -308,7 +331,7 @@ struct Ours<'r> {
 
 impl Ours<'_> {
     /// Whether a later attempt changed the path without declaring it, and nobody since; or whether
-    /// nothing can be said of it, because its whole worktree is gone and its commits are not.
+    /// nothing can be said of it, because its whole worktree is gone.
     fn is(&self, path: &str, since: Timestamp) -> bool {
         let touched = self.run.state.touched.get(path);
         touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
@@ -405,10 +428,6 @@ fn read_patterns(run: &Run, step: &Address) -> Vec<String> {
     let Some(id) = run.graph.find(step) else { return Vec::new() };
     let declared = run.defs.step(run.graph.node(id).def).reads.iter();
     let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
-    let place = worktree_of(run, id).ok().flatten();
-    let there = |pattern: String| match &place {
-        Some(place) => format!("{}/{pattern}", place.path),
-        None => pattern,
-    };
-    rendered.filter(|pattern| is_glob(pattern)).map(there).collect()
+    let tree = worktree_path(run, id);
+    rendered.filter(|pattern| is_glob(pattern)).map(|it| below(&tree, it)).collect()
 }

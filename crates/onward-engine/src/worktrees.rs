@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
+    address::Address,
     finding::{Code, Finding},
     graph::Role,
     run::Run,
@@ -14,7 +15,7 @@ use onward_core::{
     worktree::{WorktreePlace, worktree_of},
 };
 
-use crate::world::{Condition, Stop, World};
+use crate::world::{Condition, Stop, WorktreeHead, World};
 
 /// A worktree that somebody has worked in.
 #[derive(Clone, Debug)]
@@ -56,41 +57,57 @@ fn finding(one: &Seen) -> Option<Finding> {
     let WorktreePlace { path, branch } = &one.place;
     let found = match &one.condition {
         Condition::Fine | Condition::Unmade => return None,
-        Condition::Missing { has_branch } => {
-            let hint = if *has_branch {
-                format!("it is made again from {branch}; what was not committed is gone")
-            } else {
-                format!("{branch} is gone too: it is made again from the tree as it is")
-            };
+        Condition::Missing { has_branch: true } => {
+            let hint = format!("it is made again from {branch}; what was not committed is gone");
             Finding::new(Code::WorktreeMissing, format!("{path} is gone")).with_hint(hint)
         }
-        Condition::Unregistered => {
+        Condition::Missing { has_branch: false } => {
+            let message = format!("{path} is gone, and so is {branch}");
+            let hint = "it is made again from the tree as it is";
+            Finding::new(Code::WorktreeMissing, message).with_hint(hint)
+        }
+        Condition::Unregistered { has_branch: true } => {
             let message = format!("{path} is there, but git does not know it any more");
             let hint = "git is told of it again; its files stay as they are";
             Finding::new(Code::WorktreeMissing, message).with_hint(hint)
         }
+        Condition::Unregistered { has_branch: false } => {
+            let message = format!("{path} is there, but {branch} is gone");
+            let hint = "the branch begins anew; the files stay as they are";
+            Finding::new(Code::WorktreeMissing, message).with_hint(hint)
+        }
         Condition::Elsewhere(head) => {
             let message = format!("{path} is not on {branch}, but on {head}");
-            let hint = format!("`git -C {path} switch {branch}`, or accept it to go on from there");
+            let hint = format!(
+                "`git -C {path} switch {branch}`; or accept it: the branch is moved on to there, \
+                 if that follows from it"
+            );
             Finding::new(Code::WorktreeDetached, message).with_hint(hint)
         }
         Condition::Busy(what) => {
-            let message = format!("{path} was left in the middle of {what}");
-            let hint = "end it, one way or the other, and resume again";
+            let message = format!("{path} was left in the middle of a {what}");
+            let hint = match *what {
+                "bisect" => format!("`git -C {path} bisect reset`, and resume again"),
+                _ => format!("`git -C {path} {what} --continue`, or `--abort`, and resume again"),
+            };
             Finding::new(Code::WorktreeMidRebase, message).with_hint(hint)
         }
     };
     Some(found.at_path(path))
 }
 
-/// Makes those that are gone, or unknown to git, again. What a person must decide is left alone.
+/// Makes those that are gone, or unknown to git, again. What a person must decide is left alone,
+/// and one that lost its branch begins anew only when somebody is about to work in it.
 pub(crate) fn mend<W: World>(world: &mut W, seen: &[Seen]) -> Result<(), Stop> {
     for one in seen.iter().filter(|one| one.is_needed) {
         match one.condition {
-            Condition::Missing { has_branch: true } | Condition::Unregistered => {
-                world.worktree(&one.place)?;
+            Condition::Missing { has_branch: true }
+            | Condition::Unregistered { has_branch: true } => {
+                // Why not is found, and said, when somebody is about to work in it.
+                let _ = world.worktree(&one.place)?;
             }
             Condition::Missing { has_branch: false }
+            | Condition::Unregistered { has_branch: false }
             | Condition::Fine
             | Condition::Unmade
             | Condition::Elsewhere(_)
@@ -100,10 +117,22 @@ pub(crate) fn mend<W: World>(world: &mut W, seen: &[Seen]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Directories whose files say nothing, because they are gone: the commits on the branch do.
+/// Directories whose files say nothing, because they are gone with their branch: only the commits
+/// do, where something else leads to them.
 pub(crate) fn gone(seen: &[Seen]) -> BTreeSet<String> {
-    let gone = seen.iter().filter(|one| matches!(one.condition, Condition::Missing { .. }));
-    gone.map(|one| format!("{}/", one.place.path)).collect()
+    let is_gone = |one: &&Seen| one.condition == Condition::Missing { has_branch: false };
+    seen.iter().filter(is_gone).map(|one| format!("{}/", one.place.path)).collect()
+}
+
+/// The trees whose files somebody may still work on.
+pub(crate) fn trees(seen: &[Seen]) -> impl Iterator<Item = &str> {
+    let is_there = |one: &&Seen| one.is_needed && one.condition == Condition::Fine;
+    seen.iter().filter(is_there).map(|one| one.place.path.as_str())
+}
+
+/// The first line of the commit that ends an attempt which was judged to be done.
+pub(crate) fn subject(step: &Address, attempt: u32) -> String {
+    format!("{step}, attempt {attempt}")
 }
 
 /// Notes done steps whose commit no branch has any more.
@@ -114,17 +143,17 @@ pub(crate) fn look_for_commits<W: World>(
 ) -> Result<(), Stop> {
     let mut heads = BTreeMap::new();
     for (step, entry) in &run.state.steps {
-        if let Some(head) = entry.evidence.branch_head.as_ref()
+        if let Some(commit) = entry.evidence.branch_head.clone()
             && entry.phase == Phase::Done
         {
-            heads.insert(step.clone(), head.clone());
+            heads.insert(step.clone(), WorktreeHead { attempt: entry.attempts, commit });
         }
     }
     if heads.is_empty() {
         return Ok(());
     }
-    let lost = world.lost_commits(&heads.values().cloned().collect())?;
-    heads.retain(|_, head| lost.contains(head));
-    git.lost_heads = heads;
+    let lost = world.lost_commits(&heads)?;
+    heads.retain(|step, _| lost.contains(step));
+    git.lost_heads = heads.into_iter().map(|(step, head)| (step, head.commit)).collect();
     Ok(())
 }

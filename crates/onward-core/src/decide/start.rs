@@ -17,7 +17,7 @@ use crate::{
         model::{Kind, Step, Template, Workflow},
         template::Quoting,
     },
-    worktree::worktree_of,
+    worktree::{below, worktree_of},
 };
 
 impl Decider<'_> {
@@ -98,7 +98,7 @@ impl Decider<'_> {
         let worktree = worktree_of(self.run, id)?;
         if let Some(place) = &worktree {
             define("worktree", place.name());
-            writes.iter_mut().for_each(|pattern| *pattern = format!("{}/{pattern}", place.path));
+            writes = writes.into_iter().map(|pattern| below(&place.path, pattern)).collect();
         }
         let cwd = worktree.map(|place| place.path).unwrap_or_default();
         self.add_reads(&scope, step, &cwd, &mut key)?;
@@ -127,10 +127,8 @@ impl Decider<'_> {
         key: &mut KeyParts,
     ) -> Result<(), Hold> {
         let facts = self.facts.of(&self.run.graph.node(scope.node).address);
-        let mut patterns = scope.texts(&step.reads)?;
-        if !cwd.is_empty() {
-            patterns.iter_mut().for_each(|pattern| *pattern = format!("{cwd}/{pattern}"));
-        }
+        let patterns = scope.texts(&step.reads)?.into_iter();
+        let patterns: Vec<String> = patterns.map(|pattern| below(cwd, pattern)).collect();
         for file in facts.files(&patterns)? {
             key.reads.insert(file.path.clone(), file.hash);
         }

@@ -30,8 +30,8 @@ pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     Some(root.join(place))
 }
 
-pub(super) fn has_branch(common_dir: &Path, branch: &str) -> bool {
-    resolve(common_dir, &format!("refs/heads/{branch}")).is_some()
+pub(super) fn branch_head(common_dir: &Path, branch: &str) -> Option<String> {
+    resolve(common_dir, &format!("refs/heads/{branch}"))
 }
 
 /// `None` before the first commit.

@@ -28,5 +28,5 @@ pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};
-pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken};
+pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken, index_of};
 pub use worktree::Condition;

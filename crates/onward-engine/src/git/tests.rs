@@ -30,7 +30,7 @@ impl Bench {
         bench
     }
 
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap().join("repo");
         fs::create_dir_all(root.join(".onward/runs/r-1")).unwrap();
@@ -69,11 +69,11 @@ impl Bench {
         fs::write(full, text).unwrap();
     }
 
-    fn repo(&self) -> Repo {
+    pub(crate) fn repo(&self) -> Repo {
         Repo::find(&self.root, &env()).unwrap().unwrap()
     }
 
-    fn chain(&self) -> Chain {
+    pub(crate) fn chain(&self) -> Chain {
         Chain::new(self.repo(), &self.path(".onward/runs/r-1/git"), "r-1", "")
     }
 
@@ -117,7 +117,7 @@ impl Bench {
     }
 }
 
-fn env() -> Env {
+pub(crate) fn env() -> Env {
     vec![("PATH".into(), std::env::var_os("PATH").unwrap())]
 }
 
@@ -452,16 +452,16 @@ fn a_commit_belongs_to_the_attempt_that_its_trailers_or_the_reflog_name() {
     bench.git_with(&["commit", "-q", "--allow-empty", "-m", "x"], &[("GIT_REFLOG_ACTION", &other)]);
     bench.commit(&format!("by us\n\n{}", trailers("r-1", &step, 4)));
     let head = bench.git(&["rev-parse", "HEAD"]);
-    let commits = bench.repo().commits(Some(&start), &head, "r-1").unwrap();
+    let commits = bench.repo().commits(Some(&start), &head, "r-1", "HEAD").unwrap();
     let found: Vec<_> = commits.iter().map(|it| (it.subject.as_str(), it.by.clone())).collect();
     let by = |attempt| Some((step.clone(), attempt));
     let expected =
         [("by us", by(4)), ("x", None), ("by an agent: so", by(3)), ("by a person", None)];
     assert_eq!(found, expected);
-    assert_eq!(bench.repo().commits(Some(&head), &start, "r-1").unwrap(), []);
-    assert_eq!(bench.repo().commits(None, &start, "r-1").unwrap().len(), 1);
+    assert_eq!(bench.repo().commits(Some(&head), &start, "r-1", "HEAD").unwrap(), []);
+    assert_eq!(bench.repo().commits(None, &start, "r-1", "HEAD").unwrap().len(), 1);
     let lost = "0123456789012345678901234567890123456789";
-    let commits = bench.repo().commits(Some(&head), lost, "r-1").unwrap();
+    let commits = bench.repo().commits(Some(&head), lost, "r-1", "HEAD").unwrap();
     assert_eq!(commits[0].id, lost, "one that git has lost is still named");
 }
 
@@ -474,155 +474,4 @@ fn what_is_as_committed_is_told_from_what_is_not() {
     let paths = ["a", "b", "dir/c", "new", "x.o", "gone", "*"].map(str::to_owned);
     let clean = bench.repo().as_committed(&paths).unwrap();
     assert_eq!(clean.into_iter().collect::<Vec<_>>(), ["a", "dir/c"]);
-}
-
-const BRANCH: &str = "onward/r-1/draft";
-
-impl Bench {
-    fn worktree(&self) -> PathBuf {
-        self.path(".onward/worktrees/r-1/draft")
-    }
-
-    fn make_worktree(&self) -> PathBuf {
-        let dir = self.worktree();
-        fs::create_dir_all(dir.parent().unwrap()).unwrap();
-        self.chain().make_worktree(&dir, BRANCH).unwrap();
-        dir
-    }
-
-    fn condition(&self) -> Condition {
-        self.repo().condition(&self.worktree(), BRANCH)
-    }
-
-    fn mend(&self) -> Result<(), GitError> {
-        self.chain().mend_worktree(&self.worktree(), BRANCH, &self.condition())
-    }
-
-    /// A command in the worktree.
-    fn inside(&self, args: &[&str]) -> String {
-        let dir = self.worktree();
-        let args = [&["-C", dir.to_str().unwrap()], args].concat();
-        self.git(&args)
-    }
-}
-
-#[test]
-fn a_worktree_has_the_tree_as_it_is_and_leaves_the_persons_alone() {
-    let bench = Bench::new();
-    bench.write("a", "not committed\n");
-    bench.write("new", "untracked\n");
-    let (own, head) = (bench.git(&["status", "--porcelain"]), bench.git(&["rev-parse", "HEAD"]));
-    assert_eq!(bench.condition(), Condition::Missing { has_branch: false });
-    let dir = bench.make_worktree();
-    assert_eq!(bench.condition(), Condition::Fine);
-    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "not committed\n");
-    assert_eq!(fs::read_to_string(dir.join("new")).unwrap(), "untracked\n");
-    assert_eq!(bench.inside(&["status", "--porcelain"]), "");
-    assert_eq!(bench.git(&["status", "--porcelain"]), own);
-    assert_eq!(bench.git(&["rev-parse", "HEAD"]), head);
-    let parents = bench.git(&["rev-list", "--parents", "-1", BRANCH]);
-    assert!(parents.ends_with(&format!(" {head}")), "one commit on what is committed: {parents}");
-    let clean = Bench::new();
-    clean.make_worktree();
-    let heads = clean.git(&["rev-parse", "HEAD", BRANCH]);
-    assert_eq!(heads.lines().next(), heads.lines().last(), "nothing to add, no commit");
-}
-
-#[test]
-fn finished_work_in_a_worktree_is_a_commit_with_trailers_and_the_same_one_when_asked_again() {
-    let bench = Bench::new();
-    let dir = bench.make_worktree();
-    fs::write(dir.join("a"), "done\n").unwrap();
-    fs::write(dir.join("made"), "done\n").unwrap();
-    let repo = Repo::find(&dir, &env()).unwrap().unwrap();
-    let step = Address::from_text("draft[ann]");
-    let message = format!("draft\n\n{}", trailers("r-1", &step, 2));
-    let head = repo.commit_all(&message).unwrap().unwrap();
-    assert_eq!(repo.commit_all(&message).unwrap(), Some(head.clone()));
-    assert_eq!(bench.git(&["rev-parse", BRANCH]), head);
-    let commits = repo.commits(Some(&bench.git(&["rev-parse", "main"])), &head, "r-1").unwrap();
-    assert_eq!(commits[0].by, Some((step, 2)));
-    let known: std::collections::BTreeSet<String> = [head.clone()].into();
-    assert_eq!(bench.repo().lost(&known).unwrap().len(), 0);
-    bench.git(&["merge", "-q", BRANCH]);
-    bench.git(&["worktree", "remove", "--force", dir.to_str().unwrap()]);
-    bench.git(&["branch", "-q", "-D", BRANCH]);
-    assert_eq!(bench.repo().lost(&known).unwrap().len(), 0, "what was merged is not lost");
-    bench.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    assert_eq!(bench.repo().lost(&known).unwrap(), known);
-}
-
-#[test]
-fn a_deleted_worktree_comes_back_from_its_branch() {
-    let bench = Bench::new();
-    let dir = bench.make_worktree();
-    fs::write(dir.join("a"), "done\n").unwrap();
-    Repo::find(&dir, &env()).unwrap().unwrap().commit_all("done").unwrap();
-    for prune in [false, true] {
-        fs::remove_dir_all(&dir).unwrap();
-        if prune {
-            bench.git(&["worktree", "prune"]);
-        }
-        assert_eq!(bench.condition(), Condition::Missing { has_branch: true });
-        bench.mend().unwrap();
-        assert_eq!(bench.condition(), Condition::Fine);
-        assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "done\n");
-    }
-}
-
-#[test]
-fn a_worktree_that_git_forgot_is_known_again_and_keeps_its_files() {
-    let bench = Bench::new();
-    let dir = bench.make_worktree();
-    fs::write(dir.join("a"), "half done\n").unwrap();
-    let aside = bench.path("aside");
-    fs::rename(&dir, &aside).unwrap();
-    bench.git(&["worktree", "prune", "--expire=now"]);
-    fs::rename(&aside, &dir).unwrap();
-    assert_eq!(bench.condition(), Condition::Unregistered);
-    bench.mend().unwrap();
-    assert_eq!(bench.condition(), Condition::Fine);
-    assert_eq!(fs::read_to_string(dir.join("a")).unwrap(), "half done\n");
-    assert_eq!(bench.inside(&["status", "--porcelain"]), " M a");
-    assert_eq!(fs::read_dir(dir.parent().unwrap()).unwrap().count(), 1, "nothing is left beside");
-}
-
-#[test]
-fn a_worktree_off_its_branch_is_put_back_only_if_nothing_is_left_behind() {
-    let bench = Bench::new();
-    let dir = bench.make_worktree();
-    bench.inside(&["checkout", "-q", "--detach"]);
-    fs::write(dir.join("a"), "ahead\n").unwrap();
-    bench.inside(&["commit", "-q", "-a", "-m", "ahead"]);
-    let ahead = bench.inside(&["rev-parse", "HEAD"]);
-    assert_eq!(bench.condition(), Condition::Elsewhere(ahead.clone()));
-    bench.mend().unwrap();
-    assert_eq!(bench.condition(), Condition::Fine);
-    assert_eq!(bench.git(&["rev-parse", BRANCH]), ahead, "it was moved on");
-    bench.inside(&["checkout", "-q", "--detach", "HEAD~1"]);
-    let refused = bench.mend().unwrap_err();
-    assert!(refused.to_string().contains("not on its branch"), "{refused}");
-    assert_eq!(bench.git(&["rev-parse", BRANCH]), ahead, "and is never moved back");
-    bench.inside(&["checkout", "-q", "-b", "other"]);
-    assert_eq!(bench.condition(), Condition::Elsewhere("other".into()));
-}
-
-#[test]
-fn a_worktree_in_the_middle_of_something_is_left_alone() {
-    let bench = Bench::new();
-    let dir = bench.make_worktree();
-    fs::write(dir.join("a"), "mine\n").unwrap();
-    bench.inside(&["commit", "-q", "-a", "-m", "mine"]);
-    bench.write("a", "theirs\n");
-    bench.commit("theirs");
-    for (begin, what) in [("rebase", "a rebase"), ("merge", "a merge")] {
-        let me = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
-        let begun = Command::new("git").current_dir(&dir).args(me).args([begin, "main"]).output();
-        assert!(!begun.unwrap().status.success(), "it must conflict");
-        assert_eq!(bench.condition(), Condition::Busy(what));
-        let refused = bench.mend().unwrap_err();
-        assert!(refused.to_string().contains(what), "{refused}");
-        bench.inside(&[begin, "--abort"]);
-        assert_eq!(bench.condition(), Condition::Fine);
-    }
 }

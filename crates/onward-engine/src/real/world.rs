@@ -32,6 +32,7 @@ use super::{
     secrets::Redactor,
     sessions::live_sessions,
     trees::{self, Trees},
+    worktrees::{Instead, moved_into},
 };
 use crate::{
     inbox::{self, Left},
@@ -39,7 +40,7 @@ use crate::{
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{
         At, Changes, Condition, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo,
-        World,
+        WorktreeHead, World,
     },
 };
 
@@ -234,19 +235,21 @@ impl World for RealWorld {
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
-        self.looker.digest(path)
+        match self.trees.instead(path)? {
+            Instead::There => self.looker.digest(path),
+            Instead::Project { rest, .. } => self.looker.digest(&rest),
+            Instead::Branch { rest, looker, .. } => looker.digest(&rest),
+        }
     }
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
-        // What a worktree will hold is what is here when it is made.
-        if let Some((place, rest)) = WorktreePlace::split(pattern)
-            && self.trees.condition(&place)? == Condition::Unmade
-        {
-            let mut found = self.looker.glob(rest, &[])?;
-            found.iter_mut().for_each(|it| it.path = format!("{}/{}", place.path, it.path));
-            return Ok(found);
+        match self.trees.instead(pattern)? {
+            Instead::There => self.looker.glob(pattern, known),
+            Instead::Project { tree, rest } => Ok(moved_into(&tree, self.looker.glob(&rest, &[])?)),
+            Instead::Branch { tree, rest, looker } => {
+                Ok(moved_into(&tree, looker.glob(&rest, &[])?))
+            }
         }
-        self.looker.glob(pattern, known)
     }
 
     fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
@@ -286,7 +289,7 @@ impl World for RealWorld {
         self.trees.condition(place)
     }
 
-    fn worktree(&mut self, place: &WorktreePlace) -> Result<(), Stop> {
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
         self.trees.worktree(place)
     }
 
@@ -295,16 +298,19 @@ impl World for RealWorld {
         place: &WorktreePlace,
         step: &Address,
         attempt: u32,
-    ) -> Result<Option<String>, Stop> {
+    ) -> Result<Result<Option<String>, String>, Stop> {
         self.trees.commit_worktree(place, step, attempt)
     }
 
-    fn lost_commits(&mut self, ids: &BTreeSet<String>) -> Result<BTreeSet<String>, Stop> {
-        self.trees.lost_commits(ids)
+    fn lost_commits(
+        &mut self,
+        heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        self.trees.lost_commits(heads)
     }
 
     fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
-        Ok(self.trees.head(tree))
+        self.trees.head(tree)
     }
 
     fn commits(
@@ -316,8 +322,8 @@ impl World for RealWorld {
         self.trees.commits(tree, since, until)
     }
 
-    fn moved(&mut self) -> Result<Vec<String>, Stop> {
-        self.trees.moved()
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop> {
+        self.trees.moved(tree)
     }
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
@@ -347,9 +353,9 @@ impl World for RealWorld {
         not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 
-    fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
+    fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop> {
         self.trees.forget();
-        let dir = self.disk.project_dir();
+        let dir = &self.disk.project_dir().join(tree);
         if self.stand_in.as_ref().is_some_and(|it| it.commands) {
             return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
         }

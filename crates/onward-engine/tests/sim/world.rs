@@ -18,7 +18,7 @@ use onward_engine::{
     journal::JOURNAL,
     world::{
         At, Changes, Condition, Connected, Input, Looked, Request, Rescued, Snapshot, Stop,
-        Survived, Taken, Undo, World,
+        Survived, Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -446,7 +446,7 @@ impl World for SimWorld {
         Ok(Condition::Unmade)
     }
 
-    fn worktree(&mut self, place: &WorktreePlace) -> Result<(), Stop> {
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
         panic!("there are no worktrees here: {place:?}");
     }
 
@@ -455,11 +455,14 @@ impl World for SimWorld {
         place: &WorktreePlace,
         _step: &Address,
         _attempt: u32,
-    ) -> Result<Option<String>, Stop> {
+    ) -> Result<Result<Option<String>, String>, Stop> {
         panic!("there are no worktrees here: {place:?}");
     }
 
-    fn lost_commits(&mut self, _ids: &BTreeSet<String>) -> Result<BTreeSet<String>, Stop> {
+    fn lost_commits(
+        &mut self,
+        _heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
         Ok(BTreeSet::new())
     }
 
@@ -476,7 +479,7 @@ impl World for SimWorld {
         Ok(Vec::new())
     }
 
-    fn moved(&mut self) -> Result<Vec<String>, Stop> {
+    fn moved(&mut self, _tree: &str) -> Result<Vec<String>, Stop> {
         Ok(Vec::new())
     }
 
@@ -564,7 +567,7 @@ impl World for SimWorld {
         self.burn()
     }
 
-    fn probe(&mut self, command: &str, _absent: i32) -> Result<Probed, Stop> {
+    fn probe(&mut self, _tree: &str, command: &str, _absent: i32) -> Result<Probed, Stop> {
         self.burn()?;
         let effect = command.strip_prefix("probe ").expect("`probe NAME`");
         Ok(if self.effects.contains_key(effect) { Probed::Happened } else { Probed::Absent })
