@@ -107,8 +107,8 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, which this version cannot give it")]
-    NoWorktrees { step: String },
+    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    NoRepository { step: String },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
@@ -135,8 +135,8 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
-            Self::NoWorktrees { .. } => {
-                Some("take it out; steps that edit then share the tree".to_owned())
+            Self::NoRepository { .. } => {
+                Some("make it one with `git init`, or take `worktree` out".to_owned())
             }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
@@ -216,8 +216,10 @@ pub fn begin_run(
         return Err(error.into());
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
-    if let Some(step) = first_with_worktree(&workflow.workflow.steps) {
-        return Err(EngineError::NoWorktrees { step });
+    if let Some(step) = first_with_worktree(&workflow.workflow.steps)
+        && crate::git::head(project.root()).is_none()
+    {
+        return Err(EngineError::NoRepository { step });
     }
     let boot_id = this_boot()?;
     let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };

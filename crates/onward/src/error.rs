@@ -298,7 +298,7 @@ fn exit_of(error: &EngineError) -> u8 {
         }
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
-        | EngineError::NoWorktrees { .. }
+        | EngineError::NoRepository { .. }
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }

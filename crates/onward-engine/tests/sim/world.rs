@@ -12,12 +12,13 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 use onward_engine::{
     journal::JOURNAL,
     world::{
-        At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
-        Undo, World,
+        At, Changes, Condition, Connected, Input, Looked, Request, Rescued, Snapshot, Stop,
+        Survived, Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -438,15 +439,44 @@ impl World for SimWorld {
         Ok(BTreeSet::new())
     }
 
-    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
+    fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {
+        Ok(Condition::Unmade)
+    }
+
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        panic!("there are no worktrees here: {place:?}");
+    }
+
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        _step: &Address,
+        _attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        panic!("there are no worktrees here: {place:?}");
+    }
+
+    fn lost_commits(
+        &mut self,
+        _heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        Ok(BTreeSet::new())
+    }
+
+    fn head(&mut self, _tree: &str) -> Result<Option<GitHead>, Stop> {
         Ok(None)
     }
 
-    fn commits(&mut self, _since: Option<&str>, _until: &str) -> Result<Vec<CommitSeen>, Stop> {
+    fn commits(
+        &mut self,
+        _tree: &str,
+        _since: Option<&str>,
+        _until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop> {
         Ok(Vec::new())
     }
 
-    fn moved(&mut self) -> Result<Vec<String>, Stop> {
+    fn moved(&mut self, _tree: &str) -> Result<Vec<String>, Stop> {
         Ok(Vec::new())
     }
 
@@ -534,7 +564,7 @@ impl World for SimWorld {
         self.burn()
     }
 
-    fn probe(&mut self, command: &str, _absent: i32) -> Result<Probed, Stop> {
+    fn probe(&mut self, _tree: &str, command: &str, _absent: i32) -> Result<Probed, Stop> {
         self.burn()?;
         let effect = command.strip_prefix("probe ").expect("`probe NAME`");
         Ok(if self.effects.contains_key(effect) { Probed::Happened } else { Probed::Absent })
