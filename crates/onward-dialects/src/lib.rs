@@ -6,7 +6,10 @@
 pub mod conference;
 mod files;
 
-use onward_core::{plan::Plan, time::Timestamp};
+use std::collections::BTreeMap;
+
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
+use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
 
@@ -34,6 +37,57 @@ pub trait Dialect: Sync {
     /// What a resume would do. Refused only when a mark is missing: whatever else is wrong with
     /// the files is a finding of the plan.
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark>;
+
+    /// The name of the built-in workflow that goes on with such a run.
+    fn workflow(&self) -> &'static str;
+
+    /// What that workflow is given. `dir` is the run's directory, relative to the project.
+    fn inputs(&self, dir: &str) -> BTreeMap<String, Value> {
+        [("dir".to_owned(), Value::from(dir))].into()
+    }
+
+    /// What the files prove about a step of that workflow; for a gate, `{"option": …}`. A step that
+    /// changes the files must be provable by them from then on.
+    fn done(&self, _files: &Files, _step: &Address) -> Option<Done> {
+        None
+    }
+
+    /// What nothing proves, and what the files are without it.
+    fn undone(&self, _files: &Files) -> Vec<Undone> {
+        Vec::new()
+    }
+
+    /// The files that change because somebody goes on with the run, whole, in the order in which
+    /// they are to be written. What was only ever appended to still begins as it did.
+    fn resumed(&self, _files: &Files, _plan: &Plan, _at: Timestamp) -> Vec<(String, Vec<u8>)> {
+        Vec::new()
+    }
+
+    /// Whether this file only ever grows: it is appended to, never replaced.
+    fn grows(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// The step at which a recovery code such as `peer-review` enters, as the run stands now.
+    fn entry(&self, _files: &Files, _code: &str) -> Option<Address> {
+        None
+    }
+}
+
+/// Work that was done elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    pub result: Value,
+}
+
+/// A file that is put back to what is proved before a run goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    pub path: String,
+    /// What it holds then; `None` = it goes.
+    pub after: Option<Vec<u8>>,
+    /// Whose half-done work it is.
+    pub step: Address,
 }
 
 /// What a dialect is told besides the files.

@@ -34,7 +34,7 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    doubts,
+    adopt, doubts,
     drive::Options,
     inbox::DecideError,
     journal::{JOURNAL, LoadError, load},
@@ -212,6 +212,18 @@ pub fn begin_run(
     machine: &Machine,
     mode: Mode,
 ) -> Result<Begun, EngineError> {
+    let boot_id = this_boot()?;
+    let now = wall_clock();
+    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted: None }, machine)
+}
+
+/// The same for whatever a run begins with.
+pub(crate) fn begin(
+    project: &Project,
+    new: &NewRun<'_>,
+    machine: &Machine,
+) -> Result<Begun, EngineError> {
+    let workflow = new.workflow;
     if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
         return Err(error.into());
     }
@@ -219,13 +231,11 @@ pub fn begin_run(
     if let Some(step) = first_with_worktree(&workflow.workflow.steps) {
         return Err(EngineError::NoWorktrees { step });
     }
-    let boot_id = this_boot()?;
-    let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
     project.prepare()?;
     let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
-    let (run, dir) = create_run(project, &new, &redactor)?;
+    let (run, dir) = create_run(project, new, &redactor)?;
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree })
 }
@@ -264,7 +274,8 @@ fn drive_held(
     let How { mode, choices, pinned, options, take_over: _ } = how.clone();
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
-    let how = Resume { mode, choices, options, edited };
+    let native = adopt::of_run(&at.project, &at.place.run_dir);
+    let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
         Err(error) => {
@@ -318,7 +329,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
         findings.push(finding.with_hint(error.hint()));
     }
-    let run = Run::new(Arc::new(Defs::new(current)), loaded.state);
+    let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
     if seen.orphans > 0 {
@@ -326,13 +337,27 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
+    let native = adopt::of_run(&at.project, run_dir).filter(|_| driver.is_none() && !complete);
+    let mut reentry = None;
+    if let Some(native) = native {
+        let (caught_up, looked) = adopt::look(&mut world, native, run)?;
+        run = caught_up;
+        reentry = Some(looked);
+    }
     let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
     if let Some(new) = &edited {
         survey.edited = Some(doubts::edits(&mut world, &run, &workflow, new)?);
     }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
-    Ok(plan(&run, &survey, choices, &run_dir.display().to_string())?)
+    let dir = run_dir.display().to_string();
+    match reentry {
+        None => Ok(plan(&run, &survey, choices, &dir)?),
+        Some(reentry) => {
+            reentry.tell(&run, &mut survey);
+            Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
+        }
+    }
 }
 
 /// A run's directory, and what follows from where it is.
@@ -382,7 +407,7 @@ impl RunPlace {
     }
 }
 
-fn this_boot() -> Result<String, EngineError> {
+pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 

@@ -22,6 +22,7 @@ use onward_core::{
 };
 
 use crate::{
+    adopt::{Native, Reentry},
     brief, doubts,
     drive::{Announced, Driver, Options},
     files,
@@ -40,6 +41,8 @@ pub struct Resume {
     pub options: Options,
     /// The workflow file as it is now, where it is not the one the run keeps.
     pub edited: Option<Loaded>,
+    /// Where the run was found, if another system began it.
+    pub native: Option<Native>,
 }
 
 /// Why a run cannot be taken up.
@@ -106,9 +109,15 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), ResumeError> {
         let how = self.how.clone();
         self.finish_undo(connected)?;
+        let mut reentry = self.look_at_native()?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
+        if let Some(reentry) = &mut reentry {
+            let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
+            reentry.look_at_undo(self.world, number)?;
+            reentry.tell(&self.run, &mut survey);
+        }
         if let Some((pinned, new)) = edited {
             survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
         }
@@ -116,42 +125,59 @@ impl<W: World> Driver<'_, W> {
         if !unsettled.to_probe.is_empty() {
             self.ask_probes(&unsettled, &mut survey)?;
         }
-        let made = self.agree(&survey, &how.choices)?;
+        let band = reentry.as_ref().map_or(age_band(&self.run, &survey), Reentry::age_band);
+        let made = self.agree(&survey, &how.choices, band)?;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.keep(self.world)?;
         }
         if let Some((_, new)) = edited {
             pin(self.world, new)?;
         }
         let boot_id = connected.boot_id.clone();
         let git = survey.git.as_ref().map(|git| git.now.clone());
-        let resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        let mut resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        if let Some(reentry) = &reentry {
+            reentry.announce(&mut resumed);
+        }
+        let reverts = resumed.reverts.clone();
         self.record(Event::RunResumed(Box::new(resumed)))?;
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in made.passed_over(age_band(&self.run, &survey)) {
+        for text in made.passed_over(band) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        let foreign = revert::undo(self.world, &made.reverts)?;
+        let foreign = revert::undo(self.world, &reverts)?;
         if !foreign.is_empty() {
             let text =
                 format!("changed in this very moment, so not undone: {}", foreign.join(", "));
             self.record(Event::Note { text, step: None })?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.settle_trees(self.world);
+            self.say_resumed(reentry)?;
         }
         self.take_up(&made, connected)?;
         Ok(())
     }
 
     /// What will be done, if nothing stands in its way that nobody has accepted.
-    fn agree(&self, survey: &Survey, choices: &Choices) -> Result<Resumption, ResumeError> {
+    fn agree(
+        &self,
+        survey: &Survey,
+        choices: &Choices,
+        band: AgeBand,
+    ) -> Result<Resumption, ResumeError> {
         if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
             return Err(ResumeError::NoSuchStep(from.step.clone()));
         }
         let made = resumption(&self.run, survey, choices);
-        let standing = policy::standing(&made.findings, age_band(&self.run, survey), choices);
+        let standing = policy::standing(&made.findings, band, choices);
         if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
     }
 
@@ -197,6 +223,7 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
+        self.import_now()?;
         for step in made.decided(Decision::Start) {
             self.spawn_again(step)?;
         }

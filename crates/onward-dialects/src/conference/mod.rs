@@ -17,6 +17,7 @@ pub mod knowledge;
 pub mod plan;
 pub mod rebuild;
 pub mod recovery;
+pub mod reentry;
 pub mod revert;
 pub mod review;
 pub mod rows;
@@ -28,9 +29,9 @@ pub mod words;
 pub mod worktree;
 pub mod write;
 
-use onward_core::plan::Plan;
+use onward_core::{address::Address, plan::Plan};
 
-use crate::{Asked, Dialect, Files, MissingMark};
+use crate::{Asked, Dialect, Files, MissingMark, Undone};
 
 pub use state::{Conference, export, import};
 
@@ -64,5 +65,21 @@ impl Dialect for ConferenceDialect {
 
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark> {
         plan::plan(files, asked)
+    }
+
+    fn workflow(&self) -> &'static str {
+        "conference"
+    }
+
+    fn undone(&self, files: &Files) -> Vec<Undone> {
+        reentry::undone(files)
+    }
+
+    fn grows(&self, name: &str) -> bool {
+        name == state::EVENTS
+    }
+
+    fn entry(&self, files: &Files, code: &str) -> Option<Address> {
+        reentry::entry(files, code)
     }
 }
