@@ -3,10 +3,12 @@
 //! One module per system, each a [`Dialect`]. Invariant: nothing here writes, spawns or knows about
 //! the engine; a dialect is a pure function of the files it is shown.
 
+pub mod builtin;
 pub mod conference;
 mod files;
 
-use onward_core::{plan::Plan, time::Timestamp};
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
+use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
 
@@ -34,6 +36,23 @@ pub trait Dialect: Sync {
     /// What a resume would do. Refused only when a mark is missing: whatever else is wrong with
     /// the files is a finding of the plan.
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark>;
+
+    /// The built-in workflow that goes on with such a run.
+    fn workflow(&self) -> &'static str;
+
+    /// What the files prove about a step of that workflow; `None` when it has yet to run.
+    fn done(&self, files: &Files, step: &Address) -> Option<Done>;
+
+    /// The files that tell the other system that somebody goes on, with what a resume by `plan`
+    /// puts right in them. To be written before anything else is, and the log last.
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)>;
+}
+
+/// A step that the files of a run prove to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the step would have left; the answer, for a gate.
+    pub result: Value,
 }
 
 /// What a dialect is told besides the files.

@@ -11,12 +11,15 @@ pub mod config;
 pub mod converge;
 pub mod deed;
 pub mod document;
+pub mod done;
 pub mod event_log;
+pub mod facts;
 pub mod history;
 pub mod knowledge;
 pub mod plan;
 pub mod rebuild;
 pub mod recovery;
+pub mod resumed;
 pub mod revert;
 pub mod review;
 pub mod rows;
@@ -28,9 +31,9 @@ pub mod words;
 pub mod worktree;
 pub mod write;
 
-use onward_core::plan::Plan;
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
 
-use crate::{Asked, Dialect, Files, MissingMark};
+use crate::{Asked, Dialect, Done, Files, MissingMark};
 
 pub use state::{Conference, export, import};
 
@@ -64,5 +67,17 @@ impl Dialect for ConferenceDialect {
 
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark> {
         plan::plan(files, asked)
+    }
+
+    fn workflow(&self) -> &'static str {
+        "conference"
+    }
+
+    fn done(&self, files: &Files, step: &Address) -> Option<Done> {
+        done::done(&import(files).ok()?, step)
+    }
+
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)> {
+        import(files).map(|it| resumed::resumed(files, &it, plan, at)).unwrap_or_default()
     }
 }
