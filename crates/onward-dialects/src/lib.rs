@@ -3,6 +3,7 @@
 //! One module per system, each a [`Dialect`]. Invariant: nothing here writes, spawns or knows about
 //! the engine; a dialect is a pure function of the files it is shown.
 
+pub mod builtin;
 pub mod conference;
 mod files;
 
@@ -46,10 +47,12 @@ pub trait Dialect: Sync {
         [("dir".to_owned(), Value::from(dir))].into()
     }
 
-    /// What the files prove about a step of that workflow; for a gate, `{"option": …}`. A step that
-    /// changes the files must be provable by them from then on.
-    fn done(&self, _files: &Files, _step: &Address) -> Option<Done> {
-        None
+    /// What the files prove about a step of that workflow; `None` when it has yet to run.
+    fn done(&self, files: &Files, step: &Address) -> Option<Done>;
+
+    /// Whether what the step does is in the files, so that they can tell when it is gone.
+    fn witnesses(&self, _step: &Address) -> bool {
+        false
     }
 
     /// What nothing proves, and what the files are without it.
@@ -57,11 +60,9 @@ pub trait Dialect: Sync {
         Vec::new()
     }
 
-    /// The files that change because somebody goes on with the run, whole, in the order in which
-    /// they are to be written. What was only ever appended to still begins as it did.
-    fn resumed(&self, _files: &Files, _plan: &Plan, _at: Timestamp) -> Vec<(String, Vec<u8>)> {
-        Vec::new()
-    }
+    /// The files that tell the other system that somebody goes on, with what a resume by `plan`
+    /// puts right in them. To be written before anything else is, and the log last.
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)>;
 
     /// Whether this file only ever grows: it is appended to, never replaced.
     fn grows(&self, _name: &str) -> bool {
@@ -74,9 +75,10 @@ pub trait Dialect: Sync {
     }
 }
 
-/// Work that was done elsewhere.
+/// A step that the files of a run prove to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Done {
+    /// What the step would have left; the answer, for a gate.
     pub result: Value,
 }
 

@@ -67,6 +67,9 @@ pub struct Machine {
     /// The command that runs the hidden subcommand `snapshot`; one argument is added to it, for
     /// [`snapshot_from_args`](crate::real::snapshot_from_args).
     pub snapshot: Vec<OsString>,
+    /// The command that runs the hidden subcommand `call`; the name of the built-in function is
+    /// added to it.
+    pub call: Vec<OsString>,
     /// Such as [`socket_dir_of_this_user`](crate::supervisor::socket_dir_of_this_user) gives.
     pub socket_dir: PathBuf,
     /// The command of each agent.
@@ -399,6 +402,7 @@ impl RunPlace {
             env: machine.env.clone(),
             supervise: machine.supervise.clone(),
             snapshot: machine.snapshot.clone(),
+            call: machine.call.clone(),
             agents: machine.agents.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,

@@ -78,7 +78,8 @@ impl Session {
         let now = cx.global.now.or_else(|| now_from(&env));
         let machine = Machine {
             supervise: vec![this.clone().into(), "supervise".into()],
-            snapshot: vec![this.into(), "snapshot".into()],
+            snapshot: vec![this.clone().into(), "snapshot".into()],
+            call: vec![this.into(), "call".into()],
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
             notify: config.notify.value.clone(),

@@ -17,7 +17,7 @@ use crate::{
     facts::Facts,
     graph::NodeId,
     run::Run,
-    state::Phase,
+    state::{Phase, StepState},
     time::Timestamp,
     workflow::model::{Gate, Kind},
 };
@@ -31,6 +31,8 @@ pub struct Elsewhere<'a> {
     pub by: &'a str,
     /// The result of a step that the files prove done; for a gate, `{"option": …}`.
     pub done: &'a dyn Fn(&Address) -> Option<Value>,
+    /// Whether the files would tell that the step is not done any more.
+    pub witnesses: &'a dyn Fn(&Address) -> bool,
 }
 
 /// What to write down next, and what must be found out first; nothing when nothing more can be
@@ -53,25 +55,17 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
 }
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
-/// and those that wrote them.
+/// and those of which they are the witness.
 pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
-    let is_told_by_files = |step: &Address| {
-        let id = run.graph.find(step)?;
-        let learned = run.state.step(step).is_some_and(|entry| entry.elsewhere);
-        let writes = match &run.defs.step(run.graph.node(id).def).kind {
-            Kind::Call { .. } => true,
-            Kind::Run { .. }
-            | Kind::Agent { .. }
-            | Kind::Gate(_)
-            | Kind::Group { .. }
-            | Kind::Sub { .. } => false,
-        };
-        (learned || writes).then_some(())
+    let is_gone = |(step, entry): &(&Address, &StepState)| {
+        let told = entry.elsewhere || (elsewhere.witnesses)(step);
+        entry.phase == Phase::Done
+            && told
+            && run.graph.find(step).is_some()
+            && (elsewhere.done)(step).is_none()
     };
-    let done = run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Done);
-    let gone = done
-        .filter(|(step, _)| is_told_by_files(step).is_some() && (elsewhere.done)(step).is_none());
     let says = format!("the files of the {} do not", elsewhere.dialect);
+    let gone = run.state.steps.iter().filter(is_gone);
     gone.map(|(step, _)| (step.clone(), says.clone())).collect()
 }
 

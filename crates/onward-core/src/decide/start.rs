@@ -161,8 +161,10 @@ fn program(
             let text = system.map(|file| KeyParts::value(&file.text));
             key.agent.extend(text.map(|text| ("system".to_owned(), text)));
             let system = system.map(|file| file.text.clone());
+            let via = declared.and_then(|agent| agent.via.clone());
+            key.agent.extend(via.clone().map(|via| ("via".to_owned(), via)));
             let name = name.clone();
-            let call = AgentCall { name: name.clone(), adapter, model, system, prompt };
+            let call = AgentCall { name: name.clone(), adapter, model, system, prompt, via };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

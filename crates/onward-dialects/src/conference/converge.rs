@@ -33,6 +33,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// The word for it in the log and in results.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Logged => "logged",
+            Self::Target => "target_reached",
+            Self::Rounds => "max_rounds",
+            Self::Iterations => "max_total_iterations",
+            Self::Time => "time_budget",
+            Self::Stalled => "stalled",
+            Self::Plateau => "metric_plateau",
+            Self::Quality => "review_scores",
+        }
+    }
+
     pub const fn is_budget(self) -> bool {
         match self {
             Self::Rounds | Self::Iterations | Self::Time => true,

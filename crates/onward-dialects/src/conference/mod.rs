@@ -11,13 +11,16 @@ pub mod config;
 pub mod converge;
 pub mod deed;
 pub mod document;
+pub mod done;
 pub mod event_log;
+pub mod facts;
 pub mod history;
 pub mod knowledge;
 pub mod plan;
 pub mod rebuild;
 pub mod recovery;
 pub mod reentry;
+pub mod resumed;
 pub mod revert;
 pub mod review;
 pub mod rows;
@@ -29,9 +32,9 @@ pub mod words;
 pub mod worktree;
 pub mod write;
 
-use onward_core::{address::Address, plan::Plan};
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
 
-use crate::{Asked, Dialect, Files, MissingMark, Undone};
+use crate::{Asked, Dialect, Done, Files, MissingMark, Undone};
 
 pub use state::{Conference, export, import};
 
@@ -81,5 +84,17 @@ impl Dialect for ConferenceDialect {
 
     fn entry(&self, files: &Files, code: &str) -> Option<Address> {
         reentry::entry(files, code)
+    }
+
+    fn witnesses(&self, step: &Address) -> bool {
+        reentry::witnesses(step)
+    }
+
+    fn done(&self, files: &Files, step: &Address) -> Option<Done> {
+        done::done(&import(files).ok()?, step)
+    }
+
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)> {
+        import(files).map(|it| resumed::resumed(files, &it, plan, at)).unwrap_or_default()
     }
 }

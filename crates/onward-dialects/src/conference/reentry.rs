@@ -6,6 +6,7 @@
 use onward_core::address::Address;
 
 use super::{
+    done::{self, Place},
     recovery::{self, Code},
     revert,
     state::{Conference, Part, export, import},
@@ -53,6 +54,18 @@ pub fn entry(files: &Files, code: &str) -> Option<Address> {
         Code::ResearchContinue | Code::ResearchRestart => step::in_round(round, "research"),
         Code::RoundStart => step::round(round),
     })
+}
+
+/// The steps that write what the conference itself goes by.
+pub fn witnesses(step: &Address) -> bool {
+    match done::place(step) {
+        Some(Place::Top(id)) => matches!(id, "start" | "synthesis/publish" | "close"),
+        Some(Place::InRound(_, id)) => {
+            matches!(id, "begin" | "poster/publish" | "review/publish" | "transfer")
+        }
+        Some(Place::Iteration(_, _, _, what)) => what == "settle",
+        None => false,
+    }
 }
 
 /// The round under way, or else the last one that was completed.

@@ -28,7 +28,9 @@ impl Witness<'_> {
         let done = |step: &Address| self.result(step);
         // The first mark is where a person wrote down what they want.
         let by = self.dialect.marks().first().copied().unwrap_or_default();
-        question(Elsewhere { dialect: self.dialect.name(), by, done: &done })
+        let witnesses = |step: &Address| self.dialect.witnesses(step);
+        let dialect = self.dialect.name();
+        question(Elsewhere { dialect, by, done: &done, witnesses: &witnesses })
     }
 
     pub(crate) fn adoptions(&self, run: &Run, facts: &Facts) -> Vec<Command> {

@@ -19,7 +19,7 @@ mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use command::GitError;
+pub use command::{Answer, Git, GitError};
 pub use compare::{Difference, Now, Side};
 pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};

@@ -19,7 +19,7 @@ use onward_core::{
 };
 
 use super::{
-    agents::{self, Commands},
+    agents::{self, Commands, Known},
     clock::wall_clock,
     disk::{Disk, io_stop},
     grip::{self, hands_stop},
@@ -55,6 +55,8 @@ pub struct Setup {
     /// The command that takes a snapshot; what of is added to it. Empty = nobody takes one after
     /// an attempt.
     pub snapshot: Vec<OsString>,
+    /// The command that runs a built-in function; its name is added to it.
+    pub call: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
@@ -69,6 +71,7 @@ pub struct RealWorld {
     env: Vec<(OsString, OsString)>,
     supervise: Vec<OsString>,
     snapshot: Vec<OsString>,
+    call: Vec<OsString>,
     trees: Trees,
     commands: Commands,
     now: Option<Timestamp>,
@@ -94,7 +97,8 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, snapshot, agents, now, catch_signals, stand_in } = setup;
+        let Setup { place, env, supervise, snapshot, call, agents, .. } = setup;
+        let Setup { now, catch_signals, stand_in, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -110,6 +114,7 @@ impl RealWorld {
             env,
             supervise,
             snapshot,
+            call,
             now,
             catch_signals,
             stand_in,
@@ -336,8 +341,9 @@ impl World for RealWorld {
         if let Some(stand_in) = &self.stand_in {
             stand_in.take_part(launch);
         }
-        let Self { disk, commands, place, .. } = self;
-        agents::resolve(launch, commands, place.run.as_str(), &mut |at, bytes| {
+        let Self { disk, commands, call, place, .. } = self;
+        let known = Known { commands, call };
+        agents::resolve(launch, known, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;
             Ok(disk.path(at).to_string_lossy().into_owned())
         })

@@ -2,6 +2,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod attach;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod decide;
 pub(crate) mod demo;
