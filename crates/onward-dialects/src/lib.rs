@@ -69,10 +69,37 @@ pub trait Dialect: Sync {
         false
     }
 
-    /// The step at which a recovery code such as `peer-review` enters, as the run stands now.
-    fn entry(&self, _files: &Files, _code: &str) -> Option<Address> {
-        None
+    /// What is written when a person enters elsewhere: at a recovery code such as `peer-review`, or
+    /// at a step. The log says so first, and what it said about that place counts no more.
+    fn enter(&self, _files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
+        Err(NoEntry::Unknown(at.place.to_owned()))
     }
+}
+
+/// Where a person wants to enter.
+#[derive(Clone, Copy, Debug)]
+pub struct Entering<'a> {
+    pub place: &'a str,
+    /// Over unfinished work too.
+    pub force: bool,
+    pub now: Timestamp,
+}
+
+/// A file that has to say where a person enters, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+/// Why nobody can enter there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoEntry {
+    #[error("there is no `{0}` in this run")]
+    Unknown(String),
+    /// It lies ahead of what is done, and what is between would be passed over.
+    #[error("{0}")]
+    Ahead(String),
 }
 
 /// A step that the files of a run prove to be done.

@@ -276,7 +276,7 @@ impl<'w, W: World> Driver<'w, W> {
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
         self.record(Event::AttemptFinished(Box::new(finished)))?;
-        self.note_export_of(id)
+        self.note_export_of(&seal.step)
     }
 
     fn asked(&mut self, request: Request) -> Result<(), Stop> {

@@ -112,6 +112,8 @@ pub enum EngineError {
     NotARun(PathBuf),
     #[error("step `{step}` has `worktree`, which this version cannot give it")]
     NoWorktrees { step: String },
+    #[error("{} was begun already", dir.display())]
+    BegunElsewhere { dir: PathBuf },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
@@ -140,6 +142,9 @@ impl EngineError {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
             Self::NoWorktrees { .. } => {
                 Some("take it out; steps that edit then share the tree".to_owned())
+            }
+            Self::BegunElsewhere { dir } => {
+                Some(format!("go on with it: `onward resume {}`", dir.display()))
             }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
@@ -217,7 +222,11 @@ pub fn begin_run(
 ) -> Result<Begun, EngineError> {
     let boot_id = this_boot()?;
     let now = wall_clock();
-    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted: None }, machine)
+    let adopted = match file {
+        None => adopt::begun_here(project, workflow, &inputs)?,
+        Some(_) => None,
+    };
+    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
 }
 
 /// The same for whatever a run begins with.

@@ -85,7 +85,9 @@ pub fn open<'w, W: World>(
     world.sync(At::Run(JOURNAL))?;
     world.sync_dir(At::Run(JOURNAL))?;
     let owes_newline = loaded.tail.missing_newline;
-    let fresh = loaded.state.next_seq == 1;
+    // A run that begins another system's files itself says so in its second record.
+    let begins = loaded.state.adopted.as_ref().is_none_or(|it| it.files.is_empty());
+    let fresh = begins && loaded.state.next_seq == 1 + u64::from(loaded.state.adopted.is_some());
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
     let current = edited.map_or(workflow, |edited| &edited.workflow);
@@ -152,7 +154,9 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
+        let held = reentry.as_ref().map(|it| it.native.hold()).transpose()?;
         let foreign = revert::undo(self.world, &reverts)?;
+        drop(held);
         if !foreign.is_empty() {
             let text =
                 format!("changed in this very moment, so not undone: {}", foreign.join(", "));

@@ -298,9 +298,9 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
-        EngineError::Resume(ResumeError::Conflicts(_)) | EngineError::Stop(Stop::Conflicts(_)) => {
-            CONFLICTS
-        }
+        EngineError::Resume(ResumeError::Conflicts(_))
+        | EngineError::Stop(Stop::Conflicts(_))
+        | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
         | EngineError::NoWorktrees { .. }

@@ -34,7 +34,7 @@ pub mod write;
 
 use onward_core::{address::Address, plan::Plan, time::Timestamp};
 
-use crate::{Asked, Dialect, Done, Files, MissingMark, Undone};
+use crate::{Asked, Dialect, Done, Entering, Entry, Files, MissingMark, NoEntry, Undone};
 
 pub use state::{Conference, export, import};
 
@@ -82,8 +82,8 @@ impl Dialect for ConferenceDialect {
         name == state::EVENTS
     }
 
-    fn entry(&self, files: &Files, code: &str) -> Option<Address> {
-        reentry::entry(files, code)
+    fn enter(&self, files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
+        reentry::enter(files, at)
     }
 
     fn witnesses(&self, step: &Address) -> bool {

@@ -4,6 +4,7 @@
 //! tree, and looks again after it got hold of it.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
@@ -13,14 +14,17 @@ use onward_core::{
     digest::Digest,
     event::{EndStatus, Event, Mode, SourceFile},
     journal::decode_line,
+    plan::Status,
     state::{Adopted, RunStatus},
     workflow::Loaded,
 };
+use onward_dialects::{Dialect, dialects};
+use serde_json::Value;
 
 use super::Native;
 use crate::{
     engine::{self, Begun, EngineError, Machine},
-    foreign::{Foreign, snapshot},
+    foreign::{Foreign, at, snapshot},
     journal::{JOURNAL, load},
     real::wall_clock,
     store::{FindError, NewRun, Project, RunDir},
@@ -78,6 +82,25 @@ fn is_complete(run_dir: &Path) -> bool {
     let bytes = fs::read(run_dir.join(JOURNAL)).unwrap_or_default();
     let status = load(&bytes).map(|it| it.state.status);
     status.is_ok_and(|it| it == RunStatus::Ended { status: EndStatus::Completed })
+}
+
+/// What a run says that begins another system's files itself. Refused where somebody has begun.
+pub(crate) fn begun_here(
+    project: &Project,
+    workflow: &Loaded,
+    inputs: &BTreeMap<String, Value>,
+) -> Result<Option<Adopted>, EngineError> {
+    let is_of = |it: &&&dyn Dialect| it.workflow() == workflow.workflow.name;
+    let Some(dialect) = dialects().iter().find(is_of) else { return Ok(None) };
+    let source = inputs.get("dir").and_then(Value::as_str).unwrap_or(".").to_owned();
+    let dir = project.root().join(&source);
+    if let Some(foreign) = at(&dir, Some(dialect.name())).map_err(Stop::from)?
+        && let Ok(plan) = foreign.plan(wall_clock())
+        && plan.run.status != Status::Fresh
+    {
+        return Err(EngineError::BegunElsewhere { dir });
+    }
+    Ok(Some(Adopted { dialect: dialect.name().to_owned(), source, files: Vec::new() }))
 }
 
 /// Makes the run that goes on with a directory; nothing in the directory changes yet.

@@ -3,10 +3,9 @@
 //! Invariant: a file that only ever grows is appended to and synced; any other is replaced whole.
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     event::{Event, Exported},
-    graph::NodeId,
-    workflow::model::Kind,
 };
 use onward_dialects::Files;
 
@@ -21,6 +20,7 @@ impl<W: World> Driver<'_, W> {
     /// Says in the other system's own words that somebody goes on: the first thing written there.
     pub(crate) fn say_resumed(&mut self, reentry: &Reentry) -> Result<(), Stop> {
         let native = &reentry.native;
+        let _held = native.hold()?;
         let before = native.files()?;
         let at = self.world.now();
         for (name, bytes) in native.dialect.resumed(&before, &reentry.plan, at) {
@@ -30,15 +30,9 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// A step that writes the files has ended: what they are now is known.
-    pub(crate) fn note_export_of(&mut self, id: NodeId) -> Result<(), Stop> {
-        match &self.run.defs.step(self.run.graph.node(id).def).kind {
-            Kind::Call { .. } => self.note_export(),
-            Kind::Run { .. }
-            | Kind::Agent { .. }
-            | Kind::Gate(_)
-            | Kind::Group { .. }
-            | Kind::Sub { .. } => Ok(()),
-        }
+    pub(crate) fn note_export_of(&mut self, step: &Address) -> Result<(), Stop> {
+        let writes = self.how.native.as_ref().is_some_and(|it| it.dialect.witnesses(step));
+        if writes { self.note_export() } else { Ok(()) }
     }
 
     /// Notes what the files are, if they are not what was noted last.

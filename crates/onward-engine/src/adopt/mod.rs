@@ -19,21 +19,22 @@ mod reenter;
 mod tests;
 
 use std::{
-    fmt,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
 use onward_core::{plan::Plan, state::Adopted, time::Timestamp};
-use onward_dialects::{Asked, Dialect, Files, dialect};
+use onward_dialects::{Asked, Dialect, File, Files, dialect};
 
 use crate::{
     foreign::{self, ForeignError},
+    real::disk::io_stop,
     store::Project,
     world::Stop,
 };
 
-pub(crate) use begin::of_run;
 pub use begin::{Adopter, begin, find, is_of};
+pub(crate) use begin::{begun_here, of_run};
 pub use plan::caught_up;
 pub(crate) use plan::{look, plan_adopted};
 pub(crate) use reenter::Reentry;
@@ -52,6 +53,8 @@ pub struct Native {
     /// The same, relative to the project; `.` for the project itself.
     pub source: String,
     pub(crate) dialect: &'static dyn Dialect,
+    /// Nothing was there: the run itself begins it.
+    is_new: bool,
 }
 
 impl fmt::Debug for Native {
@@ -70,18 +73,33 @@ impl Native {
             root if root.is_empty() => ".".to_owned(),
             source => source,
         };
-        Self { dir: project.root().join(&source), source, dialect }
+        Self { dir: project.root().join(&source), source, dialect, is_new: false }
     }
 
     /// Of a run that was adopted; `None` when this build does not know the dialect.
     pub(crate) fn of(project: &Project, adopted: &Adopted) -> Option<Self> {
         let dialect = dialect(&adopted.dialect)?;
         let source = adopted.source.clone();
-        Some(Self { dir: project.root().join(&source), source, dialect })
+        let is_new = adopted.files.is_empty();
+        Some(Self { dir: project.root().join(&source), source, dialect, is_new })
     }
 
     pub(crate) fn files(&self) -> Result<Files, Stop> {
-        Ok(foreign::snapshot(&self.dir, self.dialect)?)
+        let mut files = foreign::snapshot(&self.dir, self.dialect)?;
+        let is_there = files.iter().next().is_some();
+        let logs = self.dialect.marks().iter().filter(|it| self.dialect.grows(it));
+        for log in logs.filter(|_| self.is_new && is_there) {
+            if !files.contains(log) {
+                files.insert(*log, File::default());
+            }
+        }
+        Ok(files)
+    }
+
+    /// Keeps everybody else who respects the lock from changing the files, until it is dropped.
+    pub(crate) fn hold(&self) -> Result<fs::File, Stop> {
+        let held = fs::File::open(&self.dir).and_then(|dir| dir.lock().map(|()| dir));
+        held.map_err(io_stop("hold", &self.dir))
     }
 
     pub(crate) fn plan(&self, files: &Files, now: Timestamp) -> Result<Plan, Stop> {

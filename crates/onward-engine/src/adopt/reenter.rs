@@ -18,8 +18,9 @@ use onward_core::{
     finding::{Code, Finding, Severity},
     kept::Kept,
     key::{Key, KeyParts},
-    plan::{AgeBand, Plan, PlannedRevert},
+    plan::{AgeBand, Plan, PlannedRevert, PlannedStep, Verdict},
     run::Run,
+    state::{Phase, StepState},
     survey::Survey,
 };
 use onward_dialects::{Files, Undone};
@@ -174,19 +175,28 @@ impl Reentry {
         if let Some(git) = &mut survey.git {
             git.changed.retain(|path| !self.native.has(path));
         }
-        survey.findings.extend(self.asked());
+        survey.findings.extend(self.asked(run));
     }
 
-    /// What a person must say before the last step is taken.
-    fn asked(&self) -> Option<Finding> {
-        if !self.plan.can_resume {
+    /// What a person must say first: whether work that nobody vouches for counts. What we did
+    /// ourselves, the journal vouches for.
+    fn asked(&self, run: &Run) -> Option<Finding> {
+        let is_adopted = |step: &&PlannedStep| step.verdict == Verdict::Adopt;
+        let unproved: Vec<Address> = (self.plan.steps.iter().filter(is_adopted))
+            .map(|it| Address::from_text(&it.step))
+            .collect();
+        let is_ours = |(step, entry): (&Address, &StepState)| {
+            let done = entry.phase == Phase::Done && !entry.elsewhere;
+            done && unproved.iter().any(|it| step.is_within(it))
+        };
+        if !self.plan.can_resume || run.state.steps.iter().any(is_ours) {
             return None;
         }
         let need = self.plan.needs.first()?;
         let step = self.plan.recovery_point.steps.first()?;
         let mut finding = Finding::new(Code::ArtifactUnproved, need.clone());
         finding.severity = Severity::Blocking;
-        Some(finding.at_step(&Address::from_text(step)))
+        Some(finding.at_step(&Address::from_text(step)).with_hint("they are kept as they are"))
     }
 
     /// A log that only ever grows, and has not.

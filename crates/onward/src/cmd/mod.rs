@@ -1,5 +1,6 @@
 //! One file per command: its arguments, their help, and its `run`.
 
+pub(crate) mod adopt;
 pub(crate) mod archive;
 pub(crate) mod attach;
 pub(crate) mod call;
