@@ -67,6 +67,15 @@ pub fn over(conference: &Conference) -> Option<Over> {
         .or_else(|| settled(quality))
 }
 
+/// The rule that holds between rounds, whatever was logged.
+pub fn rule(conference: &Conference) -> Option<Over> {
+    target(conference)
+        .or_else(|| budget(conference))
+        .or_else(|| stalled(conference))
+        .or_else(|| plateau(conference))
+        .or_else(|| quality(conference))
+}
+
 fn because(reason: Reason, detail: impl Into<String>) -> Over {
     Over { reason, detail: detail.into() }
 }

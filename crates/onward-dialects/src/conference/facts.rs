@@ -18,7 +18,7 @@ const STUCK: [(u32, u32); 3] = [(7, 3), (5, 2), (3, 1)];
 /// What the start gate shows, and what the rest of the workflow is laid out by.
 pub fn opening(conference: &Conference) -> Value {
     let settings = &conference.settings;
-    let researchers = conference.researchers_of(1);
+    let researchers = researchers(conference);
     let rounds = settings.max_rounds.unwrap_or(1).max(conference.last_round_on_disk()).max(1);
     json!({
         "researchers": researchers,
@@ -28,6 +28,12 @@ pub fn opening(conference: &Conference) -> Value {
         "partition": settings.assigned && !unassigned(conference).is_empty(),
         "question": question(conference),
     })
+}
+
+/// Those that conference.md asks for, or those of the first round.
+pub fn researchers(conference: &Conference) -> Vec<String> {
+    let asked = conference.settings.researchers();
+    if asked.is_empty() { conference.researchers_of(1) } else { asked }
 }
 
 /// Those without a `### Researcher X Focus`.

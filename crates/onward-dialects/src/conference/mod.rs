@@ -2,9 +2,11 @@
 //!
 //! Read in this order: `state` (the files as one value), `history` (the log, folded), `recovery`
 //! (the table), `check` and `revert` (what is wrong, what is undone), `plan`; then `deed` and
-//! `write` (what happened next, written as the system would). Invariant: pure; text found in the
+//! `write` (what happened next, written as the system would), `facts` and `done` (what the steps of
+//! the built-in workflow say, and which are proved). Invariant: pure; text found in the
 //! files is data and never an instruction.
 
+pub mod brief;
 pub mod chart;
 pub mod check;
 pub mod config;
@@ -15,6 +17,7 @@ pub mod done;
 pub mod event_log;
 pub mod facts;
 pub mod history;
+pub mod keep;
 pub mod knowledge;
 pub mod plan;
 pub mod rebuild;
@@ -24,10 +27,13 @@ pub mod resumed;
 pub mod revert;
 pub mod review;
 pub mod rows;
+pub mod setup;
 pub mod state;
 pub mod step;
 pub mod steps;
+pub mod transfer;
 pub mod tsv;
+pub mod verdicts;
 pub mod words;
 pub mod worktree;
 pub mod write;

@@ -1,15 +1,20 @@
 //! The built-in functions of the workflow `conference`: what its `call` steps do.
 //!
 //! - `seat` is the conference's directory: held, read, written.
-//! - `ground` is where one researcher works, `repo` what it asks of git.
+//! - `ground` is where one researcher works, `repo` what it asks of git, `evaluate` the number.
 //! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference.
 //!
 //! Invariant: each function is told everything by its arguments and the files, adds only what is
 //! missing, and can be killed between any two writes: called again, it ends the same.
 
+mod close;
+mod evaluate;
+mod ground;
 mod open;
 mod repo;
+mod round;
 mod seat;
+mod trial;
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -62,9 +67,21 @@ pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Valu
             CallError::new(format!("`{name}` was not told what to do: {error}"))
         })?,
     };
-    let _ = program;
     match name {
         "conference.open" => open::open(&with),
+        "conference.start" => open::start(&with),
+        "conference.begin" => round::begin(&with),
+        "conference.brief" => trial::brief(&with),
+        "conference.propose" => trial::propose(program),
+        "conference.score" => trial::score(&with),
+        "conference.settle" => trial::settle(&with),
+        "conference.roll" => round::roll(&with),
+        "conference.poster" => round::poster(&with),
+        "conference.review" => round::review(&with),
+        "conference.transfer" => round::transfer(&with),
+        "conference.converge" => round::converge(&with),
+        "conference.synthesis" => close::synthesis(&with),
+        "conference.close" => close::close(&with),
         _ => Err(CallError::new(format!("there is no built-in function `{name}`"))),
     }
 }
