@@ -56,6 +56,8 @@ pub struct GitSeen {
     /// Paths that are not as the run last left or saw them, without those of attempts in flight or
     /// failed ones. Empty where the run takes no snapshots.
     pub changed: Vec<String>,
+    /// Done steps whose commit no branch has any more.
+    pub lost_heads: BTreeMap<Address, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

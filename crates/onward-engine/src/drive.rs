@@ -159,6 +159,9 @@ impl<'w, W: World> Driver<'w, W> {
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
         let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
+        if !self.enter_worktree(&launch)? {
+            return Ok(());
+        }
         let undo = if revert_previous {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
@@ -171,7 +174,10 @@ impl<'w, W: World> Driver<'w, W> {
         let UndoOfPrevious { reverts, undone, .. } = undo;
         let base = match undone {
             Some(undone) => Some(undone),
-            None if self.edits(&step) => self.snapshot_before(&launch, &writes)?,
+            // In a worktree of its own, whatever it changes is its own.
+            None if self.edits(&step) || !launch.cwd.is_empty() => {
+                self.snapshot_before(&launch, &writes)?
+            }
             None => None,
         };
         self.world.resolve(&mut launch)?;
@@ -267,6 +273,7 @@ impl<'w, W: World> Driver<'w, W> {
         let mut finished = judge(step, seal, seen);
         if let Some(started) = &started {
             self.add_footprint(&mut finished, seal, started)?;
+            self.commit_worktree(&mut finished, started)?;
         }
         // An exit code, good or bad, is the receipt: the attempt itself came back.
         if intended && matches!(seal.ending, Ending::Exited { .. }) {

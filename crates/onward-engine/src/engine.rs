@@ -110,8 +110,8 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, which this version cannot give it")]
-    NoWorktrees { step: String },
+    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    NoRepository { step: String },
     #[error("{} was begun already", dir.display())]
     BegunElsewhere { dir: PathBuf },
     #[error("cannot find out {what}")]
@@ -140,8 +140,8 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
-            Self::NoWorktrees { .. } => {
-                Some("take it out; steps that edit then share the tree".to_owned())
+            Self::NoRepository { .. } => {
+                Some("make it one with `git init`, or take `worktree` out".to_owned())
             }
             Self::BegunElsewhere { dir } => {
                 Some(format!("go on with it: `onward resume {}`", dir.display()))
@@ -240,8 +240,10 @@ pub(crate) fn begin(
         return Err(error.into());
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
-    if let Some(step) = first_with_worktree(&workflow.workflow.steps) {
-        return Err(EngineError::NoWorktrees { step });
+    if let Some(step) = first_with_worktree(&workflow.workflow.steps)
+        && crate::git::head(project.root()).is_none()
+    {
+        return Err(EngineError::NoRepository { step });
     }
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
@@ -352,7 +354,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
     let native = adopt::of_run(&at.project, run_dir).filter(|_| driver.is_none() && !complete);
     let mut reentry = None;
     if let Some(native) = native {
-        let (caught_up, looked) = adopt::look(&mut world, native, run)?;
+        let (caught_up, looked) = adopt::look(&mut world, native, run, choices)?;
         run = caught_up;
         reentry = Some(looked);
     }

@@ -36,4 +36,5 @@ pub mod store;
 pub mod supervisor;
 pub mod survey;
 pub mod verify;
+mod worktrees;
 pub mod world;

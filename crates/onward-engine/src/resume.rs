@@ -19,6 +19,7 @@ use onward_core::{
     state::{EffectState, Phase, RunStatus},
     survey::Survey,
     workflow::{Loaded, model::Workflow, template::Quoting},
+    worktree::worktree_path,
 };
 
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
     revert,
     store::pinned_names,
     survey::{self, Seen},
+    worktrees,
     world::{At, Connected, Stop, World},
 };
 
@@ -109,12 +111,24 @@ impl<W: World> Driver<'_, W> {
         connected: &Connected,
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
-        let how = self.how.clone();
+        let mut how = self.how.clone();
         self.finish_undo(connected)?;
         let mut reentry = self.look_at_native()?;
+        if reentry.is_some() {
+            // Where a person enters, the other system's files say.
+            how.choices.from = None;
+        }
+        // Before anybody looks into them; what was found is told all the same.
+        let worktrees = worktrees::look(self.world, &self.run)?;
+        worktrees::mend(self.world, &worktrees)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
+        for finding in worktrees::findings(&worktrees) {
+            if !survey.findings.contains(&finding) {
+                survey.findings.push(finding);
+            }
+        }
         if let Some(reentry) = &mut reentry {
             let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
             reentry.look_at_undo(self.world, number)?;
@@ -206,7 +220,10 @@ impl<W: World> Driver<'_, W> {
             let probed = match declared {
                 None => Probed::Unknown,
                 Some(probe) => match decide::text(&self.run, id, &probe.command, Quoting::Shell) {
-                    Some(command) => self.world.probe(&command, probe.absent)?,
+                    Some(command) => {
+                        let tree = worktree_path(&self.run, id);
+                        self.world.probe(&tree, &command, probe.absent)?
+                    }
                     None => Probed::Unknown,
                 },
             };
@@ -248,7 +265,7 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
-                    if self.has_moved_since(step)? {
+                    if !self.enter_worktree(&launch)? || self.has_moved_since(step)? {
                         return self.give_up(step);
                     }
                     self.world.resolve(&mut launch)?;

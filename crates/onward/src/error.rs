@@ -303,7 +303,7 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
-        | EngineError::NoWorktrees { .. }
+        | EngineError::NoRepository { .. }
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }

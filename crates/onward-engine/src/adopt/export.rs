@@ -21,8 +21,15 @@ impl<W: World> Driver<'_, W> {
     pub(crate) fn say_resumed(&mut self, reentry: &Reentry) -> Result<(), Stop> {
         let native = &reentry.native;
         let _held = native.hold()?;
-        let before = native.files()?;
-        let at = self.world.now();
+        let mut before = native.files()?;
+        let mut at = self.world.now();
+        if let Some((entering, entry)) =
+            reentry.entering.as_ref().and_then(|it| Some((it, it.entry.as_ref()?)))
+        {
+            put(self.world, native, &before, &entry.path, &entry.bytes)?;
+            before = native.files()?;
+            at = entering.at;
+        }
         for (name, bytes) in native.dialect.resumed(&before, &reentry.plan, at) {
             put(self.world, native, &before, &name, &bytes)?;
         }

@@ -28,8 +28,9 @@ pub(crate) fn look<W: World>(
     world: &mut W,
     native: Native,
     run: Run,
+    choices: &Choices,
 ) -> Result<(Run, Reentry), Stop> {
-    let mut reentry = Reentry::look(world, native)?;
+    let mut reentry = Reentry::look(world, native, &run, choices.from.as_ref())?;
     let mut onlooker = Onlooker { world, run };
     onlooker.import(reentry.witness())?;
     let Onlooker { world, run } = onlooker;
@@ -45,7 +46,9 @@ pub(crate) fn plan_adopted(
     reentry: &Reentry,
     dir: &str,
 ) -> Result<Plan, Violation> {
-    let mut made = plan(run, survey, choices, dir)?;
+    // Where a person enters is said in the files already.
+    let choices = Choices { from: None, ..choices.clone() };
+    let mut made = plan(run, survey, &choices, dir)?;
     let told = &reentry.plan;
     if made.run.status != Status::Completed {
         made.recovery_point.code.clone_from(&told.recovery_point.code);

@@ -19,11 +19,13 @@ use onward_core::{
     kept::Kept,
     key::{Key, KeyParts},
     plan::{AgeBand, Plan, PlannedRevert, PlannedStep, Verdict},
+    policy::EnterAt,
     run::Run,
     state::{Phase, StepState},
     survey::Survey,
+    time::Timestamp,
 };
-use onward_dialects::{Files, Undone};
+use onward_dialects::{Entering, Entry, File, Files, NoEntry, Undone};
 
 use super::{Native, Witness};
 use crate::{
@@ -38,8 +40,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Reentry {
     pub(crate) native: Native,
+    /// As they are, and say where a person enters.
     pub(crate) files: Files,
     pub(crate) plan: Plan,
+    /// Where a person enters instead, and since when.
+    pub(crate) entering: Option<Elsewhere>,
     undoing: Vec<Undoing>,
     /// What the paths are when they are put back, where the run does not keep that yet.
     bases: BTreeMap<Digest, Vec<u8>>,
@@ -49,16 +54,50 @@ pub(crate) struct Reentry {
     contested: Vec<Finding>,
 }
 
+/// A person enters somewhere else than at the recovery point.
+#[derive(Clone, Debug)]
+pub(crate) struct Elsewhere {
+    place: String,
+    pub(crate) at: Timestamp,
+    /// What has to be written; nothing when that is where it goes on anyway.
+    pub(crate) entry: Option<Entry>,
+    /// How it was placed without it.
+    detected: String,
+    refused: Option<Finding>,
+}
+
+/// How `run.resumed` says that a person entered somewhere.
+const FROM: &str = "from ";
+
 const RESET_WORKTREE: &str = "reset-worktree";
 
 impl Reentry {
     /// Looks, and changes nothing.
-    pub(crate) fn look<W: World>(world: &mut W, native: Native) -> Result<Self, Stop> {
-        let files = native.files()?;
-        let plan = native.plan(&files, world.now_for_ages())?;
+    pub(crate) fn look<W: World>(
+        world: &mut W,
+        native: Native,
+        run: &Run,
+        from: Option<&EnterAt>,
+    ) -> Result<Self, Stop> {
+        let mut files = native.files()?;
+        let mut plan = native.plan(&files, world.now_for_ages())?;
+        let mut entering = None;
+        if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
+            let now = world.now();
+            let elsewhere = Elsewhere::find(&native, &files, &plan, &from, now)?;
+            if let Some(Entry { path, bytes }) = elsewhere.entry.clone() {
+                files.insert(path, File { bytes, modified: None });
+                let age = plan.run;
+                plan = native.plan(&files, world.now_for_ages())?;
+                plan.run = age;
+                // That somebody enters at this moment is no event from the future.
+                plan.findings.retain(|it| it.code != Code::ClockInFuture.as_str());
+            }
+            entering = Some(elsewhere);
+        }
         let (undoing, bases, trees, contested) =
             (Vec::new(), BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Self { native, files, plan, undoing, bases, trees, contested })
+        Ok(Self { native, files, plan, entering, undoing, bases, trees, contested })
     }
 
     pub(crate) fn witness(&self) -> Witness<'_> {
@@ -171,7 +210,11 @@ impl Reentry {
         survey.findings.extend(self.plan.findings.iter().cloned());
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
-        survey.disagreements.extend(self.witness().regressed(run));
+        let regressed = self.witness().regressed(run);
+        if let Some(elsewhere) = &self.entering {
+            survey.findings.extend(elsewhere.told(regressed.len()));
+        }
+        survey.disagreements.extend(regressed);
         if let Some(git) = &mut survey.git {
             git.changed.retain(|path| !self.native.has(path));
         }
@@ -227,6 +270,8 @@ impl Reentry {
         let point = &self.plan.recovery_point;
         resumed.code.clone_from(&point.code);
         resumed.summary.clone_from(&point.summary);
+        let from = self.entering.iter().map(|it| format!("{FROM}{}", it.place));
+        resumed.accepted.extend(from);
         resumed.reverts.extend(self.undoing.iter().flat_map(|it| it.reverts.iter().cloned()));
     }
 
@@ -258,12 +303,60 @@ impl Reentry {
     }
 }
 
+impl Elsewhere {
+    fn find(
+        native: &Native,
+        files: &Files,
+        plan: &Plan,
+        from: &EnterAt,
+        at: Timestamp,
+    ) -> Result<Self, Stop> {
+        let detected = plan.recovery_point.summary.clone();
+        let entering = Entering { place: &from.step, force: from.force, now: at };
+        let (entry, refused) = match native.dialect.enter(files, &entering) {
+            Ok(entry) => (entry, None),
+            Err(NoEntry::Ahead(why)) => {
+                let mut finding = Finding::new(Code::PhaseAheadOfEvidence, why);
+                finding.severity = Severity::Blocking;
+                (None, Some(finding.with_hint(format!("{detected}; leave `--from` out"))))
+            }
+            Err(error @ NoEntry::Unknown(_)) => {
+                let hint = "a recovery code such as `peer-review`, or a step of `onward plan`";
+                let (what, hint) = (error.to_string(), hint.to_owned());
+                return Err(Stop::Unready { what, hint });
+            }
+        };
+        Ok(Self { place: from.step.clone(), at, entry, detected, refused })
+    }
+
+    /// What entering there means; `redone` steps are done already.
+    fn told(&self, redone: usize) -> Option<Finding> {
+        if let Some(refused) = &self.refused {
+            return Some(refused.clone());
+        }
+        self.entry.as_ref()?;
+        let place = &self.place;
+        let done = if redone > 0 { format!(" ({redone} done steps)") } else { String::new() };
+        let message = format!("entering at {place} does again what was done from there on{done}");
+        let finding = Finding::new(Code::EntersEarlier, message);
+        Some(finding.with_hint(format!("without `--from`: {}", self.detected)))
+    }
+}
+
+/// A person's wish that a crash kept from the files: nothing was started since.
+fn unkept_wish(run: &Run) -> Option<EnterAt> {
+    let resumed = run.state.resumed.as_ref().filter(|_| !run.state.started_since_resume)?;
+    let place = resumed.accepted.iter().find_map(|it| it.strip_prefix(FROM))?;
+    Some(EnterAt { step: place.to_owned(), force: true })
+}
+
 impl<W: World> Driver<'_, W> {
     /// What the other system's files say; what they prove is recorded, and committed with the
     /// resume. Nothing for a run of our own.
     pub(crate) fn look_at_native(&mut self) -> Result<Option<Reentry>, Stop> {
         let Some(native) = self.how.native.clone() else { return Ok(None) };
-        let reentry = Reentry::look(self.world, native)?;
+        let from = self.how.choices.from.clone();
+        let reentry = Reentry::look(self.world, native, &self.run, from.as_ref())?;
         self.import(reentry.witness())?;
         Ok(Some(reentry))
     }

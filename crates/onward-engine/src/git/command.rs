@@ -141,7 +141,7 @@ impl Git {
 
     pub fn ask<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Answer, GitError> {
         let mut command = Command::new("git");
-        command.arg("-C").arg(&self.dir).args(["--no-pager", "--no-advice"]);
+        command.arg("-C").arg(&self.dir).arg("--no-pager");
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
@@ -149,7 +149,8 @@ impl Git {
             .args(args)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
-            .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0")])
+            // Said this way, it is understood by old versions of git too.
+            .envs([("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_ADVICE", "0")])
             .envs([("GIT_AUTHOR_NAME", NAME), ("GIT_AUTHOR_EMAIL", ADDRESS)])
             .envs([("GIT_COMMITTER_NAME", NAME), ("GIT_COMMITTER_EMAIL", ADDRESS)])
             .stdin(Stdio::piped())

@@ -18,6 +18,7 @@ mod schema;
 mod secrets;
 mod sessions;
 mod trees;
+mod worktrees;
 mod world;
 
 pub use clock::{file_time, wall_clock};

@@ -9,6 +9,7 @@ use std::{
 };
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     event::{Event, FileKind, GitHead},
     evidence::FileProof,
@@ -16,6 +17,7 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
 use super::{
@@ -30,12 +32,16 @@ use super::{
     secrets::Redactor,
     sessions::live_sessions,
     trees::{self, Trees},
+    worktrees::{Instead, moved_into},
 };
 use crate::{
     inbox::{self, Left},
     rehearse::{self, StandIn},
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
-    world::{At, Changes, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo, World},
+    world::{
+        At, Changes, Condition, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo,
+        WorktreeHead, World,
+    },
 };
 
 /// A probe asks, it does not work.
@@ -234,11 +240,21 @@ impl World for RealWorld {
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
-        self.looker.digest(path)
+        match self.trees.instead(path)? {
+            Instead::There => self.looker.digest(path),
+            Instead::Project { rest, .. } => self.looker.digest(&rest),
+            Instead::Branch { rest, looker, .. } => looker.digest(&rest),
+        }
     }
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
-        self.looker.glob(pattern, known)
+        match self.trees.instead(pattern)? {
+            Instead::There => self.looker.glob(pattern, known),
+            Instead::Project { tree, rest } => Ok(moved_into(&tree, self.looker.glob(&rest, &[])?)),
+            Instead::Branch { tree, rest, looker } => {
+                Ok(moved_into(&tree, looker.glob(&rest, &[])?))
+            }
+        }
     }
 
     fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
@@ -274,16 +290,45 @@ impl World for RealWorld {
         self.trees.as_committed(paths)
     }
 
-    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
-        Ok(self.trees.head())
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop> {
+        self.trees.condition(place)
     }
 
-    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop> {
-        self.trees.commits(since, until)
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        self.trees.worktree(place)
     }
 
-    fn moved(&mut self) -> Result<Vec<String>, Stop> {
-        self.trees.moved()
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        self.trees.commit_worktree(place, step, attempt)
+    }
+
+    fn lost_commits(
+        &mut self,
+        heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        self.trees.lost_commits(heads)
+    }
+
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
+        self.trees.head(tree)
+    }
+
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop> {
+        self.trees.commits(tree, since, until)
+    }
+
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop> {
+        self.trees.moved(tree)
     }
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
@@ -313,9 +358,9 @@ impl World for RealWorld {
         not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 
-    fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
+    fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop> {
         self.trees.forget();
-        let dir = self.disk.project_dir();
+        let dir = &self.disk.project_dir().join(tree);
         if self.stand_in.as_ref().is_some_and(|it| it.commands) {
             return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
         }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod bench;
+mod broken_worktrees;
 mod choices;
 mod day_one;
 mod disk;
@@ -18,3 +19,4 @@ mod repo;
 mod signals;
 mod terminal;
 mod waits;
+mod worktrees;
