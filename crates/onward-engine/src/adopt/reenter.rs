@@ -211,10 +211,14 @@ impl Reentry {
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
         let regressed = self.witness().regressed(run);
-        if let Some(elsewhere) = &self.entering {
-            survey.findings.extend(elsewhere.told(regressed.len()));
+        match &self.entering {
+            Some(elsewhere) => {
+                survey.findings.extend(elsewhere.told(regressed.len()));
+                let place = |step| (step, elsewhere.place.clone());
+                survey.reentered.extend(regressed.into_keys().map(place));
+            }
+            None => survey.disagreements.extend(regressed),
         }
-        survey.disagreements.extend(regressed);
         if let Some(git) = &mut survey.git {
             git.changed.retain(|path| !self.native.has(path));
         }
