@@ -22,6 +22,9 @@ impl<W: World> Driver<'_, W> {
         let native = &reentry.native;
         let _held = native.hold()?;
         let mut before = native.files()?;
+        if native.is_unbegun(&before) {
+            return Ok(());
+        }
         let mut at = self.world.now();
         if let Some((entering, entry)) =
             reentry.entering.as_ref().and_then(|it| Some((it, it.entry.as_ref()?)))

@@ -96,6 +96,12 @@ impl Native {
         Ok(files)
     }
 
+    /// The run is to begin it and has not: nothing is logged.
+    pub(crate) fn is_unbegun(&self, files: &Files) -> bool {
+        let logs = self.dialect.marks().iter().filter(|it| self.dialect.grows(it));
+        self.is_new && logs.filter_map(|it| files.bytes(it)).all(<[u8]>::is_empty)
+    }
+
     /// Keeps everybody else who respects the lock from changing the files, until it is dropped.
     pub(crate) fn hold(&self) -> Result<fs::File, Stop> {
         let held = fs::File::open(&self.dir).and_then(|dir| dir.lock().map(|()| dir));
