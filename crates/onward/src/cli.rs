@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Supervise(cmd::tools::SuperviseArgs),
     #[command(hide = true)]
     Snapshot(cmd::tools::SnapshotArgs),
+    #[command(hide = true)]
+    Call(cmd::call::CallArgs),
 }
 
 /// Answers a command line that is not one, or that asks for help.

@@ -3,6 +3,7 @@
 mod attend;
 mod cli;
 mod cmd;
+mod conference;
 mod confirm;
 mod diagnostic;
 mod draw;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Some(Command::StandIn(args)) => cmd::rehearse::play(&mut cx, args),
         Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
         Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
+        Some(Command::Call(args)) => cmd::call::run(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

@@ -1,7 +1,9 @@
 //! One file per command: its arguments, their help, and its `run`.
 
+pub(crate) mod adopt;
 pub(crate) mod archive;
 pub(crate) mod attach;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod decide;
 pub(crate) mod demo;
