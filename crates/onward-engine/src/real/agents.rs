@@ -351,7 +351,11 @@ mod tests {
         let mut call = launch(None, None);
         let with = serde_json::json!({"round": 2});
         call.program = Program::Call { name: "conference.begin".into(), with };
-        let known = Known { commands: &Commands::new(), call: &["onward".into(), "call".into()] };
+        let known = Known {
+            commands: &Commands::new(),
+            continuations: &Continuations::new(),
+            call: &["onward".into(), "call".into()],
+        };
         let mut written = String::new();
         resolve(&mut call, known, "r", &mut |at, bytes| {
             written = String::from_utf8_lossy(bytes).into_owned();
