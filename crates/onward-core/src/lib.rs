@@ -32,3 +32,4 @@ pub mod time;
 pub mod view;
 mod words;
 pub mod workflow;
+pub mod worktree;

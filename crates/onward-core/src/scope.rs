@@ -17,6 +17,7 @@ use crate::{
         model::{Kind, Many, Refs, Step, Template},
         template::{self, Context, Quoting, RenderError},
     },
+    worktree::worktree_of,
 };
 
 /// Renders templates as seen from one node.
@@ -207,8 +208,6 @@ fn step_value(run: &Run, id: NodeId) -> Value {
                 value.insert("stdout".to_owned(), stdout.into());
                 let writes = entry.evidence.files.iter().map(|file| file.path.clone());
                 value.insert("writes".to_owned(), writes.collect::<Vec<_>>().into());
-                let branch = entry.evidence.branch_head.clone();
-                value.extend(branch.map(|it| ("branch".to_owned(), it.into())));
             }
         }
         Role::Root | Role::Group | Role::Item | Role::Turn => {
@@ -229,6 +228,13 @@ fn step_value(run: &Run, id: NodeId) -> Value {
             value.extend(turns.last().cloned().map(|it| ("last".to_owned(), it)));
             value.insert("turns".to_owned(), turns.into());
         }
+    }
+    // A name that cannot be rendered yet is not there yet.
+    if node.role != Role::Root
+        && let Ok(Some(place)) = worktree_of(run, id)
+    {
+        value.insert("branch".to_owned(), place.branch.into());
+        value.insert("path".to_owned(), place.path.into());
     }
     let status = match (node.role, node.is_settled(), phase) {
         (Role::Leaf, _, phase) | (_, _, phase @ Phase::Skipped) => phase.as_str(),

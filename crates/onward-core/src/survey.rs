@@ -37,6 +37,8 @@ pub struct Survey {
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
     pub disagreements: BTreeMap<Address, String>,
+    /// Done steps that are done again because a person entered before them, and where.
+    pub reentered: BTreeMap<Address, String>,
     /// Answered gates whose content has moved before anything was done on the strength of them.
     pub outdated_approvals: Vec<Address>,
     /// The workflow file, where it is no longer the one the run keeps a copy of.
@@ -58,6 +60,8 @@ pub struct GitSeen {
     /// Paths that are not as the run last left or saw them, without those of attempts in flight or
     /// failed ones. Empty where the run takes no snapshots.
     pub changed: Vec<String>,
+    /// Done steps whose commit no branch has any more.
+    pub lost_heads: BTreeMap<Address, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -175,6 +175,9 @@ impl<'w, W: World> Driver<'w, W> {
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
         let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
+        if !self.enter_worktree(&launch)? {
+            return Ok(());
+        }
         let inherited = self.inherited(&mut launch);
         let undo = if revert_previous {
             match self.undo_of_previous(&step)? {
@@ -191,7 +194,10 @@ impl<'w, W: World> Driver<'w, W> {
             let (saved, kinds) = self.save(&writes, &undo)?;
             let base = match undo.undone.clone() {
                 Some(undone) => Some(undone),
-                None if self.edits(&step) => self.snapshot_before(&launch, &writes)?,
+                // In a worktree of its own, whatever it changes is its own.
+                None if self.edits(&step) || !launch.cwd.is_empty() => {
+                    self.snapshot_before(&launch, &writes)?
+                }
                 None => None,
             };
             (base, saved, kinds)
@@ -293,6 +299,7 @@ impl<'w, W: World> Driver<'w, W> {
         let mut finished = judge(step, seal, seen);
         if let Some(started) = &started {
             self.add_footprint(&mut finished, seal, started)?;
+            self.commit_worktree(&mut finished, started)?;
         }
         // An exit code, good or bad, is the receipt: the attempt itself came back.
         if intended && matches!(seal.ending, Ending::Exited { .. }) {
@@ -301,7 +308,8 @@ impl<'w, W: World> Driver<'w, W> {
             let by = SettledBy::Receipt;
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
-        self.record(Event::AttemptFinished(Box::new(finished)))
+        self.record(Event::AttemptFinished(Box::new(finished)))?;
+        self.note_export_of(&seal.step)
     }
 
     fn asked(&mut self, request: Request) -> Result<(), Stop> {

@@ -35,7 +35,7 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    doubts,
+    adopt, doubts,
     drive::Options,
     inbox::DecideError,
     journal::{JOURNAL, LoadError, load},
@@ -70,6 +70,9 @@ pub struct Machine {
     /// The command that runs the hidden subcommand `snapshot`; one argument is added to it, for
     /// [`snapshot_from_args`](crate::real::snapshot_from_args).
     pub snapshot: Vec<OsString>,
+    /// The command that runs the hidden subcommand `call`; the name of the built-in function is
+    /// added to it.
+    pub call: Vec<OsString>,
     /// Such as [`socket_dir_of_this_user`](crate::supervisor::socket_dir_of_this_user) gives.
     pub socket_dir: PathBuf,
     /// The command of each agent.
@@ -112,8 +115,10 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, which this version cannot give it")]
-    NoWorktrees { step: String },
+    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    NoRepository { step: String },
+    #[error("{} was begun already", dir.display())]
+    BegunElsewhere { dir: PathBuf },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
@@ -140,8 +145,11 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
-            Self::NoWorktrees { .. } => {
-                Some("take it out; steps that edit then share the tree".to_owned())
+            Self::NoRepository { .. } => {
+                Some("make it one with `git init`, or take `worktree` out".to_owned())
+            }
+            Self::BegunElsewhere { dir } => {
+                Some(format!("go on with it: `onward resume {}`", dir.display()))
             }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
@@ -217,20 +225,36 @@ pub fn begin_run(
     machine: &Machine,
     mode: Mode,
 ) -> Result<Begun, EngineError> {
+    let boot_id = this_boot()?;
+    let now = wall_clock();
+    let adopted = match file {
+        None => adopt::begun_here(project, workflow, &inputs)?,
+        Some(_) => None,
+    };
+    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
+}
+
+/// The same for whatever a run begins with.
+pub(crate) fn begin(
+    project: &Project,
+    new: &NewRun<'_>,
+    machine: &Machine,
+) -> Result<Begun, EngineError> {
+    let workflow = new.workflow;
     if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
         return Err(error.into());
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
-    if let Some(step) = first_with_worktree(&workflow.workflow.steps) {
-        return Err(EngineError::NoWorktrees { step });
+    if let Some(step) = first_with_worktree(&workflow.workflow.steps)
+        && crate::git::head(project.root()).is_none()
+    {
+        return Err(EngineError::NoRepository { step });
     }
-    let boot_id = this_boot()?;
-    let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
     project.prepare()?;
     let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
-    let (run, dir) = create_run(project, &new, &redactor)?;
+    let (run, dir) = create_run(project, new, &redactor)?;
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree })
 }
@@ -272,7 +296,8 @@ fn drive_held(
     if let Some(finding) = missing {
         return Err(ResumeError::Conflicts(vec![finding]).into());
     }
-    let how = Resume { mode, choices, options, edited };
+    let native = adopt::of_run(&at.project, &at.place.run_dir);
+    let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
         Err(error) => {
@@ -338,7 +363,7 @@ pub fn examine_run(
     let edited = origin.valid().filter(is_new);
     let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
     findings.extend(lacking(&current, machine));
-    let run = Run::new(Arc::new(Defs::new(current)), loaded.state);
+    let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
     if seen.orphans > 0 {
@@ -346,6 +371,13 @@ pub fn examine_run(
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
+    let native = adopt::of_run(&at.project, run_dir).filter(|_| driver.is_none() && !complete);
+    let mut reentry = None;
+    if let Some(native) = native {
+        let (caught_up, looked) = adopt::look(&mut world, native, run, choices)?;
+        run = caught_up;
+        reentry = Some(looked);
+    }
     // Whoever drives it does so undisturbed.
     let depth = if driver.is_some() { Depth::Quick } else { depth };
     let mut survey = survey::survey(&mut world, &run, &connected, depth)?.survey;
@@ -354,7 +386,14 @@ pub fn examine_run(
     }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
-    Ok(plan(&run, &survey, choices, &run_dir.display().to_string())?)
+    let dir = run_dir.display().to_string();
+    match reentry {
+        None => Ok(plan(&run, &survey, choices, &dir)?),
+        Some(reentry) => {
+            reentry.tell(&run, &mut survey);
+            Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
+        }
+    }
 }
 
 /// A run's directory, and what follows from where it is.
@@ -396,6 +435,7 @@ impl RunPlace {
             env: machine.env.clone(),
             supervise: machine.supervise.clone(),
             snapshot: machine.snapshot.clone(),
+            call: machine.call.clone(),
             agents: machine.agents.clone(),
             continuations: machine.continuations.clone(),
             now: machine.now,
@@ -405,7 +445,7 @@ impl RunPlace {
     }
 }
 
-fn this_boot() -> Result<String, EngineError> {
+pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 

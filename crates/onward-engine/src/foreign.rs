@@ -20,7 +20,7 @@ use crate::real::file_time;
 #[derive(Clone, Copy)]
 pub struct Foreign<'a> {
     pub dir: &'a Path,
-    dialect: &'static dyn Dialect,
+    pub(crate) dialect: &'static dyn Dialect,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +125,11 @@ impl Foreign<'_> {
         self.dialect.name()
     }
 
+    /// The built-in workflow that goes on with it.
+    pub fn workflow(&self) -> &'static str {
+        self.dialect.workflow()
+    }
+
     /// What a resume would do.
     pub fn plan(&self, now: Timestamp) -> Result<Plan, ForeignError> {
         let files = snapshot(self.dir, self.dialect)?;
@@ -135,7 +140,7 @@ impl Foreign<'_> {
 }
 
 /// Everything the dialect wants to see.
-fn snapshot(dir: &Path, dialect: &dyn Dialect) -> Result<Files, ForeignError> {
+pub(crate) fn snapshot(dir: &Path, dialect: &dyn Dialect) -> Result<Files, ForeignError> {
     let mut files = Files::default();
     let entries = fs::read_dir(dir).map_err(unreadable(dir))?;
     for entry in entries {

@@ -3,6 +3,7 @@
 //! Invariant: nothing here prints, colours or parses arguments, and the drive loop reaches the
 //! outside only through [`world::World`].
 
+pub mod adopt;
 pub mod archive;
 pub mod brief;
 pub mod care;
@@ -35,4 +36,5 @@ pub mod store;
 pub mod supervisor;
 pub mod survey;
 pub mod verify;
+mod worktrees;
 pub mod world;

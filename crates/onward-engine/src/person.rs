@@ -16,6 +16,7 @@ use onward_core::{
     run::Run,
     state::RunStatus,
     workflow::template::Quoting,
+    worktree::{WorktreePlace, below, worktree_path},
 };
 
 use crate::{
@@ -140,14 +141,16 @@ fn by_hand(
         text.ok_or_else(|| unproved("its templates cannot be rendered yet".to_owned()))
     };
     let writes = declared.writes.iter().map(|it| text(it, Quoting::Plain));
-    let writes = writes.collect::<Result<Vec<_>, _>>()?;
+    let tree = worktree_path(run, id);
+    let writes =
+        writes.map(|it| it.map(|pattern| below(&tree, pattern))).collect::<Result<Vec<_>, _>>()?;
     let attempt = run.state.step(step).map_or(0, |entry| entry.attempts);
     let seen = collect(world, declared, step, attempt, &writes, false)?;
     if let Some(missing) = seen.missing.first() {
         return Err(unproved(format!("{missing} is not there")));
     }
     if let Some(check) = &declared.check
-        && world.probe(&text(check, Quoting::Shell)?, i32::MIN)? != Probed::Happened
+        && world.probe(&tree, &text(check, Quoting::Shell)?, i32::MIN)? != Probed::Happened
     {
         return Err(unproved("its check does not agree".to_owned()));
     }
@@ -157,11 +160,15 @@ fn by_hand(
         ResultSeen::Absent => return Err(unproved("it must leave a result".to_owned())),
         ResultSeen::NotJson(why) | ResultSeen::Violates(why) => return Err(unproved(why)),
     };
+    let branch_head = match WorktreePlace::at(&tree) {
+        Some(place) => world.commit_worktree(&place, step, attempt)?.map_err(unproved)?,
+        None => None,
+    };
     let evidence = Evidence {
         files: seen.files,
         result: result.as_ref().map(|it| Digest::of(it.to_string().as_bytes())),
         stdout: None,
-        branch_head: None,
+        branch_head,
     };
     Ok(Event::AttemptAdopted(Box::new(AttemptAdopted {
         step: step.clone(),

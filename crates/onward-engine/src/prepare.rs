@@ -10,8 +10,10 @@ use onward_core::{
     address::Address,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
+    evidence::{Cause, Evidence, Outcome},
     launch::{Launch, Program, Seal},
     state::Phase,
+    worktree::WorktreePlace,
 };
 
 use crate::{
@@ -49,6 +51,38 @@ impl<W: World> Driver<'_, W> {
     /// May the attempts of this step change the tree beyond their outputs?
     pub(crate) fn edits(&self, step: &Address) -> bool {
         self.node(step).is_some_and(|id| self.run.defs.step(self.run.graph.node(id).def).edits)
+    }
+
+    /// Sees to it that the worktree of an attempt is there. `false` when a person must look first:
+    /// then the step is not tried by this driver.
+    pub(crate) fn enter_worktree(&mut self, launch: &Launch) -> Result<bool, Stop> {
+        let Some(place) = WorktreePlace::at(&launch.cwd) else { return Ok(true) };
+        let Err(why) = self.world.worktree(&place)? else { return Ok(true) };
+        let text = format!("not started: {} cannot be worked in: {why}", place.path);
+        self.facts.held.insert(launch.step.clone());
+        self.record(Event::Note { text, step: Some(launch.step.clone()) })?;
+        Ok(false)
+    }
+
+    /// Finished work in a worktree is a commit on its branch.
+    pub(crate) fn commit_worktree(
+        &mut self,
+        finished: &mut AttemptFinished,
+        started: &AttemptStarted,
+    ) -> Result<(), Stop> {
+        let place = WorktreePlace::at(&started.cwd).filter(|_| finished.outcome == Outcome::Done);
+        let Some(place) = place else { return Ok(()) };
+        match self.world.commit_worktree(&place, &started.step, started.attempt)? {
+            Ok(head) => finished.evidence.branch_head = head,
+            // Whoever needs it would look for it on the branch, and not find it.
+            Err(why) => {
+                let detail = format!("what it did in {} cannot be committed: {why}", place.path);
+                finished.outcome = Outcome::Failed { cause: Cause::Unproved, detail };
+                finished.evidence = Evidence::default();
+                finished.result = None;
+            }
+        }
+        Ok(())
     }
 
     /// Makes `launch` go on in the session of the attempt before it, where that was decided.

@@ -19,9 +19,11 @@ use onward_core::{
     state::{EffectState, Phase, RunStatus},
     survey::Survey,
     workflow::{Loaded, model::Workflow, template::Quoting},
+    worktree::worktree_path,
 };
 
 use crate::{
+    adopt::{Native, Reentry},
     brief::{self, Behind},
     doubts,
     drive::{Announced, Driver, Options},
@@ -30,6 +32,7 @@ use crate::{
     revert,
     store::pinned_names,
     survey::{self, Seen},
+    worktrees,
     world::{At, Connected, Stop, World},
 };
 
@@ -41,6 +44,8 @@ pub struct Resume {
     pub options: Options,
     /// The workflow file as it is now, where it is not the one the run keeps.
     pub edited: Option<Loaded>,
+    /// Where the run was found, if another system began it.
+    pub native: Option<Native>,
 }
 
 /// Why a run cannot be taken up.
@@ -83,7 +88,9 @@ pub fn open<'w, W: World>(
     world.sync(At::Run(JOURNAL))?;
     world.sync_dir(At::Run(JOURNAL))?;
     let owes_newline = loaded.tail.missing_newline;
-    let fresh = loaded.state.next_seq == 1;
+    // A run that begins another system's files itself says so in its second record.
+    let begins = loaded.state.adopted.as_ref().is_none_or(|it| it.files.is_empty());
+    let fresh = begins && loaded.state.next_seq == 1 + u64::from(loaded.state.adopted.is_some());
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
     let current = edited.map_or(workflow, |edited| &edited.workflow);
@@ -106,11 +113,29 @@ impl<W: World> Driver<'_, W> {
         connected: &Connected,
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
-        let how = self.how.clone();
+        let mut how = self.how.clone();
         self.finish_undo(connected)?;
+        let mut reentry = self.look_at_native()?;
+        if reentry.is_some() {
+            // Where a person enters, the other system's files say.
+            how.choices.from = None;
+        }
+        // Before anybody looks into them; what was found is told all the same.
+        let worktrees = worktrees::look(self.world, &self.run)?;
+        worktrees::mend(self.world, &worktrees)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
+        for finding in worktrees::findings(&worktrees) {
+            if !survey.findings.contains(&finding) {
+                survey.findings.push(finding);
+            }
+        }
+        if let Some(reentry) = &mut reentry {
+            let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
+            reentry.look_at_undo(self.world, number)?;
+            reentry.tell(&self.run, &mut survey);
+        }
         if let Some((pinned, new)) = edited {
             survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
         }
@@ -118,10 +143,14 @@ impl<W: World> Driver<'_, W> {
         if !unsettled.to_probe.is_empty() {
             self.ask_probes(&unsettled, &mut survey)?;
         }
-        let made = self.agree(&survey, &how.choices)?;
+        let band = reentry.as_ref().map_or(age_band(&self.run, &survey), Reentry::age_band);
+        let made = self.agree(&survey, &how.choices, band)?;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.keep(self.world)?;
         }
         if let Some((_, new)) = edited {
             pin(self.world, new)?;
@@ -129,27 +158,42 @@ impl<W: World> Driver<'_, W> {
         let boot_id = connected.boot_id.clone();
         let git = survey.git.as_ref().map(|git| git.now.clone());
         self.continuing.clone_from(&made.continuing);
-        let resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        let mut resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        if let Some(reentry) = &reentry {
+            reentry.announce(&mut resumed);
+        }
+        let reverts = resumed.reverts.clone();
         self.record(Event::RunResumed(Box::new(resumed)))?;
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in made.passed_over(age_band(&self.run, &survey)) {
+        for text in made.passed_over(band) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        let foreign = revert::undo(self.world, &made.reverts)?;
+        let held = reentry.as_ref().map(|it| it.native.hold()).transpose()?;
+        let foreign = revert::undo(self.world, &reverts)?;
+        drop(held);
         if !foreign.is_empty() {
             let text =
                 format!("changed in this very moment, so not undone: {}", foreign.join(", "));
             self.record(Event::Note { text, step: None })?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.settle_trees(self.world);
+            self.say_resumed(reentry)?;
         }
         self.take_up(&made, connected)?;
         Ok(())
     }
 
     /// What will be done, if nothing stands in its way that nobody has accepted.
-    fn agree(&self, survey: &Survey, choices: &Choices) -> Result<Resumption, ResumeError> {
+    fn agree(
+        &self,
+        survey: &Survey,
+        choices: &Choices,
+        band: AgeBand,
+    ) -> Result<Resumption, ResumeError> {
         let Choices { from, keep, redo, leave, .. } = choices;
         let from = from.iter().map(|it| it.step.as_str());
         let named = from.chain([keep, redo, leave].into_iter().flatten().map(Address::as_str));
@@ -157,7 +201,7 @@ impl<W: World> Driver<'_, W> {
             return Err(ResumeError::NoSuchStep(unknown.to_owned()));
         }
         let made = resumption(&self.run, survey, choices);
-        let standing = policy::standing(&made.findings, age_band(&self.run, survey), choices);
+        let standing = policy::standing(&made.findings, band, choices);
         if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
     }
 
@@ -182,7 +226,10 @@ impl<W: World> Driver<'_, W> {
             let probed = match declared {
                 None => Probed::Unknown,
                 Some(probe) => match decide::text(&self.run, id, &probe.command, Quoting::Shell) {
-                    Some(command) => self.world.probe(&command, probe.absent)?,
+                    Some(command) => {
+                        let tree = worktree_path(&self.run, id);
+                        self.world.probe(&tree, &command, probe.absent)?
+                    }
                     None => Probed::Unknown,
                 },
             };
@@ -203,6 +250,7 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
+        self.import_now()?;
         for step in made.decided(Decision::Start) {
             match self.how.options.ending {
                 Some(_) => self.give_up(step)?,
@@ -226,7 +274,7 @@ impl<W: World> Driver<'_, W> {
                         let (step, attempt) = (step.clone(), launch.attempt);
                         self.record(Event::EffectIntended { step, attempt, effect })?;
                     }
-                    if self.has_moved_since(step)? {
+                    if !self.enter_worktree(&launch)? || self.has_moved_since(step)? {
                         return self.give_up(step);
                     }
                     self.world.resolve(&mut launch)?;

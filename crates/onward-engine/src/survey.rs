@@ -17,11 +17,12 @@ use onward_core::{
     run::Run,
     state::Phase,
     survey::{
-        GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
+        CommitSeen, GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
         was_made_by_the_run,
     },
     time::Timestamp,
     workflow::template::Quoting,
+    worktree::{WorktreePlace, below, worktree_path},
 };
 
 use crate::{
@@ -29,6 +30,7 @@ use crate::{
     drive::is_glob,
     rescue::Undoing,
     revert::{self, Footprint, Judged, Others, Test, Unfinished},
+    worktrees,
     world::{Connected, SessionOf, Stop, World},
 };
 
@@ -48,6 +50,8 @@ pub fn survey<W: World>(
 ) -> Result<Seen, Stop> {
     let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
     let mut git = git(world, run)?;
+    let worktrees = worktrees::look(world, run)?;
+    survey.findings.extend(worktrees::findings(&worktrees));
     if connected.orphans_ended > 0 {
         let count = connected.orphans_ended;
         let message = format!("{count} processes of this run had lost their supervisor");
@@ -95,7 +99,11 @@ pub fn survey<W: World>(
     // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
     let changes = all.iter().flat_map(|one| &one.left.changes);
     let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
-    let ours = Ours { run, moved: world.moved()?.into_iter().collect() };
+    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
+    for tree in worktrees::trees(&worktrees) {
+        moved.extend(world.moved(tree)?);
+    }
+    let ours = Ours { run, moved, gone: worktrees::gone(&worktrees) };
     look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
     look_at_reads(world, &ours, connected, &unfinished, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
@@ -105,6 +113,7 @@ pub fn survey<W: World>(
         Depth::Full => doubts::run_checks(world, run, &mut survey)?,
     }
     if let Some(git) = &mut git {
+        worktrees::look_for_commits(world, run, git)?;
         git.changed = ours.moved.difference(&unfinished).cloned().collect();
     }
     survey.git = git;
@@ -139,7 +148,8 @@ fn unfinished<'r, W: World>(
             | Phase::Lost
             | Phase::Stale => continue,
         };
-        if started.base.is_none() && git.is_some_and(|git| git.known.head != git.now.head) {
+        let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
+        if started.base.is_none() && started.cwd.is_empty() && has_moved {
             leave_committed(world, &mut left)?;
         }
         all.push(Unfinished { step, entry, left });
@@ -179,14 +189,14 @@ fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarte
 fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
     let resumed = run.state.resumed.as_ref().and_then(|it| it.git.clone());
     let known = resumed.or_else(|| run.state.opened.as_ref().and_then(|it| it.git.clone()));
-    let (Some(known), Some(now)) = (known, world.head()?) else { return Ok(None) };
+    let (Some(known), Some(now)) = (known, world.head("")?) else { return Ok(None) };
     let mut seen = GitSeen { known, now, ..GitSeen::default() };
     if seen.known.head != seen.now.head {
         if let Some(now) = &seen.now.head {
-            seen.commits = world.commits(seen.known.head.as_deref(), now)?;
+            seen.commits = world.commits("", seen.known.head.as_deref(), now)?;
         }
         if let Some(known) = &seen.known.head {
-            seen.missing = world.commits(seen.now.head.as_deref(), known)?;
+            seen.missing = world.commits("", seen.now.head.as_deref(), known)?;
         }
     }
     Ok(Some(seen))
@@ -222,12 +232,18 @@ fn in_flight<W: World>(
 ) -> Result<InFlight, Stop> {
     let (step, attempt) = (one.step, one.entry.attempts);
     let made = (step.clone(), attempt);
-    let committed =
-        git.is_some_and(|git| git.commits.iter().any(|it| it.by.as_ref() == Some(&made)));
+    let mut commits = commits_of(world, one, git)?;
+    commits.retain(|it| it.by.as_ref() == Some(&made));
     let is_dirty = !judged.undo.is_empty() || !judged.contested.is_empty();
+    let committed = if commits.iter().any(|it| it.subject == worktrees::subject(step, attempt)) {
+        Committed::ByUs
+    } else if !commits.is_empty() && !is_dirty {
+        Committed::ByItself
+    } else {
+        Committed::No
+    };
     let proof = match run.graph.find(step) {
-        // What it went on to change after its commit says that it was not through.
-        Some(id) => proof(world, run, id, one, committed && !is_dirty)?,
+        Some(id) => proof(world, run, id, one, committed)?,
         None => None,
     };
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
@@ -254,6 +270,33 @@ fn in_flight<W: World>(
         probed: None,
         session_lacks,
     })
+}
+
+/// Commits in the tree that an attempt worked in.
+fn commits_of<W: World>(
+    world: &mut W,
+    one: &Unfinished<'_>,
+    git: Option<&GitSeen>,
+) -> Result<Vec<CommitSeen>, Stop> {
+    let Some(git) = git else { return Ok(Vec::new()) };
+    let cwd = one.entry.started.as_ref().map_or("", |started| &started.cwd);
+    if cwd.is_empty() {
+        return Ok(git.commits.clone());
+    }
+    match world.head(cwd)?.and_then(|it| it.head) {
+        Some(head) => world.commits(cwd, git.known.head.as_deref(), &head),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// What an attempt has on its branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Committed {
+    No,
+    /// And went on to change nothing after that, which would say that it was not through.
+    ByItself,
+    /// In its worktree, when it had been judged: the journal alone does not know it yet.
+    ByUs,
 }
 
 /// What keeps the session of an attempt from going on; `None` = nothing.
@@ -284,12 +327,17 @@ fn proof<W: World>(
     run: &Run,
     id: NodeId,
     one: &Unfinished<'_>,
-    committed: bool,
+    committed: Committed,
 ) -> Result<Option<Proof>, Stop> {
     let (step, entry) = (one.step, one.entry);
     let declared = run.defs.step(run.graph.node(id).def);
     let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    if (declared.result.is_none() && !committed) || declared.check.is_some() {
+    let may_prove = match committed {
+        Committed::No => declared.result.is_some() && declared.check.is_none(),
+        Committed::ByItself => declared.check.is_none(),
+        Committed::ByUs => true,
+    };
+    if !may_prove {
         return Ok(None);
     }
     let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
@@ -302,7 +350,11 @@ fn proof<W: World>(
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
     let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
-    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head: None };
+    let branch_head = match WorktreePlace::at(&started.cwd) {
+        Some(place) => world.head(&place.path)?.and_then(|it| it.head),
+        None => None,
+    };
+    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
     Ok(Some(Proof { evidence, result }))
 }
 
@@ -311,13 +363,17 @@ struct Ours<'r> {
     run: &'r Run,
     /// What is not as the last snapshot has it.
     moved: BTreeSet<String>,
+    /// Worktrees that are not there any more.
+    gone: BTreeSet<String>,
 }
 
 impl Ours<'_> {
-    /// Whether a later attempt changed the path without declaring it, and nobody since.
+    /// Whether a later attempt changed the path without declaring it, and nobody since; or whether
+    /// nothing can be said of it, because its whole worktree is gone.
     fn is(&self, path: &str, since: Timestamp) -> bool {
         let touched = self.run.state.touched.get(path);
         touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
+            || self.gone.iter().any(|tree| path.starts_with(tree))
     }
 }
 
@@ -410,5 +466,6 @@ fn read_patterns(run: &Run, step: &Address) -> Vec<String> {
     let Some(id) = run.graph.find(step) else { return Vec::new() };
     let declared = run.defs.step(run.graph.node(id).def).reads.iter();
     let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
-    rendered.filter(|pattern| is_glob(pattern)).collect()
+    let tree = worktree_path(run, id);
+    rendered.filter(|pattern| is_glob(pattern)).map(|it| below(&tree, it)).collect()
 }

@@ -21,6 +21,7 @@ use onward_core::{
         model::{Kind, Step},
         template::Quoting,
     },
+    worktree::worktree_path,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -277,7 +278,11 @@ impl Prover<'_> {
         ];
         env.extend(ours.map(|(name, value)| (name.into(), value.into())));
         let within = declared.timeout_ms.map_or(CHECK_WITHIN, Duration::from_millis);
-        let dir = &self.at.place.project_dir;
+        let dir = &self.at.place.project_dir.join(worktree_path(run, id));
+        if !dir.is_dir() {
+            found.bad(Answer::Unproved, "its worktree is gone, so its check cannot be run");
+            return Ok(());
+        }
         let answer = probe(&command, i32::MIN, dir, &env, within);
         match answer.map_err(io_stop("run a check in", dir))? {
             Probed::Happened => found.good("its check agrees"),

@@ -19,9 +19,17 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
-pub use crate::git::{Rescued, Taken};
+pub use crate::git::{Condition, Rescued, Taken};
+
+/// The commit that a finished attempt left on the branch of its worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeHead {
+    pub attempt: u32,
+    pub commit: String,
+}
 
 /// A file, by the directory it is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,13 +171,34 @@ pub trait World {
     fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
-    /// Branch and head of the project; `None` outside git.
-    fn head(&mut self) -> Result<Option<GitHead>, Stop>;
+    /// How a worktree of the run was left. Only looks.
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop>;
+    /// Sees to it that a worktree is there and on its branch; says why it cannot be.
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop>;
+    /// Commits what is in a worktree, and gives the head of its branch; says why it cannot.
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop>;
+    /// Steps whose commit no branch has any more.
+    fn lost_commits(
+        &mut self,
+        heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop>;
+    /// Branch and head of a tree; `None` outside git.
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop>;
     /// Commits that `until` leads to and `since` does not, newest first.
-    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop>;
-    /// Project paths that are not as they were when a snapshot was last taken. Empty while none
-    /// was.
-    fn moved(&mut self) -> Result<Vec<String>, Stop>;
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop>;
+    /// Paths of a tree that are not as they were when a snapshot was last taken of it. Empty while
+    /// none was.
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop>;
 
     // Processes.
 
@@ -180,7 +209,7 @@ pub trait World {
     /// Ends every running attempt; their seals come as inputs.
     fn stop_all(&mut self) -> Result<(), Stop>;
     /// Asks the probe of an effect outside: a command, and the exit code that means absent.
-    fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop>;
+    fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop>;
     /// Waits until something happens or the moment comes. Returns all that has happened.
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop>;
     /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.

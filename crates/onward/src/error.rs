@@ -55,6 +55,8 @@ pub(crate) enum Error {
     CannotWrite(#[from] io::Error),
     #[error("{message}")]
     Usage { message: String, hint: String },
+    #[error(transparent)]
+    Call(#[from] crate::conference::CallError),
     #[error("`{name}` is not a valid workflow: {first}")]
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
@@ -173,6 +175,7 @@ impl Error {
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
+            Self::Call(_) => "call",
             Self::Rehearse(_) => "rehearse",
             Self::Engine(error) => code_of(exit_of(error)),
             Self::Care(error) => code_of(exit_of_care(error)),
@@ -194,6 +197,7 @@ impl Error {
             | Self::Demo(_)
             | Self::Harness(_) => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Call(error) => error.hint.clone(),
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
@@ -242,6 +246,7 @@ impl Error {
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Supervise(_)
+            | Self::Call(_)
             | Self::Demo(_)
             | Self::Harness(_)
             | Self::Rehearse(_) => FAILED,
@@ -299,12 +304,12 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
-        EngineError::Resume(ResumeError::Conflicts(_)) | EngineError::Stop(Stop::Conflicts(_)) => {
-            CONFLICTS
-        }
+        EngineError::Resume(ResumeError::Conflicts(_))
+        | EngineError::Stop(Stop::Conflicts(_))
+        | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
-        | EngineError::NoWorktrees { .. }
+        | EngineError::NoRepository { .. }
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }

@@ -17,6 +17,7 @@ use crate::{
         model::{Kind, Step, Template, Workflow},
         template::Quoting,
     },
+    worktree::{below, worktree_of},
 };
 
 impl Decider<'_> {
@@ -90,18 +91,24 @@ impl Decider<'_> {
         if let Some(effect) = &effect {
             env.insert("ONWARD_EFFECT_ID".to_owned(), effect.clone());
         }
-        let writes = scope.texts(&step.writes)?;
+        let mut writes = scope.texts(&step.writes)?;
         if !writes.is_empty() {
             define("writes", &writes.join(" "));
         }
-        self.add_reads(&scope, step, &mut key)?;
+        let worktree = worktree_of(self.run, id)?;
+        if let Some(place) = &worktree {
+            define("worktree", place.name());
+            writes = writes.into_iter().map(|pattern| below(&place.path, pattern)).collect();
+        }
+        let cwd = worktree.map(|place| place.path).unwrap_or_default();
+        self.add_reads(&scope, step, &cwd, &mut key)?;
         key.needs = self.run.graph.need_digests(id, &self.run.defs);
         let launch = Launch {
             step: node.address.clone(),
             attempt,
             sync_seal: agent.is_some() || effect.is_some(),
             program,
-            cwd: String::new(),
+            cwd,
             env,
             check,
             timeout_ms: step.timeout_ms,
@@ -112,9 +119,16 @@ impl Decider<'_> {
     }
 
     /// Declared reads, and files the templates read.
-    fn add_reads(&self, scope: &Scope<'_>, step: &Step, key: &mut KeyParts) -> Result<(), Hold> {
+    fn add_reads(
+        &self,
+        scope: &Scope<'_>,
+        step: &Step,
+        cwd: &str,
+        key: &mut KeyParts,
+    ) -> Result<(), Hold> {
         let facts = self.facts.of(&self.run.graph.node(scope.node).address);
-        let patterns = scope.texts(&step.reads)?;
+        let patterns = scope.texts(&step.reads)?.into_iter();
+        let patterns: Vec<String> = patterns.map(|pattern| below(cwd, pattern)).collect();
         for file in facts.files(&patterns)? {
             key.reads.insert(file.path.clone(), file.hash);
         }
@@ -161,9 +175,18 @@ fn program(
             let text = system.map(|file| KeyParts::value(&file.text));
             key.agent.extend(text.map(|text| ("system".to_owned(), text)));
             let system = system.map(|file| file.text.clone());
+            let via = declared.and_then(|agent| agent.via.clone());
+            key.agent.extend(via.clone().map(|via| ("via".to_owned(), via)));
             let name = name.clone();
-            let call =
-                AgentCall { name: name.clone(), adapter, model, system, prompt, goes_on_in: None };
+            let call = AgentCall {
+                name: name.clone(),
+                adapter,
+                model,
+                system,
+                prompt,
+                via,
+                goes_on_in: None,
+            };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

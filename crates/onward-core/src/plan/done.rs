@@ -45,6 +45,18 @@ impl Resumption {
                 is: Some(says.clone()),
             });
         }
+        if let Some(head) = survey.git.as_ref().and_then(|git| git.lost_heads.get(step)) {
+            let message = format!("the commit that proves {step} is on no branch any more");
+            let finding = Finding::new(Code::MissingCommits, message).at_step(step);
+            self.findings.push(finding.with_hint("the step counts as not done"));
+            let part = "branch".to_owned();
+            causes.push(Difference { part, was: Some(head.clone()), is: None });
+        }
+        causes.extend(survey.reentered.get(step).map(|place| Difference {
+            part: "from".to_owned(),
+            was: None,
+            is: Some(format!("asked to enter at {place}")),
+        }));
         let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
         if let Some(differences) = redefined {
             if keeps {

@@ -22,8 +22,8 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{
-        AttemptStarted, EndStatus, Item, LoopEnd, PauseCause, Revert, RunOpened, RunResumed,
-        SourceFile,
+        AttemptStarted, EndStatus, Exported, Item, LoopEnd, PauseCause, Revert, RunOpened,
+        RunResumed, SourceFile,
     },
     evidence::{Cause, Evidence, Usd},
     key::Key,
@@ -46,6 +46,8 @@ pub struct State {
     pub opened: Option<Arc<RunOpened>>,
     pub opened_at: Timestamp,
     pub adopted: Option<Adopted>,
+    /// What the files of an adopted run were when we last wrote them.
+    pub exported: Vec<Exported>,
     pub workflow_hash: Option<Digest>,
     /// The boot of the machine in which the run was last opened or resumed.
     pub boot_id: String,
@@ -138,6 +140,8 @@ pub struct StepState {
     pub session: Option<String>,
     /// The machine was restarted while the journal had this attempt running.
     pub outlived_boot: bool,
+    /// Another system did it: its files are the witness.
+    pub elsewhere: bool,
     pub spent: Usd,
     pub gate: Option<Box<GateState>>,
     pub effect: EffectState,

@@ -20,7 +20,7 @@ pub fn head(dir: &Path) -> Option<GitHead> {
 }
 
 /// In a worktree, `.git` is a file that says where it is.
-fn git_dir(root: &Path) -> Option<PathBuf> {
+pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     if dot_git.is_dir() {
         return Some(dot_git);
@@ -28,6 +28,10 @@ fn git_dir(root: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(&dot_git).ok()?;
     let place = text.trim().strip_prefix("gitdir: ")?;
     Some(root.join(place))
+}
+
+pub(super) fn branch_head(common_dir: &Path, branch: &str) -> Option<String> {
+    resolve(common_dir, &format!("refs/heads/{branch}"))
 }
 
 /// `None` before the first commit.

@@ -43,12 +43,14 @@ pub fn trailers(run: &str, step: &Address, attempt: u32) -> String {
 
 impl Repo {
     /// Commits that `until` leads to and `since` does not, newest first. A commit that git no
-    /// longer has is its own whole history.
+    /// longer has is its own whole history. `reflog` names where attempts are looked for: `HEAD`, or
+    /// a branch.
     pub fn commits(
         &self,
         since: Option<&str>,
         until: &str,
         run: &str,
+        reflog: &str,
     ) -> Result<Vec<Commit>, GitError> {
         let git = self.looking();
         let range = since.map_or_else(|| until.to_owned(), |since| format!("{since}..{until}"));
@@ -59,7 +61,7 @@ impl Repo {
             let (id, subject) = (until.to_owned(), String::new());
             return Ok(vec![Commit { id, subject, by: None }]);
         }
-        let logged = attributed(&git, run)?;
+        let logged = attributed(&git, run, reflog)?;
         let text = String::from_utf8_lossy(&answer.out);
         let mut commits = Vec::new();
         for record in text.split('\u{2}') {
@@ -105,9 +107,9 @@ fn trailer_formats() -> String {
     ["Onward-Run", "Onward-Step", "Onward-Attempt"].map(format).concat()
 }
 
-/// Commits that the reflog of this tree says attempts of the run made.
-fn attributed(git: &Git, run: &str) -> Result<BTreeMap<String, Made>, GitError> {
-    let args = ["log", "--walk-reflogs", REFLOG_MAX, "--format=%H%x01%gs%x02", "HEAD", "--"];
+/// Commits that a reflog says attempts of the run made.
+fn attributed(git: &Git, run: &str, reflog: &str) -> Result<BTreeMap<String, Made>, GitError> {
+    let args = ["log", "--walk-reflogs", REFLOG_MAX, "--format=%H%x01%gs%x02", reflog, "--"];
     let answer = git.ask(&args, &[])?;
     let text = String::from_utf8_lossy(&answer.out);
     let start = format!("onward:{run}:");

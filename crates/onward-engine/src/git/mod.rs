@@ -4,9 +4,11 @@
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
+//! - `worktree` makes, mends and commits to the worktrees of a run.
 //!
 //! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
-//! is written is objects, and refs under `refs/onward/`; whoever only looks writes nothing at all.
+//! is written is objects, refs under `refs/onward/`, and worktrees on branches `onward/…`; whoever
+//! only looks writes nothing at all.
 
 mod command;
 mod compare;
@@ -18,11 +20,13 @@ mod rescue;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
+mod worktree;
 
-pub use command::GitError;
+pub use command::{Answer, Git, GitError};
 pub use compare::{Difference, Now, Side};
 pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};
-pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken};
+pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken, index_of};
+pub use worktree::Condition;

@@ -41,12 +41,16 @@ impl Repo {
 
     /// Deletes the snapshots and rescues that git keeps for a run. Says how many refs that were.
     pub fn forget(&self, run: &str) -> Result<usize, GitError> {
-        let (chain, rescues) = (format!("refs/onward/{run}"), format!("refs/onward/{run}-rescue"));
-        let args = ["for-each-ref", "--format=%(refname)", &chain, &rescues];
+        let chain = format!("refs/onward/{run}");
+        let others = [format!("{chain}-rescue"), format!("{chain}-worktree")];
+        let args = ["for-each-ref", "--format=%(refname)", &chain, &others[0], &others[1]];
         let out = self.looking().run(&args)?;
         let text = String::from_utf8_lossy(&out);
         let is_ours = |name: &&str| {
-            **name == *chain || name.strip_prefix(&*rescues).is_some_and(|it| it.starts_with('/'))
+            let is_below = |other: &String| {
+                name.strip_prefix(other.as_str()).is_some_and(|it| it.starts_with('/'))
+            };
+            **name == *chain || others.iter().any(is_below)
         };
         let names: Vec<&str> = text.lines().filter(is_ours).collect();
         if names.is_empty() {
@@ -93,11 +97,16 @@ mod tests {
     fn only_the_refs_of_that_run_are_let_go() {
         let bench = Bench::new();
         let kept = ["refs/heads/main", "refs/onward/r-10", "refs/onward/r-1x-rescue/1"];
-        let gone = ["refs/onward/r-1", "refs/onward/r-1-rescue/1", "refs/onward/r-1-rescue/2"];
+        let gone = [
+            "refs/onward/r-1",
+            "refs/onward/r-1-rescue/1",
+            "refs/onward/r-1-rescue/2",
+            "refs/onward/r-1-worktree/draft.ann",
+        ];
         for name in kept.iter().chain(&gone) {
             bench.git(&["update-ref", name, "HEAD"]);
         }
-        assert_eq!(repo(&bench).forget("r-1").unwrap(), 3);
+        assert_eq!(repo(&bench).forget("r-1").unwrap(), 4);
         assert_eq!(repo(&bench).forget("r-1").unwrap(), 0);
         let left = bench.git(&["for-each-ref", "--format=%(refname)"]);
         assert_eq!(left.lines().collect::<Vec<_>>(), kept);

@@ -23,6 +23,8 @@ pub struct Repo {
     pub(super) index: PathBuf,
     pub(super) common_dir: PathBuf,
     env: Env,
+    /// Where git is told that the repository is; else it finds out.
+    told: Option<PathBuf>,
 }
 
 const ASKED: [&str; 9] = [
@@ -54,7 +56,14 @@ impl Repo {
         }
         let prefix = line()?.to_vec();
         let (dir, env) = (dir.to_owned(), env.clone());
-        Ok(Some(Self { dir, prefix, objects, index, common_dir, env }))
+        Ok(Some(Self { dir, prefix, objects, index, common_dir, env, told: None }))
+    }
+
+    /// The same repository, with the files of a worktree that git does not know any more. To look.
+    pub fn with_tree(&self, dir: &Path) -> Self {
+        let told = Some(self.common_dir.clone());
+        let index = dir.join(".no-index");
+        Self { dir: dir.to_owned(), prefix: Vec::new(), index, told, ..self.clone() }
     }
 
     pub fn dir(&self) -> &Path {
@@ -63,12 +72,25 @@ impl Repo {
 
     /// For looking only: takes no lock, and writes nothing.
     pub(super) fn looking(&self) -> Git {
-        Git::new(&self.dir, &self.env).with("GIT_OPTIONAL_LOCKS", "0")
+        self.plain().with("GIT_OPTIONAL_LOCKS", "0")
+    }
+
+    /// With the index of the tree itself: for worktrees of our own.
+    pub(super) fn plain(&self) -> Git {
+        let git = Git::new(&self.dir, &self.env);
+        match &self.told {
+            Some(place) => git.with("GIT_DIR", place).with("GIT_WORK_TREE", &self.dir),
+            None => git,
+        }
+    }
+
+    pub(super) fn in_dir(&self, dir: &Path) -> Git {
+        Git::new(dir, &self.env)
     }
 
     /// For writing objects and refs of ours, by way of another index than the person's.
     pub(super) fn writing(&self, index: &Path) -> Git {
-        Git::new(&self.dir, &self.env).with("GIT_INDEX_FILE", index)
+        self.plain().with("GIT_INDEX_FILE", index)
     }
 
     /// For working out a tree without leaving anything in the repository.

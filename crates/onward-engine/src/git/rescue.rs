@@ -77,7 +77,7 @@ impl Chain {
         let parent = commit(&git, &undone, &parents, &title, head.as_deref())?;
         let id =
             commit(&git, &left.id, std::slice::from_ref(&parent), what.title, head.as_deref())?;
-        let reference = format!("{}-rescue/{}", self.reference(), what.number);
+        let reference = format!("{}/{}", self.rescues(), what.number);
         self.move_ref(&git, &reference, &id)?;
         let patch = git.run(&[
             "diff-tree",

@@ -1,4 +1,5 @@
-//! The tree at one moment, as a commit on the run's own chain `refs/onward/<run>`.
+//! The tree at one moment, as a commit on the run's own chain `refs/onward/<run>`; that of a
+//! worktree is `refs/onward/<run>-worktree/<name>`.
 //!
 //! The index that is used is the run's own. It starts as a copy of the person's and is kept, so
 //! that git's stat cache makes the next snapshot cost about as much as `git status`. Untracked
@@ -35,7 +36,7 @@ pub struct Taken {
     pub skipped: Vec<String>,
 }
 
-/// Where a run keeps what it needs to take snapshots of one tree. All its trees share one chain.
+/// Where a run keeps what it needs to take snapshots of one tree. Each tree has a chain.
 #[derive(Clone, Debug)]
 pub struct Chain {
     repo: Repo,
@@ -43,6 +44,13 @@ pub struct Chain {
     dir: PathBuf,
     index: PathBuf,
     reference: String,
+    /// What the references of rescues begin with.
+    rescues: String,
+}
+
+/// The index that a run keeps for the tree of this name; there once a snapshot was taken of it.
+pub fn index_of(dir: &Path, tree: &str) -> PathBuf {
+    if tree.is_empty() { dir.join("index") } else { dir.join(format!("index-{tree}")) }
 }
 
 /// A tree that git knows, and what is not in it.
@@ -66,9 +74,13 @@ const HEAD_TRAILER: &str = "Onward-Head: ";
 impl Chain {
     /// `dir` is in the run's directory; `run` names the reference, `tree` the tree.
     pub fn new(repo: Repo, dir: &Path, run: &str, tree: &str) -> Self {
-        let name = if tree.is_empty() { "index".to_owned() } else { format!("index-{tree}") };
-        let reference = format!("refs/onward/{run}");
-        Self { repo, index: dir.join(name), dir: dir.to_owned(), reference }
+        let rescues = format!("refs/onward/{run}-rescue");
+        let reference = if tree.is_empty() {
+            format!("refs/onward/{run}")
+        } else {
+            format!("refs/onward/{run}-worktree/{tree}")
+        };
+        Self { repo, index: index_of(dir, tree), dir: dir.to_owned(), reference, rescues }
     }
 
     pub(super) fn repo(&self) -> &Repo {
@@ -79,8 +91,8 @@ impl Chain {
         &self.dir
     }
 
-    pub(super) fn reference(&self) -> &str {
-        &self.reference
+    pub(super) fn rescues(&self) -> &str {
+        &self.rescues
     }
 
     /// The run's own, or the person's while there is none.

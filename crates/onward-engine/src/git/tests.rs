@@ -30,7 +30,7 @@ impl Bench {
         bench
     }
 
-    fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(dir.path()).unwrap().join("repo");
         fs::create_dir_all(root.join(".onward/runs/r-1")).unwrap();
@@ -69,11 +69,11 @@ impl Bench {
         fs::write(full, text).unwrap();
     }
 
-    fn repo(&self) -> Repo {
+    pub(crate) fn repo(&self) -> Repo {
         Repo::find(&self.root, &env()).unwrap().unwrap()
     }
 
-    fn chain(&self) -> Chain {
+    pub(crate) fn chain(&self) -> Chain {
         Chain::new(self.repo(), &self.path(".onward/runs/r-1/git"), "r-1", "")
     }
 
@@ -117,7 +117,7 @@ impl Bench {
     }
 }
 
-fn env() -> Env {
+pub(crate) fn env() -> Env {
     vec![("PATH".into(), std::env::var_os("PATH").unwrap())]
 }
 
@@ -452,16 +452,16 @@ fn a_commit_belongs_to_the_attempt_that_its_trailers_or_the_reflog_name() {
     bench.git_with(&["commit", "-q", "--allow-empty", "-m", "x"], &[("GIT_REFLOG_ACTION", &other)]);
     bench.commit(&format!("by us\n\n{}", trailers("r-1", &step, 4)));
     let head = bench.git(&["rev-parse", "HEAD"]);
-    let commits = bench.repo().commits(Some(&start), &head, "r-1").unwrap();
+    let commits = bench.repo().commits(Some(&start), &head, "r-1", "HEAD").unwrap();
     let found: Vec<_> = commits.iter().map(|it| (it.subject.as_str(), it.by.clone())).collect();
     let by = |attempt| Some((step.clone(), attempt));
     let expected =
         [("by us", by(4)), ("x", None), ("by an agent: so", by(3)), ("by a person", None)];
     assert_eq!(found, expected);
-    assert_eq!(bench.repo().commits(Some(&head), &start, "r-1").unwrap(), []);
-    assert_eq!(bench.repo().commits(None, &start, "r-1").unwrap().len(), 1);
+    assert_eq!(bench.repo().commits(Some(&head), &start, "r-1", "HEAD").unwrap(), []);
+    assert_eq!(bench.repo().commits(None, &start, "r-1", "HEAD").unwrap().len(), 1);
     let lost = "0123456789012345678901234567890123456789";
-    let commits = bench.repo().commits(Some(&head), lost, "r-1").unwrap();
+    let commits = bench.repo().commits(Some(&head), lost, "r-1", "HEAD").unwrap();
     assert_eq!(commits[0].id, lost, "one that git has lost is still named");
 }
 

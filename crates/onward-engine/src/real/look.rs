@@ -139,10 +139,12 @@ impl Looker {
                 let Ok(name) = entry.file_name().into_string() else { continue };
                 let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
                 let kind = entry.file_type().map_err(io_stop("look at", &full))?;
+                // In a worktree, `.git` is a file.
+                if SKIPPED.contains(&name.as_str()) {
+                    continue;
+                }
                 if kind.is_dir() {
-                    if !SKIPPED.contains(&name.as_str()) {
-                        dirs.push(path);
-                    }
+                    dirs.push(path);
                 } else if kind.is_file() || (kind.is_symlink() && self.links_inside(&path)) {
                     paths.push(path);
                 }

@@ -20,6 +20,7 @@ mod secrets;
 mod sessions;
 pub mod transcripts;
 mod trees;
+mod worktrees;
 mod world;
 
 pub use clock::{file_time, wall_clock};

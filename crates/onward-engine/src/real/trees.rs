@@ -9,18 +9,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{digest::Digest, event::GitHead, survey::CommitSeen};
+use onward_core::{digest::Digest, event::GitHead, survey::CommitSeen, worktree::WorktreePlace};
 use serde::{Deserialize, Serialize};
 
-use super::look::{Looker, content_of};
+use super::{
+    look::{Looker, content_of},
+    worktrees::Gone,
+};
 use crate::{
-    git::{self, Chain, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing},
+    git::{
+        self, Chain, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing,
+        index_of,
+    },
     supervisor::Place,
     world::{Change, Changes, Content, Snapshot, Stop, Undo, When},
 };
 
 pub(super) struct Trees {
-    place: Place,
+    pub(super) place: Place,
     env: Env,
     /// By directory; `None` where there is no repository.
     repos: BTreeMap<String, Option<Repo>>,
@@ -30,6 +36,8 @@ pub(super) struct Trees {
     bases: BTreeMap<Digest, PathBuf>,
     /// Keeps those files.
     past: Vec<Now>,
+    /// What the branches of worktrees that are gone have.
+    pub(super) gone: BTreeMap<String, Gone>,
 }
 
 /// What the supervisor is told about the snapshot after an attempt.
@@ -61,7 +69,14 @@ pub fn snapshot_from_args(args: &str, env: &Env) -> Result<Option<String>, Stop>
 impl Trees {
     pub(super) fn new(place: Place, env: Env) -> Self {
         let (repos, now, bases) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { place, env, repos, now, bases, past: Vec::new() }
+        let (past, gone) = (Vec::new(), BTreeMap::new());
+        Self { place, env, repos, now, bases, past, gone }
+    }
+
+    /// A worktree was made, or mended.
+    pub(super) fn repos_changed(&mut self, tree: &str) {
+        self.repos.remove(tree);
+        self.forget();
     }
 
     /// Something is about to change, or may have.
@@ -107,6 +122,10 @@ impl Trees {
         after: Option<&str>,
         looker: &mut Looker,
     ) -> Result<Option<Changes>, Stop> {
+        // With the directory went whatever was changed in it.
+        if !self.place.project_dir.join(of.tree).is_dir() {
+            return Ok(Some(Changes::default()));
+        }
         let Some(chain) = self.chain(of.tree)? else { return Ok(None) };
         let also = also(looker, of.tree, of.writes)?;
         let now = match self.now.entry(of.tree.to_owned()) {
@@ -195,44 +214,79 @@ impl Trees {
         Ok(repo.as_committed(paths)?)
     }
 
-    pub(super) fn head(&self) -> Option<GitHead> {
-        git::head(&self.place.project_dir)
+    /// Of a worktree that is gone, its branch is what there is.
+    pub(super) fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
+        if let Some(place) = WorktreePlace::at(tree) {
+            match self.condition(&place)? {
+                Condition::Unmade => return Ok(None),
+                Condition::Missing { .. } | Condition::Unregistered { .. } => {
+                    let head = self.repo("")?.and_then(|repo| repo.branch_head(&place.branch));
+                    return Ok(
+                        head.map(|head| GitHead { branch: Some(place.branch), head: Some(head) })
+                    );
+                }
+                Condition::Fine | Condition::Elsewhere(_) | Condition::Busy(_) => {}
+            }
+        }
+        Ok(git::head(&self.place.project_dir.join(tree)))
     }
 
     pub(super) fn commits(
         &mut self,
+        tree: &str,
         since: Option<&str>,
         until: &str,
     ) -> Result<Vec<CommitSeen>, Stop> {
         let run = self.place.run.to_string();
-        let Some(repo) = self.repo("")? else { return Ok(Vec::new()) };
-        let commits = repo.commits(since, until, &run)?;
+        // A worktree that is gone took its own reflog with it; the branch has one too.
+        let branch = WorktreePlace::at(tree).map(|place| format!("refs/heads/{}", place.branch));
+        let commits = match self.repo(tree)? {
+            Some(repo) => repo.commits(since, until, &run, "HEAD")?,
+            None => match (self.repo("")?, branch) {
+                (Some(repo), Some(branch)) => repo.commits(since, until, &run, &branch)?,
+                (Some(_) | None, _) => Vec::new(),
+            },
+        };
         let seen = |it: git::Commit| CommitSeen { id: it.id, subject: it.subject, by: it.by };
         Ok(commits.into_iter().map(seen).collect())
     }
 
-    /// Against the newest snapshot of the project's own tree.
-    pub(super) fn moved(&mut self) -> Result<Vec<String>, Stop> {
-        if !chain_dir(&self.place.run_dir).join("index").exists() {
+    /// Against the newest snapshot of the tree.
+    pub(super) fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop> {
+        if !index_of(&chain_dir(&self.place.run_dir), &name_of(tree)).exists() {
             return Ok(Vec::new());
         }
-        let Some(chain) = self.chain("")? else { return Ok(Vec::new()) };
-        if !self.now.contains_key("") {
-            self.now.insert(String::new(), Now::look(chain)?);
-        }
-        let Some(now) = self.now.get("") else { return Ok(Vec::new()) };
-        Ok(now.moved()?)
+        let Some(chain) = self.chain(tree)? else { return Ok(Vec::new()) };
+        let now = match self.now.entry(tree.to_owned()) {
+            Entry::Occupied(now) => now.into_mut(),
+            Entry::Vacant(now) => now.insert(Now::look(chain)?),
+        };
+        Ok(now.moved()?.iter().map(|path| below(tree, path)).collect())
     }
 
-    fn chain(&mut self, tree: &str) -> Result<Option<Chain>, Stop> {
+    pub(super) fn chain(&mut self, tree: &str) -> Result<Option<Chain>, Stop> {
         let (run, dir) = (self.place.run.to_string(), chain_dir(&self.place.run_dir));
         let repo = self.repo(tree)?.cloned();
         Ok(repo.map(|repo| Chain::new(repo, &dir, &run, &name_of(tree))))
     }
 
-    fn repo(&mut self, tree: &str) -> Result<Option<&Repo>, Stop> {
+    /// None for a worktree that is gone. Of one that git does not know, it is for looking only.
+    pub(super) fn repo(&mut self, tree: &str) -> Result<Option<&Repo>, Stop> {
+        let dir = self.place.project_dir.join(tree);
+        if let Some(place) = WorktreePlace::at(tree) {
+            match self.condition(&place)? {
+                Condition::Unmade | Condition::Missing { .. } => {
+                    self.repos.remove(tree);
+                    return Ok(None);
+                }
+                Condition::Unregistered { .. } => {
+                    let around = self.repo("")?.map(|repo| repo.with_tree(&dir));
+                    self.repos.insert(tree.to_owned(), around);
+                }
+                Condition::Fine | Condition::Elsewhere(_) | Condition::Busy(_) => {}
+            }
+        }
         if !self.repos.contains_key(tree) {
-            let dir = self.place.project_dir.join(tree);
             let found = Repo::find(&dir, &self.env)?;
             self.repos.insert(tree.to_owned(), found);
         }
@@ -241,7 +295,7 @@ impl Trees {
 }
 
 /// In the run's directory: the indexes of its own, and the lock.
-fn chain_dir(run_dir: &Path) -> PathBuf {
+pub(super) fn chain_dir(run_dir: &Path) -> PathBuf {
     run_dir.join("git")
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     event::{Event, FileKind, GitHead},
     evidence::FileProof,
@@ -16,10 +17,11 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
 use super::{
-    agents::{self, Commands},
+    agents::{self, Commands, Known},
     clock::wall_clock,
     disk::{Disk, io_stop},
     grip::{self, hands_stop},
@@ -31,14 +33,15 @@ use super::{
     sessions::live_sessions,
     transcripts::{self, Asked, Continuations},
     trees::{self, Trees},
+    worktrees::{Instead, moved_into},
 };
 use crate::{
     inbox::{self, Left},
     rehearse::{self, StandIn},
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{
-        At, Changes, Connected, Input, Looked, Rescued, SessionOf, Snapshot, Stop, Taken, Undo,
-        World,
+        At, Changes, Condition, Connected, Input, Looked, Rescued, SessionOf, Snapshot, Stop,
+        Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -59,6 +62,8 @@ pub struct Setup {
     /// The command that takes a snapshot; what of is added to it. Empty = nobody takes one after
     /// an attempt.
     pub snapshot: Vec<OsString>,
+    /// The command that runs a built-in function; its name is added to it.
+    pub call: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
     pub continuations: Continuations,
     /// What a person said to measure ages against.
@@ -74,6 +79,7 @@ pub struct RealWorld {
     env: Vec<(OsString, OsString)>,
     supervise: Vec<OsString>,
     snapshot: Vec<OsString>,
+    call: Vec<OsString>,
     trees: Trees,
     commands: Commands,
     continuations: Continuations,
@@ -100,8 +106,8 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, snapshot, agents, continuations, .. } = setup;
-        let (now, catch_signals, stand_in) = (setup.now, setup.catch_signals, setup.stand_in);
+        let Setup { place, env, supervise, snapshot, call, agents, continuations, .. } = setup;
+        let Setup { now, catch_signals, stand_in, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -118,6 +124,7 @@ impl RealWorld {
             env,
             supervise,
             snapshot,
+            call,
             now,
             catch_signals,
             stand_in,
@@ -237,11 +244,21 @@ impl World for RealWorld {
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
-        self.looker.digest(path)
+        match self.trees.instead(path)? {
+            Instead::There => self.looker.digest(path),
+            Instead::Project { rest, .. } => self.looker.digest(&rest),
+            Instead::Branch { rest, looker, .. } => looker.digest(&rest),
+        }
     }
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
-        self.looker.glob(pattern, known)
+        match self.trees.instead(pattern)? {
+            Instead::There => self.looker.glob(pattern, known),
+            Instead::Project { tree, rest } => Ok(moved_into(&tree, self.looker.glob(&rest, &[])?)),
+            Instead::Branch { tree, rest, looker } => {
+                Ok(moved_into(&tree, looker.glob(&rest, &[])?))
+            }
+        }
     }
 
     fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
@@ -277,16 +294,45 @@ impl World for RealWorld {
         self.trees.as_committed(paths)
     }
 
-    fn head(&mut self) -> Result<Option<GitHead>, Stop> {
-        Ok(self.trees.head())
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop> {
+        self.trees.condition(place)
     }
 
-    fn commits(&mut self, since: Option<&str>, until: &str) -> Result<Vec<CommitSeen>, Stop> {
-        self.trees.commits(since, until)
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        self.trees.worktree(place)
     }
 
-    fn moved(&mut self) -> Result<Vec<String>, Stop> {
-        self.trees.moved()
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        self.trees.commit_worktree(place, step, attempt)
+    }
+
+    fn lost_commits(
+        &mut self,
+        heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        self.trees.lost_commits(heads)
+    }
+
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
+        self.trees.head(tree)
+    }
+
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop> {
+        self.trees.commits(tree, since, until)
+    }
+
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop> {
+        self.trees.moved(tree)
     }
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
@@ -316,9 +362,9 @@ impl World for RealWorld {
         not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 
-    fn probe(&mut self, command: &str, absent: i32) -> Result<Probed, Stop> {
+    fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop> {
         self.trees.forget();
-        let dir = self.disk.project_dir();
+        let dir = &self.disk.project_dir().join(tree);
         if self.stand_in.as_ref().is_some_and(|it| it.commands) {
             return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
         }
@@ -344,8 +390,9 @@ impl World for RealWorld {
         if let Some(stand_in) = &self.stand_in {
             stand_in.take_part(launch);
         }
-        let Self { disk, commands, continuations, place, .. } = self;
-        agents::resolve(launch, (commands, continuations), place.run.as_str(), &mut |at, bytes| {
+        let Self { disk, commands, continuations, call, place, .. } = self;
+        let known = Known { commands, continuations, call };
+        agents::resolve(launch, known, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;
             Ok(disk.path(at).to_string_lossy().into_owned())
         })

@@ -141,13 +141,16 @@ impl<W: World> Rebuilder<'_, W> {
         if !seen.missing.is_empty() {
             return Ok(None);
         }
+        let tree = &start.launch.cwd;
         let source = match &start.launch.check {
-            Some(check) if self.world.probe(check, i32::MIN)? == Probed::Happened => Source::Check,
+            Some(check) if self.world.probe(tree, check, i32::MIN)? == Probed::Happened => {
+                Source::Check
+            }
             None if trace.commit.is_some() => Source::Commit,
             None if has_result => Source::Result,
             Some(_) | None => return Ok(None),
         };
-        let has_tree = declared.worktree.is_some();
+        let has_tree = !tree.is_empty();
         let evidence = Evidence {
             files: seen.files,
             result: result.as_ref().map(|it| Digest::of(it.to_string().as_bytes())),

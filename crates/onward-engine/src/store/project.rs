@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use onward_core::worktree::WORKTREES;
+
 use crate::{real::disk, world::Stop};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,9 @@ impl Project {
     /// The nearest directory from `start` upwards with `.onward` or `.git` in it, else `start`.
     pub fn locate(start: &Path) -> io::Result<Self> {
         let start = fs::canonicalize(start)?;
+        if let Some(root) = around_worktree(&start) {
+            return Ok(Self { root });
+        }
         let is_project = |dir: &&Path| dir.join(".onward").is_dir() || dir.join(".git").exists();
         let root = start.ancestors().find(is_project).unwrap_or(&start).to_owned();
         Ok(Self { root })
@@ -68,6 +73,14 @@ impl Project {
     }
 }
 
+/// The project whose worktree, made for a step, `dir` lies in.
+fn around_worktree(dir: &Path) -> Option<PathBuf> {
+    let is_theirs = |above: &&Path| above.ends_with(WORKTREES);
+    let worktrees = dir.ancestors().skip(1).find(is_theirs)?;
+    let root = worktrees.parent()?.parent()?;
+    root.join(".onward/runs").is_dir().then(|| root.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +95,11 @@ mod tests {
         fs::create_dir_all(top.join("repo/a/b/c")).unwrap();
         assert_eq!(at("repo/a"), top.join("repo"));
         assert_eq!(at("repo/a/b/c"), top.join("repo/a/b"));
+        fs::create_dir_all(top.join("repo/.onward/runs")).unwrap();
+        let inside = top.join("repo/.onward/worktrees/r-1/draft/deep");
+        fs::create_dir_all(&inside).unwrap();
+        fs::write(inside.join("../.git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(Project::locate(&inside).unwrap().root, top.join("repo"));
         let run = top.join("repo/.onward/runs/r-1");
         assert_eq!(Project::of_run(&run).unwrap().root, top.join("repo"));
         assert_eq!(Project::of_run(&top.join("repo/a")), None);

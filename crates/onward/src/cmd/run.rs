@@ -35,7 +35,7 @@ use crate::{
     --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach\n  \
     onward run --again release-20261115-k3fq")]
 pub(crate) struct RunArgs {
-    /// The workflow file
+    /// The workflow file, or the name of a built-in workflow such as `conference`
     #[arg(required_unless_present = "again")]
     file: Option<PathBuf>,
     /// The workflow and inputs of this run anew; it is ended as cancelled, and all its files stay
@@ -61,10 +61,18 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let file = args.file.as_deref().expect("clap wants one of the two");
     let loaded = load(cx, file)?;
     let session = Session::new(cx, &args.driving)?;
-    let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
+    let mut inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
     let path = cx.path(file);
-    let begun = begin_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
+    let is_builtin = !path.is_file();
+    if is_builtin && loaded.workflow.inputs.contains_key("dir") {
+        // A built-in workflow works where the person is.
+        let here = session.project.relative(&cx.global.cwd);
+        let here = if here.is_empty() { ".".to_owned() } else { here };
+        inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+    }
+    let file = (!is_builtin).then_some(path.as_path());
+    let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
     if args.detach {
         // The driver that is left behind takes the tree for itself.
         return super::attach::leave(cx, &session, &begun.leave());

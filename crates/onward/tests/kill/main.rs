@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod bench;
+mod broken_worktrees;
 mod choices;
 mod day_one;
 mod disk;
@@ -20,3 +21,4 @@ mod sessions;
 mod signals;
 mod terminal;
 mod waits;
+mod worktrees;
