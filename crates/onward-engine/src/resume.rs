@@ -23,7 +23,8 @@ use onward_core::{
 };
 
 use crate::{
-    brief, doubts,
+    brief::{self, Behind},
+    doubts,
     drive::{Announced, Driver, Options},
     files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
@@ -136,6 +137,7 @@ impl<W: World> Driver<'_, W> {
         }
         let boot_id = connected.boot_id.clone();
         let git = survey.git.as_ref().map(|git| git.now.clone());
+        self.continuing.clone_from(&made.continuing);
         let resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
         self.record(Event::RunResumed(Box::new(resumed)))?;
         for event in &made.events {
@@ -239,7 +241,8 @@ impl<W: World> Driver<'_, W> {
                         .map(|it| (it.base.is_some(), it.writes, it.reverts))
                         .unwrap_or_default();
                     self.equip(&mut launch, has_base, &writes);
-                    brief::attach(self.world, &self.run, &mut launch, &reverts)?;
+                    let behind = Behind { reverts: &reverts, continues: false };
+                    brief::attach(self.world, &self.run, &mut launch, &behind)?;
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }

@@ -115,7 +115,8 @@ impl Decider<'_> {
 
     fn vanished_scopes(&self, group: &Address, items: &[Item]) -> Vec<Address> {
         let before = self.run.state.groups.get(group).map_or(&[][..], |it| &it.items);
-        let gone = before.iter().filter(|was| items.iter().all(|item| item.key != was.key));
+        let stands = |was: &Item, is: &Item| was.key == is.key && was.value == is.value;
+        let gone = before.iter().filter(|was| !items.iter().any(|item| stands(was, item)));
         gone.map(|item| group.item(&item.key)).collect()
     }
 

@@ -176,7 +176,8 @@ fn program(
             key.agent.extend(text.map(|text| ("system".to_owned(), text)));
             let system = system.map(|file| file.text.clone());
             let name = name.clone();
-            let call = AgentCall { name: name.clone(), adapter, model, system, prompt };
+            let call =
+                AgentCall { name: name.clone(), adapter, model, system, prompt, goes_on_in: None };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

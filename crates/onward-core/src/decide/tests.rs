@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::Bench;
+use crate::{launch::Program, testing::Bench};
 
 #[track_caller]
 fn check(yaml: &str, script: &str, expected: &str) {
@@ -413,4 +413,166 @@ steps:
     ] {
         assert!(bench.log.contains(line), "{line}\n{}", bench.log);
     }
+}
+
+#[test]
+fn only_the_need_that_changed_is_named_when_a_step_is_taken_back() {
+    let yaml = "
+steps:
+  - { id: a, needs: [], run: x }
+  - { id: b, needs: [], run: y }
+  - { id: c, needs: [a, b], run: z }
+  - { id: d, run: w }";
+    let bench = Bench::new(yaml).tell("a!one b!two c!three aX a!other");
+    assert!(bench.log.contains("\ninvalidate c: needs.a\n"), "{}", bench.log);
+}
+
+const FAN: &str = "
+steps:
+  - { id: list, run: x }
+  - { id: fan, each: '{{ steps.list.result.items }}', key: id, run: 'do {{ item.id }}' }
+  - { id: last, run: y }";
+
+#[test]
+fn items_that_are_listed_again_keep_and_only_new_ones_run() {
+    let script = r#"list!{"items":[{"id":"p"},{"id":"q"}]} fan[p]! fan[q]!
+        listX list!{"items":[{"id":"q"},{"id":"r"}]} fan[r]!"#;
+    let bench = Bench::new(FAN).tell(script);
+    let expected = "start list #2: x
+> list!{\"items\":[{\"id\":\"q\"},{\"id\":\"r\"}]}
+invalidate fan[p]: items.fan
+expand fan [q r]
+start fan[r] #1: do r
+> fan[r]!
+";
+    assert!(bench.log.ends_with(expected), "{}", bench.log);
+}
+
+#[test]
+fn an_item_whose_value_changed_runs_again() {
+    let script = r#"list!{"items":[{"id":"p","n":1},{"id":"q"}]} fan[p]! fan[q]!
+        listX list!{"items":[{"id":"p","n":2},{"id":"q"}]}"#;
+    let bench = Bench::new(FAN).tell(script);
+    let expected = "invalidate fan[p]: items.fan\nexpand fan [p q]\nstart fan[p] #2: do p\n";
+    assert!(bench.log.ends_with(expected), "{}", bench.log);
+}
+
+#[test]
+fn items_that_look_at_the_step_that_lists_them_follow_it() {
+    let yaml = "
+steps:
+  - { id: list, run: x }
+  - { id: fan, each: '{{ steps.list.result.items }}', run: 'do {{ steps.list.result.how }}' }
+  - { id: last, run: y }";
+    let script = r#"list!{"items":["p"],"how":1} fan[p]! listX list!{"items":["p"],"how":2}"#;
+    let bench = Bench::new(yaml).tell(script);
+    let expected = "invalidate fan[p]: needs.list\nstart fan[p] #2: do 2\n";
+    assert!(bench.log.ends_with(expected), "{}", bench.log);
+}
+
+#[test]
+fn an_item_that_vanishes_while_it_runs_is_taken_back_when_it_has_ended() {
+    let script = r#"list!{"items":[{"id":"p"},{"id":"q"}]} fan[p]!
+        listX list!{"items":[{"id":"p"}]}"#;
+    let bench = Bench::new(FAN).tell(script);
+    assert!(!bench.log.contains("invalidate fan[q]"), "it runs:\n{}", bench.log);
+    let bench = bench.tell("fan[q]!");
+    let expected = "invalidate fan[q]: items.fan\nexpand fan [p]\nstart last #1: y\n";
+    assert!(bench.log.ends_with(expected), "{}", bench.log);
+}
+
+#[test]
+fn a_loop_whose_condition_does_not_hold_never_turns() {
+    check(
+        "steps: [{ id: l, when: '{{ 1 > 2 }}', repeat: { max: 2 }, run: x }]",
+        "",
+        "skip l
+         end Completed",
+    );
+    // Asked once: what comes to hold or not in the middle of a loop does not end it.
+    check(
+        "steps:
+  - { id: l, when: '{{ run.id != \"\" }}', repeat: { max: 2 }, run: x }",
+        "l[1]! l[2]!",
+        "turn l 1
+         start l[1] #1: x
+         > l[1]!
+         turn l 2
+         start l[2] #1: x
+         > l[2]!
+         end l after 2: Max
+         end Completed",
+    );
+}
+
+#[test]
+fn a_limit_that_is_lifted_at_this_very_moment_holds_nothing_back() {
+    let mut bench = Bench::new("steps: [{ id: a, run: x }, { id: b, run: y }]");
+    bench.settle();
+    let resets_at = Some(bench.now);
+    bench.record(Event::LimitHit { provider: "p".into(), account: None, resets_at });
+    let bench = bench.tell("a?failed");
+    assert!(bench.log.ends_with("> a?failed\nend Failed: a: bad\n"), "{}", bench.log);
+}
+
+#[test]
+fn a_call_is_given_the_values_it_asks_for() {
+    let yaml = "
+steps:
+  - { id: a, run: x }
+  - { id: b, call: some.thing, with: { of: '{{ steps.a.result.n }}', and: plain } }";
+    let bench = Bench::new(yaml).tell(r#"a!{"n":[1,2]}"#);
+    let start = &bench.starts["b"];
+    let Program::Call { name, with } = &start.launch.program else { panic!("it is a call") };
+    assert_eq!((name.as_str(), with), ("some.thing", &json!({ "of": [1, 2], "and": "plain" })));
+    assert_eq!(start.key.definition["call"], "some.thing");
+    assert_eq!(start.key.definition["with"], with.to_string());
+}
+
+#[test]
+fn a_template_of_a_step_can_be_looked_at_without_starting_it() {
+    let yaml = "
+steps:
+  - { id: a, run: x }
+  - { id: b, run: y, check: 'test {{ steps.a.result.n }} = {{ read_text(\"f\") }}' }
+  - { id: c, run: z, check: 'test {{ steps.a.result.n }}' }";
+    let bench = Bench::new(yaml).tell(r#"a!{"n":"a;b"}"#);
+    let look = |step: &str, quoting| {
+        let id = bench.run.graph.find(&crate::address::Address::from_text(step)).unwrap();
+        let declared = bench.run.defs.step(bench.run.graph.node(id).def);
+        text(&bench.run, id, declared.check.as_ref().unwrap(), quoting)
+    };
+    assert_eq!(look("c", Quoting::Shell).as_deref(), Some("test 'a;b'"));
+    assert_eq!(look("c", Quoting::Plain).as_deref(), Some("test a;b"));
+    assert_eq!(look("b", Quoting::Shell), None, "nobody has read the file");
+}
+
+#[test]
+fn an_answered_gate_is_compared_with_what_it_would_show_now() {
+    let mut bench = Bench::new(
+        "
+steps:
+  - { id: ok, gate: 'Go?', shows: [notes.md] }
+  - { id: b, run: do b }",
+    );
+    bench.facts.attended = true;
+    bench.files.insert("notes.md".into(), "one".into());
+    let bench = bench.tell("ok=approve");
+    let gate = crate::address::Address::from_text("ok");
+    let shown = |content: Option<&str>| {
+        let mut bench = Bench::new("steps: [{ id: other, run: x }]");
+        bench.files.extend(content.map(|it| ("notes.md".to_owned(), it.to_owned())));
+        let found = bench.files.keys().map(|path| bench.proof(path)).collect();
+        let mut facts = Facts::default();
+        let globs = &mut facts.by_step.entry(gate.clone()).or_default().globs;
+        globs.insert("notes.md".to_owned(), found);
+        facts
+    };
+    let looked = |facts: &Facts| gate_content(&bench.run, facts, &gate);
+    assert!(matches!(looked(&shown(Some("one"))), Content::Same));
+    assert!(matches!(looked(&shown(Some("two"))), Content::Moved));
+    assert!(matches!(looked(&shown(None)), Content::Moved));
+    assert!(matches!(looked(&Facts::default()), Content::Lacks(_)));
+    let step = crate::address::Address::from_text("b");
+    assert!(matches!(gate_content(&bench.run, &Facts::default(), &step), Content::Same));
 }

@@ -33,6 +33,7 @@ impl Node {
             parent,
             children: Vec::new(),
             needs: Vec::new(),
+            sources: 0,
             dependents: Vec::new(),
             unmet: u32::from(parent.is_some()),
             unsettled: 0,
@@ -60,8 +61,13 @@ impl Graph {
             siblings.push(self.add(scope.child(&step.id), *child, role, parent));
         }
         for (child, id) in declared.iter().zip(&siblings) {
-            let needs = defs.step(*child).needs.iter().map(|index| siblings[*index]).collect();
-            self.set_needs(*id, needs);
+            let needs = defs.step(*child).needs.iter();
+            let is_source = |index: &&usize| defs.is_source(*child, declared[**index]);
+            let (sources, others): (Vec<_>, Vec<_>) = needs.partition(is_source);
+            self.node_mut(*id).sources =
+                u32::try_from(sources.len()).expect("fewer steps than a u32 counts");
+            let needs = others.into_iter().chain(sources);
+            self.set_needs(*id, needs.map(|index: &usize| siblings[*index]).collect());
         }
         for (child, id) in declared.iter().zip(&siblings) {
             self.add_inside(defs, state, *id, *child);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::workflow::model::{Kind, Limits, Many, Step, Workflow};
+use crate::workflow::model::{Items, Kind, Limits, Many, Step, Workflow};
 
 /// Position of a declared step in [`Defs`]; 0 is the workflow itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,9 +30,15 @@ pub struct Def {
     pub children: Vec<DefId>,
     /// The workflow whose inputs and agents it sees.
     workflow: usize,
+    /// Steps that only say which items an `each` has: nothing inside looks at them.
+    sources: BTreeSet<String>,
 }
 
 impl Def {
+    fn new(step: Option<Step>, workflow: usize) -> Self {
+        Self { step, children: Vec::new(), workflow, sources: BTreeSet::new() }
+    }
+
     /// The declaration. The root has none, and nobody asks for it.
     pub fn step(&self) -> &Step {
         self.step.as_ref().expect("only the root has no declaration, and it is never decided")
@@ -42,7 +48,7 @@ impl Def {
 impl Defs {
     pub fn new(mut workflow: Workflow) -> Self {
         let steps = std::mem::take(&mut workflow.steps);
-        let root = Def { step: None, children: Vec::new(), workflow: 0 };
+        let root = Def::new(None, 0);
         let mut defs =
             Self { all: vec![root], workflows: vec![workflow], stdout_read: BTreeSet::new() };
         let children = defs.add(steps, 0);
@@ -50,7 +56,26 @@ impl Defs {
         let steps = defs.all.iter().filter_map(|def| def.step.as_ref());
         let templates = steps.flat_map(Step::templates);
         defs.stdout_read = templates.flat_map(|it| it.refs.stdout.iter().cloned()).collect();
+        for index in 1..defs.all.len() {
+            defs.all[index].sources = defs.sources_of(index);
+        }
         defs
+    }
+
+    fn sources_of(&self, index: usize) -> BTreeSet<String> {
+        let step = self.all[index].step();
+        let Many::Each(each) = &step.many else { return BTreeSet::new() };
+        let Items::Expression(items) = &each.items else { return BTreeSet::new() };
+        let mut sources = items.refs.steps.clone();
+        let mut rest = vec![&self.all[index]];
+        while let Some(def) = rest.pop() {
+            let templates = def.step().templates().into_iter();
+            for inside in templates.filter(|template| *template != items) {
+                sources.retain(|source| !inside.refs.steps.contains(source));
+            }
+            rest.extend(def.children.iter().map(|child| self.get(*child)));
+        }
+        sources
     }
 
     fn add(&mut self, steps: Vec<Step>, workflow: usize) -> Vec<DefId> {
@@ -71,7 +96,7 @@ impl Defs {
             }
         };
         let id = DefId(u32::try_from(self.all.len()).expect("fewer steps than a u32 counts"));
-        self.all.push(Def { step: Some(step), children: Vec::new(), workflow });
+        self.all.push(Def::new(Some(step), workflow));
         let children = self.add(inner, inner_workflow);
         self.all[id.0 as usize].children = children;
         id
@@ -113,6 +138,13 @@ impl Defs {
     pub(super) fn opens_by_event(&self, id: DefId) -> bool {
         let step = self.step(id);
         step.when.is_some() || step.many != Many::Once
+    }
+
+    /// Whether `need` only says which items `each` has. An answer of a gate always counts.
+    pub(super) fn is_source(&self, each: DefId, need: DefId) -> bool {
+        let step = self.step(need);
+        let is_work = step.is_leaf() && !matches!(step.kind, Kind::Gate(_));
+        is_work && self.get(each).sources.contains(step.id.as_str())
     }
 
     /// Whether some template may look at the step's standard output.

@@ -52,6 +52,8 @@ pub struct Node {
     pub parent: Option<NodeId>,
     pub children: Vec<NodeId>,
     pub needs: Vec<NodeId>,
+    /// So many of `needs`, the last ones, only say which items there are.
+    sources: u32,
     dependents: Vec<NodeId>,
     /// Needs that are not settled, and one for a parent that is not open.
     unmet: u32,
@@ -141,6 +143,20 @@ impl Graph {
         while let Some(inner) = scope {
             let node = self.node(inner);
             all.extend(node.needs.iter().copied());
+            scope = node.parent;
+        }
+        all
+    }
+
+    /// Those that a key is made of. An item is what its value says: when the step that listed it
+    /// lists it again, it stands.
+    fn compared_needs(&self, id: NodeId) -> Vec<NodeId> {
+        let mut all = self.node(id).needs.clone();
+        let mut scope = self.node(id).parent;
+        while let Some(around) = scope {
+            let node = self.node(around);
+            let sources = node.sources as usize;
+            all.extend(&node.needs[..node.needs.len() - sources]);
             scope = node.parent;
         }
         all

@@ -106,7 +106,7 @@ impl Graph {
     /// so that the journal tells which answers a start has used.
     pub fn need_digests(&self, id: NodeId, defs: &Defs) -> BTreeMap<String, Digest> {
         let mut all = BTreeMap::new();
-        for need in self.effective_needs(id) {
+        for need in self.compared_needs(id) {
             self.add_need(&mut all, need);
             for gate in self.gates_within(need, defs) {
                 self.add_need(&mut all, gate);
@@ -155,7 +155,7 @@ impl Graph {
     /// this of every finished step, and nearly always the answer is yes.
     fn key_holds(&self, id: NodeId, key: &Key) -> bool {
         let text = key.as_str().as_bytes();
-        let found = self.effective_needs(id).into_iter().all(|need| {
+        let found = self.compared_needs(id).into_iter().all(|need| {
             let node = self.node(need);
             let Some(digest) = node.digest else { return false };
             let part = format!("\"{}\":\"{digest}\"", node.address);
@@ -166,7 +166,7 @@ impl Graph {
 
     /// Whether what a node was decided from is what its needs are now.
     fn needs_hold(&self, id: NodeId, recorded: &BTreeMap<String, Digest>) -> bool {
-        self.effective_needs(id).into_iter().all(|need| {
+        self.compared_needs(id).into_iter().all(|need| {
             let node = self.node(need);
             recorded.get(node.address.as_str()).is_none_or(|was| Some(*was) == node.digest)
         })

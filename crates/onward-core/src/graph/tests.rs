@@ -367,7 +367,7 @@ fn other_items_from_a_step_that_ran_again_keep_the_old_and_run_the_new() {
   - { id: list, run: list }
   - { id: fan, each: '{{ steps.list.result.names }}', run: 'do {{ item }}' }
   - { id: last, run: do last }",
-        r#"list!{"names":["p","q"]} fan[p]!1 fan[q]!2 listX list!{"names":["q","r"]} fan[q]!2"#,
+        r#"list!{"names":["p","q"]} fan[p]!1 fan[q]!2 listX list!{"names":["q","r"]} fan[r]!3"#,
         r#"start list #1: list
            > list!{"names":["p","q"]}
            expand fan [p q]
@@ -381,10 +381,8 @@ fn other_items_from_a_step_that_ran_again_keep_the_old_and_run_the_new() {
            > list!{"names":["q","r"]}
            invalidate fan[p]: items.fan
            expand fan [q r]
-           invalidate fan[q]: needs.list
            start fan[r] #1: do r
-           start fan[q] #2: do q
-           > fan[q]!2"#,
+           > fan[r]!3"#,
     );
 }
 

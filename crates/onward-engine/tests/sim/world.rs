@@ -1,12 +1,12 @@
 //! The simulated world: the engine's real code runs on it, and it can go dark at any call.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use onward_core::{
     address::Address,
     digest::Digest,
     event::{Event, FileKind, GitHead},
-    evidence::{FileProof, Outcome, Stat},
+    evidence::{FileProof, Stat},
     journal::decode_line,
     launch::{Launch, Seal},
     recovery::Probed,
@@ -29,15 +29,16 @@ use crate::{
     trees::Trees,
 };
 
+mod watch;
+
 #[derive(Clone, Debug)]
 pub(crate) struct SimWorld {
     pub(crate) disk: Disk,
     pub(crate) supervisor: Supervisor,
     now_us: i64,
     boot: u32,
-    /// Calls left before it goes dark, and how it does.
-    pub(crate) fuse: u64,
-    pub(crate) crash: Crash,
+    /// When it goes dark and how: calls left after the crash before it.
+    pub(crate) fuses: VecDeque<(u64, Crash)>,
     pub(crate) chance: Chance,
     /// Calls made in this life.
     pub(crate) calls: u64,
@@ -68,8 +69,7 @@ impl SimWorld {
             supervisor: Supervisor::default(),
             now_us: 1_800_000_000_000_000,
             boot: 1,
-            fuse: u64::MAX,
-            crash: Crash::Power,
+            fuses: VecDeque::new(),
             chance: Chance::new(seed),
             calls: 0,
             exits: BTreeMap::new(),
@@ -90,35 +90,34 @@ impl SimWorld {
         format!("boot {}", self.boot)
     }
 
-    /// Uses up one call; the last one does not return.
+    /// Uses up one call; the last one does not return, unless it is only the hands that die.
     fn burn(&mut self) -> Result<(), Stop> {
         self.calls += 1;
-        if self.fuse == 0 {
-            self.go_dark();
-            if self.crash == Crash::Hands {
-                (self.fuse, self.hands_lost) = (u64::MAX, true);
-                return Ok(());
+        match self.fuses.front_mut() {
+            None => Ok(()),
+            Some((0, crash)) => {
+                let crash = *crash;
+                self.fuses.pop_front();
+                self.go_dark(crash);
+                self.hands_lost = crash == Crash::Hands;
+                if self.hands_lost { Ok(()) } else { Err(Stop::Dark) }
             }
-            return Err(Stop::Dark);
+            Some((left, _)) => {
+                *left -= 1;
+                Ok(())
+            }
         }
-        self.fuse -= 1;
-        Ok(())
-    }
-
-    /// In this life; the fuse has no end after that.
-    pub(crate) fn has_lost_hands(&self) -> bool {
-        self.fuse > u64::MAX / 2
     }
 
     /// A dying write may leave a part of itself.
     fn dying(&mut self, bytes: &[u8]) -> Option<usize> {
-        let dies = self.fuse == 0 && self.crash != Crash::Hands;
+        let dies = matches!(self.fuses.front(), Some((0, crash)) if *crash != Crash::Hands);
         dies.then(|| self.chance.below(bytes.len() + 1))
     }
 
-    fn go_dark(&mut self) {
+    fn go_dark(&mut self, crash: Crash) {
         self.note_windows();
-        match self.crash {
+        match crash {
             Crash::Engine => {
                 self.supervisor.engine_connected = false;
                 self.supervisor.unreported.clear();
@@ -150,96 +149,6 @@ impl SimWorld {
         self.supervisor.recording = None;
         self.supervisor.unreported.clear();
         self.supervisor.engine_connected = false;
-    }
-
-    fn note_windows(&mut self) {
-        let current = self.disk.read("run/journal.jsonl").unwrap_or_default().to_vec();
-        let synced = self.disk.synced("run/journal.jsonl").unwrap_or_default().to_vec();
-        if current.len() > synced.len() {
-            self.windows.insert(Window::BeforeSync);
-        }
-        if !self.supervisor.agents.is_empty() {
-            self.windows.insert(Window::Running);
-        }
-        if self.supervisor.unsealed.is_some() {
-            self.windows.insert(Window::ExitToSeal);
-        }
-        if self.supervisor.recording.is_some() {
-            self.windows.insert(Window::SealToSnapshot);
-        }
-        let events = readable(&synced);
-        let finished = |step: &Address, attempt: u32| {
-            events.iter().any(|event| match event {
-                Event::AttemptFinished(it) => it.step == *step && it.attempt == attempt,
-                Event::AttemptLost { step: lost, attempt: number, .. } => {
-                    lost == step && *number == attempt
-                }
-                _ => false,
-            })
-        };
-        if self.supervisor.seals.iter().any(|seal| !finished(&seal.step, seal.attempt)) {
-            self.windows.insert(Window::SealToJournal);
-        }
-        for event in &events {
-            if let Event::AttemptStarted(it) = event
-                && !self.spawns.contains_key(&(it.step.clone(), it.attempt))
-                && !finished(&it.step, it.attempt)
-            {
-                self.windows.insert(Window::SyncToSpawn);
-                if !it.reverts.is_empty() {
-                    self.windows.insert(Window::RescueToUndo);
-                }
-            }
-        }
-        if let Some(Event::RunResumed(resumed)) = events.last()
-            && !resumed.reverts.is_empty()
-        {
-            self.windows.insert(Window::RescueToUndo);
-        }
-        if self.undoing {
-            self.windows.insert(Window::DuringUndo);
-        }
-    }
-
-    /// Finished = its seal of a success, or its finish record, can be read after the crash.
-    fn remember_finished(&mut self) {
-        let events = readable(self.disk.read("run/journal.jsonl").unwrap_or_default());
-        for event in &events {
-            match event {
-                Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
-                    self.finished.insert(it.step.clone());
-                }
-                Event::AttemptAdopted(it) => {
-                    self.finished.insert(it.step.clone());
-                }
-                _ => {}
-            }
-        }
-        let announced = |seal: &&Seal| {
-            events.iter().any(|event| match event {
-                Event::AttemptStarted(it) => it.step == seal.step && it.attempt == seal.attempt,
-                _ => false,
-            })
-        };
-        let sealed = self.supervisor.seals.iter().filter(announced);
-        let done = sealed.filter(|seal| seal.ending.is_success()).map(|seal| seal.step.clone());
-        self.finished.extend(done);
-        self.open_gates.clear();
-        for event in events {
-            self.see_gate(&event);
-        }
-    }
-
-    fn see_gate(&mut self, event: &Event) {
-        match event {
-            Event::GateOpened { step, hash, .. } => {
-                self.open_gates.insert(step.clone(), *hash);
-            }
-            Event::GateDecided { step, .. } => {
-                self.open_gates.remove(step);
-            }
-            _ => {}
-        }
     }
 
     /// One thing happens among the agents. `false` when nothing can.
