@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Gc(cmd::archive::GcArgs),
     Check(cmd::check::CheckArgs),
     Demo(cmd::demo::DemoArgs),
-    Init(cmd::tools::InitArgs),
+    Init(cmd::init::InitArgs),
     Schema(cmd::schema::SchemaArgs),
     Completions(cmd::tools::CompletionsArgs),
     /// Print the manual page

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Some(Command::Gc(args)) => cmd::archive::gc(&mut cx, args),
         Some(Command::Check(args)) => cmd::check::run(&mut cx, args),
         Some(Command::Demo(args)) => cmd::demo::run(&mut cx, args),
-        Some(Command::Init(args)) => cmd::tools::init(&mut cx, args),
+        Some(Command::Init(args)) => cmd::init::run(&mut cx, args),
         Some(Command::Schema(args)) => cmd::schema::run(&mut cx, args),
         Some(Command::Completions(args)) => cmd::tools::completions(&mut cx, args),
         Some(Command::Man) => cmd::tools::man(&mut cx),

@@ -9,6 +9,7 @@ use super::{
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the answers of a form, each on its own")]
 pub struct Settings {
     pub goal: Option<String>,
     pub mode: Option<Mode>,

@@ -14,6 +14,7 @@ pub mod converge;
 pub mod deed;
 pub mod document;
 pub mod done;
+pub mod draft;
 pub mod event_log;
 pub mod facts;
 pub mod history;

@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod decide;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod plan;
 pub(crate) mod rehearse;

@@ -16,7 +16,10 @@ mod round;
 mod seat;
 mod trial;
 
-use std::{ffi::OsString, path::PathBuf};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,10 +42,19 @@ impl CallError {
         self
     }
 
-    fn io(doing: &str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+    fn io(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let what = format!("cannot {doing} `{}`", path.display());
         move |source| Self::new(format!("{what}: {source}"))
     }
+}
+
+/// What an evaluator prints here and now; refused when that is no number.
+pub(crate) fn try_evaluator(command: &str, dir: &Path) -> Result<String, CallError> {
+    let env = [("CONFERENCE_DIR", dir.display().to_string())];
+    evaluate::measure(command, 1, dir, &env)?.map_err(|why| {
+        CallError::new(format!("the evaluator `{command}` does not work: {why}"))
+            .hint("it is run by /bin/sh, and prints the metric in its last line")
+    })
 }
 
 /// What a step says to its call. Which of it is needed depends on the function.
