@@ -167,6 +167,7 @@ impl Error {
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
+            Self::Foreign(ForeignError::NoEntry(_)) => "no_such_step",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -237,7 +238,9 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
-            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
+            | Self::Foreign(
+                ForeignError::Io { .. } | ForeignError::TooLarge { .. } | ForeignError::NoEntry(_),
+            )
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Supervise(_)
