@@ -79,7 +79,7 @@ pub(crate) enum Error {
     Follow(#[from] FollowError),
     #[error("{}", chain(.0))]
     Foreign(#[from] ForeignError),
-    #[error("`{}` was written by another system, and onward cannot drive it yet", dir.display())]
+    #[error("`{}` was written by another system, and no run goes on with it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
@@ -215,7 +215,10 @@ impl Error {
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
             Self::Foreign(error) => Some(error.hint()),
-            Self::NotAdopted { dir } => Some(format!("see `onward plan {}`", dir.display())),
+            Self::NotAdopted { dir } => {
+                let dir = dir.display();
+                Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
+            }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }

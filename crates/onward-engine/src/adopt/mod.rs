@@ -17,8 +17,6 @@ mod export;
 mod import;
 mod plan;
 mod reenter;
-#[cfg(test)]
-mod tests;
 
 use std::{
     fmt, fs,

@@ -15,7 +15,7 @@ fn entering_earlier_does_that_phase_again_and_keeps_what_was_there() {
     let log = String::from_utf8(tea.log()).unwrap();
     let resumed = log.lines().find(|it| it.contains("conference.resumed")).unwrap();
     assert!(resumed.contains(r#""recovery_point":"peer-review""#), "{resumed}");
-    assert!(tea.journal().contains("enters-earlier"));
+    assert!(tea.journal().contains(r#""accepted":["yes","from peer-review"]"#));
 }
 
 #[test]

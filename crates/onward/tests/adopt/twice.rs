@@ -99,11 +99,11 @@ fn a_torn_last_line_gets_a_newline_first_and_stays() {
 
 #[test]
 fn the_plan_changes_nothing_before_and_after_the_adoption() {
-    let tea = Tea::left(&Tea::finished(), 12);
+    let tea = Tea::left(&Tea::finished(), 14);
     let before = tea.contents();
     let first = tea.json("plan --json");
     assert_eq!((tea.contents(), tea.runs().len()), (before, 0));
-    let mut engine = tea.held_at("round[2]/research[B]/iterate[1]/propose", "resume --yes");
+    let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes");
     engine.kill().unwrap();
     engine.wait().unwrap();
     let [run] = tea.runs().try_into().unwrap();

@@ -29,7 +29,7 @@ fn unproved_rows_and_pages_are_in_the_rescue_and_proved_files_are_untouched() {
     let mut rows = finished["researcher_A_results.tsv"].clone();
     rows.extend_from_slice(b"9\t99\t-\t-\treverted\tnobody logged it\te\t2026-01-01T00:00:00Z\n");
     fs::write(tea.dir().join("researcher_A_results.tsv"), &rows).unwrap();
-    let mut engine = tea.held_at("round[2]/research[A]/iterate[1]/propose", "resume --yes");
+    let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes");
     let now = tea.contents();
     engine.kill().unwrap();
     engine.wait().unwrap();
@@ -73,7 +73,7 @@ fn an_undo_that_a_crash_cut_short_is_finished_by_the_next_resume() {
     }
     tea.set_log(&first_lines(&finished[LOG], CUT));
     fs::remove_file(tea.dir().join("poster_session_round_2.md")).unwrap();
-    let mut engine = tea.held_at("round[2]/research[A]/iterate[1]/propose", "resume --yes");
+    let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes");
     let now = tea.contents();
     engine.kill().unwrap();
     engine.wait().unwrap();
