@@ -57,6 +57,7 @@ fn started(number: u64) -> Event {
         cwd: String::new(),
         agent: None,
         session: None,
+        continues: false,
         base: None,
         writes: Vec::new(),
         saved: [].into(),

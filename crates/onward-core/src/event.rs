@@ -312,6 +312,10 @@ pub struct AttemptStarted {
     /// Chosen by us before the agent was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// It goes on in the session of the attempt before it, over what that one left: `base`, `saved`
+    /// and `kinds` are those of that attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
     /// The tree before the attempt: a git commit under `refs/onward/<run>`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,

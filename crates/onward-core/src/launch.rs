@@ -54,6 +54,9 @@ pub struct AgentCall {
     /// The text of the system prompt.
     pub system: Option<String>,
     pub prompt: String,
+    /// The session of its own to go on in; `None` = a new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goes_on_in: Option<String>,
     /// The built-in function that starts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,

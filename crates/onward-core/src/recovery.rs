@@ -107,6 +107,11 @@ pub const TABLE: [Row; 14] = [
         "it died and left nothing"),
 ];
 
+/// Whether an attempt that was given up under this name was to go on in its own session.
+pub fn continues(name: &str) -> bool {
+    TABLE.iter().any(|row| row.name == name && row.decision == Decision::Continue)
+}
+
 /// The one row that matches.
 pub fn row_for(facts: Facts) -> &'static Row {
     matching(facts).next().expect("the table is total")

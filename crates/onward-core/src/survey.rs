@@ -1,6 +1,6 @@
 //! The world as it was found when somebody asked to resume: the input of the plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -27,6 +27,8 @@ pub struct Survey {
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
     /// For each failed step: what is not undone, because somebody changed it since.
     pub contested_of_failed: BTreeMap<Address, Vec<String>>,
+    /// Lost attempts whose session was to be continued, and still can be.
+    pub sessions: BTreeSet<Address>,
     /// Outputs of done steps that are not as they were.
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
     /// Read files of done steps that are not as they were, and not because of the run itself.
@@ -81,6 +83,8 @@ pub struct InFlight {
     pub proof: Option<Proof>,
     /// `None` while nobody has asked the probe.
     pub probed: Option<Probed>,
+    /// Why the agent's own session cannot go on, where there is one.
+    pub session_lacks: Option<String>,
 }
 
 /// Work that speaks for itself.

@@ -135,6 +135,7 @@ impl Bench {
             cwd: String::new(),
             agent: start.agent.clone(),
             session: None,
+            continues: false,
             base: None,
             writes: start.writes.clone(),
             saved: BTreeMap::new(),

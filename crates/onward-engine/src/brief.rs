@@ -17,14 +17,23 @@ const PATHS_MAX: usize = 50;
 /// The brief of a first attempt with nothing to tell.
 const PLAIN: &str = "out/plain.brief";
 
+/// What an attempt has behind it.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'a> {
+    /// What is undone before it.
+    pub reverts: &'a [Revert],
+    /// It goes on in the session of the one before it.
+    pub continues: bool,
+}
+
 /// Writes the brief where there is something to say, and names it in the environment.
 pub fn attach<W: World>(
     world: &mut W,
     run: &Run,
     launch: &mut Launch,
-    reverts: &[Revert],
+    behind: &Behind<'_>,
 ) -> Result<(), Stop> {
-    let text = text(run, launch, reverts, &world.absolute(At::Run("")));
+    let text = text(run, launch, behind, &world.absolute(At::Run("")));
     let name = if let Some(text) = text {
         let name = out_name(&launch.step, launch.attempt, "brief");
         world.write(At::Run(&name), text.as_bytes())?;
@@ -45,7 +54,7 @@ pub fn write_plain<W: World>(world: &mut W) -> Result<(), Stop> {
     world.write(At::Run(PLAIN), b"# Brief\n\nThis is the first attempt at this step.\n")
 }
 
-fn text(run: &Run, launch: &Launch, reverts: &[Revert], run_dir: &str) -> Option<String> {
+fn text(run: &Run, launch: &Launch, behind: &Behind<'_>, run_dir: &str) -> Option<String> {
     let entry = run.state.step(&launch.step);
     let before = entry.filter(|entry| entry.attempts > 0)?;
     let mut text = format!("# Brief\n\nStep {}, attempt {}.\n", launch.step, launch.attempt);
@@ -56,13 +65,16 @@ fn text(run: &Run, launch: &Launch, reverts: &[Revert], run_dir: &str) -> Option
         let line = format!("\nAttempt {attempt} did not finish: {cause} ({detail}).\n");
         text.push_str(&line);
     }
+    if behind.continues {
+        text.push_str("\nIts session is continued, and what it changed is still in place.\n");
+    }
     // What a resume undid, or what is undone between two tries.
     let resumed = run.state.resumed.as_ref().map_or(&[][..], |resumed| &resumed.reverts);
     let is_of_step = |revert: &&Revert| {
         let name = revert.rescue.strip_prefix("rescue/").and_then(|name| name.split_once('-'));
         name.is_some_and(|(_, name)| name == launch.step.file_name())
     };
-    let undone: Vec<&Revert> = match reverts {
+    let undone: Vec<&Revert> = match behind.reverts {
         [] => resumed.iter().filter(is_of_step).collect(),
         reverts => reverts.iter().collect(),
     };

@@ -15,6 +15,8 @@ use std::{
 use onward_core::event::Mode;
 use serde::Deserialize;
 
+use crate::real::transcripts::{Continuation, Continuations};
+
 /// Where a value was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -65,6 +67,8 @@ pub struct Config {
     pub notify: Setting<Vec<String>>,
     /// The command of each agent.
     pub agents: BTreeMap<String, Setting<Vec<String>>>,
+    /// How those of them go on that keep sessions.
+    pub continuations: BTreeMap<String, Setting<Continuation>>,
 }
 
 impl Default for Config {
@@ -75,6 +79,7 @@ impl Default for Config {
             keep: Setting::default_of(5),
             notify: Setting::default_of(Vec::new()),
             agents: BTreeMap::new(),
+            continuations: BTreeMap::new(),
         }
     }
 }
@@ -104,7 +109,7 @@ impl ConfigError {
             Self::Io { .. } => "see whether you may read it",
             Self::Invalid { .. } => {
                 "settings: defaults.mode, defaults.grace_seconds, keep, \
-                                     notify.command, agents.NAME.command"
+                                     notify.command, agents.NAME.command, .continue and .transcript"
             }
             Self::Environment { .. } => "set it right, or unset it",
         }
@@ -119,7 +124,7 @@ struct Written {
     notify: Option<WrittenCommand>,
     keep: Option<u32>,
     #[serde(default)]
-    agents: BTreeMap<String, WrittenCommand>,
+    agents: BTreeMap<String, WrittenAgent>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -133,6 +138,34 @@ struct WrittenDefaults {
 #[serde(deny_unknown_fields)]
 struct WrittenCommand {
     command: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenAgent {
+    command: Vec<String>,
+    /// Nothing without `transcript`: nobody could tell whether there is anything to go on in.
+    #[serde(rename = "continue")]
+    goes_on: Option<Vec<String>>,
+    transcript: Option<String>,
+}
+
+impl WrittenAgent {
+    fn continuation(&self) -> Result<Option<Continuation>, &'static str> {
+        match (&self.goes_on, &self.transcript) {
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err("has `transcript`, but not `continue`"),
+            (Some(_), None) => Err("has `continue`, but not `transcript`"),
+            (Some(command), Some(transcript)) => {
+                let session = |words: &[String]| words.iter().any(|it| it.contains("{session}"));
+                if !session(command) || !session(&self.command) {
+                    return Err("needs `{session}` in `command` and in `continue`");
+                }
+                let (command, transcript) = (command.clone(), transcript.clone());
+                Ok(Some(Continuation { command, transcript }))
+            }
+        }
+    }
 }
 
 impl Config {
@@ -154,6 +187,12 @@ impl Config {
                 let message = error.to_string().trim_end().to_owned();
                 ConfigError::Invalid { path: path.clone(), message }
             })?;
+            for (name, agent) in &written.agents {
+                if let Err(what) = agent.continuation() {
+                    let message = format!("agent `{name}` {what}");
+                    return Err(ConfigError::Invalid { path, message });
+                }
+            }
             config.take(written, &Origin::File(path));
         }
         config.take_environment(env)?;
@@ -172,8 +211,14 @@ impl Config {
         }
         self.notify.set(notify.map(|it| it.command), origin);
         self.keep.set(keep, origin);
-        for (name, WrittenCommand { command }) in agents {
-            self.agents.insert(name, Setting { value: command, origin: origin.clone() });
+        for (name, agent) in agents {
+            // A nearer agent of the same name is another one altogether.
+            self.continuations.remove(&name);
+            if let Ok(Some(value)) = agent.continuation() {
+                let setting = Setting { value, origin: origin.clone() };
+                self.continuations.insert(name.clone(), setting);
+            }
+            self.agents.insert(name, Setting { value: agent.command, origin: origin.clone() });
         }
     }
 
@@ -194,9 +239,15 @@ impl Config {
         pairs.collect()
     }
 
+    /// How agents go on in their sessions, as a world wants it.
+    pub fn agent_continuations(&self) -> Continuations {
+        let pairs = self.continuations.iter().map(|(name, it)| (name.clone(), it.value.clone()));
+        pairs.collect()
+    }
+
     /// Name, value and origin of every setting, for people.
     pub fn listed(&self) -> Vec<(String, String, Origin)> {
-        let Self { mode, grace_seconds, keep, notify, agents } = self;
+        let Self { mode, grace_seconds, keep, notify, agents, continuations } = self;
         let mode_name = match mode.value {
             Mode::Autopilot => "autopilot",
             Mode::Interactive => "interactive",
@@ -216,6 +267,12 @@ impl Config {
         all.extend(agents.iter().map(|(name, it)| {
             (format!("agents.{name}.command"), command(&it.value), it.origin.clone())
         }));
+        for (name, Setting { value, origin }) in continuations {
+            let line =
+                |what: &str, text: String| (format!("agents.{name}.{what}"), text, origin.clone());
+            all.push(line("continue", command(&value.command)));
+            all.push(line("transcript", value.transcript.clone()));
+        }
         all
     }
 }
@@ -348,6 +405,31 @@ mod tests {
         assert_eq!(commands["b"], ["b"]);
         let listed: Vec<String> = config.listed().into_iter().map(|(name, ..)| name).collect();
         assert!(listed.contains(&"agents.a.command".to_owned()), "{listed:?}");
+    }
+
+    #[test]
+    fn a_session_is_continued_only_where_its_transcript_can_be_found() {
+        let bench = Bench::new();
+        bench.put("p/.git/HEAD", "");
+        let load = |rest: &str| {
+            let text = format!("[agents.a]\ncommand = ['x', '{{session}}']\n{rest}\n");
+            bench.put("p/.onward/config.toml", &text);
+            bench.try_load("p", &[], &Flags::default())
+        };
+        let config =
+            load("continue = ['x', '-r', '{session}']\ntranscript = 't/{session}'").unwrap();
+        let how = &config.agent_continuations()["a"];
+        assert_eq!((how.command.len(), how.transcript.as_str()), (3, "t/{session}"));
+        assert!(config.listed().iter().any(|(name, ..)| name == "agents.a.transcript"));
+        assert_eq!(load("").unwrap().agent_continuations().len(), 0);
+        for (rest, says) in [
+            ("continue = ['{session}']", "agent `a` has `continue`, but not `transcript`"),
+            ("transcript = 't'", "agent `a` has `transcript`, but not `continue`"),
+            ("continue = ['x']\ntranscript = 't'", "needs `{session}` in `command` and in"),
+        ] {
+            let message = load(rest).unwrap_err().to_string();
+            assert!(message.contains(says), "{message}");
+        }
     }
 
     #[test]

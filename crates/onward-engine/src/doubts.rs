@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{self, Content, gate_content},
+    decide::{self, Content, Defined, defined_against, gate_content},
     evidence::Ending,
     facts::Facts,
     finding::{Code, Finding},
+    key::Key,
     plan::edited,
     recovery::Probed,
     run::Run,
@@ -115,6 +116,27 @@ pub(crate) fn run_checks<W: World>(
         }
     }
     Ok(())
+}
+
+/// How a step that did not finish would be asked for differently now; `None` = it would not.
+pub(crate) fn redefined<W: World>(
+    world: &mut W,
+    run: &Run,
+    step: &Address,
+    key: &Key,
+) -> Result<Option<String>, Stop> {
+    let Some(id) = run.graph.find(step) else { return Ok(Some("the step is no more".to_owned())) };
+    let mut facts = Facts::default();
+    loop {
+        match defined_against(run, &facts, id, key) {
+            Defined::Lacks(needs) => find_out(world, facts.at(step), needs)?,
+            Defined::Unknown => return Ok(Some("its task cannot be made out".to_owned())),
+            Defined::Differs(parts) => {
+                let first = parts.into_iter().next();
+                return Ok(first.map(|it| format!("{} is another one now", it.part)));
+            }
+        }
+    }
 }
 
 /// What became of a workflow file that was edited since it was pinned.

@@ -24,10 +24,11 @@ use onward_core::{
 };
 
 use crate::{
-    brief, collect, gate,
+    brief::{self, Behind},
+    collect, gate,
     journal::Journal,
     needs::find_out,
-    prepare::UndoOfPrevious,
+    prepare::{Inherited, UndoOfPrevious},
     relieve::Losses,
     resume::Resume,
     revert,
@@ -57,6 +58,8 @@ pub struct Driver<'w, W: World> {
     pub(crate) facts: Facts,
     /// Announced, not yet spawned.
     pub(crate) announced: Vec<Announced>,
+    /// Steps whose next attempt goes on in the session of the last one.
+    pub(crate) continuing: BTreeSet<Address>,
     pub(crate) how: Resume,
     stop: Stopping,
     /// The stop ladder is to begin with the next actions.
@@ -95,8 +98,18 @@ enum StopWhy {
 impl<'w, W: World> Driver<'w, W> {
     pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
         let facts = Facts { attended: how.options.attended, ..Facts::default() };
-        let (announced, stop, losses) = (Vec::new(), Stopping::No, Losses::default());
-        Self { world, run, journal, facts, announced, how, stop, ending_asked: false, losses }
+        Self {
+            world,
+            run,
+            journal,
+            facts,
+            announced: Vec::new(),
+            continuing: BTreeSet::new(),
+            how,
+            stop: Stopping::No,
+            ending_asked: false,
+            losses: Losses::default(),
+        }
     }
 
     /// Drives until nothing is left to do, somebody is needed, or somebody asked to stop.
@@ -162,6 +175,7 @@ impl<'w, W: World> Driver<'w, W> {
         if !self.enter_worktree(&launch)? {
             return Ok(());
         }
+        let inherited = self.inherited(&mut launch);
         let undo = if revert_previous {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
@@ -170,19 +184,27 @@ impl<'w, W: World> Driver<'w, W> {
         } else {
             UndoOfPrevious::default()
         };
-        let (saved, kinds) = self.save(&writes, &undo)?;
-        let UndoOfPrevious { reverts, undone, .. } = undo;
-        let base = match undone {
-            Some(undone) => Some(undone),
-            // In a worktree of its own, whatever it changes is its own.
-            None if self.edits(&step) || !launch.cwd.is_empty() => {
-                self.snapshot_before(&launch, &writes)?
-            }
-            None => None,
+        let continues = inherited.is_some();
+        let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
+            (base, saved, kinds)
+        } else {
+            let (saved, kinds) = self.save(&writes, &undo)?;
+            let base = match undo.undone.clone() {
+                Some(undone) => Some(undone),
+                // In a worktree of its own, whatever it changes is its own.
+                None if self.edits(&step) || !launch.cwd.is_empty() => {
+                    self.snapshot_before(&launch, &writes)?
+                }
+                None => None,
+            };
+            (base, saved, kinds)
         };
+        let UndoOfPrevious { reverts, .. } = undo;
+        let session = self.world.session_of(&launch);
         self.world.resolve(&mut launch)?;
         self.equip(&mut launch, base.is_some(), &writes);
-        brief::attach(self.world, &self.run, &mut launch, &reverts)?;
+        let behind = Behind { reverts: &reverts, continues };
+        brief::attach(self.world, &self.run, &mut launch, &behind)?;
         let started = AttemptStarted {
             step: step.clone(),
             attempt,
@@ -190,7 +212,8 @@ impl<'w, W: World> Driver<'w, W> {
             argv: Kept::from(&launch.program.argv()),
             cwd: launch.cwd.clone(),
             agent,
-            session: None,
+            session,
+            continues,
             base,
             writes,
             saved,

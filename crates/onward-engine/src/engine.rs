@@ -41,7 +41,9 @@ use crate::{
     real::{
         RealWorld, Redactor, Setup, Sink,
         agents::{self, AgentError},
-        look, wall_clock,
+        look,
+        transcripts::Continuations,
+        wall_clock,
     },
     rehearse::StandIn,
     resume::{self, Resume, ResumeError},
@@ -74,6 +76,8 @@ pub struct Machine {
     pub socket_dir: PathBuf,
     /// The command of each agent.
     pub agents: BTreeMap<String, Vec<String>>,
+    /// How agents go on in a session of their own.
+    pub continuations: Continuations,
     /// Run when a run needs somebody or is over; empty = none.
     pub notify: Vec<String>,
     pub catch_signals: bool,
@@ -415,6 +419,7 @@ impl RunPlace {
             snapshot: machine.snapshot.clone(),
             call: machine.call.clone(),
             agents: machine.agents.clone(),
+            continuations: machine.continuations.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,
             stand_in: machine.stand_in.clone(),

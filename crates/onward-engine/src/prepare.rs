@@ -11,7 +11,7 @@ use onward_core::{
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
     evidence::{Cause, Evidence, Outcome},
-    launch::{Launch, Seal},
+    launch::{Launch, Program, Seal},
     state::Phase,
     worktree::WorktreePlace,
 };
@@ -34,6 +34,15 @@ pub(crate) struct UndoOfPrevious {
     declared: Vec<String>,
     /// The snapshot of the tree as it is when all is undone.
     pub(crate) undone: Option<String>,
+}
+
+/// What an attempt takes over from the one whose session it goes on in: all that the two of them
+/// change is one footprint.
+#[derive(Debug)]
+pub(crate) struct Inherited {
+    pub(crate) base: Option<String>,
+    pub(crate) saved: BTreeMap<String, Option<Digest>>,
+    pub(crate) kinds: BTreeMap<String, FileKind>,
 }
 
 type Saved = (BTreeMap<String, Option<Digest>>, BTreeMap<String, FileKind>);
@@ -74,6 +83,19 @@ impl<W: World> Driver<'_, W> {
             }
         }
         Ok(())
+    }
+
+    /// Makes `launch` go on in the session of the attempt before it, where that was decided.
+    pub(crate) fn inherited(&mut self, launch: &mut Launch) -> Option<Inherited> {
+        let decided = self.continuing.remove(&launch.step);
+        let entry = self.run.state.step(&launch.step).filter(|it| it.phase == Phase::Lost);
+        let (entry, Program::Agent(call)) = (entry.filter(|_| decided)?, &mut launch.program)
+        else {
+            return None;
+        };
+        call.goes_on_in = Some(entry.session.clone()?);
+        let AttemptStarted { base, saved, kinds, .. } = entry.started.as_deref()?.clone();
+        Some(Inherited { base, saved, kinds })
     }
 
     /// Records the tree before an attempt.

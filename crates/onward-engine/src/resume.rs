@@ -24,7 +24,8 @@ use onward_core::{
 
 use crate::{
     adopt::{Native, Reentry},
-    brief, doubts,
+    brief::{self, Behind},
+    doubts,
     drive::{Announced, Driver, Options},
     files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
@@ -155,6 +156,7 @@ impl<W: World> Driver<'_, W> {
         }
         let boot_id = connected.boot_id.clone();
         let git = survey.git.as_ref().map(|git| git.now.clone());
+        self.continuing.clone_from(&made.continuing);
         let mut resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
         if let Some(reentry) = &reentry {
             reentry.announce(&mut resumed);
@@ -274,7 +276,8 @@ impl<W: World> Driver<'_, W> {
                         .map(|it| (it.base.is_some(), it.writes, it.reverts))
                         .unwrap_or_default();
                     self.equip(&mut launch, has_base, &writes);
-                    brief::attach(self.world, &self.run, &mut launch, &reverts)?;
+                    let behind = Behind { reverts: &reverts, continues: false };
+                    brief::attach(self.world, &self.run, &mut launch, &behind)?;
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }

@@ -31,7 +31,7 @@ use crate::{
     rescue::Undoing,
     revert::{self, Footprint, Judged, Others, Test, Unfinished},
     worktrees,
-    world::{Connected, Stop, World},
+    world::{Connected, SessionOf, Stop, World},
 };
 
 /// What was seen.
@@ -84,6 +84,8 @@ pub fn survey<W: World>(
             let reverts = announce(started, &judged);
             let seen = in_flight(world, run, connected, one, judged, git.as_ref())?;
             survey.in_flight.insert(one.step.clone(), InFlight { reverts, ..seen });
+        } else if one.entry.phase == Phase::Lost && session_lacks(world, run, one)?.is_none() {
+            survey.sessions.insert(one.step.clone());
         } else if !keeps(run, one.step) {
             let reverts = announce(started, &judged);
             if !reverts.is_empty() {
@@ -130,11 +132,15 @@ fn unfinished<'r, W: World>(
         let Some(started) = entry.started.as_deref() else { continue };
         let mut left = match entry.phase {
             // Nothing in the tree can be its own, but a person wants to know of its outputs.
-            Phase::Running if never_spawned(run, connected, step) => {
+            Phase::Running if !started.continues && never_spawned(run, connected, step) => {
                 revert::declared(world, started)?
             }
             Phase::Running => revert::footprint(world, started, None)?,
             Phase::Failed => revert::footprint(world, started, entry.after.as_deref())?,
+            // It was to be continued, so that what it left was not undone; and then it was not.
+            Phase::Lost if entry.failure.as_ref().is_some_and(|it| recovery::continues(&it.1)) => {
+                revert::footprint(world, started, None)?
+            }
             Phase::Pending
             | Phase::Waiting
             | Phase::Done
@@ -168,6 +174,11 @@ fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarte
         let unclear = started.base.is_some() && entry.after.is_none();
         let limit_ns = started.base.is_none().then(|| revert::limit_ns(entry.ended_at));
         return Test { limit_ns, survived: unclear, others: NOBODY };
+    }
+    if entry.phase == Phase::Lost {
+        // When it was given up, nobody else had touched what it left.
+        let limit_ns = Some(revert::limit_ns(entry.ended_at));
+        return Test { limit_ns, survived: false, others: NOBODY };
     }
     let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
     let survived = connected.survived.has(one.step, entry.attempts);
@@ -237,14 +248,19 @@ fn in_flight<W: World>(
     };
     let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
     let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
+    let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
+    let over = sealed || alive || proof.is_some();
+    let has_session = one.entry.session.is_some() && !over;
+    let session_lacks = if has_session { session_lacks(world, run, one)? } else { None };
     Ok(InFlight {
         facts: recovery::Facts {
             announced: true,
-            spawned: !never_spawned(run, connected, step),
+            // Whoever began the session that it was to go on in was spawned for sure.
+            spawned: continues || !never_spawned(run, connected, step),
             sealed,
             alive,
             proof: proof.is_some(),
-            session: false,
+            session: has_session && session_lacks.is_none(),
             dirty: is_dirty,
             contested: !judged.contested.is_empty(),
         },
@@ -252,6 +268,7 @@ fn in_flight<W: World>(
         contested: judged.contested,
         proof,
         probed: None,
+        session_lacks,
     })
 }
 
@@ -280,6 +297,27 @@ enum Committed {
     ByItself,
     /// In its worktree, when it had been judged: the journal alone does not know it yet.
     ByUs,
+}
+
+/// What keeps the session of an attempt from going on; `None` = nothing.
+fn session_lacks<W: World>(
+    world: &mut W,
+    run: &Run,
+    one: &Unfinished<'_>,
+) -> Result<Option<String>, Stop> {
+    let Unfinished { step, entry, .. } = one;
+    let (Some(started), Some(session)) = (entry.started.as_deref(), entry.session.as_deref())
+    else {
+        return Ok(Some("there is none".to_owned()));
+    };
+    let key = started.key.get();
+    let agent = started.agent.as_deref().unwrap_or_default();
+    let adapter = key.agent.get("use").map_or(agent, String::as_str);
+    let of = SessionOf { agent, adapter, session, cwd: &started.cwd };
+    if let Some(lacks) = world.session_lacks(&of)? {
+        return Ok(Some(lacks));
+    }
+    doubts::redefined(world, run, step, &started.key)
 }
 
 /// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless

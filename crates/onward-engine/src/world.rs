@@ -214,12 +214,31 @@ pub trait World {
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop>;
     /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.
     fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop>;
+    /// The session that an attempt will have or go on in, where its agent keeps sessions.
+    fn session_of(&self, _launch: &Launch) -> Option<String> {
+        None
+    }
+    /// What keeps the session of an attempt from going on; `None` = nothing.
+    fn session_lacks(&mut self, _of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
+        Ok(Some("nobody knows how".to_owned()))
+    }
     /// How a child process names the file.
     fn absolute(&self, at: At<'_>) -> String;
     /// Tells whoever watches that these records are durable.
     fn published(&mut self, lines: &[u8]);
     /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.
     fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
+}
+
+/// An agent's own session.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionOf<'a> {
+    /// The agent's name in the workflow, and the one it goes by.
+    pub agent: &'a str,
+    pub adapter: &'a str,
+    pub session: &'a str,
+    /// The directory in the project that it worked in.
+    pub cwd: &'a str,
 }
 
 /// A file, looked at.

@@ -88,6 +88,7 @@ impl Session {
             call: vec![this.into(), "call".into()],
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
+            continuations: config.agent_continuations(),
             notify: config.notify.value.clone(),
             catch_signals: true,
             now,

@@ -105,6 +105,11 @@ pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
     let is_gate = matches!(run.defs.step(node.def).kind, Kind::Gate(_));
     let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
     let Some(key) = key.filter(|_| !is_gate) else { return Defined::Unknown };
+    defined_against(run, facts, step, key)
+}
+
+/// The same for the key of an attempt that has not finished.
+pub fn defined_against(run: &Run, facts: &Facts, step: NodeId, key: &Key) -> Defined {
     match rendering(run, facts, step, 0) {
         Rendering::Ready(start) => {
             let KeyParts { definition, agent, .. } = key.get();
@@ -334,6 +339,7 @@ impl Decider<'_> {
             cwd: String::new(),
             agent: None,
             session: None,
+            continues: false,
             base: None,
             writes: Vec::new(),
             saved: BTreeMap::new(),

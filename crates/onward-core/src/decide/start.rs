@@ -178,7 +178,15 @@ fn program(
             let via = declared.and_then(|agent| agent.via.clone());
             key.agent.extend(via.clone().map(|via| ("via".to_owned(), via)));
             let name = name.clone();
-            let call = AgentCall { name: name.clone(), adapter, model, system, prompt, via };
+            let call = AgentCall {
+                name: name.clone(),
+                adapter,
+                model,
+                system,
+                prompt,
+                via,
+                goes_on_in: None,
+            };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

@@ -122,11 +122,6 @@ impl Defs {
         &self.workflows[inside]
     }
 
-    /// Declared steps in order, the root left out.
-    pub fn ids(&self) -> impl Iterator<Item = DefId> {
-        (1..self.all.len()).map(|index| DefId(u32::try_from(index).expect("counted in new")))
-    }
-
     pub fn limits(&self) -> &Limits {
         &self.workflows[0].limits
     }
@@ -155,5 +150,10 @@ impl Defs {
     /// Whether some template may look at the step's standard output.
     pub fn stdout_is_read(&self, id: DefId) -> bool {
         self.stdout_read.contains(self.step(id).id.as_str())
+    }
+
+    /// Declared steps in order, the root left out.
+    pub fn ids(&self) -> impl Iterator<Item = DefId> {
+        (1..self.all.len()).map(|index| DefId(u32::try_from(index).expect("counted in new")))
     }
 }

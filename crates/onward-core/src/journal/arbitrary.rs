@@ -275,13 +275,13 @@ fn about_steps() -> BoxedStrategy<Event> {
 
 fn started() -> BoxedStrategy<Event> {
     let asked = (address(), any::<u32>(), key(), texts(), text(), texts());
-    let names = (maybe_text(), maybe_text(), maybe_text());
+    let names = (maybe_text(), maybe_text(), any::<bool>(), maybe_text());
     let found = (names, map_of(option::of(digest())), map_of(kind()), reverts());
     (asked, found)
         .prop_map(
             |(
                 (step, attempt, key, argv, cwd, writes),
-                ((agent, session, base), saved, kinds, reverts),
+                ((agent, session, continues, base), saved, kinds, reverts),
             )| {
                 Event::AttemptStarted(Box::new(AttemptStarted {
                     step,
@@ -291,6 +291,7 @@ fn started() -> BoxedStrategy<Event> {
                     cwd,
                     agent,
                     session,
+                    continues,
                     base,
                     writes,
                     saved,

@@ -94,6 +94,7 @@ impl Cursor<'_> {
             cwd: String::new(),
             agent: None,
             session: None,
+            continues: false,
             base: None,
             writes: Vec::new(),
             saved: BTreeMap::new(),
@@ -109,6 +110,7 @@ impl Cursor<'_> {
         if self.eat(r#","session":""#) {
             started.session = Some(self.string()?.into_owned());
         }
+        started.continues = self.eat(r#","continues":true"#);
         if self.eat(r#","base":""#) {
             started.base = Some(self.string()?.into_owned());
         }

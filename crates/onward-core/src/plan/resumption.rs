@@ -1,6 +1,6 @@
 //! What a resume writes before it goes on: lost attempts, stale steps, adopted work, reverts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Status, Why, checks};
 use crate::{
@@ -29,6 +29,8 @@ pub struct Resumption {
     pub rungs: BTreeMap<Address, &'static Row>,
     /// Reasons beyond those the state itself gives.
     pub reasons: BTreeMap<Address, Vec<Why>>,
+    /// Steps whose next attempt goes on in the session of the last one.
+    pub continuing: BTreeSet<Address>,
     pub(super) choices: Choices,
     /// The run is complete.
     pub(super) is_over: bool,
@@ -52,18 +54,21 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                 let seen = survey.in_flight.get(step).unwrap_or(&unseen);
                 made.add_in_flight(step, entry, seen);
             }
-            Phase::Failed => {
+            Phase::Lost if survey.sessions.contains(step) => {
+                made.continuing.insert(step.clone());
+            }
+            Phase::Failed | Phase::Lost => {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
                 if let Some(paths) = survey.contested_of_failed.get(step) {
-                    let why = "it failed, and somebody changed the same paths since";
+                    let why = "it came to nothing, and somebody changed the same paths since";
                     let _ = made.contest(step, why, paths);
                 }
             }
             Phase::Done => {
                 made.add_done(step, entry, survey);
             }
-            Phase::Pending | Phase::Waiting | Phase::Skipped | Phase::Lost | Phase::Stale => {}
+            Phase::Pending | Phase::Waiting | Phase::Skipped | Phase::Stale => {}
         }
     }
     made.enter(run);
@@ -104,10 +109,19 @@ impl Resumption {
             | EffectState::Absent => {}
         }
         self.explain(step, row.name, row.why.to_owned());
+        if let Some(lacks) = seen.session_lacks.as_ref().filter(|_| unseen_end) {
+            let text = format!("its session is not continued: {lacks}");
+            self.explain(step, "session", text.clone());
+            self.events.push(Event::Note { text, step: Some(step.clone()) });
+        }
         match row.decision {
             Decision::Start | Decision::AdoptSeal | Decision::Reattach => {}
             Decision::AdoptProof => self.adopt(step, seen.proof.clone()),
-            Decision::Continue | Decision::Rerun => self.lose(step, entry, row.name, &[]),
+            Decision::Continue => {
+                self.continuing.insert(step.clone());
+                self.lose(step, entry, row.name, &[]);
+            }
+            Decision::Rerun => self.lose(step, entry, row.name, &[]),
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
                 if self.contest(step, row.why, &seen.contested) {

@@ -66,6 +66,7 @@ fn in_flight(letters: &str) -> InFlight {
             result: Some(7.into()),
         }),
         probed: None,
+        session_lacks: None,
     }
 }
 
@@ -333,6 +334,15 @@ fn lost_stale_and_retried_steps_say_so() {
     let gone = gone.tell("b~");
     let plan = plan_of(&gone, &survey(&gone));
     assert_eq!(why(&plan, "b"), "lost: interrupted: died-clean");
+    // Given up to be continued, and then the engine died before it was.
+    let mut seen = survey(&gone);
+    seen.sessions.insert(at("b"));
+    assert_eq!(verdicts(&plan_of(&gone, &seen)), "a keep, b continue, c run");
+    let revert = Revert { path: "p".into(), rescue: "rescue/1-b".into(), ..Revert::default() };
+    let mut seen = survey(&gone);
+    seen.left_by_failed.insert(at("b"), vec![revert]);
+    let plan = plan_of(&gone, &seen);
+    assert_eq!((verdicts(&plan).as_str(), plan.reverts.len()), ("a keep, b rerun, c run", 1));
     let mut again = Bench::new(CHAIN).tell("a!x b?");
     again.facts.draining = true;
     let again = again.tell("R");

@@ -88,7 +88,10 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         if made.to_probe.contains(step) {
             return (Verdict::Verify, Vec::new());
         }
-        return (in_flight(row.decision, after.state.phase(step)), Vec::new());
+        // An effect whose end nobody saw is settled first, whatever became of the session.
+        let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
+        let decision = if gives_up { Decision::Rerun } else { row.decision };
+        return (in_flight(decision, after.state.phase(step)), Vec::new());
     }
     let entry = before.state.step(step);
     let was = entry.map_or(Phase::Pending, |entry| entry.phase);
@@ -112,6 +115,9 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         }
         Phase::Waiting => (Verdict::Ask, vec![because("gate", "a person must decide")]),
         Phase::Failed => (Verdict::Rerun, vec![failure("failed", entry)]),
+        Phase::Lost if made.continuing.contains(step) => {
+            (Verdict::Continue, vec![failure("lost", entry)])
+        }
         Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
         Phase::Stale => (Verdict::Rerun, vec![because("stale", "it was invalidated before")]),
         Phase::Pending if entry.is_some_and(|entry| entry.attempts > 0) => {

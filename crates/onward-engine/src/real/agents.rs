@@ -2,8 +2,10 @@
 //!
 //! A configured command is a list of arguments with the placeholders `{prompt}`, `{model}`,
 //! `{system_file}` and `{session}`. An argument whose placeholder has no value is left out, and
-//! with it the option (`-x`, `--xyz`) right before it. A built-in function is this very program,
-//! told by name and by a file what to do; one that starts an agent gets the agent's command.
+//! with it the option (`-x`, `--xyz`) right before it. An attempt that goes on in the session of
+//! the one before it takes the agent's `continue` instead, with everything filled in anew: flags
+//! do not travel with a session. A built-in function is this very program, told by name and by a
+//! file what to do; one that starts an agent gets the agent's command.
 
 use std::{collections::BTreeMap, ffi::OsString};
 
@@ -13,6 +15,7 @@ use onward_core::{
     workflow::model::{Kind, Step, Workflow},
 };
 
+use super::transcripts::{Continuation, Continuations};
 use crate::{
     collect::out_name,
     world::{At, Stop},
@@ -27,6 +30,8 @@ pub enum AgentError {
     NoCommand(String),
     #[error("the command of agent `{0}` is empty")]
     EmptyCommand(String),
+    #[error("nothing says how agent `{0}` goes on in a session")]
+    NoContinuation(String),
     #[error("there is no built-in function `{0}`")]
     NoCall(String),
 }
@@ -36,6 +41,9 @@ impl AgentError {
         match self {
             Self::NoCommand(name) | Self::EmptyCommand(name) => {
                 format!("put [agents.{name}] command = [...] in .onward/config.toml")
+            }
+            Self::NoContinuation(name) => {
+                format!("put `continue` and `transcript` under [agents.{name}] again")
             }
             Self::NoCall(_) => "use a `run` step instead, or another version of onward".to_owned(),
         }
@@ -82,6 +90,26 @@ fn command_of<'c>(
     }
 }
 
+/// How the agent goes on in a session, if it keeps any.
+pub(super) fn continuation_of<'c>(
+    name: &str,
+    adapter: &str,
+    continuations: &'c Continuations,
+) -> Option<&'c Continuation> {
+    continuations.get(name).or_else(|| continuations.get(adapter))
+}
+
+/// The session that an attempt will have, where its agent keeps sessions.
+pub(super) fn session_of(
+    launch: &Launch,
+    continuations: &Continuations,
+    run: &str,
+) -> Option<String> {
+    let Program::Agent(call) = &launch.program else { return None };
+    continuation_of(&call.name, &call.adapter, continuations)?;
+    Some(call.goes_on_in.clone().unwrap_or_else(|| session_id(run, launch)))
+}
+
 /// Writes a file and says how a child names it.
 type Write<'a> = dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop> + 'a;
 
@@ -89,6 +117,7 @@ type Write<'a> = dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop> + 'a;
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub(super) commands: &'a Commands,
+    pub(super) continuations: &'a Continuations,
     /// The command that runs a built-in function; its name is added to it.
     pub(super) call: &'a [OsString],
 }
@@ -121,8 +150,14 @@ pub(super) fn resolve(
         }
         Program::Agent(call) => call.clone(),
     };
-    let command =
-        command_of(&call.name, &call.adapter, known.commands).map_err(|it| cannot(&it))?;
+    let (call, command) = if call.goes_on_in.is_some() {
+        let how = continuation_of(&call.name, &call.adapter, known.continuations);
+        let how = how.ok_or_else(|| cannot(&AgentError::NoContinuation(call.adapter.clone())))?;
+        (AgentCall { prompt: go_on(&call.prompt), ..call }, how.command.as_slice())
+    } else {
+        let command = command_of(&call.name, &call.adapter, known.commands);
+        (call.clone(), command.map_err(|it| cannot(&it))?)
+    };
     let prompt = out_name(&launch.step, launch.attempt, "prompt");
     let prompt_file = write(At::Run(&prompt), call.prompt.as_bytes())?;
     let system_file = match &call.system {
@@ -132,7 +167,7 @@ pub(super) fn resolve(
             Some(write(At::Run(&name), text.as_bytes())?)
         }
     };
-    let session = session_id(run, launch);
+    let session = call.goes_on_in.clone().unwrap_or_else(|| session_id(run, launch));
     let values = Values { call: &call, system_file: system_file.as_deref(), session: &session };
     let filled = values.fill(command);
     launch.program = Program::Argv(match &call.via {
@@ -144,6 +179,15 @@ pub(super) fn resolve(
         launch.env.insert("ONWARD_SYSTEM".to_owned(), file);
     }
     Ok(())
+}
+
+/// A session that is taken up again always needs a word.
+fn go_on(prompt: &str) -> String {
+    format!(
+        "You were interrupted in the middle of this task. What you changed so far is still in \
+         place, but a command that was running may have been cut short. See how far you got, then \
+         finish. The task was:\n\n{prompt}"
+    )
 }
 
 fn cannot(error: &AgentError) -> Stop {
@@ -219,6 +263,7 @@ mod tests {
             model: model.map(str::to_owned),
             system: system.map(str::to_owned),
             prompt: "say {model}".into(),
+            goes_on_in: None,
             via: None,
         };
         Launch {
@@ -239,7 +284,13 @@ mod tests {
         let command = command.iter().map(|it| (*it).to_owned()).collect();
         let commands = [("claude".to_owned(), command)].into();
         let mut written = Vec::new();
-        let known = Known { commands: &commands, call: &["onward".into(), "call".into()] };
+        let how = Continuation {
+            command: ["p", "-r", "{session}", "-m={model}", "{prompt}"].map(String::from).into(),
+            transcript: String::new(),
+        };
+        let continuations = [("claude".to_owned(), how)].into();
+        let call = &["onward".into(), "call".into()];
+        let known = Known { commands: &commands, continuations: &continuations, call };
         resolve(&mut launch, known, "r-1", &mut |at, _| {
             written.push(at.path().to_owned());
             Ok(format!("/run/{}", at.path()))
@@ -274,9 +325,21 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_gone_on_in_with_its_flags_and_its_task() {
+        let mut launch = launch(Some("big"), None);
+        let Program::Agent(call) = &mut launch.program else { panic!("it is an agent") };
+        call.goes_on_in = Some("s-1".into());
+        let found = argv(&["p", "{session}"], launch);
+        assert_eq!(found[..4], ["p", "-r", "s-1", "-m=big"]);
+        assert!(found[4].starts_with("You were interrupted"), "{found:?}");
+        assert!(found[4].ends_with("\n\nsay {model}"), "{found:?}");
+    }
+
+    #[test]
     fn an_agent_without_a_command_says_where_to_put_one() {
         let mut launch = launch(None, None);
-        let known = Known { commands: &Commands::new(), call: &[] };
+        let (commands, continuations) = (Commands::new(), Continuations::new());
+        let known = Known { commands: &commands, continuations: &continuations, call: &[] };
         let stop = resolve(&mut launch, known, "r", &mut |_, _| Ok(String::new()));
         let Err(Stop::Unready { what, hint }) = stop else { panic!("{stop:?}") };
         assert_eq!(what, "agent `claude` has no command");
@@ -288,7 +351,11 @@ mod tests {
         let mut call = launch(None, None);
         let with = serde_json::json!({"round": 2});
         call.program = Program::Call { name: "conference.begin".into(), with };
-        let known = Known { commands: &Commands::new(), call: &["onward".into(), "call".into()] };
+        let known = Known {
+            commands: &Commands::new(),
+            continuations: &Continuations::new(),
+            call: &["onward".into(), "call".into()],
+        };
         let mut written = String::new();
         resolve(&mut call, known, "r", &mut |at, bytes| {
             written = String::from_utf8_lossy(bytes).into_owned();

@@ -17,6 +17,7 @@ pub(crate) mod probe;
 mod schema;
 mod secrets;
 mod sessions;
+pub mod transcripts;
 mod trees;
 mod worktrees;
 mod world;

@@ -225,6 +225,7 @@ mod tests {
             cwd: String::new(),
             agent: None,
             session: None,
+            continues: false,
             base: None,
             writes: Vec::new(),
             saved: [].into(),

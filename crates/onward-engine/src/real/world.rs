@@ -31,6 +31,7 @@ use super::{
     schema::Schemas,
     secrets::Redactor,
     sessions::live_sessions,
+    transcripts::{self, Asked, Continuations},
     trees::{self, Trees},
     worktrees::{Instead, moved_into},
 };
@@ -39,8 +40,8 @@ use crate::{
     rehearse::{self, StandIn},
     supervisor::{Hands, HandsError, Place, Stop as StopLadder},
     world::{
-        At, Changes, Condition, Connected, Input, Looked, Rescued, Snapshot, Stop, Taken, Undo,
-        WorktreeHead, World,
+        At, Changes, Condition, Connected, Input, Looked, Rescued, SessionOf, Snapshot, Stop,
+        Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -64,6 +65,7 @@ pub struct Setup {
     /// The command that runs a built-in function; its name is added to it.
     pub call: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
+    pub continuations: Continuations,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
     /// SIGINT, SIGTERM and SIGHUP become inputs.
@@ -80,6 +82,7 @@ pub struct RealWorld {
     call: Vec<OsString>,
     trees: Trees,
     commands: Commands,
+    continuations: Continuations,
     now: Option<Timestamp>,
     catch_signals: bool,
     stand_in: Option<StandIn>,
@@ -103,7 +106,7 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, snapshot, call, agents, .. } = setup;
+        let Setup { place, env, supervise, snapshot, call, agents, continuations, .. } = setup;
         let Setup { now, catch_signals, stand_in, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
@@ -115,6 +118,7 @@ impl RealWorld {
             inputs: Inputs::new(),
             taken: Vec::new(),
             commands: agents,
+            continuations,
             trees: Trees::new(place.clone(), env.clone()),
             place,
             env,
@@ -386,12 +390,30 @@ impl World for RealWorld {
         if let Some(stand_in) = &self.stand_in {
             stand_in.take_part(launch);
         }
-        let Self { disk, commands, call, place, .. } = self;
-        let known = Known { commands, call };
+        let Self { disk, commands, continuations, call, place, .. } = self;
+        let known = Known { commands, continuations, call };
         agents::resolve(launch, known, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;
             Ok(disk.path(at).to_string_lossy().into_owned())
         })
+    }
+
+    fn session_of(&self, launch: &Launch) -> Option<String> {
+        // Whoever plays an agent keeps no session.
+        let plays = self.stand_in.is_some();
+        let run = self.place.run.as_str();
+        agents::session_of(launch, &self.continuations, run).filter(|_| !plays)
+    }
+
+    fn session_lacks(&mut self, of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
+        let how = agents::continuation_of(of.agent, of.adapter, &self.continuations);
+        let Some(how) = how else {
+            return Ok(Some("nothing says how to go on in it".to_owned()));
+        };
+        let dir = self.place.project_dir.join(of.cwd);
+        let (session, run) = (of.session, self.place.run.as_str());
+        let now = self.now.unwrap_or_else(wall_clock);
+        Ok(transcripts::lacks(how, &Asked { session, run, dir: &dir, env: &self.env, now }))
     }
 
     fn absolute(&self, at: At<'_>) -> String {

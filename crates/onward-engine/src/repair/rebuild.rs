@@ -471,6 +471,7 @@ fn started(step: &Address, attempt: u32, made: Option<&Start>) -> Event {
         cwd: made.map(|start| start.launch.cwd.clone()).unwrap_or_default(),
         agent: made.and_then(|start| start.agent.clone()),
         session: None,
+        continues: false,
         base: None,
         writes: Vec::new(),
         saved: BTreeMap::new(),

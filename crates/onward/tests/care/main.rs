@@ -14,7 +14,6 @@ mod repair;
 #[path = "../kill/repo.rs"]
 mod repo;
 mod rescue;
-#[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/terminal.rs"]
 mod terminal;
 mod verify;

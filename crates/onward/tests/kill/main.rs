@@ -16,6 +16,7 @@ mod locks;
 mod people;
 mod proof;
 mod repo;
+mod sessions;
 mod signals;
 mod terminal;
 mod waits;
