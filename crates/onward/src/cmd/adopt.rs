@@ -79,11 +79,12 @@ pub(crate) fn resume(
     // Its runs are kept in the project that it lies in.
     let session = Session::at(cx, dir, &args.driving)?;
     let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-    let plan = found.plan(session.now)?;
+    let choices = args.choices();
+    let plan = found.plan_from(session.now, choices.from.as_ref())?;
     if plan.run.status == Status::Completed {
         return Err(EngineError::Resume(ResumeError::Complete).into());
     }
-    let agreed = agree(cx, &session, &mut person, &plan, args.choices(), args.driving.yes)?;
+    let agreed = agree(cx, &session, &mut person, &plan, choices, args.driving.yes)?;
     let Some(choices) = agreed else {
         writeln!(cx.err, "nothing was done\nonward resume {}", word(&plan.run.dir))?;
         return Ok(ExitCode::SUCCESS);
