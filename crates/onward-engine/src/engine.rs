@@ -111,7 +111,7 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
@@ -221,7 +221,7 @@ pub fn begin_run(
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
     if let Some(step) = first_with_worktree(&workflow.workflow.steps)
-        && crate::git::head(project.root()).is_none()
+        && !project.root().join(".git").exists()
     {
         return Err(EngineError::NoRepository { step });
     }
