@@ -108,10 +108,10 @@ impl<W: World> Driver<'_, W> {
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
         let how = self.how.clone();
-        self.finish_undo(connected)?;
         // Before anybody looks into them; what was found is told all the same.
         let worktrees = worktrees::look(self.world, &self.run)?;
         worktrees::mend(self.world, &worktrees)?;
+        self.finish_undo(connected)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
