@@ -369,7 +369,8 @@ fn present_even_if_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Va
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptAdopted {
     pub step: Address,
-    /// Where the knowledge comes from: `seal`, `evidence`, `person`, `repair`, or a foreign file.
+    /// Where the knowledge comes from: `seal`, `evidence`, `person`, `repair`, or the dialect whose
+    /// files prove it.
     pub source: String,
     pub certainty: Certainty,
     #[serde(default, skip_serializing_if = "Evidence::is_empty")]

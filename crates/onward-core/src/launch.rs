@@ -40,7 +40,7 @@ pub enum Program {
     Shell(String),
     /// An agent, before its adapter has turned it into an argument vector.
     Agent(AgentCall),
-    /// A built-in function of a dialect, run by the engine itself.
+    /// A built-in function of a dialect: this very program, before it is told how to call it.
     Call { name: String, with: serde_json::Value },
 }
 
@@ -57,6 +57,9 @@ pub struct AgentCall {
     /// The session of its own to go on in; `None` = a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_in: Option<String>,
+    /// The built-in function that starts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
 }
 
 impl Program {

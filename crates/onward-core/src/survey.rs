@@ -37,6 +37,8 @@ pub struct Survey {
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
     pub disagreements: BTreeMap<Address, String>,
+    /// Done steps that are done again because a person entered before them, and where.
+    pub reentered: BTreeMap<Address, String>,
     /// Answered gates whose content has moved before anything was done on the strength of them.
     pub outdated_approvals: Vec<Address>,
     /// The workflow file, where it is no longer the one the run keeps a copy of.

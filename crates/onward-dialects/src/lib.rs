@@ -3,10 +3,14 @@
 //! One module per system, each a [`Dialect`]. Invariant: nothing here writes, spawns or knows about
 //! the engine; a dialect is a pure function of the files it is shown.
 
+pub mod builtin;
 pub mod conference;
 mod files;
 
-use onward_core::{plan::Plan, time::Timestamp};
+use std::collections::BTreeMap;
+
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
+use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
 
@@ -34,6 +38,91 @@ pub trait Dialect: Sync {
     /// What a resume would do. Refused only when a mark is missing: whatever else is wrong with
     /// the files is a finding of the plan.
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark>;
+
+    /// The name of the built-in workflow that goes on with such a run.
+    fn workflow(&self) -> &'static str;
+
+    /// What that workflow is given. `dir` is the run's directory, relative to the project.
+    fn inputs(&self, dir: &str) -> BTreeMap<String, Value> {
+        [("dir".to_owned(), Value::from(dir))].into()
+    }
+
+    /// What the files prove about a step of that workflow; `None` when it has yet to run.
+    fn done(&self, files: &Files, step: &Address) -> Option<Done>;
+
+    /// Whether what the step does is in the files, so that they can tell when it is gone.
+    fn witnesses(&self, _step: &Address) -> bool {
+        false
+    }
+
+    /// What nothing proves, and what the files are without it.
+    fn undone(&self, _files: &Files) -> Vec<Undone> {
+        Vec::new()
+    }
+
+    /// The files that tell the other system that somebody goes on, with what a resume by `plan`
+    /// puts right in them. To be written before anything else is, and the log last.
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)>;
+
+    /// Whether this file only ever grows: it is appended to, never replaced.
+    fn grows(&self, _name: &str) -> bool {
+        false
+    }
+
+    /// What is written when a person enters elsewhere: at a recovery code such as `peer-review`, or
+    /// at a step. The log says so first, and what it said about that place counts no more.
+    fn enter(&self, _files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
+        Err(NoEntry::Unknown(at.place.to_owned()))
+    }
+}
+
+/// Where a person wants to enter.
+#[derive(Clone, Copy, Debug)]
+pub struct Entering<'a> {
+    pub place: &'a str,
+    /// Over unfinished work too.
+    pub force: bool,
+    pub now: Timestamp,
+}
+
+/// A file that has to say where a person enters, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub path: String,
+    pub bytes: Vec<u8>,
+}
+
+impl Entry {
+    pub fn file(&self) -> File {
+        File { bytes: self.bytes.clone(), modified: None }
+    }
+}
+
+/// Why nobody can enter there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoEntry {
+    #[error("there is no `{0}` in this run")]
+    Unknown(String),
+    /// It lies ahead of what is done, and what is between would be passed over.
+    #[error("{0}")]
+    Ahead(String),
+}
+
+/// A step that the files of a run prove to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the step would have left; the answer, for a gate.
+    pub result: Value,
+}
+
+/// A file that is put back to what is proved before a run goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    pub path: String,
+    /// What it holds then; `None` = it goes.
+    pub after: Option<Vec<u8>>,
+    /// Whose half-done work it is.
+    pub step: Address,
 }
 
 /// What a dialect is told besides the files.

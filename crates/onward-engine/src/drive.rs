@@ -305,7 +305,8 @@ impl<'w, W: World> Driver<'w, W> {
             let by = SettledBy::Receipt;
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
-        self.record(Event::AttemptFinished(Box::new(finished)))
+        self.record(Event::AttemptFinished(Box::new(finished)))?;
+        self.note_export_of(&seal.step)
     }
 
     fn asked(&mut self, request: Request) -> Result<(), Stop> {

@@ -34,7 +34,7 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    doubts,
+    adopt, doubts,
     drive::Options,
     inbox::DecideError,
     journal::{JOURNAL, LoadError, load},
@@ -69,6 +69,9 @@ pub struct Machine {
     /// The command that runs the hidden subcommand `snapshot`; one argument is added to it, for
     /// [`snapshot_from_args`](crate::real::snapshot_from_args).
     pub snapshot: Vec<OsString>,
+    /// The command that runs the hidden subcommand `call`; the name of the built-in function is
+    /// added to it.
+    pub call: Vec<OsString>,
     /// Such as [`socket_dir_of_this_user`](crate::supervisor::socket_dir_of_this_user) gives.
     pub socket_dir: PathBuf,
     /// The command of each agent.
@@ -113,6 +116,8 @@ pub enum EngineError {
     NotARun(PathBuf),
     #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
+    #[error("{} was begun already", dir.display())]
+    BegunElsewhere { dir: PathBuf },
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
@@ -141,6 +146,9 @@ impl EngineError {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
             Self::NoRepository { .. } => {
                 Some("make it one with `git init`, or take `worktree` out".to_owned())
+            }
+            Self::BegunElsewhere { dir } => {
+                Some(format!("go on with it: `onward resume {}`", dir.display()))
             }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
@@ -216,6 +224,22 @@ pub fn begin_run(
     machine: &Machine,
     mode: Mode,
 ) -> Result<Begun, EngineError> {
+    let boot_id = this_boot()?;
+    let now = wall_clock();
+    let adopted = match file {
+        None => adopt::begun_here(project, workflow, &inputs)?,
+        Some(_) => None,
+    };
+    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
+}
+
+/// The same for whatever a run begins with.
+pub(crate) fn begin(
+    project: &Project,
+    new: &NewRun<'_>,
+    machine: &Machine,
+) -> Result<Begun, EngineError> {
+    let workflow = new.workflow;
     if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
         return Err(error.into());
     }
@@ -225,13 +249,11 @@ pub fn begin_run(
     {
         return Err(EngineError::NoRepository { step });
     }
-    let boot_id = this_boot()?;
-    let new = NewRun { workflow, file, inputs, mode, now: wall_clock(), boot_id };
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
     project.prepare()?;
     let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
-    let (run, dir) = create_run(project, &new, &redactor)?;
+    let (run, dir) = create_run(project, new, &redactor)?;
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree })
 }
@@ -270,7 +292,8 @@ fn drive_held(
     let How { mode, choices, pinned, options, take_over: _ } = how.clone();
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
-    let how = Resume { mode, choices, options, edited };
+    let native = adopt::of_run(&at.project, &at.place.run_dir);
+    let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
         Err(error) => {
@@ -324,7 +347,7 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
         findings.push(finding.with_hint(error.hint()));
     }
-    let run = Run::new(Arc::new(Defs::new(current)), loaded.state);
+    let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
     if seen.orphans > 0 {
@@ -332,13 +355,27 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
+    let native = adopt::of_run(&at.project, run_dir).filter(|_| driver.is_none() && !complete);
+    let mut reentry = None;
+    if let Some(native) = native {
+        let (caught_up, looked) = adopt::look(&mut world, native, run, choices)?;
+        run = caught_up;
+        reentry = Some(looked);
+    }
     let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
     if let Some(new) = &edited {
         survey.edited = Some(doubts::edits(&mut world, &run, &workflow, new)?);
     }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
-    Ok(plan(&run, &survey, choices, &run_dir.display().to_string())?)
+    let dir = run_dir.display().to_string();
+    match reentry {
+        None => Ok(plan(&run, &survey, choices, &dir)?),
+        Some(reentry) => {
+            reentry.tell(&run, &mut survey);
+            Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
+        }
+    }
 }
 
 /// A run's directory, and what follows from where it is.
@@ -380,6 +417,7 @@ impl RunPlace {
             env: machine.env.clone(),
             supervise: machine.supervise.clone(),
             snapshot: machine.snapshot.clone(),
+            call: machine.call.clone(),
             agents: machine.agents.clone(),
             continuations: machine.continuations.clone(),
             now: machine.now,
@@ -389,11 +427,11 @@ impl RunPlace {
     }
 }
 
-fn this_boot() -> Result<String, EngineError> {
+pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 
-fn first_with_worktree(steps: &[Step]) -> Option<String> {
+pub(crate) fn first_with_worktree(steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| {
         if step.worktree.is_some() {
             return Some(step.id.to_string());

@@ -3,6 +3,7 @@
 //! Invariant: nothing here prints, colours or parses arguments, and the drive loop reaches the
 //! outside only through [`world::World`].
 
+pub mod adopt;
 pub mod archive;
 pub mod brief;
 pub mod care;

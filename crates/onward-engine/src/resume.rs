@@ -23,6 +23,7 @@ use onward_core::{
 };
 
 use crate::{
+    adopt::{Native, Reentry},
     brief::{self, Behind},
     doubts,
     drive::{Announced, Driver, Options},
@@ -43,6 +44,8 @@ pub struct Resume {
     pub options: Options,
     /// The workflow file as it is now, where it is not the one the run keeps.
     pub edited: Option<Loaded>,
+    /// Where the run was found, if another system began it.
+    pub native: Option<Native>,
 }
 
 /// Why a run cannot be taken up.
@@ -85,7 +88,9 @@ pub fn open<'w, W: World>(
     world.sync(At::Run(JOURNAL))?;
     world.sync_dir(At::Run(JOURNAL))?;
     let owes_newline = loaded.tail.missing_newline;
-    let fresh = loaded.state.next_seq == 1;
+    // A run that begins another system's files itself says so in its second record.
+    let begins = loaded.state.adopted.as_ref().is_none_or(|it| it.files.is_empty());
+    let fresh = begins && loaded.state.next_seq == 1 + u64::from(loaded.state.adopted.is_some());
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
     let current = edited.map_or(workflow, |edited| &edited.workflow);
@@ -107,11 +112,16 @@ impl<W: World> Driver<'_, W> {
         connected: &Connected,
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
-        let how = self.how.clone();
+        let mut how = self.how.clone();
         // Before anybody looks into them; what was found is told all the same.
         let worktrees = worktrees::look(self.world, &self.run)?;
         worktrees::mend(self.world, &worktrees)?;
         self.finish_undo(connected)?;
+        let mut reentry = self.look_at_native()?;
+        if reentry.is_some() {
+            // Where a person enters, the other system's files say.
+            how.choices.from = None;
+        }
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
@@ -120,6 +130,11 @@ impl<W: World> Driver<'_, W> {
                 survey.findings.push(finding);
             }
         }
+        if let Some(reentry) = &mut reentry {
+            let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
+            reentry.look_at_undo(self.world, number)?;
+            reentry.tell(&self.run, &mut survey);
+        }
         if let Some((pinned, new)) = edited {
             survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
         }
@@ -127,10 +142,14 @@ impl<W: World> Driver<'_, W> {
         if !unsettled.to_probe.is_empty() {
             self.ask_probes(&unsettled, &mut survey)?;
         }
-        let made = self.agree(&survey, &how.choices)?;
+        let band = reentry.as_ref().map_or(age_band(&self.run, &survey), Reentry::age_band);
+        let made = self.agree(&survey, &how.choices, band)?;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.keep(self.world)?;
         }
         if let Some((_, new)) = edited {
             pin(self.world, new)?;
@@ -138,32 +157,47 @@ impl<W: World> Driver<'_, W> {
         let boot_id = connected.boot_id.clone();
         let git = survey.git.as_ref().map(|git| git.now.clone());
         self.continuing.clone_from(&made.continuing);
-        let resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        let mut resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        if let Some(reentry) = &reentry {
+            reentry.announce(&mut resumed);
+        }
+        let reverts = resumed.reverts.clone();
         self.record(Event::RunResumed(Box::new(resumed)))?;
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in made.passed_over(age_band(&self.run, &survey)) {
+        for text in made.passed_over(band) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        let foreign = revert::undo(self.world, &made.reverts)?;
+        let held = reentry.as_ref().map(|it| it.native.hold()).transpose()?;
+        let foreign = revert::undo(self.world, &reverts)?;
+        drop(held);
         if !foreign.is_empty() {
             let text =
                 format!("changed in this very moment, so not undone: {}", foreign.join(", "));
             self.record(Event::Note { text, step: None })?;
+        }
+        if let Some(reentry) = &reentry {
+            reentry.settle_trees(self.world);
+            self.say_resumed(reentry)?;
         }
         self.take_up(&made, connected)?;
         Ok(())
     }
 
     /// What will be done, if nothing stands in its way that nobody has accepted.
-    fn agree(&self, survey: &Survey, choices: &Choices) -> Result<Resumption, ResumeError> {
+    fn agree(
+        &self,
+        survey: &Survey,
+        choices: &Choices,
+        band: AgeBand,
+    ) -> Result<Resumption, ResumeError> {
         if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
             return Err(ResumeError::NoSuchStep(from.step.clone()));
         }
         let made = resumption(&self.run, survey, choices);
-        let standing = policy::standing(&made.findings, age_band(&self.run, survey), choices);
+        let standing = policy::standing(&made.findings, band, choices);
         if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
     }
 
@@ -212,6 +246,7 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
+        self.import_now()?;
         for step in made.decided(Decision::Start) {
             self.spawn_again(step)?;
         }

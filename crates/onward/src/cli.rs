@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Gc(cmd::archive::GcArgs),
     Check(cmd::check::CheckArgs),
     Demo(cmd::demo::DemoArgs),
-    Init(cmd::tools::InitArgs),
+    Init(cmd::init::InitArgs),
     Schema(cmd::schema::SchemaArgs),
     Completions(cmd::tools::CompletionsArgs),
     /// Print the manual page
@@ -82,6 +82,8 @@ pub(crate) enum Command {
     Supervise(cmd::tools::SuperviseArgs),
     #[command(hide = true)]
     Snapshot(cmd::tools::SnapshotArgs),
+    #[command(hide = true)]
+    Call(cmd::call::CallArgs),
 }
 
 /// Answers a command line that is not one, or that asks for help.

@@ -55,6 +55,8 @@ pub(crate) enum Error {
     CannotWrite(#[from] io::Error),
     #[error("{message}")]
     Usage { message: String, hint: String },
+    #[error(transparent)]
+    Call(#[from] crate::conference::CallError),
     #[error("`{name}` is not a valid workflow: {first}")]
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
@@ -77,7 +79,7 @@ pub(crate) enum Error {
     Follow(#[from] FollowError),
     #[error("{}", chain(.0))]
     Foreign(#[from] ForeignError),
-    #[error("`{}` was written by another system, and onward cannot drive it yet", dir.display())]
+    #[error("`{}` was written by another system, and no run goes on with it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
@@ -165,10 +167,12 @@ impl Error {
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
+            Self::Foreign(ForeignError::NoEntry(_)) => "no_such_step",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
+            Self::Call(_) => "call",
             Self::Rehearse(_) => "rehearse",
             Self::Engine(error) => code_of(exit_of(error)),
             Self::Care(error) => code_of(exit_of_care(error)),
@@ -190,6 +194,7 @@ impl Error {
             | Self::Demo(_)
             | Self::Harness(_) => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Call(error) => error.hint.clone(),
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
@@ -210,7 +215,10 @@ impl Error {
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
             Self::Foreign(error) => Some(error.hint()),
-            Self::NotAdopted { dir } => Some(format!("see `onward plan {}`", dir.display())),
+            Self::NotAdopted { dir } => {
+                let dir = dir.display();
+                Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
+            }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
@@ -233,10 +241,13 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
-            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
+            | Self::Foreign(
+                ForeignError::Io { .. } | ForeignError::TooLarge { .. } | ForeignError::NoEntry(_),
+            )
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Supervise(_)
+            | Self::Call(_)
             | Self::Demo(_)
             | Self::Harness(_)
             | Self::Rehearse(_) => FAILED,
@@ -293,9 +304,9 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
-        EngineError::Resume(ResumeError::Conflicts(_)) | EngineError::Stop(Stop::Conflicts(_)) => {
-            CONFLICTS
-        }
+        EngineError::Resume(ResumeError::Conflicts(_))
+        | EngineError::Stop(Stop::Conflicts(_))
+        | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Agent(_)
         | EngineError::NoRepository { .. }

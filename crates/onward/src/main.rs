@@ -3,6 +3,7 @@
 mod attend;
 mod cli;
 mod cmd;
+mod conference;
 mod confirm;
 mod diagnostic;
 mod draw;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
         Some(Command::Gc(args)) => cmd::archive::gc(&mut cx, args),
         Some(Command::Check(args)) => cmd::check::run(&mut cx, args),
         Some(Command::Demo(args)) => cmd::demo::run(&mut cx, args),
-        Some(Command::Init(args)) => cmd::tools::init(&mut cx, args),
+        Some(Command::Init(args)) => cmd::init::run(&mut cx, args),
         Some(Command::Schema(args)) => cmd::schema::run(&mut cx, args),
         Some(Command::Completions(args)) => cmd::tools::completions(&mut cx, args),
         Some(Command::Man) => cmd::tools::man(&mut cx),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Some(Command::StandIn(args)) => cmd::rehearse::play(&mut cx, args),
         Some(Command::Supervise(args)) => cmd::tools::supervise(&mut cx, args),
         Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
+        Some(Command::Call(args)) => cmd::call::run(&mut cx, args),
     };
     result.unwrap_or_else(|error| cx.report(&error))
 }

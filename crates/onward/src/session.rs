@@ -15,6 +15,7 @@ use onward_core::{
     time::Timestamp,
 };
 use onward_engine::{
+    adopt,
     config::{Config, Flags},
     drive::Options,
     engine::{How, Machine},
@@ -61,8 +62,13 @@ enum ModeName {
 
 impl Session {
     pub(crate) fn new(cx: &Context, driving: &Driving) -> Result<Self, Error> {
-        let here = std::path::absolute(&cx.global.cwd)
-            .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+        Self::at(cx, &cx.global.cwd, driving)
+    }
+
+    /// The same, for the project that another directory lies in.
+    pub(crate) fn at(cx: &Context, dir: &Path, driving: &Driving) -> Result<Self, Error> {
+        let here = std::path::absolute(dir)
+            .map_err(|source| Error::CannotRead { path: dir.to_owned(), source })?;
         let project = Project::locate(&here)
             .map_err(|source| Error::CannotRead { path: here.clone(), source })?;
         let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
@@ -78,7 +84,8 @@ impl Session {
         let now = cx.global.now.or_else(|| now_from(&env));
         let machine = Machine {
             supervise: vec![this.clone().into(), "supervise".into()],
-            snapshot: vec![this.into(), "snapshot".into()],
+            snapshot: vec![this.clone().into(), "snapshot".into()],
+            call: vec![this.into(), "call".into()],
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
             continuations: config.agent_continuations(),
@@ -124,13 +131,13 @@ impl Session {
         let path = cx.path(Path::new(wanted.unwrap_or(".")));
         let dir =
             std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?;
-        let foreign = |dir: PathBuf| Which::Foreign { dir, dialect: dialect.map(str::to_owned) };
+        let foreign = |dir: PathBuf| self.adopted_or_foreign(dir, dialect);
         if wanted.is_some() && dir.join(JOURNAL).is_file() {
             return Ok(Which::Ours(dir));
         }
         let below = if dir.is_dir() { foreign::below(&dir) } else { Vec::new() };
         if dialect.is_some() || below.contains(&dir) {
-            return Ok(foreign(dir));
+            return foreign(dir);
         }
         let ours = match wanted {
             Some(wanted) => self.project.find(wanted),
@@ -138,8 +145,8 @@ impl Session {
         };
         match (ours, below.as_slice()) {
             (Ok(run), _) => Ok(Which::Ours(run.dir)),
-            (Err(_), [only]) => Ok(foreign(only.clone())),
-            (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => Ok(foreign(dir)),
+            (Err(_), [only]) => foreign(only.clone()),
+            (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => foreign(dir),
             (Err(error), []) => Err(error.into()),
             (Err(_), several) => {
                 let list: Vec<String> =
@@ -148,6 +155,36 @@ impl Session {
                 Err(Error::SeveralRuns { list, first })
             }
         }
+    }
+
+    /// The run that goes on with a directory of another system, or else the directory itself.
+    pub(crate) fn adopted_or_foreign(
+        &self,
+        dir: PathBuf,
+        dialect: Option<&str>,
+    ) -> Result<Which, Error> {
+        let located = Project::locate(&dir);
+        let project = located.map_err(|source| Error::CannotRead { path: dir.clone(), source })?;
+        let is_over = |dir: &Path| {
+            let plan = self.foreign_plan(dir, dialect);
+            plan.is_ok_and(|plan| plan.run.status == Status::Completed)
+        };
+        match adopt::find(&project, &dir)? {
+            Some(it) if !it.is_complete || is_over(&dir) => Ok(Which::Ours(it.run.dir)),
+            Some(_) | None => Ok(Which::Foreign { dir, dialect: dialect.map(str::to_owned) }),
+        }
+    }
+
+    /// The directories at and below this one in which another system left a run that no run of ours
+    /// goes on with.
+    pub(crate) fn strangers(&self, below: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut strangers = Vec::new();
+        for dir in foreign::below(below) {
+            if let Which::Foreign { dir, .. } = self.adopted_or_foreign(dir, None)? {
+                strangers.push(dir);
+            }
+        }
+        Ok(strangers)
     }
 
     /// What a resume of another system's run would do.

@@ -44,3 +44,13 @@ fn the_demo_reads_well_without_a_terminal() {
     assert!(!text.contains('\x1b'), "no colour where nobody sees it");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[test]
+fn the_demo_of_a_conference_proves_that_no_iteration_counts_twice() {
+    let (_dir, output) = demo(&["conference", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["proved"], &said["events"]), (&true.into(), &28.into()), "{said:#}");
+    let at_kill = said["events_at_kill"].as_u64().unwrap();
+    assert!((14..28).contains(&at_kill), "{said:#}");
+}

@@ -3,6 +3,7 @@
 //! Invariant: the same run, facts and moment give the same commands. Nothing is started that the
 //! journal does not announce, and a fact that is missing comes back as a need, never as a guess.
 
+mod adopt;
 mod control;
 mod start;
 #[cfg(test)]
@@ -28,6 +29,8 @@ use crate::{
         template::{Quoting, RenderError},
     },
 };
+
+pub use adopt::{Elsewhere, adoptions, regressed};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]

@@ -175,9 +175,18 @@ fn program(
             let text = system.map(|file| KeyParts::value(&file.text));
             key.agent.extend(text.map(|text| ("system".to_owned(), text)));
             let system = system.map(|file| file.text.clone());
+            let via = declared.and_then(|agent| agent.via.clone());
+            key.agent.extend(via.clone().map(|via| ("via".to_owned(), via)));
             let name = name.clone();
-            let call =
-                AgentCall { name: name.clone(), adapter, model, system, prompt, goes_on_in: None };
+            let call = AgentCall {
+                name: name.clone(),
+                adapter,
+                model,
+                system,
+                prompt,
+                via,
+                goes_on_in: None,
+            };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

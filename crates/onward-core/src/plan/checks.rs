@@ -25,7 +25,10 @@ const NAMED_MAX: usize = 5;
 
 pub(super) fn about_the_run(run: &Run, survey: &Survey) -> Vec<Finding> {
     let mut all = survey.findings.clone();
-    all.extend(age(&run.state, survey));
+    if run.state.adopted.is_none() {
+        // Of an adopted run, the files of the other system tell the age.
+        all.extend(age(&run.state, survey));
+    }
     all.extend(resumes(run));
     all.extend(budget(run));
     all.extend(unfinished_dependencies(run));
@@ -72,7 +75,8 @@ fn resumes(run: &Run) -> Option<Finding> {
         let hint = "mend the cause first (see `onward log --step STEP`), then accept this";
         return Some(Finding::new(Code::ResumesInVain, message).with_hint(hint));
     }
-    if state.resumes < RESUMES_MANY {
+    // The other system's log counts the resumes of an adopted run.
+    if state.resumes < RESUMES_MANY || state.adopted.is_some() {
         return None;
     }
     let message = format!("it was resumed {} times", state.resumes);

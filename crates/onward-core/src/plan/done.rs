@@ -40,6 +40,11 @@ impl Resumption {
             let part = "branch".to_owned();
             causes.push(Difference { part, was: Some(head.clone()), is: None });
         }
+        causes.extend(survey.reentered.get(step).map(|place| Difference {
+            part: "from".to_owned(),
+            was: None,
+            is: Some(format!("asked to enter at {place}")),
+        }));
         let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
         let mut kept_key = None;
         if let Some(differences) = redefined {

@@ -75,10 +75,7 @@ impl State {
         match event {
             Event::RunOpened(opened) => self.open(*opened, at),
             Event::RunAdopted { dialect, source, files } => {
-                if self.adopted.is_some() || self.running > 0 {
-                    return Err(self.violation("the run is under way already"));
-                }
-                self.adopted = Some(Adopted { dialect, source, files });
+                self.found(Adopted { dialect, source, files })?;
             }
             Event::RunResumed(resumed) => self.resume(*resumed, at)?,
             Event::RunPaused { cause, until } => {
@@ -154,10 +151,11 @@ impl State {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.effect = if happened { EffectState::Happened } else { EffectState::Absent };
             }
-            Event::NativeExported { files: _ } => {
+            Event::NativeExported { files } => {
                 if self.adopted.is_none() {
                     return Err(self.violation("the run was not adopted"));
                 }
+                self.exported = files;
             }
             Event::LimitHit { provider: _, account: _, resets_at } => {
                 self.limited_until = resets_at.or(self.limited_until);
@@ -182,6 +180,14 @@ impl State {
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
         self.status = RunStatus::UnderWay;
+    }
+
+    fn found(&mut self, adopted: Adopted) -> Result<(), Violation> {
+        if self.adopted.is_some() || self.running > 0 {
+            return Err(self.violation("the run is under way already"));
+        }
+        self.adopted = Some(adopted);
+        Ok(())
     }
 
     fn resume(&mut self, resumed: RunResumed, at: Timestamp) -> Result<(), Violation> {
@@ -303,6 +309,7 @@ impl State {
         entry.session.clone_from(&started.session);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.elsewhere = false;
         entry.after = None;
         entry.started = Some(started);
         self.rescues = self.rescues.max(rescue.unwrap_or(0));
@@ -416,6 +423,8 @@ impl State {
     }
 
     fn adopt(&mut self, adopted: AttemptAdopted, at: Timestamp) -> Result<(), Violation> {
+        let dialect = self.adopted.as_ref().map(|it| it.dialect.as_str());
+        let elsewhere = dialect == Some(adopted.source.as_str());
         let entry =
             self.entry_where(&adopted.step, "unfinished", |entry| entry.phase != Phase::Done)?;
         let was_running = entry.phase == Phase::Running;
@@ -427,8 +436,15 @@ impl State {
         entry.evidence = adopted.evidence;
         entry.result = adopted.result.map(Arc::new);
         entry.ended_at = at;
+        entry.elsewhere = elsewhere;
         self.running -= u32::from(was_running);
         self.streak.gain();
+        if elsewhere {
+            // Whoever did it has acted on the answers there were.
+            for gate in self.unused_answers.clone() {
+                self.use_answer(&gate);
+            }
+        }
         Ok(())
     }
 

@@ -49,6 +49,8 @@ pub struct Agent {
     pub model: Option<String>,
     /// Path of the system prompt, and its text, which is pinned with the run.
     pub system: Option<PinnedFile>,
+    /// The built-in function that starts it, such as `conference.propose`.
+    pub via: Option<String>,
 }
 
 /// A file the workflow names and that is copied into the run.

@@ -113,6 +113,7 @@ fn agent() -> Value {
             ("use", program),
             ("model", text("The model, in the program's own words.")),
             ("system", text("File with the system prompt, relative to this file.")),
+            ("via", text("The built-in function that starts it, such as `conference.propose`.")),
         ],
         &[],
     )

@@ -9,6 +9,7 @@ use super::{
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "the answers of a form, each on its own")]
 pub struct Settings {
     pub goal: Option<String>,
     pub mode: Option<Mode>,
@@ -25,6 +26,18 @@ pub struct Settings {
     pub changes_code: bool,
     /// The start gate still waits for a person.
     pub unconfirmed: bool,
+    /// A person has passed it.
+    pub confirmed: bool,
+    /// The command that prints the metric.
+    pub evaluator: Option<String>,
+    /// How often it is asked; the median counts.
+    pub noise_runs: Option<u32>,
+    /// One researcher doubts what the others believe.
+    pub devils_advocate: Option<bool>,
+    /// What one iteration of a researcher may take.
+    pub researcher_timeout_ms: Option<u64>,
+    /// The search space is to be divided, not free for everybody.
+    pub assigned: bool,
     /// Sections that a conference writes to and the file does not have.
     pub missing_sections: Vec<&'static str>,
 }
@@ -42,6 +55,13 @@ pub enum Direction {
 }
 
 impl Direction {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Maximize => "maximize",
+            Self::Minimize => "minimize",
+        }
+    }
+
     /// How much better `new` is than `old`; negative when it is worse.
     pub fn gain(self, new: f64, old: f64) -> f64 {
         match self {
@@ -122,6 +142,14 @@ impl Settings {
         let allowed = look.prose("Allowed Changes", &["allowed changes"]).unwrap_or_default();
         let said = look.value("search space", &["worktrees", "worktree mode", "code changes"]);
         let final_word = look.value("pre flight gate", &["final confirmation"]);
+        let final_word = final_word.map(str::to_lowercase).unwrap_or_default();
+        let devil = look.value("researchers", &["devil's advocate", "devils advocate"]);
+        let strategy = look.value("search space partitioning", &["strategy"]).unwrap_or_default();
+        let noise_keys = ["noise threshold", "min consensus delta"];
+        let limit = look.value("constraints", &["researcher timeout"]);
+        let evaluator_keys = ["evaluator", "evaluator command", "evaluation command"];
+        let evaluator = look.value("success metric", &evaluator_keys);
+        let evaluator = evaluator.map(|text| text.trim_matches(['`', ' ']).to_owned());
         Self {
             metric: look.value("success metric", &["metric"]).map(str::to_owned),
             direction: direction.or_else(|| target.map(direction_of)),
@@ -131,9 +159,15 @@ impl Settings {
             max_rounds: look.whole("researchers", &["max rounds", "rounds"]),
             max_iterations: look.whole("constraints", &["max total iterations"]),
             time_budget_ms: look.value("constraints", &["time budget"]).and_then(words::span_ms),
-            noise: look.value("noise handling", &["noise threshold"]).and_then(words::number),
+            noise: look.value("noise handling", &noise_keys).and_then(words::number),
+            noise_runs: look.whole("noise handling", &["noise runs"]),
+            devils_advocate: devil.map(is_yes),
+            researcher_timeout_ms: limit.and_then(words::span_ms),
+            assigned: strategy.to_lowercase().starts_with("assigned"),
+            evaluator: evaluator.filter(|text| !text.is_empty()),
             changes_code: said.map_or_else(|| speaks_of_code(&allowed), is_yes),
-            unconfirmed: final_word.is_some_and(|it| it.to_lowercase().starts_with("pending")),
+            unconfirmed: final_word.starts_with("pending"),
+            confirmed: final_word.starts_with("confirmed") || final_word.starts_with("yes"),
             missing_sections: missing_sections(document),
             goal,
             mode,

@@ -33,6 +33,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// The word for it in the log and in results.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Logged => "logged",
+            Self::Target => "target_reached",
+            Self::Rounds => "max_rounds",
+            Self::Iterations => "max_total_iterations",
+            Self::Time => "time_budget",
+            Self::Stalled => "stalled",
+            Self::Plateau => "metric_plateau",
+            Self::Quality => "review_scores",
+        }
+    }
+
     pub const fn is_budget(self) -> bool {
         match self {
             Self::Rounds | Self::Iterations | Self::Time => true,
@@ -51,6 +65,15 @@ pub fn over(conference: &Conference) -> Option<Over> {
         .or_else(|| stalled(conference))
         .or_else(|| settled(plateau))
         .or_else(|| settled(quality))
+}
+
+/// The rule that holds between rounds, whatever was logged.
+pub fn rule(conference: &Conference) -> Option<Over> {
+    target(conference)
+        .or_else(|| budget(conference))
+        .or_else(|| stalled(conference))
+        .or_else(|| plateau(conference))
+        .or_else(|| quality(conference))
 }
 
 fn because(reason: Reason, detail: impl Into<String>) -> Over {

@@ -71,7 +71,10 @@ pub enum Fact {
     Stalled,
     Failed,
     Completed,
-    Resumed,
+    Resumed {
+        /// A person entered there, and what the log says about it and after it counts no more.
+        redo: Option<(String, Option<u32>)>,
+    },
     /// Kept, and ignored for the position.
     Other,
 }
@@ -259,7 +262,12 @@ fn fact(
         "conference.stalled" => Fact::Stalled,
         "conference.failed" => Fact::Failed,
         "conference.completed" => Fact::Completed,
-        "conference.resumed" => Fact::Resumed,
+        "conference.resumed" => {
+            let asked = fields.get("redo", met).is_some_and(is_true);
+            let code = fields.get("recovery_point", met).and_then(Value::as_str);
+            let code = code.filter(|_| asked).map(str::to_owned);
+            Fact::Resumed { redo: code.map(|code| (code, round(met))) }
+        }
         _ => Fact::Other,
     })
 }

@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use onward_core::time::Timestamp;
 
-use super::event_log::{Entry, EventLog, Fact, StuckLevel, Trial};
+use super::{
+    event_log::{Entry, EventLog, Fact, StuckLevel, Trial},
+    recovery::Code,
+};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
@@ -102,11 +105,54 @@ impl History {
             Fact::Stalled => self.end = self.end.take().or(Some(End::Stalled)),
             Fact::Failed => self.failed = true,
             Fact::Completed => self.completed = true,
-            Fact::Resumed => {
+            Fact::Resumed { redo } => {
                 self.resumes = self.resumes.saturating_add(1);
                 self.failed = false;
+                if let Some((code, round)) = redo {
+                    self.enter(Code::parse(code), round.unwrap_or(0));
+                }
             }
             Fact::Other => {}
+        }
+    }
+
+    /// A person entered somewhere: what was logged about that place and what follows counts no
+    /// more. At the synthesis it means that there is no further round.
+    fn enter(&mut self, code: Option<Code>, number: u32) {
+        let Some(code) = code else { return };
+        self.completed = false;
+        match code {
+            Code::Complete | Code::Close => return,
+            Code::Synthesis => {
+                let reason = Some("asked".to_owned());
+                self.end = self.end.take().or(Some(End::Converged { reason }));
+                return;
+            }
+            Code::RoundStart
+            | Code::ResearchRestart
+            | Code::ResearchContinue
+            | Code::PosterSession
+            | Code::PeerReview
+            | Code::KnowledgeTransfer => {}
+        }
+        self.end = None;
+        self.rounds.split_off(&number.saturating_add(1));
+        match code {
+            Code::RoundStart | Code::ResearchRestart => {
+                self.rounds.remove(&number);
+            }
+            Code::Complete
+            | Code::Close
+            | Code::Synthesis
+            | Code::ResearchContinue
+            | Code::PosterSession
+            | Code::PeerReview
+            | Code::KnowledgeTransfer => {
+                let Some(round) = self.rounds.get_mut(&number) else { return };
+                round.completed = None;
+                round.review &= code == Code::KnowledgeTransfer;
+                round.poster &= matches!(code, Code::KnowledgeTransfer | Code::PeerReview);
+            }
         }
     }
 
@@ -203,6 +249,33 @@ mod tests {
             r#"{"event":"round.started","payload":{"round":2}}"#,
         ]);
         assert_eq!((told.skipped_endings(), told.open_round()), (vec![1], Some(2)));
+    }
+
+    #[test]
+    fn where_a_person_enters_what_was_logged_counts_no_more() {
+        let log = [
+            r#"{"event":"round.completed","payload":{"round":1}}"#,
+            r#"{"event":"round.poster_session","payload":{"round":2}}"#,
+            r#"{"event":"round.peer_review","payload":{"round":2}}"#,
+            r#"{"event":"round.completed","payload":{"round":2}}"#,
+            r#"{"event":"round.started","payload":{"round":3}}"#,
+        ];
+        let after = |code: &str, redo: bool| {
+            let payload = format!(r#"{{"recovery_point":"{code}","round":2,"redo":{redo}}}"#);
+            let line = format!(r#"{{"event":"conference.resumed","payload":{payload}}}"#);
+            let mut lines = log.to_vec();
+            lines.push(&line);
+            history(&lines)
+        };
+        let at_review = after("peer-review", true);
+        let round = at_review.round(2).unwrap();
+        assert_eq!((round.poster, round.review, &round.completed), (true, false, &None));
+        assert_eq!((at_review.open_round(), at_review.last_completed()), (Some(2), 1));
+        assert_eq!(after("round-start", true).round(2), None);
+        assert!(after("knowledge-transfer", true).round(2).unwrap().review);
+        assert!(after("synthesis", true).end.is_some());
+        assert_eq!(after("peer-review", false).open_round(), Some(3), "nobody asked for it");
+        assert_eq!(after("no such place", true).open_round(), Some(3));
     }
 
     #[test]

@@ -94,6 +94,19 @@ pub fn judged(table: &Table, round: u32, researcher: &str, verdict: Verdict) -> 
     Table::read(&bytes)
 }
 
+/// With `text` as the last lines of the section of this title; as a new section where there is
+/// none.
+pub(super) fn under(document: &Document, title: &str, text: &str) -> Document {
+    if let Some(section) = document.section(title) {
+        return appended(document, &section, text);
+    }
+    let all = document.text();
+    if all.as_bytes() != document.bytes() {
+        return document.clone();
+    }
+    Document::read(format!("{}\n\n## {title}\n{text}\n", all.trim_end()).as_bytes())
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -2,35 +2,46 @@
 //!
 //! Read in this order: `state` (the files as one value), `history` (the log, folded), `recovery`
 //! (the table), `check` and `revert` (what is wrong, what is undone), `plan`; then `deed` and
-//! `write` (what happened next, written as the system would). Invariant: pure; text found in the
+//! `write` (what happened next, written as the system would), `facts` and `done` (what the steps of
+//! the built-in workflow say, and which are proved). Invariant: pure; text found in the
 //! files is data and never an instruction.
 
+pub mod brief;
 pub mod chart;
 pub mod check;
 pub mod config;
 pub mod converge;
 pub mod deed;
 pub mod document;
+pub mod done;
+pub mod draft;
 pub mod event_log;
+pub mod facts;
 pub mod history;
+pub mod keep;
 pub mod knowledge;
 pub mod plan;
 pub mod rebuild;
 pub mod recovery;
+pub mod reentry;
+pub mod resumed;
 pub mod revert;
 pub mod review;
 pub mod rows;
+pub mod setup;
 pub mod state;
 pub mod step;
 pub mod steps;
+pub mod transfer;
 pub mod tsv;
+pub mod verdicts;
 pub mod words;
 pub mod worktree;
 pub mod write;
 
-use onward_core::plan::Plan;
+use onward_core::{address::Address, plan::Plan, time::Timestamp};
 
-use crate::{Asked, Dialect, Files, MissingMark};
+use crate::{Asked, Dialect, Done, Entering, Entry, Files, MissingMark, NoEntry, Undone};
 
 pub use state::{Conference, export, import};
 
@@ -64,5 +75,33 @@ impl Dialect for ConferenceDialect {
 
     fn plan(&self, files: &Files, asked: &Asked<'_>) -> Result<Plan, MissingMark> {
         plan::plan(files, asked)
+    }
+
+    fn workflow(&self) -> &'static str {
+        "conference"
+    }
+
+    fn undone(&self, files: &Files) -> Vec<Undone> {
+        reentry::undone(files)
+    }
+
+    fn grows(&self, name: &str) -> bool {
+        name == state::EVENTS
+    }
+
+    fn enter(&self, files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
+        reentry::enter(files, at)
+    }
+
+    fn witnesses(&self, step: &Address) -> bool {
+        reentry::witnesses(step)
+    }
+
+    fn done(&self, files: &Files, step: &Address) -> Option<Done> {
+        done::done(&import(files).ok()?, step)
+    }
+
+    fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)> {
+        import(files).map(|it| resumed::resumed(files, &it, plan, at)).unwrap_or_default()
     }
 }

@@ -22,6 +22,22 @@ pub enum Code {
 }
 
 impl Code {
+    const ALL: [Self; 9] = [
+        Self::Complete,
+        Self::Close,
+        Self::Synthesis,
+        Self::RoundStart,
+        Self::KnowledgeTransfer,
+        Self::PeerReview,
+        Self::PosterSession,
+        Self::ResearchContinue,
+        Self::ResearchRestart,
+    ];
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.as_str() == word)
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",

@@ -91,43 +91,39 @@ const ADDRESS: &str = "onward@localhost";
 
 /// How git is called in one directory.
 #[derive(Clone, Debug)]
-pub(super) struct Git {
+pub struct Git {
     dir: PathBuf,
     env: Vec<(OsString, OsString)>,
 }
 
 /// What git answered.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) code: Option<i32>,
-    pub(super) out: Vec<u8>,
-    pub(super) said: String,
+pub struct Answer {
+    pub code: Option<i32>,
+    pub out: Vec<u8>,
+    pub said: String,
 }
 
 impl Git {
-    pub(super) fn new(dir: &Path, env: &[(OsString, OsString)]) -> Self {
+    pub fn new(dir: &Path, env: &[(OsString, OsString)]) -> Self {
         let is_ours = |name: &OsStr| !FOREIGN.iter().any(|foreign| name == *foreign);
         let env = env.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
         Self { dir: dir.to_owned(), env }
     }
 
     #[must_use]
-    pub(super) fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().to_owned()));
         self
     }
 
     /// Standard output of a command that must succeed.
-    pub(super) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitError> {
+    pub fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Vec<u8>, GitError> {
         self.feed(args, &[])
     }
 
     /// The same, with something to read.
-    pub(super) fn feed<A: AsRef<OsStr>>(
-        &self,
-        args: &[A],
-        input: &[u8],
-    ) -> Result<Vec<u8>, GitError> {
+    pub fn feed<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
         let answer = self.ask(args, input)?;
         match answer.code {
             Some(0) => Ok(answer.out),
@@ -136,18 +132,14 @@ impl Git {
     }
 
     /// The first line of standard output, such as an object's name.
-    pub(super) fn line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<String, GitError> {
+    pub fn line<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<String, GitError> {
         let out = self.run(args)?;
         let line = out.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line = str::from_utf8(line).map_err(|_| unclear(args))?;
         if line.is_empty() { Err(unclear(args)) } else { Ok(line.to_owned()) }
     }
 
-    pub(super) fn ask<A: AsRef<OsStr>>(
-        &self,
-        args: &[A],
-        input: &[u8],
-    ) -> Result<Answer, GitError> {
+    pub fn ask<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Answer, GitError> {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.dir).arg("--no-pager");
         for setting in SETTINGS {

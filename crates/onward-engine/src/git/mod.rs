@@ -22,7 +22,7 @@ mod snapshot;
 pub(crate) mod tests;
 mod worktree;
 
-pub use command::GitError;
+pub use command::{Answer, Git, GitError};
 pub use compare::{Difference, Now, Side};
 pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};

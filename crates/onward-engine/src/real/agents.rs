@@ -4,9 +4,10 @@
 //! `{system_file}` and `{session}`. An argument whose placeholder has no value is left out, and
 //! with it the option (`-x`, `--xyz`) right before it. An attempt that goes on in the session of
 //! the one before it takes the agent's `continue` instead, with everything filled in anew: flags
-//! do not travel with a session.
+//! do not travel with a session. A built-in function is this very program, told by name and by a
+//! file what to do; one that starts an agent gets the agent's command.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ffi::OsString};
 
 use onward_core::{
     digest::Digest,
@@ -31,7 +32,7 @@ pub enum AgentError {
     EmptyCommand(String),
     #[error("nothing says how agent `{0}` goes on in a session")]
     NoContinuation(String),
-    #[error("`call: {0}` is not available yet")]
+    #[error("there is no built-in function `{0}`")]
     NoCall(String),
 }
 
@@ -44,7 +45,7 @@ impl AgentError {
             Self::NoContinuation(name) => {
                 format!("put `continue` and `transcript` under [agents.{name}] again")
             }
-            Self::NoCall(_) => "use a `run` step instead".to_owned(),
+            Self::NoCall(_) => "use a `run` step instead, or another version of onward".to_owned(),
         }
     }
 }
@@ -57,15 +58,23 @@ pub fn missing(workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
 fn missing_in(step: &Step, workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
     match &step.kind {
         Kind::Run { .. } | Kind::Gate(_) => None,
-        Kind::Call { name, .. } => Some(AgentError::NoCall(name.clone())),
+        Kind::Call { name, .. } => no_call(name),
         Kind::Agent { agent, .. } => {
             let declared = workflow.agents.get(agent);
+            let via = declared.and_then(|agent| agent.via.as_deref());
+            if let Some(error) = via.and_then(no_call) {
+                return Some(error);
+            }
             let adapter = declared.map_or(agent.as_str(), |agent| &agent.adapter);
             command_of(agent, adapter, commands).err()
         }
         Kind::Group { steps } => steps.iter().find_map(|step| missing_in(step, workflow, commands)),
         Kind::Sub { workflow, .. } => missing(workflow, commands),
     }
+}
+
+fn no_call(name: &str) -> Option<AgentError> {
+    (!onward_dialects::builtin::CALLS.contains(&name)).then(|| AgentError::NoCall(name.to_owned()))
 }
 
 fn command_of<'c>(
@@ -97,6 +106,10 @@ pub(super) fn session_of(
     run: &str,
 ) -> Option<String> {
     let Program::Agent(call) = &launch.program else { return None };
+    if call.via.is_some() {
+        // Whatever starts it makes its place ready first, half-done edits or not.
+        return None;
+    }
     continuation_of(&call.name, &call.adapter, continuations)?;
     Some(call.goes_on_in.clone().unwrap_or_else(|| session_id(run, launch)))
 }
@@ -104,25 +117,50 @@ pub(super) fn session_of(
 /// Writes a file and says how a child names it.
 type Write<'a> = dyn FnMut(At<'_>, &[u8]) -> Result<String, Stop> + 'a;
 
+/// What stands for a name.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) commands: &'a Commands,
+    pub(super) continuations: &'a Continuations,
+    /// The command that runs a built-in function; its name is added to it.
+    pub(super) call: &'a [OsString],
+}
+
+impl Known<'_> {
+    fn call(&self, name: &str) -> Result<Vec<String>, Stop> {
+        let words = self.call.iter().map(|word| word.to_str().map(str::to_owned));
+        let words: Option<Vec<String>> = words.chain([Some(name.to_owned())]).collect();
+        let known = words.filter(|_| !self.call.is_empty() && no_call(name).is_none());
+        known.ok_or_else(|| cannot(&AgentError::NoCall(name.to_owned())))
+    }
+}
+
 /// Makes the program of `launch` one that can be spawned.
 pub(super) fn resolve(
     launch: &mut Launch,
-    (commands, continuations): (&Commands, &Continuations),
+    known: Known<'_>,
     run: &str,
     write: &mut Write<'_>,
 ) -> Result<(), Stop> {
     let call = match &launch.program {
         Program::Argv(_) | Program::Shell(_) => return Ok(()),
-        Program::Call { name, .. } => return Err(cannot(&AgentError::NoCall(name.clone()))),
+        Program::Call { name, with } => {
+            let argv = known.call(name)?;
+            let file = out_name(&launch.step, launch.attempt, "with");
+            let file = write(At::Run(&file), with.to_string().as_bytes())?;
+            launch.env.insert("ONWARD_WITH".to_owned(), file);
+            launch.program = Program::Argv(argv);
+            return Ok(());
+        }
         Program::Agent(call) => call.clone(),
     };
     let (call, command) = if call.goes_on_in.is_some() {
-        let how = continuation_of(&call.name, &call.adapter, continuations);
+        let how = continuation_of(&call.name, &call.adapter, known.continuations);
         let how = how.ok_or_else(|| cannot(&AgentError::NoContinuation(call.adapter.clone())))?;
         (AgentCall { prompt: go_on(&call.prompt), ..call }, how.command.as_slice())
     } else {
-        let command = command_of(&call.name, &call.adapter, commands).map_err(|it| cannot(&it))?;
-        (call.clone(), command)
+        let command = command_of(&call.name, &call.adapter, known.commands);
+        (call.clone(), command.map_err(|it| cannot(&it))?)
     };
     let prompt = out_name(&launch.step, launch.attempt, "prompt");
     let prompt_file = write(At::Run(&prompt), call.prompt.as_bytes())?;
@@ -135,7 +173,11 @@ pub(super) fn resolve(
     };
     let session = call.goes_on_in.clone().unwrap_or_else(|| session_id(run, launch));
     let values = Values { call: &call, system_file: system_file.as_deref(), session: &session };
-    launch.program = Program::Argv(values.fill(command));
+    let filled = values.fill(command);
+    launch.program = Program::Argv(match &call.via {
+        None => filled,
+        Some(via) => known.call(via)?.into_iter().chain(["--".to_owned()]).chain(filled).collect(),
+    });
     launch.env.insert("ONWARD_PROMPT".to_owned(), prompt_file);
     if let Some(file) = system_file {
         launch.env.insert("ONWARD_SYSTEM".to_owned(), file);
@@ -226,6 +268,7 @@ mod tests {
             system: system.map(str::to_owned),
             prompt: "say {model}".into(),
             goes_on_in: None,
+            via: None,
         };
         Launch {
             step: Address::from_text("a/b"),
@@ -250,7 +293,9 @@ mod tests {
             transcript: String::new(),
         };
         let continuations = [("claude".to_owned(), how)].into();
-        resolve(&mut launch, (&commands, &continuations), "r-1", &mut |at, _| {
+        let call = &["onward".into(), "call".into()];
+        let known = Known { commands: &commands, continuations: &continuations, call };
+        resolve(&mut launch, known, "r-1", &mut |at, _| {
             written.push(at.path().to_owned());
             Ok(format!("/run/{}", at.path()))
         })
@@ -297,12 +342,37 @@ mod tests {
     #[test]
     fn an_agent_without_a_command_says_where_to_put_one() {
         let mut launch = launch(None, None);
-        let stop =
-            resolve(&mut launch, (&Commands::new(), &Continuations::new()), "r", &mut |_, _| {
-                Ok(String::new())
-            });
+        let (commands, continuations) = (Commands::new(), Continuations::new());
+        let known = Known { commands: &commands, continuations: &continuations, call: &[] };
+        let stop = resolve(&mut launch, known, "r", &mut |_, _| Ok(String::new()));
         let Err(Stop::Unready { what, hint }) = stop else { panic!("{stop:?}") };
         assert_eq!(what, "agent `claude` has no command");
         assert_eq!(hint, "put [agents.claude] command = [...] in .onward/config.toml");
+    }
+
+    #[test]
+    fn a_built_in_function_is_this_program_and_may_start_an_agent() {
+        let mut call = launch(None, None);
+        let with = serde_json::json!({"round": 2});
+        call.program = Program::Call { name: "conference.begin".into(), with };
+        let (commands, continuations) = (Commands::new(), Continuations::new());
+        let call_with = ["onward".into(), "call".into()];
+        let known = Known { commands: &commands, continuations: &continuations, call: &call_with };
+        let mut written = String::new();
+        resolve(&mut call, known, "r", &mut |at, bytes| {
+            written = String::from_utf8_lossy(bytes).into_owned();
+            Ok(at.path().to_owned())
+        })
+        .unwrap();
+        assert_eq!(call.program.argv(), ["onward", "call", "conference.begin"]);
+        assert_eq!(written, r#"{"round":2}"#);
+        assert!(call.env["ONWARD_WITH"].ends_with(".2.with"), "{call:?}");
+        call.program = Program::Call { name: "no.such".into(), with: serde_json::Value::Null };
+        assert!(resolve(&mut call, known, "r", &mut |_, _| Ok(String::new())).is_err());
+        let mut agent = launch(None, None);
+        let Program::Agent(it) = &mut agent.program else { panic!() };
+        it.via = Some("conference.propose".into());
+        let found = argv(&["p", "{prompt}"], agent);
+        assert_eq!(found, ["onward", "call", "conference.propose", "--", "p", "say {model}"]);
     }
 }

@@ -21,7 +21,7 @@ use onward_core::{
 };
 
 use super::{
-    agents::{self, Commands},
+    agents::{self, Commands, Known},
     clock::wall_clock,
     disk::{Disk, io_stop},
     grip::{self, hands_stop},
@@ -62,6 +62,8 @@ pub struct Setup {
     /// The command that takes a snapshot; what of is added to it. Empty = nobody takes one after
     /// an attempt.
     pub snapshot: Vec<OsString>,
+    /// The command that runs a built-in function; its name is added to it.
+    pub call: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
     pub continuations: Continuations,
     /// What a person said to measure ages against.
@@ -77,6 +79,7 @@ pub struct RealWorld {
     env: Vec<(OsString, OsString)>,
     supervise: Vec<OsString>,
     snapshot: Vec<OsString>,
+    call: Vec<OsString>,
     trees: Trees,
     commands: Commands,
     continuations: Continuations,
@@ -103,8 +106,8 @@ impl fmt::Debug for RealWorld {
 impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
-        let Setup { place, env, supervise, snapshot, agents, continuations, .. } = setup;
-        let (now, catch_signals, stand_in) = (setup.now, setup.catch_signals, setup.stand_in);
+        let Setup { place, env, supervise, snapshot, call, agents, continuations, .. } = setup;
+        let Setup { now, catch_signals, stand_in, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -121,6 +124,7 @@ impl RealWorld {
             env,
             supervise,
             snapshot,
+            call,
             now,
             catch_signals,
             stand_in,
@@ -388,8 +392,9 @@ impl World for RealWorld {
         if let Some(stand_in) = &self.stand_in {
             stand_in.take_part(launch);
         }
-        let Self { disk, commands, continuations, place, .. } = self;
-        agents::resolve(launch, (commands, continuations), place.run.as_str(), &mut |at, bytes| {
+        let Self { disk, commands, continuations, call, place, .. } = self;
+        let known = Known { commands, continuations, call };
+        agents::resolve(launch, known, place.run.as_str(), &mut |at, bytes| {
             disk.write(at, bytes)?;
             Ok(disk.path(at).to_string_lossy().into_owned())
         })

@@ -11,6 +11,7 @@ use onward_core::{
     event::{Event, Mode, Record, RunOpened},
     id::RunId,
     journal::{FORMAT, encode},
+    state::Adopted,
     time::Timestamp,
     workflow::{Loaded, fits, model::InputKind},
 };
@@ -43,6 +44,8 @@ pub struct NewRun<'a> {
     pub mode: Mode,
     pub now: Timestamp,
     pub boot_id: String,
+    /// Where it was found, if another system began it.
+    pub adopted: Option<Adopted>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +129,13 @@ pub fn create_run(
         let record = Record { seq: 0, at: new.now, epoch: 1, batch: 1, event };
         let mut line = Vec::new();
         encode(&record, &mut line).map_err(|it| CreateError::Unwritable(it.to_string()))?;
-        build(&temporary, new.workflow, &line)?;
+        let mut journal = line.clone();
+        if let Some(Adopted { dialect, source, files }) = new.adopted.clone() {
+            let event = Event::RunAdopted { dialect, source, files };
+            let record = Record { seq: 1, at: new.now, epoch: 1, batch: 1, event };
+            encode(&record, &mut journal).map_err(|it| CreateError::Unwritable(it.to_string()))?;
+        }
+        build(&temporary, new.workflow, &line, &journal)?;
         match fs::rename(&temporary, &dir) {
             Ok(()) => {
                 sync_dir(&runs_dir)?;
@@ -174,7 +183,7 @@ fn complete(new: &NewRun<'_>, redactor: &Redactor) -> Result<BTreeMap<String, Va
 }
 
 /// Everything a run has before its first step; each file and name is durable.
-fn build(dir: &Path, workflow: &Loaded, opened: &[u8]) -> Result<(), Stop> {
+fn build(dir: &Path, workflow: &Loaded, opened: &[u8], journal: &[u8]) -> Result<(), Stop> {
     let write = |path: &Path, bytes: &[u8]| -> Result<(), Stop> {
         make_parents(path)?;
         let written = File::create(path).and_then(|mut file| {
@@ -195,7 +204,7 @@ fn build(dir: &Path, workflow: &Loaded, opened: &[u8]) -> Result<(), Stop> {
         make_parents(&dir.join(name).join("x"))?;
     }
     write(&dir.join(OPENED), opened)?;
-    write(&dir.join(JOURNAL), opened)
+    write(&dir.join(JOURNAL), journal)
 }
 
 /// `<workflow>-<yyyymmdd>-<4 base32>`

@@ -159,7 +159,7 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
     }
     let options = Options { attended: true, ..Options::default() };
     let (mode, choices, edited) = (Mode::Autopilot, Choices::default(), None);
-    let how = Resume { mode, choices, options, edited };
+    let how = Resume { mode, choices, options, edited, native: None };
     let story = world.story.clone();
     match open(world, workflow, &how) {
         Ok(mut driver) => driver.drive(),

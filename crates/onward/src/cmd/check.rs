@@ -8,6 +8,8 @@ use std::{
 };
 
 use onward_core::workflow::{Loaded, Problem, Severity, TEXT_BYTES_MAX, load};
+use onward_dialects::builtin;
+use onward_engine::store::Project;
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +24,7 @@ use crate::{
 /// Starts nothing. Exit code 0: it can be run; 2: it cannot; 1: it could not be read.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
-    /// The workflow file
+    /// The workflow file, or the name of a built-in workflow such as `conference`
     file: PathBuf,
     /// Draw the steps as a Mermaid flowchart
     #[arg(long)]
@@ -60,6 +62,9 @@ pub(crate) fn read_workflow(
     name: &str,
 ) -> Result<Result<Loaded, Vec<Problem>>, Error> {
     let cannot_read = |source| Error::CannotRead { path: path.to_owned(), source };
+    if let Some(text) = builtin::workflow(name).filter(|_| !path.is_file()) {
+        return Ok(read_builtin(path, name, text));
+    }
     let text = match read_bounded(path).map_err(cannot_read)? {
         Bounded::Text(text) => text,
         Bounded::TooLarge(bytes) => {
@@ -75,6 +80,23 @@ pub(crate) fn read_workflow(
         Bounded::Text(text) => Ok(text),
         Bounded::TooLarge(bytes) => Err(format!("it has {bytes} bytes")),
     }))
+}
+
+/// One of our own, with the prompts that the project has in the place of ours.
+fn read_builtin(path: &Path, name: &str, text: &str) -> Result<Loaded, Vec<Problem>> {
+    let here = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let onward_dir = Project::locate(here).ok().map(|project| project.onward_dir());
+    load(&format!("{name}.yaml"), text.as_bytes(), &mut |relative| {
+        let own = builtin::replaceable(relative).zip(onward_dir.as_ref());
+        let own = own.map(|(relative, dir)| dir.join(relative)).filter(|path| path.is_file());
+        match own.map(|path| read_bounded(&path)).transpose().map_err(|it| error::reason(&it))? {
+            Some(Bounded::Text(text)) => Ok(text),
+            Some(Bounded::TooLarge(bytes)) => Err(format!("it has {bytes} bytes")),
+            None => builtin::file(relative)
+                .map(|text| text.as_bytes().to_vec())
+                .ok_or_else(|| "there is no such built-in file".to_owned()),
+        }
+    })
 }
 
 enum Bounded {

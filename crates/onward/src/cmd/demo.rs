@@ -1,7 +1,10 @@
 //! `onward demo`: a real run, a real SIGKILL, and the proof that nothing finished ran twice.
+//! `onward demo conference` does the same to a conference.
 //!
 //! Invariant: it says that the proof holds only when the ledger, which the steps write themselves,
 //! and the journal, which the engine writes, agree.
+
+mod conference;
 
 use std::{
     os::fd::AsFd as _,
@@ -28,7 +31,19 @@ use crate::{
 /// shown, the run is resumed, and what the steps wrote down proves that no finished one ran again.
 /// Needs no key and no network.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct DemoArgs {}
+pub(crate) struct DemoArgs {
+    /// What is killed and resumed
+    #[arg(value_enum, default_value = "book")]
+    what: What,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum What {
+    /// A workflow of fourteen steps
+    Book,
+    /// Three researchers in two rounds, each in a git worktree
+    Conference,
+}
 
 const FILES: [(&str, &str); 5] = [
     ("book.yaml", include_str!("demo/book.yaml")),
@@ -41,8 +56,15 @@ const LEDGER: &str = "ledger.txt";
 /// Of the fourteen steps that are not a gate.
 const HALF: usize = 7;
 
-pub(crate) fn run(cx: &mut Context, _args: &DemoArgs) -> Result<ExitCode, Error> {
-    let mut demo = Demo::set_up()?;
+pub(crate) fn run(cx: &mut Context, args: &DemoArgs) -> Result<ExitCode, Error> {
+    match args.what {
+        What::Book => book(cx),
+        What::Conference => conference::run(cx),
+    }
+}
+
+fn book(cx: &mut Context) -> Result<ExitCode, Error> {
+    let mut demo = Demo::set_up(&FILES)?;
     say(cx, &format!("A book in fourteen steps, in {}\n", demo.dir.display()))?;
     let killed = demo.run_and_kill(cx)?;
     let plan = demo.plan(cx)?;
@@ -83,13 +105,13 @@ struct Proof {
 }
 
 impl Demo {
-    fn set_up() -> Result<Self, Error> {
+    fn set_up(files: &[(&str, &str)]) -> Result<Self, Error> {
         let this = std::env::current_exe()
             .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
         let made = tempfile::Builder::new().prefix("onward-demo-").tempdir();
         let path = std::env::temp_dir();
         let dir = made.map_err(|source| Error::CannotMake { path, source })?.keep();
-        for (name, text) in FILES {
+        for (name, text) in files {
             let path = dir.join(name);
             let parent = path.parent().unwrap_or(&dir);
             let written =

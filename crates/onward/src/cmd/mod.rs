@@ -1,11 +1,14 @@
 //! One file per command: its arguments, their help, and its `run`.
 
+pub(crate) mod adopt;
 pub(crate) mod archive;
 pub(crate) mod attach;
+pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod decide;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod plan;
 pub(crate) mod rehearse;

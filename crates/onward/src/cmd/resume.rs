@@ -24,11 +24,11 @@ use serde_json::json;
 
 use crate::{
     attend::Attendant,
-    cmd::{Context, plan, run::exit_code},
+    cmd::{Context, adopt, plan, run::exit_code},
     error::Error,
     progress::{self, Telling},
     prompt::Person,
-    session::{Driving, Found, Session, id_of, open_run, word},
+    session::{Driving, Found, Session, Which, id_of, open_run, word},
 };
 
 /// Go on with an interrupted run
@@ -40,7 +40,7 @@ use crate::{
     onward resume --all --yes")]
 #[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(crate) struct ResumeArgs {
-    /// Which run: its id, a prefix of it, or its directory
+    /// Which run: its id, a prefix of it, its directory, or one in which another system left a run
     run: Option<String>,
     /// Every interrupted run, one after the other
     #[arg(long, conflicts_with = "run")]
@@ -63,12 +63,15 @@ pub(crate) struct ResumeArgs {
     /// Take the run over from a driver on another machine that is gone for good
     #[arg(long)]
     take_over: bool,
+    /// Which system wrote it, where that is in doubt
+    #[arg(long, value_name = "NAME")]
+    dialect: Option<String>,
     #[command(flatten)]
-    driving: Driving,
+    pub(crate) driving: Driving,
 }
 
 impl ResumeArgs {
-    fn choices(&self) -> Choices {
+    pub(crate) fn choices(&self) -> Choices {
         Choices {
             accepted: self.accept.clone(),
             yes: self.driving.yes,
@@ -84,9 +87,15 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         return all(cx, &session, args);
     }
     let mut person = Person::at_terminal(cx, &args.driving);
-    let dir = match &args.run {
-        Some(wanted) => session.named(cx, wanted)?,
-        None => choose(&session, &mut person)?,
+    let which = match (&args.run, &args.dialect) {
+        (None, None) => adopt::choose(cx, &session, &mut person)?,
+        (wanted, dialect) => session.which(cx, wanted.as_deref(), dialect.as_deref())?,
+    };
+    let dir = match which {
+        Which::Ours(dir) => dir,
+        Which::Foreign { dir, dialect } => {
+            return adopt::resume(cx, person, &dir, dialect.as_deref(), args);
+        }
     };
     let choices = if person.is_there() && !args.driving.yes {
         confirmed(cx, &session, &mut person, &dir, args.choices())?
@@ -117,7 +126,7 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
 }
 
 /// Which of the unfinished runs.
-fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, Error> {
+pub(crate) fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, Error> {
     let mut runs = session.unfinished()?;
     match runs.len() {
         0 => return Err(Error::NothingToResume),

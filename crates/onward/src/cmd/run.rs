@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
-    diagnostic,
+    conference, diagnostic,
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session},
@@ -29,7 +29,7 @@ use crate::{
 #[command(after_help = "Examples:\n  onward run release.yaml\n  onward run release.yaml \
     --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach")]
 pub(crate) struct RunArgs {
-    /// The workflow file
+    /// The workflow file, or the name of a built-in workflow such as `conference`
     file: PathBuf,
     /// An input of the workflow; lists and objects as JSON
     #[arg(long = "input", value_name = "NAME=VALUE")]
@@ -44,10 +44,25 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let loaded = load(cx, &args.file)?;
     let session = Session::new(cx, &args.driving)?;
-    let inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
+    let mut inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
     let path = cx.path(&args.file);
-    let begun = begin_run(&session.project, &loaded, Some(&path), inputs, &session.machine, mode)?;
+    let is_builtin = !path.is_file();
+    if is_builtin && loaded.workflow.inputs.contains_key("dir") {
+        // A built-in workflow works where the person is.
+        let here = session.project.relative(&cx.global.cwd);
+        let here = if here.is_empty() { ".".to_owned() } else { here };
+        let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+        let dir = session.project.root().join(dir.as_str().unwrap_or_default());
+        if loaded.workflow.name == "conference" && conference::has_started(&dir) {
+            return Err(Error::Usage {
+                message: format!("a conference has started in `{}`", dir.display()),
+                hint: "go on with it: `onward resume` there".into(),
+            });
+        }
+    }
+    let file = (!is_builtin).then_some(path.as_path());
+    let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
     if args.detach {
         // The driver that is left behind takes the tree for itself.
         return super::attach::leave(cx, &session, &begun.leave());

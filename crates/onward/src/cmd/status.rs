@@ -9,7 +9,7 @@ use onward_core::{
     survey::Survey,
     view::{GateView, View, of_plan, view},
 };
-use onward_engine::{follow::Follower, foreign, person::gates_now};
+use onward_engine::{follow::Follower, person::gates_now};
 use serde_json::json;
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
     }
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
-    for dir in foreign::below(&here) {
+    for dir in session.strangers(&here)? {
         let plan = session.foreign_plan(&dir, None).map_err(|error| error.to_string());
         let at = dir.display().to_string();
         let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
@@ -218,7 +218,7 @@ fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
         | Status::Cancelled
             if run.dialect != "onward" =>
         {
-            format!("onward plan {}", run.dir)
+            format!("onward resume {}", word(&run.dir))
         }
         Status::Fresh
         | Status::Interrupted

@@ -1,7 +1,7 @@
-//! Small commands around the others: `init`, `completions`, `man`, `version`, and the hidden
-//! `supervise` and `snapshot`.
+//! Small commands around the others: `completions`, `man`, `version`, and the hidden `supervise`
+//! and `snapshot`.
 
-use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::CommandFactory as _;
 use onward_engine::{
@@ -15,48 +15,6 @@ use crate::{
     cmd::Context,
     error::{self, Error},
 };
-
-/// Write a workflow to start from
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct InitArgs {
-    /// What to call it; the file is NAME.yaml
-    #[arg(default_value = "workflow")]
-    name: String,
-}
-
-const TEMPLATE: &str = "\
-# Check it with `onward check NAME.yaml`, run it with `onward run NAME.yaml`.
-onward: 1
-name: NAME
-steps:
-  - id: hello
-    run: echo hello > hello.txt
-    writes: [hello.txt]
-  - id: approve
-    gate: Is hello.txt as you want it?
-    shows: [hello.txt]
-  - id: shout
-    run: tr a-z A-Z < hello.txt > shout.txt
-    reads: [hello.txt]
-    writes: [shout.txt]
-    check: test -s shout.txt
-";
-
-pub(crate) fn init(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> {
-    let file = PathBuf::from(format!("{}.yaml", args.name));
-    let path = cx.path(&file);
-    let text = TEMPLATE.replace("NAME", &args.name);
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
-    let mut made = made.map_err(|source| Error::CannotMake { path, source })?;
-    made.write_all(text.as_bytes())?;
-    let shown = file.display();
-    if cx.global.json {
-        writeln!(cx.out, "{}", json!({"schema": "onward.init/1", "file": shown.to_string()}))?;
-    } else {
-        writeln!(cx.err, "wrote {shown}\nonward check {shown}")?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
 
 /// Print the completions of a shell
 #[derive(clap::Args, Clone, Debug)]

@@ -1,0 +1,154 @@
+//! Progress that was made elsewhere, found by asking the decider what it would do next: a step that
+//! it would start and that another system's files prove done is adopted instead.
+//!
+//! Invariant: nothing is adopted that the decider would not have come to, so what is left when
+//! nothing more can be adopted is the recovery point.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Command, Decider, Hold};
+use crate::{
+    address::Address,
+    digest::Digest,
+    event::{AttemptAdopted, Certainty, Event},
+    evidence::Evidence,
+    facts::Facts,
+    graph::NodeId,
+    run::Run,
+    state::{Phase, StepState},
+    time::Timestamp,
+    workflow::model::{Gate, Kind},
+};
+
+/// Another system's files, as a witness.
+#[derive(Clone, Copy)]
+pub struct Elsewhere<'a> {
+    /// The name of the dialect.
+    pub dialect: &'a str,
+    /// Who answered the gates, such as `conference.md`.
+    pub by: &'a str,
+    /// The result of a step that the files prove done; for a gate, `{"option": …}`.
+    pub done: &'a dyn Fn(&Address) -> Option<Value>,
+    /// Whether the files would tell that the step is not done any more.
+    pub witnesses: &'a dyn Fn(&Address) -> bool,
+}
+
+/// What to write down next, and what must be found out first; nothing when nothing more can be
+/// adopted. Only [`Command::Record`] and [`Command::Need`] are given.
+pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Command> {
+    let now = Timestamp::default();
+    let mut decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    for id in run.graph.open_gates() {
+        decider.commands.extend(answered(run, id, elsewhere).map(Command::Record));
+    }
+    for id in run.graph.ready_control() {
+        let found = decider.controlled(id, elsewhere);
+        decider.adopted(id, found);
+    }
+    for id in run.graph.ready_work() {
+        let found = decider.worked(id, elsewhere);
+        decider.adopted(id, found);
+    }
+    decider.commands
+}
+
+/// Done steps that the files should prove, and do not any more: those that were learned from them,
+/// and those of which they are the witness.
+pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
+    let is_gone = |(step, entry): &(&Address, &StepState)| {
+        let told = entry.elsewhere || (elsewhere.witnesses)(step);
+        entry.phase == Phase::Done
+            && told
+            && run.graph.find(step).is_some()
+            && (elsewhere.done)(step).is_none()
+    };
+    let says = format!("the files of the {} do not", elsewhere.dialect);
+    let gone = run.state.steps.iter().filter(is_gone);
+    gone.map(|(step, _)| (step.clone(), says.clone())).collect()
+}
+
+impl Decider<'_> {
+    /// Unlike a start, what cannot be rendered here is left alone.
+    fn adopted(&mut self, id: NodeId, decided: Result<Vec<Command>, Hold>) {
+        match decided {
+            Ok(commands) => self.commands.extend(commands),
+            Err(Hold::Lacks(needs)) => {
+                let step = self.run.graph.node(id).address.clone();
+                self.commands.push(Command::Need { step, needs });
+            }
+            Err(Hold::Fails(_)) => {}
+        }
+    }
+
+    fn controlled(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
+        let node = self.run.graph.node(id);
+        let Kind::Gate(gate) = &self.run.defs.step(node.def).kind else { return self.control(id) };
+        let phase = self.run.state.phase(&node.address);
+        if !phase.is_startable() {
+            return if phase.is_settled() { self.control(id) } else { Ok(Vec::new()) };
+        }
+        let Some(option) = option(gate, (elsewhere.done)(&node.address)) else {
+            return Ok(self.skipped_only(id)?.into_iter().collect());
+        };
+        let opened = self.opened(id, id, gate)?;
+        let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
+        let decided = decided(&node.address, option, *hash, elsewhere);
+        Ok(vec![Command::Record(opened), Command::Record(decided)])
+    }
+
+    fn worked(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
+        let step = self.run.graph.node(id).address.clone();
+        let Some(result) = (elsewhere.done)(&step) else {
+            return Ok(self.skipped_only(id)?.into_iter().collect());
+        };
+        let digest = Digest::of(result.to_string().as_bytes());
+        let adopted = AttemptAdopted {
+            step,
+            source: elsewhere.dialect.to_owned(),
+            certainty: Certainty::Recorded,
+            evidence: Evidence { result: Some(digest), ..Evidence::default() },
+            result: Some(result),
+            by: None,
+        };
+        Ok(vec![Command::Record(Event::AttemptAdopted(Box::new(adopted)))])
+    }
+
+    fn skipped_only(&self, id: NodeId) -> Result<Option<Command>, Hold> {
+        let node = self.run.graph.node(id);
+        if !self.run.state.phase(&node.address).is_startable() {
+            return Ok(None);
+        }
+        Ok(self.skipped(id, self.run.defs.step(node.def))?.map(Command::Record))
+    }
+}
+
+/// The answer to a gate that is open already.
+fn answered(run: &Run, id: NodeId, elsewhere: Elsewhere<'_>) -> Option<Event> {
+    let node = run.graph.node(id);
+    let Kind::Gate(gate) = &run.defs.step(node.def).kind else { return None };
+    let hash = run.state.step(&node.address)?.gate.as_ref()?.hash;
+    let option = option(gate, (elsewhere.done)(&node.address))?;
+    Some(decided(&node.address, option, hash, elsewhere))
+}
+
+/// An option that lets the run go on; nobody but a person ends one.
+fn option(gate: &Gate, result: Option<Value>) -> Option<String> {
+    let option = result?.get("option")?.as_str()?.to_owned();
+    (gate.options.contains(&option) && !gate.stop.contains(&option)).then_some(option)
+}
+
+fn decided(step: &Address, option: String, hash: Digest, elsewhere: Elsewhere<'_>) -> Event {
+    Event::GateDecided {
+        step: step.clone(),
+        by: elsewhere.by.to_owned(),
+        option,
+        comment: None,
+        hash,
+        stops: false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Which steps of the built-in workflow the files of a conference prove to be done.
+//!
+//! Invariant: agrees with the recovery table. Whoever takes every step that is done here for done
+//! and starts the first that is not, stands at the recovery point.
+
+use onward_core::address::Address;
+use serde_json::{Value, json};
+
+use super::{
+    converge, facts,
+    recovery::{self, Code},
+    revert,
+    state::Conference,
+};
+use crate::Done;
+
+/// A step of the workflow, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place<'a> {
+    Top(&'a str),
+    InRound(u32, &'a str),
+    /// Round, researcher, iteration, and what is done in it.
+    Iteration(u32, String, u32, &'a str),
+}
+
+/// `None` for an address that the workflow does not have.
+pub fn place(step: &Address) -> Option<Place<'_>> {
+    let (first, rest) = match step.as_str().split_once('/') {
+        Some((first, rest)) if first.starts_with("round[") => (first, rest),
+        Some(_) | None => return Some(Place::Top(step.as_str())),
+    };
+    let round = first.strip_prefix("round[")?.strip_suffix(']')?.parse().ok()?;
+    let Some(rest) = rest.strip_prefix("research[") else {
+        return Some(Place::InRound(round, rest));
+    };
+    let (researcher, rest) = rest.split_once("]/")?;
+    let researcher = researcher.to_owned();
+    if let Some(what) = rest.strip_prefix("baseline/") {
+        return Some(Place::Iteration(round, researcher, 0, what));
+    }
+    let (iteration, what) = rest.strip_prefix("iterate[")?.split_once("]/")?;
+    Some(Place::Iteration(round, researcher, iteration.parse().ok()?, what))
+}
+
+pub fn done(conference: &Conference, step: &Address) -> Option<Done> {
+    let result = match place(step)? {
+        Place::Top(id) => top(conference, id),
+        Place::InRound(round, id) => in_round(conference, round, id),
+        Place::Iteration(round, researcher, iteration, what) => {
+            in_iteration(conference, round, &researcher, iteration, what)
+        }
+    };
+    result.map(|result| Done { result })
+}
+
+fn top(conference: &Conference, id: &str) -> Option<Value> {
+    let started = conference.history.started || !conference.history.rounds.is_empty();
+    let code = recovery::point(conference).code;
+    let is_written = matches!(code, Code::Close | Code::Complete);
+    let is_complete = code == Code::Complete;
+    match id {
+        "open" => started.then(|| facts::opening(conference)),
+        "confirm" => started.then(|| json!({"option": "approve"})),
+        "partition" | "start" => started.then(|| json!({})),
+        "synthesis/draft" | "synthesis/publish" => is_written.then(|| json!({})),
+        "worktrees" => is_complete.then(|| json!({"option": "keep"})),
+        "close" => is_complete.then(|| json!({})),
+        _ => None,
+    }
+}
+
+fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Value> {
+    let told = conference.history.round(round);
+    let after = is_after(conference, round);
+    let is = |what: bool| (after || what).then(|| json!({}));
+    let (posted, reviewed) = told.map_or((false, false), |it| (it.poster, it.review));
+    let has_poster = conference.posters.contains_key(&round);
+    let has_review = conference.reviews.contains_key(&round);
+    match id {
+        "begin" => {
+            let begun = told.is_some_and(|it| it.started || it.iterations() > 0);
+            (after || begun).then(|| facts::beginning(conference, round))
+        }
+        "roll" => is(posted || reviewed),
+        // After the review nobody reads the poster again before the synthesis.
+        "poster/draft" | "poster/publish" => is(posted && has_poster || reviewed),
+        "review/judge" | "review/publish" => is(reviewed && has_review),
+        "transfer" => is(false),
+        "converge" => {
+            let later = conference.history.rounds.keys().any(|number| *number > round);
+            let over = converge::over(conference).is_some();
+            (after && (later || over))
+                .then(|| if later { json!({"over": false}) } else { facts::converged(conference) })
+        }
+        _ => None,
+    }
+}
+
+/// Nothing of the round is left to do: it is completed, or a later one has begun, or the
+/// conference is over in its midst.
+fn is_after(conference: &Conference, round: u32) -> bool {
+    let history = &conference.history;
+    let completed = history.round(round).is_some_and(|it| it.completed.is_some());
+    let later = history.rounds.keys().any(|number| *number > round);
+    let known = history.rounds.contains_key(&round);
+    completed || later || known && converge::over(conference).is_some()
+}
+
+fn in_iteration(
+    conference: &Conference,
+    round: u32,
+    researcher: &str,
+    iteration: u32,
+    what: &str,
+) -> Option<Value> {
+    let told = conference.history.round(round);
+    let trials = told.and_then(|it| it.trials.get(researcher));
+    let logged = trials.and_then(|it| it.keys().next_back()).is_some_and(|it| *it >= iteration);
+    let point = recovery::point(conference);
+    let inferred = || {
+        let mut all = revert::inferred(conference, &point).into_iter();
+        all.any(|it| it.researcher == researcher && it.round == round && it.iteration >= iteration)
+    };
+    let past = facts::is_past_research(conference, round) || is_after(conference, round);
+    let finished = || conference.finish(round, researcher).is_some();
+    if !(past || logged || told.is_some() && (finished() || inferred())) {
+        return None;
+    }
+    match what {
+        "brief" => Some(json!({"text": ""})),
+        "propose" => Some(json!({"outcome": "adopted"})),
+        "score" => Some(json!({"ok": false, "adopted": true})),
+        "settle" => Some(facts::settled(conference, round, researcher, iteration)),
+        _ => None,
+    }
+}

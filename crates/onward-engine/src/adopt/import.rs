@@ -1,0 +1,146 @@
+//! Progress that the other system made, taken into the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    address::Address,
+    decide::{Command, Elsewhere, adoptions, regressed},
+    event::Event,
+    facts::{Facts, Need},
+    plan::next_record,
+    run::Run,
+};
+use serde_json::Value;
+
+use super::Witness;
+use crate::{
+    drive::Driver,
+    needs::find_out,
+    world::{Stop, World},
+};
+
+impl Witness<'_> {
+    pub(crate) fn result(&self, step: &Address) -> Option<Value> {
+        self.dialect.done(self.files, step).map(|done| done.result)
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(Elsewhere<'_>) -> T) -> T {
+        let done = |step: &Address| self.result(step);
+        // The first mark is where a person wrote down what they want.
+        let by = self.dialect.marks().first().copied().unwrap_or_default();
+        let witnesses = |step: &Address| self.dialect.witnesses(step);
+        let dialect = self.dialect.name();
+        question(Elsewhere { dialect, by, done: &done, witnesses: &witnesses })
+    }
+
+    pub(crate) fn adoptions(&self, run: &Run, facts: &Facts) -> Vec<Command> {
+        self.ask(|elsewhere| adoptions(run, facts, elsewhere))
+    }
+
+    pub(crate) fn regressed(&self, run: &Run) -> BTreeMap<Address, String> {
+        self.ask(|elsewhere| regressed(run, elsewhere))
+    }
+
+    /// What is to be recorded, one after the other, until nothing more can be adopted; `record`
+    /// takes each in.
+    fn import<C>(&self, into: &mut C) -> Result<(), Stop>
+    where
+        C: Importing,
+    {
+        let mut facts = Facts::default();
+        loop {
+            let commands = self.adoptions(into.run(), &facts);
+            if commands.is_empty() {
+                return Ok(());
+            }
+            for command in commands {
+                match command {
+                    Command::Record(event) => into.record(event)?,
+                    Command::Need { step, needs } => {
+                        into.find_out(&mut facts, &step, needs)?;
+                    }
+                    // An adoption starts nothing, stops nothing and waits for nothing.
+                    Command::Start(_) | Command::StopAll | Command::WakeAt(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Whoever takes in what was found.
+trait Importing {
+    fn run(&self) -> &Run;
+    fn record(&mut self, event: Event) -> Result<(), Stop>;
+    fn find_out(
+        &mut self,
+        facts: &mut Facts,
+        step: &Address,
+        needs: BTreeSet<Need>,
+    ) -> Result<(), Stop>;
+}
+
+impl<W: World> Importing for Driver<'_, W> {
+    fn run(&self) -> &Run {
+        &self.run
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), Stop> {
+        Driver::record(self, event)
+    }
+
+    fn find_out(
+        &mut self,
+        facts: &mut Facts,
+        step: &Address,
+        needs: BTreeSet<Need>,
+    ) -> Result<(), Stop> {
+        find_out(self.world, facts.at(step), needs)
+    }
+}
+
+/// A run in memory, for whoever only looks.
+pub(super) struct Onlooker<'a, W: World> {
+    pub(super) world: &'a mut W,
+    pub(super) run: Run,
+}
+
+impl<W: World> Onlooker<'_, W> {
+    pub(super) fn import(&mut self, witness: Witness<'_>) -> Result<(), Stop> {
+        witness.import(self)
+    }
+}
+
+impl<W: World> Importing for Onlooker<'_, W> {
+    fn run(&self) -> &Run {
+        &self.run
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), Stop> {
+        let at = self.run.state.last_at;
+        let record = next_record(&self.run.state, at, event);
+        Ok(self.run.after(record)?)
+    }
+
+    fn find_out(
+        &mut self,
+        facts: &mut Facts,
+        step: &Address,
+        needs: BTreeSet<Need>,
+    ) -> Result<(), Stop> {
+        find_out(self.world, facts.at(step), needs)
+    }
+}
+
+impl<W: World> Driver<'_, W> {
+    /// Records, and does not commit, what the files prove and the journal does not know.
+    pub(crate) fn import(&mut self, witness: Witness<'_>) -> Result<(), Stop> {
+        witness.import(self)
+    }
+
+    /// The same, with the files as they are now; nothing for a run of our own.
+    pub(crate) fn import_now(&mut self) -> Result<(), Stop> {
+        let Some(native) = self.how.native.clone() else { return Ok(()) };
+        let files = native.files()?;
+        self.import(Witness { dialect: native.dialect, files: &files })
+    }
+}

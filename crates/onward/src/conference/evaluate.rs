@@ -1,0 +1,155 @@
+//! Running the user's evaluator, and finding the number in what it prints.
+//!
+//! Invariant: a command that ends, one way or another, within its time; everything that it started
+//! is stopped with it.
+
+use std::{
+    io::Read as _,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use onward_dialects::conference::words;
+use serde_json::Value;
+
+use super::CallError;
+
+/// What a command of a researcher may take, as the system has it.
+pub(super) const TIME_MAX: Duration = Duration::from_mins(5);
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What the evaluator said: the number as it printed it, or why there is none.
+pub(super) type Measured = Result<String, String>;
+
+/// The median of several runs.
+pub(super) fn measure(
+    command: &str,
+    runs: u32,
+    dir: &Path,
+    env: &[(&str, String)],
+) -> Result<Measured, CallError> {
+    let mut values: Vec<(f64, String)> = Vec::new();
+    for _ in 0..runs.max(1) {
+        match once(command, dir, env)? {
+            Err(why) => return Ok(Err(why)),
+            Ok(text) => values.push((words::number(&text).unwrap_or(f64::NAN), text)),
+        }
+    }
+    values.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let middle = (values.len() - 1) / 2;
+    Ok(Ok(values.swap_remove(middle).1))
+}
+
+fn once(command: &str, dir: &Path, env: &[(&str, String)]) -> Result<Measured, CallError> {
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .current_dir(dir)
+        .envs(env.iter().map(|(name, value)| (*name, value.as_str())))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(CallError::io("start", Path::new("/bin/sh")))?;
+    let mut pipe = child.stdout.take();
+    let reader = thread::spawn(move || {
+        let mut out = Vec::new();
+        // What cannot be read was not said.
+        let _ = pipe.as_mut().map(|pipe| pipe.read_to_end(&mut out));
+        out
+    });
+    let status = wait(&mut child, TIME_MAX)?;
+    let Some(status) = status else {
+        return Ok(Err(format!("it took longer than {} s", TIME_MAX.as_secs())));
+    };
+    let out = reader.join().unwrap_or_default();
+    if !status.success() {
+        return Ok(Err(format!("it ended with {status}")));
+    }
+    let text = String::from_utf8_lossy(&out);
+    Ok(number_in(&text).ok_or_else(|| "it printed no number".to_owned()))
+}
+
+/// `None` when the time was over first; then the child and its group are gone.
+pub(super) fn wait(child: &mut Child, within: Duration) -> Result<Option<ExitStatus>, CallError> {
+    let failed = |error| CallError::new(format!("cannot wait for a command: {error}"));
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            return Ok(Some(status));
+        }
+        if begun.elapsed() >= within {
+            let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(pid) = pid {
+                // Gone in this very moment is as good.
+                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+            }
+            child.wait().map_err(failed)?;
+            return Ok(None);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// In the last line that has one: a field of a JSON object, the line itself, or what stands after
+/// its last `:` or `=`.
+fn number_in(text: &str) -> Option<String> {
+    text.lines().rev().find_map(|line| {
+        let line = line.trim();
+        if let Ok(Value::Object(object)) = serde_json::from_str(line) {
+            let mut fields = ["metric_value", "metric", "score", "value"].iter();
+            let number = fields.find_map(|key| object.get(*key).filter(|it| it.is_number()));
+            return number.map(ToString::to_string);
+        }
+        let after = line.rsplit([':', '=']).next().unwrap_or(line).trim();
+        let (_, rest) = words::number_and_rest(after)?;
+        Some(after[..after.len() - rest.len()].trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_with_a_number_is_the_answer() {
+        for (text, wanted) in [
+            ("4.50\n", Some("4.50")),
+            ("warming up\nscore: 0.85 of 1\n", Some("0.85")),
+            ("a=1\nb = -2e-3\ndone\n", Some("-2e-3")),
+            ("{\"metric\": 71.2, \"n\": 3}\n", Some("71.2")),
+            ("nothing\n", None),
+        ] {
+            assert_eq!(number_in(text).as_deref(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_evaluator_answers_fails_or_says_nothing_of_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let measure = |command: &str| {
+            let env = [("N", "7".to_owned())];
+            measure(command, 1, dir.path(), &env).unwrap()
+        };
+        assert_eq!(measure("echo $N"), Ok("7".to_owned()));
+        assert!(measure("echo 7; exit 3").unwrap_err().contains('3'));
+        assert_eq!(measure("echo no"), Err("it printed no number".to_owned()));
+    }
+
+    #[test]
+    fn of_several_runs_the_median_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let command =
+            "echo x >> runs; case $(wc -l < runs) in 1) echo 9;; 2) echo 1;; *) echo 5;; esac";
+        assert_eq!(measure(command, 3, dir.path(), &[]).unwrap(), Ok("5".to_owned()));
+    }
+
+    #[test]
+    fn whoever_takes_too_long_is_stopped() {
+        let mut child =
+            Command::new("/bin/sh").args(["-c", "sleep 600"]).process_group(0).spawn().unwrap();
+        assert_eq!(wait(&mut child, Duration::from_millis(20)).unwrap(), None);
+    }
+}

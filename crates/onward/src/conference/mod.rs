@@ -1,0 +1,111 @@
+//! The built-in functions of the workflows `conference` and `ship`: what their `call` steps do.
+//!
+//! - `seat` is the conference's directory: held, read, written.
+//! - `ground` is where one researcher works, `repo` what it asks of git, `evaluate` the number.
+//! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference; `ship`
+//!   comes after it.
+//!
+//! Invariant: each function is told everything by its arguments and the files, adds only what is
+//! missing, and can be killed between any two writes: called again, it ends the same.
+
+mod close;
+mod evaluate;
+mod ground;
+mod open;
+mod repo;
+mod round;
+mod seat;
+mod ship;
+mod trial;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use onward_dialects::conference::{event_log::EventLog, history::History, state::EVENTS};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Why a built-in function could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct CallError {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl CallError {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn io(doing: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let what = format!("cannot {doing} `{}`", path.display());
+        move |source| Self::new(format!("{what}: {source}"))
+    }
+}
+
+/// Whether the log of a conference in this directory says that it has begun.
+pub(crate) fn has_started(dir: &Path) -> bool {
+    let log = std::fs::read(dir.join(EVENTS)).unwrap_or_default();
+    History::of(&EventLog::read(&log)).started
+}
+
+/// What an evaluator prints here and now; refused when that is no number.
+pub(crate) fn try_evaluator(command: &str, dir: &Path) -> Result<String, CallError> {
+    let env = [("CONFERENCE_DIR", dir.display().to_string())];
+    evaluate::measure(command, 1, dir, &env)?.map_err(|why| {
+        CallError::new(format!("the evaluator `{command}` does not work: {why}"))
+            .hint("it is run by /bin/sh, and prints the metric in its last line")
+    })
+}
+
+/// What a step says to its call. Which of it is needed depends on the function.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct With {
+    dir: PathBuf,
+    round: u32,
+    researcher: String,
+    iteration: u32,
+    score: Value,
+    proposal: Value,
+    review: Value,
+    focus: Value,
+    choice: String,
+    format: String,
+}
+
+pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Value, CallError> {
+    let with = match with {
+        Value::Null => With::default(),
+        given => serde_json::from_value(given).map_err(|error| {
+            CallError::new(format!("`{name}` was not told what to do: {error}"))
+        })?,
+    };
+    match name {
+        "conference.open" => open::open(&with),
+        "conference.start" => open::start(&with),
+        "conference.begin" => round::begin(&with),
+        "conference.brief" => trial::brief(&with),
+        "conference.propose" => trial::propose(program),
+        "conference.score" => trial::score(&with),
+        "conference.settle" => trial::settle(&with),
+        "conference.roll" => round::roll(&with),
+        "conference.poster" => round::poster(&with),
+        "conference.review" => round::review(&with),
+        "conference.transfer" => round::transfer(&with),
+        "conference.converge" => round::converge(&with),
+        "conference.synthesis" => close::synthesis(&with),
+        "conference.close" => close::close(&with),
+        "ship.verify" => ship::verify(&with),
+        "ship.publish" => ship::publish(&with),
+        _ => Err(CallError::new(format!("there is no built-in function `{name}`"))),
+    }
+}

@@ -1,0 +1,172 @@
+//! One round around its research: begun, looked through, posted, reviewed, transferred, weighed.
+
+use std::{fs, path::Path};
+
+use onward_dialects::conference::{
+    Conference,
+    deed::What,
+    event_log::StuckLevel,
+    facts,
+    state::{Page, Part, REPORT},
+    transfer as transferring,
+    verdicts::Verdicts,
+};
+use onward_engine::real::wall_clock;
+use serde_json::{Value, json};
+
+use super::{
+    CallError, With,
+    repo::{BEST, Repo, Tree},
+    seat::Seat,
+};
+
+/// Everybody begins with the best there is.
+pub(super) fn begin(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let mut conference = seat.read()?;
+    let round = with.round;
+    let is_begun = |it: &Conference| {
+        it.history.round(round).is_some_and(|told| told.started || told.iterations() > 0)
+    };
+    if !is_begun(&conference) {
+        let researchers = facts::researchers(&conference);
+        if conference.has_worktrees() {
+            let repo = Repo::of(&seat.dir)?;
+            let best = repo.commit(BEST)?.map_or_else(|| repo.head(), Ok)?;
+            for researcher in &researchers {
+                let tree = Tree::of(&repo, researcher);
+                tree.ensure()?;
+                tree.stand_on(&best)?;
+                tree.restore()?;
+            }
+        }
+        conference = seat.add(&conference, What::RoundStarted { round, researchers })?;
+    }
+    Ok(facts::beginning(&conference, round))
+}
+
+/// The conference has failed when nobody could work.
+pub(super) fn roll(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let conference = seat.read()?;
+    let round = with.round;
+    let told = conference.history.round(round);
+    let researchers = conference.researchers_of(round);
+    let has_failed = |who: &&String| {
+        let stuck = told.and_then(|it| it.stuck.get(*who));
+        stuck == Some(&StuckLevel::TimedOut) && conference.finish(round, who).is_none()
+    };
+    let failed: Vec<&String> = researchers.iter().filter(has_failed).collect();
+    if failed.is_empty() || failed.len() < researchers.len() {
+        return Ok(json!({"failed": failed}));
+    }
+    if !conference.history.failed {
+        seat.replace(REPORT, partial_report(&conference, round).as_bytes())?;
+        seat.add(&conference, What::Failed { round })?;
+    }
+    let message = format!("every researcher failed in round {round}");
+    let hint = format!(
+        "final_report.md says what there is; see to the agents, then \
+         `onward resume --from 'round[{round}]/research'`"
+    );
+    Err(CallError::new(message).hint(hint))
+}
+
+fn partial_report(conference: &Conference, round: u32) -> String {
+    let goal = conference.settings.goal.as_deref().unwrap_or("-");
+    let completed = conference.history.last_completed();
+    let best = conference.best_of(completed).map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let iterations = conference.history.iterations();
+    format!(
+        "# Partial report\n\nGoal: {goal}\n\nThe conference failed in round {round}: no researcher \
+         could work. {completed} rounds were completed before, with {iterations} iterations in \
+         all; the best metric is {best}. What was learned so far is in conference.md, under \
+         Shared Knowledge.\n"
+    )
+}
+
+/// The draft, or why it cannot be used.
+fn draft(dir: &Path, name: &str) -> Result<String, CallError> {
+    let path = dir.join("workspace").join(name);
+    let text = fs::read_to_string(&path).map_err(CallError::io("read", &path))?;
+    if (Page { bytes: text.clone().into_bytes() }).is_whole() {
+        return Ok(text);
+    }
+    let message = format!("`{}` is no whole page: a title, and text under it", path.display());
+    Err(CallError::new(message).hint("put it right, then `onward resume`"))
+}
+
+pub(super) fn whole_draft(seat: &Seat, name: &str) -> Result<String, CallError> {
+    draft(&seat.dir, name)
+}
+
+pub(super) fn poster(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let conference = seat.read()?;
+    let round = with.round;
+    let page = draft(&seat.dir, &format!("round-{round}/poster.md"))?;
+    let summary = summary_of(&page);
+    let what = What::Posted { round, summary: summary.clone(), page: page.clone() };
+    let after = seat.add(&conference, what)?;
+    // Logged once, and lost since.
+    if !after.posters.contains_key(&round) {
+        seat.replace(&Part::Poster(round).file_name(), page.as_bytes())?;
+    }
+    Ok(json!({"summary": summary}))
+}
+
+/// The first paragraph.
+fn summary_of(page: &str) -> String {
+    let lines = page.lines().map(str::trim).skip_while(|it| it.is_empty() || it.starts_with('#'));
+    lines.take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn review(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let conference = seat.read()?;
+    let round = with.round;
+    let Some(verdicts) = Verdicts::read(&with.review) else {
+        return Err(CallError::new("the reviewer's verdicts cannot be read"));
+    };
+    let page = verdicts.page(round);
+    let after = seat.add(&conference, What::Reviewed { round, page: page.clone() })?;
+    if !after.reviews.contains_key(&round) {
+        seat.replace(&Part::Review(round).file_name(), page.as_bytes())?;
+    }
+    Ok(json!({"verdicts": verdicts.all.len()}))
+}
+
+/// The seven parts, in their order: verdicts read, findings picked, then each written where it is
+/// missing.
+pub(super) fn transfer(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let mut conference = seat.read()?;
+    let round = with.round;
+    let transfer = transferring::transfer(&conference, round);
+    let is_completed = conference.history.round(round).is_some_and(|told| told.completed.is_some());
+    if !is_completed {
+        conference = seat.add(&conference, transfer.learned)?;
+        if conference.has_worktrees() {
+            Repo::of(&seat.dir)?.gather(&transfer.picks)?;
+        }
+        for what in transfer.noted {
+            conference = seat.add(&conference, what)?;
+        }
+        let what = transferring::completed(&conference, round, wall_clock());
+        conference = seat.add(&conference, what)?;
+    }
+    seat.draw(&conference)?;
+    Ok(json!({"picked": transfer.picks}))
+}
+
+/// Whether another round follows.
+pub(super) fn converge(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let mut conference = seat.read()?;
+    let result = facts::converged(&conference);
+    if let Some(what) = transferring::ending(&conference) {
+        conference = seat.add(&conference, what)?;
+    }
+    seat.draw(&conference)?;
+    Ok(result)
+}

@@ -1,0 +1,236 @@
+//! One iteration of one researcher: told what to do, tried, measured, settled.
+
+use std::{
+    env,
+    ffi::OsString,
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use onward_core::address::Address;
+use onward_dialects::{
+    builtin,
+    conference::{
+        Conference, brief as briefing,
+        deed::{Iterated, What},
+        done::{Place, place},
+        event_log::{Status, StuckLevel},
+        facts, keep,
+    },
+};
+use onward_engine::store::Project;
+use serde_json::{Value, json};
+
+use super::{
+    CallError, With, evaluate,
+    ground::{Ground, Which},
+    seat::Seat,
+};
+
+/// What an iteration may take where conference.md does not say.
+const TIMEOUT: Duration = Duration::from_mins(30);
+/// An agent that fails this often has failed.
+const ATTEMPTS_MAX: u32 = 2;
+const DEVIL: &str = "prompts/conference/devils-advocate.md";
+
+fn which(with: &With) -> Which<'_> {
+    let With { round, researcher, iteration, .. } = with;
+    Which { round: *round, researcher, iteration: *iteration }
+}
+
+/// The prompt of an iteration. The researcher's ground is as it stands.
+pub(super) fn brief(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let conference = seat.read()?;
+    Ground::of(&seat, &conference, &with.researcher)?.prepare()?;
+    let devil = prompt(&seat.dir, DEVIL);
+    let With { round, researcher, iteration, .. } = with;
+    let text = briefing::brief(&conference, *round, researcher, *iteration, &devil);
+    Ok(json!({"text": text}))
+}
+
+/// The project's own version of a prompt, or ours.
+fn prompt(dir: &Path, path: &str) -> String {
+    let project = Project::locate(dir).ok();
+    let own = project.map(|project| project.onward_dir().join(path));
+    let own = own.and_then(|path| std::fs::read_to_string(path).ok());
+    own.unwrap_or_else(|| builtin::file(path).unwrap_or_default().to_owned())
+}
+
+/// Starts the researcher's agent on its ground, and saves what it proposes.
+///
+/// An agent that fails is tried again by the engine; one that keeps failing, or takes too long, is
+/// an answer, too: the researcher has failed in this round.
+pub(super) fn propose(program: &[OsString]) -> Result<Value, CallError> {
+    let variable = |name: &str| env::var(name).map_err(|_| CallError::new(format!("no {name}")));
+    let step = Address::from_text(&variable("ONWARD_STEP")?);
+    let Some(Place::Iteration(round, researcher, iteration, _)) = place(&step) else {
+        return Err(CallError::new(format!("`{step}` is no iteration of a conference")));
+    };
+    let which = Which { round, researcher: &researcher, iteration };
+    let attempt = variable("ONWARD_ATTEMPT")?;
+    let seat = Seat::take(Path::new(&variable("CONFERENCE_DIR")?))?;
+    let conference = seat.read()?;
+    let ground = Ground::of(&seat, &conference, &researcher)?;
+    let dir = seat.dir.clone();
+    drop(seat);
+    ground.rescue(which, &attempt)?;
+    let limit = conference.settings.researcher_timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+    let Some((name, args)) = program.split_first() else {
+        return Err(CallError::new("no agent to start"));
+    };
+    let mut child = Command::new(program_at(name))
+        .args(args)
+        .current_dir(ground.path())
+        .env("CONFERENCE_DIR", &dir)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(CallError::io("start", Path::new(name)))?;
+    match evaluate::wait(&mut child, limit)? {
+        None => {
+            let why = format!("it took longer than {} s", limit.as_secs());
+            return Ok(json!({"outcome": "timeout", "why": why}));
+        }
+        Some(status) if status.success() => {}
+        Some(status) => {
+            let why = format!("the agent of researcher {researcher} ended with {status}");
+            return match attempt.parse::<u32>() {
+                Ok(attempt) if attempt >= ATTEMPTS_MAX => {
+                    Ok(json!({"outcome": "failed", "why": why}))
+                }
+                Ok(_) | Err(_) => Err(CallError::new(why)),
+            };
+        }
+    }
+    let mut result = report();
+    result["outcome"] = "done".into();
+    result["state"] = ground.save(which)?.into();
+    Ok(result)
+}
+
+/// A relative path means the directory that we were started in, not the researcher's.
+fn program_at(name: &OsString) -> PathBuf {
+    let path = PathBuf::from(name);
+    let is_path = path.components().count() > 1 && path.is_relative();
+    if is_path { env::current_dir().unwrap_or_default().join(path) } else { path }
+}
+
+/// What the agent left as its result. Whatever is no object says nothing.
+fn report() -> Value {
+    let path = env::var_os("ONWARD_RESULT").unwrap_or_default();
+    let bytes = std::fs::read(path).unwrap_or_default();
+    let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    if value.is_object() { value } else { json!({}) }
+}
+
+/// Measures the state that is proposed, or the one that stands for iteration 0.
+pub(super) fn score(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let conference = seat.read()?;
+    let ground = Ground::of(&seat, &conference, &with.researcher)?;
+    let dir = seat.dir.clone();
+    drop(seat);
+    let no = |why: &str| json!({"ok": false, "why": why});
+    let saved = with.proposal["state"].as_str();
+    match saved {
+        None if with.iteration > 0 => return Ok(no("nothing was proposed")),
+        None => ground.restore()?,
+        Some(saved) => ground.show(saved)?,
+    }
+    let Some(command) = &conference.settings.evaluator else {
+        let told = with.proposal["score"].as_f64();
+        let told = told.map(|score| json!({"ok": true, "value": score.to_string()}));
+        return Ok(told.unwrap_or_else(|| no("the researcher gave no score")));
+    };
+    let env = [
+        ("CONFERENCE_DIR", dir.display().to_string()),
+        ("CONFERENCE_RESEARCHER", with.researcher.clone()),
+        ("CONFERENCE_ROUND", with.round.to_string()),
+        ("CONFERENCE_ITERATION", with.iteration.to_string()),
+    ];
+    let runs = conference.settings.noise_runs.unwrap_or(1);
+    match evaluate::measure(command, runs, ground.path(), &env)? {
+        Ok(value) => Ok(json!({"ok": true, "value": value})),
+        // Without a first number nothing that follows can be judged.
+        Err(why) if with.iteration == 0 => {
+            let who = &with.researcher;
+            let message = format!("the evaluator does not work for researcher {who}: {why}");
+            Err(CallError::new(message).hint(format!("it is `{command}`, in conference.md")))
+        }
+        Err(why) => Ok(no(&why)),
+    }
+}
+
+/// Keeps or reverts, and writes down which.
+pub(super) fn settle(with: &With) -> Result<Value, CallError> {
+    let seat = Seat::take(&with.dir)?;
+    let mut conference = seat.read()?;
+    let With { round, researcher, iteration, .. } = with;
+    let told = conference.history.round(*round).and_then(|it| it.trials.get(researcher));
+    let is_logged = told.is_some_and(|trials| trials.contains_key(iteration));
+    let ground = Ground::of(&seat, &conference, researcher)?;
+    let outcome = with.proposal["outcome"].as_str();
+    if !is_logged && matches!(outcome, Some("failed" | "timeout")) {
+        ground.restore()?;
+        let (round, level) = (*round, StuckLevel::TimedOut);
+        let what = What::Stuck { researcher: researcher.clone(), round, level };
+        seat.add(&conference, what)?;
+        return Ok(json!({"status": "failed", "finished": true, "failed": true}));
+    }
+    if !is_logged {
+        let iterated = judged(&conference, with);
+        match (with.proposal["state"].as_str(), iterated.status) {
+            (Some(saved), Status::Kept) => {
+                ground.keep(saved, which(with), &iterated.description)?;
+            }
+            _ => ground.restore()?,
+        }
+        conference = seat.add(&conference, What::Iterated(iterated))?;
+    }
+    let level = facts::stuck_level(&conference, *round, researcher);
+    if level >= 2 {
+        let (researcher, level) = (researcher.clone(), StuckLevel::Level(level));
+        conference = seat.add(&conference, What::Stuck { researcher, round: *round, level })?;
+    }
+    Ok(facts::settled(&conference, *round, researcher, *iteration))
+}
+
+fn judged(conference: &Conference, with: &With) -> Iterated {
+    let With { round, researcher, iteration, .. } = with;
+    let settings = &conference.settings;
+    let value = with.score["value"].as_str().filter(|_| with.score["ok"] == true);
+    let number = value.and_then(onward_dialects::conference::words::number);
+    let text = |key: &str, otherwise: &str| {
+        let told = with.proposal[key].as_str().unwrap_or_default();
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        if told.is_empty() { otherwise.to_owned() } else { told }
+    };
+    let baseline = keep::baseline(conference, *round, researcher);
+    let standing = keep::standing(conference, *round, researcher);
+    let status = match number {
+        _ if *iteration == 0 => Status::Baseline,
+        Some(number) if keep::improves(settings, baseline, standing, number) => Status::Kept,
+        Some(_) | None => Status::Reverted,
+    };
+    let why = with.score["why"].as_str().unwrap_or_default();
+    let (described, analysed) = match (*iteration, why) {
+        (0, _) => ("the state at the start of the round", "-"),
+        (_, "") => ("-", "-"),
+        (_, why) => (why, why),
+    };
+    let evaluator = settings.evaluator.as_ref().map(|command| format!("command:{command}"));
+    Iterated {
+        researcher: researcher.clone(),
+        round: *round,
+        iteration: *iteration,
+        metric: value.unwrap_or("-").to_owned(),
+        status,
+        description: text("description", described),
+        evaluator: evaluator.unwrap_or_else(|| "self-reported".to_owned()),
+        hypothesis: text("hypothesis", "-"),
+        analysis: text("analysis", analysed),
+    }
+}
