@@ -319,7 +319,6 @@ fn began(step: &Address) -> AttemptStarted {
         writes: Vec::new(),
         saved: BTreeMap::new(),
         kinds: BTreeMap::new(),
-        continues: false,
         reverts: Vec::new(),
     }
 }
