@@ -38,6 +38,12 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
     if foreign::below(&here).contains(&here) {
+        let plan = session.foreign_plan(&here, None);
+        let is_over = plan.is_ok_and(|plan| plan.run.status == Status::Completed);
+        // What is over here does not stand in the way of what is not, such as its shipping.
+        if is_over && !session.unfinished()?.is_empty() {
+            return resume::choose(session, person).map(Which::Ours);
+        }
         return session.adopted_or_foreign(here, None);
     }
     let strangers = unfinished(session, &here)?;
