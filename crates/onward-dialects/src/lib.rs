@@ -92,6 +92,12 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
+impl Entry {
+    pub fn file(&self) -> File {
+        File { bytes: self.bytes.clone(), modified: None }
+    }
+}
+
 /// Why nobody can enter there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoEntry {

@@ -115,7 +115,7 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
     #[error("{} was begun already", dir.display())]
     BegunElsewhere { dir: PathBuf },
@@ -246,7 +246,7 @@ pub(crate) fn begin(
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
     if let Some(step) = first_with_worktree(&workflow.workflow.steps)
-        && crate::git::head(project.root()).is_none()
+        && !project.root().join(".git").exists()
     {
         return Err(EngineError::NoRepository { step });
     }
@@ -449,7 +449,7 @@ pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 
-fn first_with_worktree(steps: &[Step]) -> Option<String> {
+pub(crate) fn first_with_worktree(steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| {
         if step.worktree.is_some() {
             return Some(step.id.to_string());

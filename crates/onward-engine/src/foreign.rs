@@ -11,10 +11,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{plan::Plan, time::Timestamp};
-use onward_dialects::{Asked, Dialect, File, Files, MissingMark, dialect, dialects};
+use onward_core::{plan::Plan, policy::EnterAt, time::Timestamp};
+use onward_dialects::{Asked, Dialect, File, Files, MissingMark, NoEntry, dialect, dialects};
 
-use crate::real::file_time;
+use crate::{
+    adopt::Elsewhere,
+    real::{file_time, wall_clock},
+};
 
 /// A directory that holds a run of another system.
 #[derive(Clone, Copy)]
@@ -31,6 +34,8 @@ pub enum ForeignError {
     Missing { dir: PathBuf, missing: MissingMark },
     #[error("cannot read `{}`", path.display())]
     Io { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    NoEntry(#[from] NoEntry),
     #[error("`{}` is too large to be read", path.display())]
     TooLarge { path: PathBuf },
 }
@@ -43,6 +48,9 @@ impl ForeignError {
                 format!("known: {}", names.join(", "))
             }
             Self::Missing { missing, .. } => missing.hint.to_owned(),
+            Self::NoEntry(_) => {
+                "say a recovery code such as `peer-review`, or a step of `onward plan`".to_owned()
+            }
             Self::Io { .. } => "see whether you may read it".to_owned(),
             Self::TooLarge { .. } => format!("at most {} MiB are read", FILE_BYTES_MAX >> 20),
         }
@@ -132,10 +140,28 @@ impl Foreign<'_> {
 
     /// What a resume would do.
     pub fn plan(&self, now: Timestamp) -> Result<Plan, ForeignError> {
-        let files = snapshot(self.dir, self.dialect)?;
-        let shown = self.dir.display().to_string();
+        self.plan_from(now, None)
+    }
+
+    /// The same, if a person wants to enter there.
+    pub fn plan_from(&self, now: Timestamp, from: Option<&EnterAt>) -> Result<Plan, ForeignError> {
+        let mut files = snapshot(self.dir, self.dialect)?;
+        let mut plan = self.plan_of(&files, now)?;
+        if let Some(from) = from {
+            let elsewhere = Elsewhere::find(self.dialect, &files, &plan, from, wall_clock())?;
+            if let Some(entry) = &elsewhere.entry {
+                files.insert(&entry.path, entry.file());
+                plan = Elsewhere::seen_from(plan, self.plan_of(&files, now)?);
+            }
+            plan.findings.extend(elsewhere.told(0));
+        }
+        Ok(plan)
+    }
+
+    fn plan_of(&self, files: &Files, now: Timestamp) -> Result<Plan, ForeignError> {
+        let dir = self.dir.display().to_string();
         let missing = |missing| ForeignError::Missing { dir: self.dir.to_owned(), missing };
-        self.dialect.plan(&files, &Asked { dir: &shown, now }).map_err(missing)
+        self.dialect.plan(files, &Asked { dir: &dir, now }).map_err(missing)
     }
 }
 

@@ -114,15 +114,15 @@ impl<W: World> Driver<'_, W> {
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
         let mut how = self.how.clone();
+        // Before anybody looks into them; what was found is told all the same.
+        let worktrees = worktrees::look(self.world, &self.run)?;
+        worktrees::mend(self.world, &worktrees)?;
         self.finish_undo(connected)?;
         let mut reentry = self.look_at_native()?;
         if reentry.is_some() {
             // Where a person enters, the other system's files say.
             how.choices.from = None;
         }
-        // Before anybody looks into them; what was found is told all the same.
-        let worktrees = worktrees::look(self.world, &self.run)?;
-        worktrees::mend(self.world, &worktrees)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;

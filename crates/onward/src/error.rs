@@ -82,7 +82,7 @@ pub(crate) enum Error {
     Follow(#[from] FollowError),
     #[error("{}", chain(.0))]
     Foreign(#[from] ForeignError),
-    #[error("`{}` was written by another system, and onward cannot drive it yet", dir.display())]
+    #[error("`{}` was written by another system, and no run goes on with it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
@@ -171,6 +171,7 @@ impl Error {
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
+            Self::Foreign(ForeignError::NoEntry(_)) => "no_such_step",
             Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -219,7 +220,10 @@ impl Error {
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
             Self::Foreign(error) => Some(error.hint()),
-            Self::NotAdopted { dir } => Some(format!("see `onward plan {}`", dir.display())),
+            Self::NotAdopted { dir } => {
+                let dir = dir.display();
+                Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
+            }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("see `onward plan`; what is readable is kept".into())
             }
@@ -242,7 +246,9 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
-            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. })
+            | Self::Foreign(
+                ForeignError::Io { .. } | ForeignError::TooLarge { .. } | ForeignError::NoEntry(_),
+            )
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Supervise(_)

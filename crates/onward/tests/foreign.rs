@@ -131,6 +131,7 @@ fn a_conference_is_planned_where_it_lies() {
                2  41  -3  -7%  reverted  colder  taste.sh  2026-05-04T20:14:00Z
 
     keep 2, run 8
+    onward resume HERE/talks/tea
     --- stderr
     --- exit 0
     ");
@@ -169,7 +170,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     Last activity:  2026-05-04T20:10:00.000000Z (2 h 0 min ago)
     Last completed: round[1]/research[A]/iterate[1] at 2026-05-04T20:10:00.000000Z
     Next step:      round[1]/research[A]
-    Next action:    onward plan HERE/talks/tea
+    Next action:    onward resume HERE/talks/tea
     --- stderr
     --- exit 0
     ");
@@ -229,14 +230,34 @@ fn doubt_is_settled_by_asking() {
 }
 
 #[test]
-fn what_cannot_be_driven_yet_says_so() {
+fn what_no_run_goes_on_with_has_no_journal() {
     let project = project();
-    assert_snapshot!(onward(project.path(), "resume talks/tea"), @r"
+    assert_snapshot!(onward(project.path(), "log talks/tea"), @r"
     --- stderr
-    error: `HERE/talks/tea` was written by another system, and onward cannot drive it yet
-    help: see `onward plan HERE/talks/tea`
+    error: `HERE/talks/tea` was written by another system, and no run goes on with it yet
+    help: see `onward plan HERE/talks/tea`, then `onward resume HERE/talks/tea`
     --- exit 1
     ");
+}
+
+#[test]
+fn a_resume_that_cannot_go_on_makes_nothing() {
+    let project = project();
+    let tea = project.path().join("talks/tea");
+    let pending = DOCUMENT.replace(
+        "## Researchers",
+        "## Pre-Flight Gate\n- **Final confirmation:** pending\n\n## Researchers",
+    );
+    fs::write(tea.join("conference.md"), pending).unwrap();
+    let said = onward(project.path(), "resume talks/tea --yes --no-input");
+    assert!(said.contains("confirmation-pending") && said.ends_with("--- exit 16"), "{said}");
+    assert!(!project.path().join(".onward/runs").exists());
+    let log = tea.join("conference_events.jsonl");
+    let mut text = fs::read_to_string(&log).unwrap();
+    text.push_str("{\"event\":\"conference.completed\",\"timestamp\":\"2026-05-04T20:12:00Z\"}\n");
+    fs::write(&log, text).unwrap();
+    let said = onward(project.path(), "resume talks/tea --yes --no-input");
+    assert!(said.ends_with("--- exit 17"), "{said}");
 }
 
 #[test]

@@ -149,3 +149,6 @@ fn decided(step: &Address, option: String, hash: Digest, elsewhere: Elsewhere<'_
         stops: false,
     }
 }
+
+#[cfg(test)]
+mod tests;

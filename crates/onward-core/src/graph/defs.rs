@@ -122,6 +122,11 @@ impl Defs {
         &self.workflows[inside]
     }
 
+    /// Declared steps in order, the root left out.
+    pub fn ids(&self) -> impl Iterator<Item = DefId> {
+        (1..self.all.len()).map(|index| DefId(u32::try_from(index).expect("counted in new")))
+    }
+
     pub fn limits(&self) -> &Limits {
         &self.workflows[0].limits
     }

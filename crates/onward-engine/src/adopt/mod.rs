@@ -3,7 +3,8 @@
 //!
 //! - [`find`] and [`begin`]: the run that goes on with a directory, or a new one.
 //! - `import`: what the files prove is adopted, before anything is started, at every resume.
-//! - `reenter`: what is undone first, all or ask, and said before it is done.
+//! - `reenter`: what is undone first, all or ask, and said before it is done; `elsewhere`: where a
+//!   person wants to enter instead.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //! - [`plan`]: the same for whoever only looks.
 //!
@@ -11,12 +12,11 @@
 //! and files that nothing is to be said in stay as they are, byte for byte.
 
 mod begin;
+mod elsewhere;
 mod export;
 mod import;
 mod plan;
 mod reenter;
-#[cfg(test)]
-mod tests;
 
 use std::{
     fmt, fs,
@@ -35,6 +35,7 @@ use crate::{
 
 pub use begin::{Adopter, begin, find, is_of};
 pub(crate) use begin::{begun_here, of_run};
+pub(crate) use elsewhere::Elsewhere;
 pub use plan::caught_up;
 pub(crate) use plan::{look, plan_adopted};
 pub(crate) use reenter::Reentry;
@@ -137,6 +138,7 @@ impl From<ForeignError> for Stop {
             }
             ForeignError::NoSuchDialect { .. }
             | ForeignError::Missing { .. }
+            | ForeignError::NoEntry(_)
             | ForeignError::TooLarge { .. } => {
                 Self::Unready { what: error.to_string(), hint: error.hint() }
             }

@@ -23,14 +23,17 @@ use onward_core::{
     run::Run,
     state::{Phase, StepState},
     survey::Survey,
-    time::Timestamp,
 };
-use onward_dialects::{Entering, Entry, File, Files, NoEntry, Undone};
+use onward_dialects::{Files, Undone};
 
-use super::{Native, Witness};
+use super::{
+    Native, Witness,
+    elsewhere::{Elsewhere, FROM, unkept_wish},
+};
 use crate::{
     drive::Driver,
     files,
+    foreign::ForeignError,
     rescue::{self, Undoing},
     revert::{self, snapshot_of},
     world::{At, Stop, World},
@@ -54,21 +57,6 @@ pub(crate) struct Reentry {
     contested: Vec<Finding>,
 }
 
-/// A person enters somewhere else than at the recovery point.
-#[derive(Clone, Debug)]
-pub(crate) struct Elsewhere {
-    place: String,
-    pub(crate) at: Timestamp,
-    /// What has to be written; nothing when that is where it goes on anyway.
-    pub(crate) entry: Option<Entry>,
-    /// How it was placed without it.
-    detected: String,
-    refused: Option<Finding>,
-}
-
-/// How `run.resumed` says that a person entered somewhere.
-const FROM: &str = "from ";
-
 const RESET_WORKTREE: &str = "reset-worktree";
 
 impl Reentry {
@@ -83,15 +71,12 @@ impl Reentry {
         let mut plan = native.plan(&files, world.now_for_ages())?;
         let mut entering = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
-            let now = world.now();
-            let elsewhere = Elsewhere::find(&native, &files, &plan, &from, now)?;
-            if let Some(Entry { path, bytes }) = elsewhere.entry.clone() {
-                files.insert(path, File { bytes, modified: None });
-                let age = plan.run;
-                plan = native.plan(&files, world.now_for_ages())?;
-                plan.run = age;
-                // That somebody enters at this moment is no event from the future.
-                plan.findings.retain(|it| it.code != Code::ClockInFuture.as_str());
+            let (now, ages) = (world.now(), world.now_for_ages());
+            let elsewhere = Elsewhere::find(native.dialect, &files, &plan, &from, now);
+            let elsewhere = elsewhere.map_err(ForeignError::from)?;
+            if let Some(entry) = &elsewhere.entry {
+                files.insert(&entry.path, entry.file());
+                plan = Elsewhere::seen_from(plan, native.plan(&files, ages)?);
             }
             entering = Some(elsewhere);
         }
@@ -307,53 +292,6 @@ impl Reentry {
     }
 }
 
-impl Elsewhere {
-    fn find(
-        native: &Native,
-        files: &Files,
-        plan: &Plan,
-        from: &EnterAt,
-        at: Timestamp,
-    ) -> Result<Self, Stop> {
-        let detected = plan.recovery_point.summary.clone();
-        let entering = Entering { place: &from.step, force: from.force, now: at };
-        let (entry, refused) = match native.dialect.enter(files, &entering) {
-            Ok(entry) => (entry, None),
-            Err(NoEntry::Ahead(why)) => {
-                let mut finding = Finding::new(Code::PhaseAheadOfEvidence, why);
-                finding.severity = Severity::Blocking;
-                (None, Some(finding.with_hint(format!("{detected}; leave `--from` out"))))
-            }
-            Err(error @ NoEntry::Unknown(_)) => {
-                let hint = "a recovery code such as `peer-review`, or a step of `onward plan`";
-                let (what, hint) = (error.to_string(), hint.to_owned());
-                return Err(Stop::Unready { what, hint });
-            }
-        };
-        Ok(Self { place: from.step.clone(), at, entry, detected, refused })
-    }
-
-    /// What entering there means; `redone` steps are done already.
-    fn told(&self, redone: usize) -> Option<Finding> {
-        if let Some(refused) = &self.refused {
-            return Some(refused.clone());
-        }
-        self.entry.as_ref()?;
-        let place = &self.place;
-        let done = if redone > 0 { format!(" ({redone} done steps)") } else { String::new() };
-        let message = format!("entering at {place} does again what was done from there on{done}");
-        let finding = Finding::new(Code::EntersEarlier, message);
-        Some(finding.with_hint(format!("without `--from`: {}", self.detected)))
-    }
-}
-
-/// A person's wish that a crash kept from the files: nothing was started since.
-fn unkept_wish(run: &Run) -> Option<EnterAt> {
-    let resumed = run.state.resumed.as_ref().filter(|_| !run.state.started_since_resume)?;
-    let place = resumed.accepted.iter().find_map(|it| it.strip_prefix(FROM))?;
-    Some(EnterAt { step: place.to_owned(), force: true })
-}
-
 impl<W: World> Driver<'_, W> {
     /// What the other system's files say; what they prove is recorded, and committed with the
     /// resume. Nothing for a run of our own.
@@ -380,7 +318,6 @@ fn began(step: &Address) -> AttemptStarted {
         writes: Vec::new(),
         saved: BTreeMap::new(),
         kinds: BTreeMap::new(),
-        continues: false,
         reverts: Vec::new(),
     }
 }

@@ -106,6 +106,10 @@ pub(super) fn session_of(
     run: &str,
 ) -> Option<String> {
     let Program::Agent(call) = &launch.program else { return None };
+    if call.via.is_some() {
+        // Whatever starts it makes its place ready first, half-done edits or not.
+        return None;
+    }
     continuation_of(&call.name, &call.adapter, continuations)?;
     Some(call.goes_on_in.clone().unwrap_or_else(|| session_id(run, launch)))
 }
@@ -351,11 +355,9 @@ mod tests {
         let mut call = launch(None, None);
         let with = serde_json::json!({"round": 2});
         call.program = Program::Call { name: "conference.begin".into(), with };
-        let known = Known {
-            commands: &Commands::new(),
-            continuations: &Continuations::new(),
-            call: &["onward".into(), "call".into()],
-        };
+        let (commands, continuations) = (Commands::new(), Continuations::new());
+        let call_with = ["onward".into(), "call".into()];
+        let known = Known { commands: &commands, continuations: &continuations, call: &call_with };
         let mut written = String::new();
         resolve(&mut call, known, "r", &mut |at, bytes| {
             written = String::from_utf8_lossy(bytes).into_owned();

@@ -38,6 +38,12 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
     if foreign::below(&here).contains(&here) {
+        let plan = session.foreign_plan(&here, None);
+        let is_over = plan.is_ok_and(|plan| plan.run.status == Status::Completed);
+        // What is over here does not stand in the way of what is not, such as its shipping.
+        if is_over && !session.unfinished()?.is_empty() {
+            return resume::choose(session, person).map(Which::Ours);
+        }
         return session.adopted_or_foreign(here, None);
     }
     let strangers = unfinished(session, &here)?;
@@ -82,11 +88,12 @@ pub(crate) fn resume(
     // Its runs are kept in the project that it lies in.
     let session = Session::at(cx, dir, &args.driving)?;
     let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-    let plan = found.plan(session.now)?;
+    let choices = args.choices();
+    let plan = found.plan_from(session.now, choices.from.as_ref())?;
     if plan.run.status == Status::Completed {
         return Err(EngineError::Resume(ResumeError::Complete).into());
     }
-    let agreed = agree(cx, &session, &mut person, &plan, args.choices(), args.driving.yes)?;
+    let agreed = agree(cx, &session, &mut person, &plan, choices, args.driving.yes)?;
     let Some(choices) = agreed else {
         writeln!(cx.err, "nothing was done\nonward resume {}", word(&plan.run.dir))?;
         return Ok(ExitCode::SUCCESS);

@@ -15,7 +15,7 @@ use crate::{
     cmd::Context,
     diagnostic::printable,
     error::Error,
-    session::{Driving, Session, Which},
+    session::{Driving, Session, Which, word},
 };
 
 /// Show what a resume would do, and why
@@ -109,8 +109,9 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
     for need in &plan.needs {
         writeln!(out, "needs you: {need}")?;
     }
-    if plan.can_resume && run.dialect == "onward" {
-        writeln!(out, "onward resume {}", run.id)?;
+    if plan.can_resume {
+        let which = if run.dialect == "onward" { &run.id } else { &run.dir };
+        writeln!(out, "onward resume {}", word(which))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
-    diagnostic,
+    conference, diagnostic,
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session, id_of, open_run},
@@ -69,7 +69,14 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         // A built-in workflow works where the person is.
         let here = session.project.relative(&cx.global.cwd);
         let here = if here.is_empty() { ".".to_owned() } else { here };
-        inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+        let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+        let dir = session.project.root().join(dir.as_str().unwrap_or_default());
+        if loaded.workflow.name == "conference" && conference::has_started(&dir) {
+            return Err(Error::Usage {
+                message: format!("a conference has started in `{}`", dir.display()),
+                hint: "go on with it: `onward resume` there".into(),
+            });
+        }
     }
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;

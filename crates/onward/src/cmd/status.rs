@@ -218,7 +218,7 @@ fn words(cx: &mut Context, view: &View) -> Result<(), Error> {
         | Status::Cancelled
             if run.dialect != "onward" =>
         {
-            format!("onward plan {}", run.dir)
+            format!("onward resume {}", word(&run.dir))
         }
         Status::Fresh
         | Status::Interrupted

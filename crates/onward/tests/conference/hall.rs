@@ -64,11 +64,12 @@ impl Hall {
         command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
     }
 
-    /// Whole lines of the native log.
+    /// Whole lines of the native log, without those that say that somebody went on.
     pub(crate) fn events(&self) -> Vec<String> {
         let text = self.bench.text("conference_events.jsonl");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        whole.lines().map(str::to_owned).collect()
+        let progress = whole.lines().filter(|line| !line.contains("conference.resumed"));
+        progress.map(str::to_owned).collect()
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -114,6 +115,7 @@ impl Hall {
             let is_shared = name == "conference_events.jsonl" || name == "conference_results.tsv";
             let mut lines: Vec<&str> = text.lines().collect();
             if is_shared {
+                lines.retain(|line| !line.contains("conference.resumed"));
                 lines.sort_unstable();
             }
             left.insert(name, lines.join("\n"));

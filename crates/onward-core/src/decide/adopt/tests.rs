@@ -1,0 +1,194 @@
+//! What is adopted, told as the steps that are left.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::testing::Bench;
+
+const ROUNDS: &str = "
+steps:
+  - { id: open, run: open }
+  - { id: ok, gate: 'Start?' }
+  - id: round
+    repeat: { max: 3, until: '{{ steps.end.result.over }}', on_max: continue }
+    steps:
+      - id: research
+        each: [A, B]
+        as: who
+        steps:
+          - { id: try, run: try }
+          - { id: note, call: demo.note, with: { try: '{{ steps.try.result }}' } }
+      - { id: poster, run: poster, when: '{{ steps.open.result.many }}' }
+      - { id: end, call: demo.end }
+  - { id: close, run: close }";
+
+type Proved = BTreeMap<String, Value>;
+
+/// Each step with what it leaves, in the order of the conference.
+fn whole(many: bool) -> Vec<(String, Value)> {
+    let mut all = vec![
+        ("open".to_owned(), json!({"many": many})),
+        ("ok".to_owned(), json!({"option": "approve"})),
+    ];
+    for round in 1..=2 {
+        for who in ["A", "B"] {
+            for what in ["try", "note"] {
+                all.push((format!("round[{round}]/research[{who}]/{what}"), json!({"n": round})));
+            }
+        }
+        if many {
+            all.push((format!("round[{round}]/poster"), json!({})));
+        }
+        all.push((format!("round[{round}]/end"), json!({"over": round == 2})));
+    }
+    all.push(("close".to_owned(), json!({})));
+    all
+}
+
+fn adopted_from(proved: &Proved) -> Bench {
+    let mut bench = Bench::new(ROUNDS);
+    bench.record(Event::RunAdopted {
+        dialect: "demo".into(),
+        source: "talks".into(),
+        files: Vec::new(),
+    });
+    import(&mut bench, proved);
+    bench
+}
+
+fn import(bench: &mut Bench, proved: &Proved) {
+    let done = |step: &Address| proved.get(step.as_str()).cloned();
+    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    for _ in 0..1000 {
+        let commands = adoptions(&bench.run, &Facts::default(), elsewhere);
+        if commands.is_empty() {
+            return;
+        }
+        for command in commands {
+            match command {
+                Command::Record(event) => bench.record(event),
+                Command::Need { .. }
+                | Command::Start(_)
+                | Command::StopAll
+                | Command::WakeAt(_) => panic!("{command:?}"),
+            }
+        }
+    }
+    panic!("it adopts for ever");
+}
+
+fn writes(step: &Address) -> bool {
+    step.last_id() == "note" || step.last_id() == "end"
+}
+
+fn regress(bench: &Bench, proved: &Proved) -> Vec<String> {
+    let done = |step: &Address| proved.get(step.as_str()).cloned();
+    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    regressed(&bench.run, elsewhere).into_keys().map(|it| it.to_string()).collect()
+}
+
+/// The steps that would start, or ask, next.
+fn next(bench: &Bench) -> Vec<String> {
+    let graph = &bench.run.graph;
+    let ids = graph.ready_control().chain(graph.ready_work());
+    ids.map(|id| graph.node(id).address.to_string()).collect()
+}
+
+#[test]
+fn every_prefix_of_what_was_done_stands_where_it_was_cut() {
+    for many in [true, false] {
+        let all = whole(many);
+        for cut in 0..=all.len() {
+            let proved: Proved = all[..cut].iter().cloned().collect();
+            let bench = adopted_from(&proved);
+            let state = &bench.run.state;
+            let done = state.steps.values().filter(|it| it.phase == Phase::Done).count();
+            assert_eq!(done, cut, "{proved:?}");
+            match all.get(cut) {
+                Some((step, _)) => {
+                    assert!(next(&bench).contains(step), "{step}: {:?}", next(&bench));
+                }
+                None => assert!(bench.run.graph.root().is_settled()),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gate_is_answered_in_the_name_of_the_file_and_an_answer_that_ends_the_run_is_nobody_s() {
+    let mut proved: Proved = whole(true)[..2].iter().cloned().collect();
+    let bench = adopted_from(&proved);
+    let gate = bench.run.state.step(&Address::from_text("ok")).unwrap();
+    assert_eq!(gate.result.as_deref().unwrap()["option"], "approve");
+    proved.insert("ok".into(), json!({"option": "reject"}));
+    assert_eq!(next(&adopted_from(&proved)), ["ok"]);
+    proved.insert("ok".into(), json!({"option": "perhaps"}));
+    assert_eq!(next(&adopted_from(&proved)), ["ok"]);
+}
+
+#[test]
+fn an_open_gate_is_answered_and_what_was_adopted_on_it_has_used_the_answer() {
+    let all = whole(true);
+    let mut bench = adopted_from(&all[..1].iter().cloned().collect());
+    bench.settle();
+    assert_eq!(bench.run.graph.open_gates().count(), 1);
+    import(&mut bench, &all[..2].iter().cloned().collect());
+    assert_eq!(bench.run.graph.open_gates().count(), 0);
+    assert_eq!(bench.run.state.unused_answers.len(), 1);
+    import(&mut bench, &all[..3].iter().cloned().collect());
+    assert!(bench.run.state.unused_answers.is_empty());
+}
+
+#[test]
+fn what_is_not_proved_any_more_is_named_and_our_own_work_only_if_it_is_in_the_files() {
+    let all = whole(true);
+    let proved: Proved = all[..6].iter().cloned().collect();
+    let mut bench = adopted_from(&proved);
+    assert_eq!(regress(&bench, &proved), Vec::<String>::new());
+    let less: Proved = all[..5].iter().cloned().collect();
+    assert_eq!(regress(&bench, &less), [all[5].0.as_str()]);
+    bench.settle();
+    assert_eq!(regress(&bench, &proved), Vec::<String>::new(), "{}", bench.log);
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_adopted_that_is_not_proved_or_not_reached(mask in any::<u32>()) {
+        let all = whole(true);
+        let is_in = |index: &usize| mask & (1 << index) != 0;
+        let proved: Proved =
+            (0..all.len()).filter(is_in).map(|index| all[index].clone()).collect();
+        let mut bench = adopted_from(&proved);
+        for (step, entry) in &bench.run.state.steps {
+            prop_assert!(entry.phase != Phase::Done || proved.contains_key(step.as_str()));
+            prop_assert!(entry.phase != Phase::Running);
+        }
+        for step in next(&bench) {
+            prop_assert!(!proved.contains_key(&step), "{step} could be adopted");
+        }
+        let before = bench.run.state.clone();
+        import(&mut bench, &proved);
+        prop_assert_eq!(before, bench.run.state.clone(), "a second pass finds nothing");
+        prop_assert_eq!(regress(&bench, &proved), Vec::<String>::new());
+    }
+
+    #[test]
+    fn progress_in_two_parts_is_the_same_as_in_one(cut in 0_usize..16) {
+        let all = whole(true);
+        let proved: Proved = all.iter().cloned().collect();
+        let mut twice = adopted_from(&all[..cut.min(all.len())].iter().cloned().collect());
+        import(&mut twice, &proved);
+        let once = adopted_from(&proved);
+        let phases = |bench: &Bench| -> BTreeMap<String, Phase> {
+            bench.run.state.steps.iter().map(|(step, it)| (step.to_string(), it.phase)).collect()
+        };
+        let (twice, once): (BTreeMap<_, _>, BTreeMap<_, _>) = (
+            phases(&twice).into_iter().map(|(k, v)| (k, v.as_str())).collect(),
+            phases(&once).into_iter().map(|(k, v)| (k, v.as_str())).collect(),
+        );
+        prop_assert_eq!(twice, once);
+    }
+}

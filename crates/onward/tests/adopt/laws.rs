@@ -1,0 +1,83 @@
+//! The laws of adopted runs: the journal and the files say the same, and the log only grows.
+
+use std::sync::Arc;
+
+use onward_core::{
+    address::Address,
+    digest::Digest,
+    event::Event,
+    graph::Defs,
+    journal::decode_line,
+    run::Run,
+    state::{Phase, State},
+};
+use onward_dialects::{Dialect, Files, conference::CONFERENCE};
+use onward_engine::store::load_pinned;
+
+use crate::tea::{LOG, Tea};
+
+/// Every step of the workflow that the journal knows of.
+fn steps(state: &State) -> impl Iterator<Item = (&Address, Phase)> {
+    state.steps.iter().map(|(step, entry)| (step, entry.phase))
+}
+
+#[test]
+fn after_every_export_the_journal_and_the_files_say_the_same() {
+    let finished = Tea::finished();
+    for cut in [1, 4, 8, 13] {
+        let tea = Tea::left(&finished, cut);
+        tea.exits("resume --yes --no-input", 0);
+        let [run_dir] = tea.runs().try_into().unwrap();
+        let defs = Arc::new(Defs::new(load_pinned(&run_dir).unwrap().workflow));
+        let log = tea.log();
+        let mut run = Run::new(defs, State::default());
+        let mut exports = 0;
+        for line in tea.journal().lines() {
+            let record = decode_line(line.as_bytes()).unwrap();
+            let exported = match &record.event {
+                Event::NativeExported { files } => files.iter().find(|it| it.path == LOG).cloned(),
+                _ => None,
+            };
+            run.after(record).unwrap();
+            let Some(exported) = exported else { continue };
+            exports += 1;
+            let offset = usize::try_from(exported.offset.unwrap()).unwrap();
+            assert_eq!(Digest::of(&log[..offset]), exported.hash, "the log was rewritten");
+            let mut contents = tea.contents();
+            contents.insert(LOG.to_owned(), log[..offset].to_vec());
+            let files: Files = contents.into_iter().collect();
+            for (step, phase) in steps(&run.state) {
+                let is_proved = CONFERENCE.done(&files, step).is_some();
+                let told = format!("cut {cut}, export {exports}, {step}: {phase:?}");
+                if phase == Phase::Done && CONFERENCE.witnesses(step) {
+                    assert!(is_proved, "{told}");
+                }
+                // Of two calls at a time, one may have written what the journal has yet to hear.
+                if is_proved && CONFERENCE.witnesses(step) {
+                    assert!(matches!(phase, Phase::Done | Phase::Running), "{told}");
+                }
+            }
+        }
+        assert!(exports >= 2, "{exports}");
+    }
+}
+
+#[test]
+fn every_adopted_step_is_done_with_a_result_and_never_stale() {
+    let tea = Tea::left(&Tea::finished(), 14);
+    tea.exits("resume --yes --no-input", 0);
+    let [run_dir] = tea.runs().try_into().unwrap();
+    let defs = Arc::new(Defs::new(load_pinned(&run_dir).unwrap().workflow));
+    let mut run = Run::new(defs, State::default());
+    for line in tea.journal().lines() {
+        let record = decode_line(line.as_bytes()).unwrap();
+        assert!(!matches!(record.event, Event::StepInvalidated { .. }), "{line}");
+        run.after(record).unwrap();
+    }
+    let adopted: Vec<_> = run.state.steps.values().filter(|entry| entry.elsewhere).collect();
+    assert!(adopted.len() > 20, "{}", adopted.len());
+    for entry in adopted {
+        assert_eq!((entry.phase, entry.attempts), (Phase::Done, 0));
+        assert!(entry.result.is_some() && entry.key.is_none());
+    }
+}

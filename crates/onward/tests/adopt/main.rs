@@ -1,0 +1,11 @@
+//! A conference that another system began, gone on with through the real program.
+//!
+//! Every wait is for a file or the end of a process, never for a time.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod entering;
+mod laws;
+mod prefixes;
+mod tea;
+mod twice;
+mod undo;
