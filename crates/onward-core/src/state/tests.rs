@@ -341,7 +341,8 @@ fn attempts_are_numbered_without_a_gap() {
 fn a_late_word_about_an_earlier_attempt_is_refused() {
     let mut all = events("a+ a~ a+");
     all.push(finished("a", 1, Outcome::Done));
-    assert!(State::fold(records(all)).is_err());
+    let violation = State::fold(records(all)).unwrap_err();
+    assert_eq!(violation.why, "step `a` is running at attempt 2, not running attempt 1");
 }
 
 #[test]
