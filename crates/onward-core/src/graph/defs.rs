@@ -156,9 +156,4 @@ impl Defs {
     pub fn stdout_is_read(&self, id: DefId) -> bool {
         self.stdout_read.contains(self.step(id).id.as_str())
     }
-
-    /// Declared steps in order, the root left out.
-    pub fn ids(&self) -> impl Iterator<Item = DefId> {
-        (1..self.all.len()).map(|index| DefId(u32::try_from(index).expect("counted in new")))
-    }
 }

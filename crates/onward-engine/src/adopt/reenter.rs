@@ -314,6 +314,7 @@ fn began(step: &Address) -> AttemptStarted {
         cwd: String::new(),
         agent: None,
         session: None,
+        continues: false,
         base: None,
         writes: Vec::new(),
         saved: BTreeMap::new(),
