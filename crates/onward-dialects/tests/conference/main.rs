@@ -8,6 +8,7 @@ mod cuts;
 mod laws;
 mod prefixes;
 mod recovery;
+mod reentry;
 mod reverts;
 mod spellings;
 mod writes;
