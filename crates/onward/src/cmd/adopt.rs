@@ -10,6 +10,7 @@ use std::{
 
 use onward_core::{
     address::Address,
+    event::Mode,
     finding::{Code, Finding, Severity},
     plan::{Plan, Status},
     policy::{self, Asking, Choices},
@@ -52,6 +53,10 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
             Ok(Which::Foreign { dir: here, dialect: None })
         }
         ([], [only]) => Ok(Which::Foreign { dir: only.clone(), dialect: None }),
+        // Ours first: a dialect's own run waits for a word.
+        ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
+            resume::choose(session, person).map(Which::Ours)
+        }
         (_, []) => resume::choose(session, person).map(Which::Ours),
         (ours, _) => {
             let ours = ours.iter().map(|it| it.dir.id.to_string());
