@@ -10,5 +10,6 @@ mod laws;
 mod prefixes;
 mod recovery;
 mod reverts;
+mod rounds;
 mod spellings;
 mod writes;
