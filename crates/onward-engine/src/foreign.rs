@@ -151,7 +151,7 @@ impl Foreign<'_> {
             let elsewhere = Elsewhere::find(self.dialect, &files, &plan, from, wall_clock())?;
             if let Some(entry) = &elsewhere.entry {
                 files.insert(&entry.path, entry.file());
-                plan = elsewhere.seen_from(plan, self.plan_of(&files, now)?);
+                plan = Elsewhere::seen_from(plan, self.plan_of(&files, now)?);
             }
             plan.findings.extend(elsewhere.told(0));
         }

@@ -15,7 +15,10 @@ use onward_core::{
     worktree::{WorktreePlace, worktree_of},
 };
 
-use crate::world::{Condition, Stop, WorktreeHead, World};
+use crate::{
+    engine::first_with_worktree,
+    world::{Condition, Stop, WorktreeHead, World},
+};
 
 /// A worktree that somebody has worked in.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ pub(crate) struct Seen {
 
 /// Every worktree of the run. One that is no longer needed may be in any condition.
 pub(crate) fn look<W: World>(world: &mut W, run: &Run) -> Result<Vec<Seen>, Stop> {
-    if !run.defs.ids().any(|id| run.defs.step(id).worktree.is_some()) {
+    if first_with_worktree(&run.defs.root_workflow().steps).is_none() {
         return Ok(Vec::new());
     }
     let mut places: BTreeMap<WorktreePlace, bool> = BTreeMap::new();

@@ -9,6 +9,7 @@ mod dones;
 mod laws;
 mod prefixes;
 mod recovery;
+mod reentry;
 mod reverts;
 mod rounds;
 mod spellings;

@@ -1,7 +1,7 @@
 //! Which run goes on with a directory of another system: the one that adopted it, or a new one.
 //!
-//! Invariant: a directory is adopted by one run at a time; whoever makes one holds the project's
-//! tree, and looks again after it got hold of it.
+//! Invariant: a directory is adopted by one run at a time; whoever makes one holds the directory, and
+//! looks again after it got hold of it.
 
 use std::{
     collections::BTreeMap,
@@ -112,6 +112,10 @@ pub fn begin(
     mode: Mode,
 ) -> Result<Begun, EngineError> {
     let native = Native::new(project, foreign.dir, foreign.dialect);
+    let _held = native.hold()?;
+    if find(project, foreign.dir).is_ok_and(|it| it.is_some_and(|it| !it.is_complete)) {
+        return Err(EngineError::BegunElsewhere { dir: native.dir });
+    }
     let files = snapshot(foreign.dir, foreign.dialect).map_err(Stop::from)?;
     let source = |(path, file): (&str, &onward_dialects::File)| SourceFile {
         path: path.to_owned(),

@@ -50,7 +50,7 @@ impl Elsewhere {
     }
 
     /// The plan with the entry, and the age without it.
-    pub(crate) fn seen_from(&self, before: Plan, mut with_entry: Plan) -> Plan {
+    pub(crate) fn seen_from(before: Plan, mut with_entry: Plan) -> Plan {
         with_entry.run = before.run;
         // That somebody enters at this moment is no event from the future.
         with_entry.findings.retain(|it| it.code != Code::ClockInFuture.as_str());

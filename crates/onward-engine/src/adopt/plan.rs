@@ -4,6 +4,8 @@
 //! adopted in memory; the place, the summary and the rows to drop are told in the words of the other
 //! system. Nothing is written.
 
+use std::path::Path;
+
 use onward_core::{
     plan::{Plan, Status, plan},
     policy::Choices,
@@ -12,18 +14,25 @@ use onward_core::{
     survey::Survey,
 };
 
-use super::{Native, Reentry, import::Onlooker};
-use crate::world::{Stop, World};
+use super::{Native, Reentry, import::Onlooker, of_run};
+use crate::{
+    engine::{EngineError, Machine, RunPlace},
+    real::RealWorld,
+    world::{Stop, World},
+};
 
-/// The run as it would be with what the other system did meanwhile.
-pub fn caught_up<W: World>(world: &mut W, native: &Native, run: Run) -> Result<Run, Stop> {
+/// The run as it would be with what the other system did meanwhile; as it is for one of our own.
+pub fn caught_up(run_dir: &Path, run: Run, machine: &Machine) -> Result<Run, EngineError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    let Some(native) = of_run(&at.project, run_dir) else { return Ok(run) };
     let files = native.files()?;
-    let mut onlooker = Onlooker { world, run };
+    let mut world = RealWorld::new(at.setup(machine), None);
+    let mut onlooker = Onlooker { world: &mut world, run };
     onlooker.import(super::Witness { dialect: native.dialect, files: &files })?;
     Ok(onlooker.run)
 }
 
-/// The same, with all that a resume would look at in the files.
+/// The run with what the other system did, and all that a resume would look at in its files.
 pub(crate) fn look<W: World>(
     world: &mut W,
     native: Native,

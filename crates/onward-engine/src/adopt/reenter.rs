@@ -76,7 +76,7 @@ impl Reentry {
             let elsewhere = elsewhere.map_err(ForeignError::from)?;
             if let Some(entry) = &elsewhere.entry {
                 files.insert(&entry.path, entry.file());
-                plan = elsewhere.seen_from(plan, native.plan(&files, ages)?);
+                plan = Elsewhere::seen_from(plan, native.plan(&files, ages)?);
             }
             entering = Some(elsewhere);
         }

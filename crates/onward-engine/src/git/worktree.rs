@@ -56,7 +56,8 @@ impl Repo {
     /// Looks without a process, and changes nothing.
     pub fn condition(&self, dir: &Path, branch: &str) -> Condition {
         let has_branch = self.branch_head(branch).is_some();
-        if !dir.is_dir() {
+        // An empty one too: that nothing is left in it is nobody's work.
+        if fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none()) {
             return Condition::Missing { has_branch };
         }
         let Some(git_dir) = git_dir(dir).filter(|git_dir| git_dir.is_dir()) else {

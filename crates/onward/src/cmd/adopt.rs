@@ -10,6 +10,7 @@ use std::{
 
 use onward_core::{
     address::Address,
+    event::Mode,
     finding::{Code, Finding, Severity},
     plan::{Plan, Status},
     policy::{self, Asking, Choices},
@@ -52,6 +53,10 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
             Ok(Which::Foreign { dir: here, dialect: None })
         }
         ([], [only]) => Ok(Which::Foreign { dir: only.clone(), dialect: None }),
+        // Ours first: a dialect's own run waits for a word.
+        ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
+            resume::choose(session, person).map(Which::Ours)
+        }
         (_, []) => resume::choose(session, person).map(Which::Ours),
         (ours, _) => {
             let ours = ours.iter().map(|it| it.dir.id.to_string());
@@ -60,6 +65,9 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
             let first = list.first().cloned().unwrap_or_default();
             match person.choose("Which one?", &list) {
                 Some(index) => session.which(cx, Some(&list[index]), None),
+                None if person.was_interrupted() => {
+                    Err(Error::Interrupted { command: "onward resume".to_owned() })
+                }
                 None => Err(Error::SeveralRuns { list, first }),
             }
         }
@@ -95,6 +103,10 @@ pub(crate) fn resume(
         writeln!(cx.err, "nothing was done\nonward resume {}", word(&plan.run.dir))?;
         return Ok(ExitCode::SUCCESS);
     };
+    if person.leave_interrupts() {
+        let command = format!("onward resume {}", word(&plan.run.dir));
+        return Err(Error::Interrupted { command });
+    }
     let workflow = run::load(cx, Path::new(found.workflow()))?;
     let mode = session.config.mode.value;
     let begun = adopt::begin(&session.project, &found, &workflow, &session.machine, mode)?;
@@ -134,6 +146,10 @@ fn agree(
                 Ok(Some(choices))
             }
             Some(false) => Ok(None),
+            None if person.was_interrupted() => {
+                let command = format!("onward resume {}", word(&plan.run.dir));
+                Err(Error::Interrupted { command })
+            }
             None => Err(Error::NotConfirmed { run: plan.run.dir.clone() }),
         };
     }

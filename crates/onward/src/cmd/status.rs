@@ -9,7 +9,7 @@ use onward_core::{
     survey::Survey,
     view::{GateView, View, of_plan, view},
 };
-use onward_engine::{follow::Follower, person::gates_now};
+use onward_engine::{adopt, follow::Follower, person::gates_now};
 use serde_json::json;
 
 use crate::{
@@ -113,9 +113,12 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
     let session = Session::new(cx, &Driving::default())?;
     let view = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
         Which::Ours(dir) => {
-            let run = open_run(&dir)?;
+            let mut run = open_run(&dir)?;
             let survey = Survey { now: session.now, ..Survey::default() };
             let driven = is_driven(&dir);
+            if !driven && !run.state.is_ended() {
+                run = adopt::caught_up(&dir, run.clone(), &session.machine).unwrap_or(run);
+            }
             let status = Status::of(&run.state, driven);
             let info = run_info(&run.state, &survey, status, &dir.display().to_string());
             let mut view = view(&run, info);

@@ -49,11 +49,12 @@ const CONFLICT: &str = "cd $DIR && git stash -q -u && git checkout -q -b theirs 
 #[test]
 fn case_10_a_worktree_deleted_pruned_detached_or_in_mid_rebase_has_a_way_on() {
     // What somebody did, what the plan says of it, and what they do before they resume.
-    let cases: [(&str, &str, &str); 9] = [
+    let cases: [(&str, &str, &str); 10] = [
         ("rm -rf $DIR", "worktree-missing", ""),
         ("rm -rf $DIR; git worktree prune", "worktree-missing", ""),
         ("mv $DIR x; git worktree prune --expire=now; mv x $DIR", "worktree-missing", ""),
         ("rm $DIR/.git", "worktree-missing", ""),
+        ("rm -rf $DIR; mkdir $DIR", "worktree-missing", ""),
         ("git -C $DIR checkout -q --detach", "worktree-detached", "git -C $DIR switch -q $BRANCH"),
         ("git -C $DIR checkout -q -b other", "worktree-detached", "git -C $DIR switch -q $BRANCH"),
         ("CONFLICT ! git rebase -q theirs", "worktree-mid-rebase", "cd $DIR && git rebase --abort"),
@@ -255,6 +256,22 @@ fn an_archived_run_leaves_its_branches_and_what_is_not_committed() {
     let said = bench.exits(&format!("archive {}", id(&run)), 0);
     assert!(said.err.contains("so it stays"), "{said:?}");
     bench.exits("gc --keep 0 --yes", 0);
+    let half = fs::read_to_string(path(&bench, &run, "draft").join("half.txt")).unwrap();
+    assert_eq!(half, "half\n");
+}
+
+#[test]
+fn what_was_rescued_from_a_worktree_comes_back_only_into_a_worktree() {
+    let (bench, run) = interrupted();
+    bench.exits("resume --yes", 0);
+    shell(&bench, &run, "rm -rf $DIR");
+    let changed = format!(".onward/worktrees/{}/draft/a.txt", id(&run));
+    let undo = format!("undo {} 1 --yes --replace {changed}", id(&run));
+    let said = bench.onward(&undo);
+    assert!(said.code != 0 && said.err.contains("is gone"), "{said:?}");
+    assert!(!path(&bench, &run, "draft").exists(), "no half of a worktree is made");
+    shell(&bench, &run, "git worktree prune; git worktree add -q $DIR $BRANCH");
+    bench.exits(&undo, 0);
     let half = fs::read_to_string(path(&bench, &run, "draft").join("half.txt")).unwrap();
     assert_eq!(half, "half\n");
 }

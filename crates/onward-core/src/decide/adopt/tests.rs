@@ -109,7 +109,7 @@ fn every_prefix_of_what_was_done_stands_where_it_was_cut() {
             assert_eq!(done, cut, "{proved:?}");
             match all.get(cut) {
                 Some((step, _)) => {
-                    assert!(next(&bench).contains(step), "{step}: {:?}", next(&bench))
+                    assert!(next(&bench).contains(step), "{step}: {:?}", next(&bench));
                 }
                 None => assert!(bench.run.graph.root().is_settled()),
             }
