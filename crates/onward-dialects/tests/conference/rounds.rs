@@ -1,5 +1,7 @@
 //! What a round of ours is made of: what researchers are told, what is shared, what is refused.
 
+use std::fmt::Write as _;
+
 use onward_dialects::conference::{
     Conference, brief::brief, deed::What, facts, import, transfer::transfer,
 };
@@ -29,7 +31,7 @@ fn whoever_gets_nowhere_is_told_so_by_level() {
     let mut script = "start\nround 1: A B\nA1.0 baseline 80\n".to_owned();
     let mut levels = Vec::new();
     for turn in 1..=7 {
-        script.push_str(&format!("A1.{turn} reverted 81\n"));
+        writeln!(script, "A1.{turn} reverted 81").unwrap();
         let built = conference(&script).says("per round:** 3", "per round:** 20");
         levels.push(facts::stuck_level(&read(&built), 1, "A"));
         let text = told(&built, 1, "A");

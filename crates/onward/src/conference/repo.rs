@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_dialects::{Branch, Git as Seen};
+use onward_engine::dialects::{Branch, Git as Seen};
 use onward_engine::git::{Git, GitError};
 
 use super::CallError;
@@ -111,8 +111,7 @@ impl Tree {
     pub(super) fn ensure(&self) -> Result<(), CallError> {
         let (branch, standing) = (self.branch(), self.standing_ref());
         let at = match (self.repo.commit(&branch)?, self.repo.commit(&standing)?) {
-            (Some(at), _) => at,
-            (None, Some(at)) => at,
+            (Some(at), _) | (None, Some(at)) => at,
             (None, None) => self.repo.commit(BEST)?.map_or_else(|| self.repo.head(), Ok)?,
         };
         if self.repo.commit(&branch)?.is_none() {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use onward_dialects::conference::{
+use onward_engine::dialects::conference::{
     Conference,
     deed::What,
     event_log::StuckLevel,

@@ -110,10 +110,10 @@ fn an_agent_that_keeps_failing_costs_its_researcher_the_round_and_all_of_them_th
 
 #[test]
 fn a_finished_conference_is_shipped_when_a_person_says_so() {
+    let early = Hall::new(|text| text).bench.exits("run ship --no-input", 10);
+    assert!(early.err.contains("verify"), "{early:?}");
     let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 1"));
     let bench = &hall.bench;
-    let early = bench.exits("run ship --no-input", 10);
-    assert!(early.err.contains("verify"), "{early:?}");
     bench.exits("run conference --no-input", 11);
     hall.close("keep");
     bench.exits("run ship --no-input --input format=blog", 11);
