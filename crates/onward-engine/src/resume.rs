@@ -246,9 +246,12 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
-        self.import_now()?;
-        for step in made.decided(Decision::Start) {
-            self.spawn_again(step)?;
+        let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
+        self.import_now(&announced)?;
+        for step in announced {
+            if self.run.state.phase(&step) == Phase::Running {
+                self.spawn_again(&step)?;
+            }
         }
         self.journal.commit(self.world)?;
         self.act()
