@@ -20,8 +20,12 @@ pub struct Choices {
     pub yes: bool,
     /// Enter somewhere else than at the recovery point.
     pub from: Option<EnterAt>,
-    /// Done steps that stay as they are although their definition changed.
+    /// Done steps that stay as they are although what they were asked, or made from, changed.
     pub keep: Vec<Address>,
+    /// Done steps that run again although nothing asks for it.
+    pub redo: Vec<Address>,
+    /// Steps whose half-done work stays in the tree: nothing of it is undone.
+    pub leave: Vec<Address>,
 }
 
 /// `--accept CODE[@STEP]`

@@ -102,7 +102,7 @@ fn is_turn(run: &Run, id: NodeId) -> bool {
     parent.is_some_and(|parent| parent.role == Role::Loop)
 }
 
-/// Letters, digits, `-` and `_` stand for themselves; what else an address is made of becomes a dot.
+/// Letters, digits, `-` and `_` stand for themselves; what else there is in an address is a dot.
 /// Where more than that had to be replaced, a digest tells the names apart.
 fn component(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -156,7 +156,7 @@ mod tests {
         for (at, name) in odd.iter().enumerate() {
             let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             assert!(name.chars().all(fits) && !name.contains(".."), "{name}");
-            assert!(!name.ends_with(".lock") && !name.ends_with('.'), "{name}");
+            assert!(!name.ends_with(LOCK) && !name.ends_with('.'), "{name}");
             assert!(
                 !name.starts_with(['.', '-']) && !name.is_empty() && name.len() < 100,
                 "{name}"

@@ -4,7 +4,7 @@
 //! [`replaceable`]; a run pins what it was begun with either way.
 
 /// Every built-in function that a step can `call`, or an agent can be started `via`.
-pub const CALLS: [&str; 14] = [
+pub const CALLS: [&str; 16] = [
     "conference.open",
     "conference.start",
     "conference.begin",
@@ -19,9 +19,14 @@ pub const CALLS: [&str; 14] = [
     "conference.converge",
     "conference.synthesis",
     "conference.close",
+    "ship.verify",
+    "ship.publish",
 ];
 
-const WORKFLOWS: [(&str, &str); 1] = [("conference", include_str!("../workflows/conference.yaml"))];
+const WORKFLOWS: [(&str, &str); 2] = [
+    ("conference", include_str!("../workflows/conference.yaml")),
+    ("ship", include_str!("../workflows/ship.yaml")),
+];
 
 macro_rules! files {
     ($($path:literal),* $(,)?) => {
@@ -29,13 +34,15 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 8] = files![
+const FILES: [(&str, &str); 10] = files![
     "prompts/conference/chair.md",
     "prompts/conference/researcher.md",
     "prompts/conference/devils-advocate.md",
     "prompts/conference/session-chair.md",
     "prompts/conference/reviewer.md",
     "prompts/conference/synthesizer.md",
+    "prompts/ship/writer.md",
+    "prompts/ship/reviewer.md",
     "schemas/partition.json",
     "schemas/review.json",
 ];

@@ -17,6 +17,7 @@ use onward_core::{
     journal::Reader,
     state::{Phase, State},
     time::Timestamp,
+    worktree::{WORKTREES, WorktreePlace},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,6 +33,7 @@ use crate::{
         wall_clock,
     },
     store::{Project, RunLock},
+    world::Stop,
 };
 
 /// `onward archive --json`.
@@ -43,6 +45,17 @@ pub struct Archived {
     pub to: String,
     /// Steps whose attempt had died without a result; what it left in the tree stays there.
     pub lost: Vec<String>,
+    /// Its worktrees. The branches stay, with all that was committed.
+    pub worktrees: Vec<ArchivedWorktree>,
+}
+
+/// A worktree of a run that is archived.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ArchivedWorktree {
+    pub path: String,
+    pub branch: String,
+    /// No = it holds what its branch does not have, so it stays where it is.
+    pub removed: bool,
 }
 
 /// Moves a run to the archive. Whoever drives it, or lives of it, is in the way.
@@ -65,6 +78,7 @@ pub fn archive_run(run_dir: &Path, machine: &Machine) -> Result<Archived, CareEr
             name
         }
     };
+    let worktrees = remove_worktrees(&at, &machine.env)?;
     let target = archive_dir.join(&to);
     make_parents(&target)?;
     fs::rename(run_dir, &target).map_err(io_stop("move", run_dir))?;
@@ -76,7 +90,27 @@ pub fn archive_run(run_dir: &Path, machine: &Machine) -> Result<Archived, CareEr
         run: RunRef::of(run_dir),
         to,
         lost: names,
+        worktrees,
     })
+}
+
+/// Removes those that hold nothing but what is committed.
+fn remove_worktrees(at: &RunPlace, env: &Env) -> Result<Vec<ArchivedWorktree>, CareError> {
+    let run = at.place.run.as_str();
+    let dir = at.project.root().join(WORKTREES).join(run);
+    let mut all = Vec::new();
+    for name in names(&dir)? {
+        let WorktreePlace { path, branch } = WorktreePlace::new(run, &name);
+        let repo = Repo::find(at.project.root(), env).map_err(Stop::from)?;
+        let removed = repo.is_some_and(|repo| {
+            repo.remove_worktree(&dir.join(&name), &branch).unwrap_or_default()
+        });
+        all.push(ArchivedWorktree { path, branch, removed });
+    }
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    // Goes only if nothing is left in it.
+    let _ = fs::remove_dir(&dir);
+    Ok(all)
 }
 
 /// An attempt that nobody will take up any more ends here.

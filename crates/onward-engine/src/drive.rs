@@ -42,11 +42,14 @@ pub struct Options {
     pub grace_ms: u64,
     /// Somebody is there to answer gates.
     pub attended: bool,
+    /// Nothing is started any more: what was interrupted is settled as it always is, and then the
+    /// run ends as cancelled, for this reason.
+    pub ending: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { grace_ms: 10_000, attended: false }
+        Self { grace_ms: 10_000, attended: false, ending: None }
     }
 }
 
@@ -345,6 +348,13 @@ impl<'w, W: World> Driver<'w, W> {
         self.stop = Stopping::Draining { why, until };
     }
 
+    /// This driver was only called to bring the run to its end.
+    pub(crate) fn end_where_asked(&mut self) {
+        if self.how.options.ending.is_some() {
+            self.begin_ending(StopWhy::Cancelled);
+        }
+    }
+
     fn begin_ending(&mut self, why: StopWhy) {
         self.facts.draining = true;
         let under_way = matches!(self.stop, Stopping::Ending { .. });
@@ -390,7 +400,8 @@ impl<'w, W: World> Driver<'w, W> {
             }
             StopWhy::Paused => Event::RunPaused { cause: PauseCause::Asked, until: None },
             StopWhy::Cancelled => {
-                let why = Some("somebody cancelled it".to_owned());
+                let asked = || "somebody cancelled it".to_owned();
+                let why = Some(self.how.options.ending.clone().unwrap_or_else(asked));
                 Event::RunEnded { status: EndStatus::Cancelled, why }
             }
         })

@@ -3,7 +3,8 @@
 //! Order: the run's lock, the tree's lock, the workflow as pinned, the journal, the supervisor, the
 //! loop. A new run is made by whoever holds the tree for it, and then taken up like any other.
 //!
-//! Invariant: [`plan_run`] changes nothing anywhere and takes no lock.
+//! Invariant: [`plan_run`] changes nothing anywhere and takes no lock; nor does [`examine_run`],
+//! except that in full it runs the checks that steps declare.
 
 use std::{
     collections::BTreeMap,
@@ -56,7 +57,7 @@ use crate::{
     world::Stop,
 };
 
-pub use crate::person::{Decided, cancel, decide, done};
+pub use crate::person::{Decided, cancel, decide, done, end};
 
 /// What is the same for every run on this machine.
 #[derive(Clone, Debug, Default)]
@@ -114,7 +115,7 @@ pub struct Outcome {
 pub enum EngineError {
     #[error("{} is not the directory of a run", .0.display())]
     NotARun(PathBuf),
-    #[error("step `{step}` has `worktree`, and this is no git repository")]
+    #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
     #[error("{} was begun already", dir.display())]
     BegunElsewhere { dir: PathBuf },
@@ -245,7 +246,7 @@ pub(crate) fn begin(
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
     if let Some(step) = first_with_worktree(&workflow.workflow.steps)
-        && crate::git::head(project.root()).is_none()
+        && !project.root().join(".git").exists()
     {
         return Err(EngineError::NoRepository { step });
     }
@@ -269,9 +270,6 @@ pub fn resume_run(
     let now = wall_clock();
     let lock = RunLock::insist(run_dir, &at.place.run, now, how.take_over)?;
     let workflow = load_pinned(run_dir)?.workflow;
-    if let Some(error) = agents::missing(&workflow, &machine.agents) {
-        return Err(error.into());
-    }
     let (run, share) = (Some(&at.place.run), share_of(&workflow));
     let mut tree = TreeLock::take(&at.project, run, share, how.take_over)?;
     tree.sign(&at.place.run, now)?;
@@ -292,6 +290,12 @@ fn drive_held(
     let How { mode, choices, pinned, options, take_over: _ } = how.clone();
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
+    let current = edited.as_ref().map_or(workflow, |edited| &edited.workflow);
+    // Whoever ends a run needs none of its agents.
+    let missing = lacking(current, machine).filter(|_| options.ending.is_none());
+    if let Some(finding) = missing {
+        return Err(ResumeError::Conflicts(vec![finding]).into());
+    }
     let native = adopt::of_run(&at.project, &at.place.run_dir);
     let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
@@ -316,6 +320,18 @@ fn drive_held(
 
 /// What a resume would do.
 pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<Plan, EngineError> {
+    examine_run(run_dir, machine, choices, Depth::Quick, false)
+}
+
+/// The same, looking as deep as somebody wants before they say yes: in full, every `check` is run.
+/// `pinned` leaves an edited workflow file aside.
+pub fn examine_run(
+    run_dir: &Path,
+    machine: &Machine,
+    choices: &Choices,
+    depth: Depth,
+    pinned: bool,
+) -> Result<Plan, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
@@ -335,18 +351,18 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
     let workflow = load_pinned(run_dir)?.workflow;
     // A run that somebody drives, or that is complete, has no use for another workflow.
     let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
-    let origin =
-        if driver.is_some() || complete { Origin::Gone } else { Origin::of(&at.project, run_dir) };
+    let origin = if driver.is_some() || complete || pinned {
+        Origin::Gone
+    } else {
+        Origin::of(&at.project, run_dir)
+    };
     if let Origin::Invalid(finding) = &origin {
         findings.push(finding.clone());
     }
     let is_new = |it: &Loaded| Some(it.hash) != loaded.state.workflow_hash;
     let edited = origin.valid().filter(is_new);
     let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
-    if let Some(error) = agents::missing(&current, &machine.agents) {
-        let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
-        findings.push(finding.with_hint(error.hint()));
-    }
+    findings.extend(lacking(&current, machine));
     let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
@@ -362,7 +378,9 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
         run = caught_up;
         reentry = Some(looked);
     }
-    let mut survey = survey::survey(&mut world, &run, &connected, Depth::Quick)?.survey;
+    // Whoever drives it does so undisturbed.
+    let depth = if driver.is_some() { Depth::Quick } else { depth };
+    let mut survey = survey::survey(&mut world, &run, &connected, depth)?.survey;
     if let Some(new) = &edited {
         survey.edited = Some(doubts::edits(&mut world, &run, &workflow, new)?);
     }
@@ -431,7 +449,7 @@ pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 
-fn first_with_worktree(steps: &[Step]) -> Option<String> {
+pub(crate) fn first_with_worktree(steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| {
         if step.worktree.is_some() {
             return Some(step.id.to_string());
@@ -465,6 +483,13 @@ fn until(state: &State) -> Option<Timestamp> {
         RunStatus::Paused { until, .. } => until,
         RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => None,
     }
+}
+
+/// What must be set up before the workflow can go on.
+fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
+    let error = agents::missing(workflow, &machine.agents)?;
+    let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
+    Some(finding.with_hint(error.hint()))
 }
 
 fn still_running(driver: &Holder) -> Finding {

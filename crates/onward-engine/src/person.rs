@@ -8,22 +8,25 @@ use std::path::Path;
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::{AttemptAdopted, Certainty, EndStatus, Event},
+    event::{AttemptAdopted, Certainty, EndStatus, Event, Mode},
     evidence::Evidence,
     judge::ResultSeen,
+    policy::Choices,
     recovery::Probed,
     run::Run,
+    state::RunStatus,
     workflow::template::Quoting,
     worktree::{WorktreePlace, below, worktree_path},
 };
 
 use crate::{
     collect::collect,
-    engine::{EngineError, Machine, RunPlace},
+    drive::Options,
+    engine::{EngineError, How, Machine, Outcome, RunPlace, plan_run, resume_run},
     gate::{self, Answer},
     inbox::{self, DecideError},
     real::{RealWorld, wall_clock},
-    store::{LockError, RunLock, load_pinned},
+    store::{LockError, RunLock, TakeOver, load_pinned},
     world::{Request, World as _},
 };
 
@@ -59,20 +62,49 @@ pub fn decide(run_dir: &Path, answer: Answer, machine: &Machine) -> Result<Decid
     }
 }
 
-/// Ends a run that nobody drives. Whatever still lives of it is ended by the next resume or sweep.
+/// Ends a run that nobody drives. What it has in flight is settled first, as a resume would do it:
+/// whatever lives is ended, and what is half-done leaves the tree for the rescue.
 pub fn cancel(run_dir: &Path, machine: &Machine) -> Result<(), EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
-    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
+    let lock = RunLock::take(run_dir, &at.place.run, wall_clock())?;
     let workflow = load_pinned(run_dir)?.workflow;
     let world = RealWorld::new(at.setup(machine), None);
-    inbox::write_offline(world, workflow, |_, run| {
-        if run.state.running > 0 {
+    let why = "somebody cancelled it".to_owned();
+    let written = inbox::write_offline(world, workflow, |_, run| {
+        // One that has failed is taken up again first: what its last attempts left is settled too.
+        let failed = RunStatus::Ended { status: EndStatus::Failed };
+        if run.state.running > 0 || run.state.status == failed {
             return Err(DecideError::InFlight);
         }
-        let why = Some("somebody cancelled it".to_owned());
+        let why = Some(why.clone());
         Ok(vec![Event::RunEnded { status: EndStatus::Cancelled, why }])
-    })?;
-    Ok(())
+    });
+    match written {
+        Err(DecideError::InFlight) => {
+            drop(lock);
+            end(run_dir, machine, why, &Choices::default()).map(|_| ())
+        }
+        written => Ok(written?),
+    }
+}
+
+/// Takes a run up only to end it: see [`cancel`]. Nothing that a person could accept stands in the
+/// way of an end; what somebody changed since is left as it is.
+pub fn end(
+    run_dir: &Path,
+    machine: &Machine,
+    why: String,
+    choices: &Choices,
+) -> Result<Outcome, EngineError> {
+    let plan = plan_run(run_dir, machine, choices)?;
+    let mut choices = Choices { yes: true, from: None, ..choices.clone() };
+    choices.accept_all(&plan.findings);
+    let options = Options { ending: Some(why), ..Options::default() };
+    let (mode, take_over) = (Mode::Autopilot, TakeOver::No);
+    let how = How { mode, choices, pinned: true, options, take_over };
+    // What a person is told about the end is told by whoever asked for it.
+    let machine = Machine { notify: Vec::new(), ..machine.clone() };
+    resume_run(run_dir, &machine, &how, None)
 }
 
 /// Counts a step as done that a person finished by hand, if its outputs are there and its check

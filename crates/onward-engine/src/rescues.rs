@@ -25,6 +25,7 @@ use crate::{
     files::put_durably,
     real::{RealWorld, disk::io_stop, wall_clock},
     rescue::{self, FILES, NOTE, Note, Undone},
+    revert,
     store::{RunLock, Share, TakeOver, TreeLock},
     world::{At, Stop, World as _},
 };
@@ -141,6 +142,14 @@ impl BringBack {
 
     /// Brings it back; of paths that somebody changed, exactly those in `replace`.
     pub fn adopt(mut self, replace: &BTreeSet<String>) -> Result<BroughtBack, CareError> {
+        for Undone { path, .. } in &self.found.note.paths {
+            if revert::is_in_gone_worktree(&mut self.world, path)? {
+                return Err(CareError::Refused {
+                    what: format!("the worktree of {path} is gone"),
+                    hint: "`git worktree add` makes it again from its branch".to_owned(),
+                });
+            }
+        }
         let mut foreign = Vec::new();
         let mut bring = Vec::new();
         for (undone, shown) in self.found.note.paths.iter().zip(&self.rescue.paths) {

@@ -99,6 +99,7 @@ pub fn open<'w, W: World>(
     let connected = world.connect(journal.epoch())?;
     brief::write_plain(world)?;
     let mut driver = Driver::new(world, run, journal, how.clone());
+    driver.end_where_asked();
     if !fresh {
         driver.recover(&connected, edited.map(|new| (workflow, new)))?;
     }
@@ -113,15 +114,15 @@ impl<W: World> Driver<'_, W> {
         edited: Option<(&Workflow, &Loaded)>,
     ) -> Result<(), ResumeError> {
         let mut how = self.how.clone();
+        // Before anybody looks into them; what was found is told all the same.
+        let worktrees = worktrees::look(self.world, &self.run)?;
+        worktrees::mend(self.world, &worktrees)?;
         self.finish_undo(connected)?;
         let mut reentry = self.look_at_native()?;
         if reentry.is_some() {
             // Where a person enters, the other system's files say.
             how.choices.from = None;
         }
-        // Before anybody looks into them; what was found is told all the same.
-        let worktrees = worktrees::look(self.world, &self.run)?;
-        worktrees::mend(self.world, &worktrees)?;
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
@@ -193,8 +194,11 @@ impl<W: World> Driver<'_, W> {
         choices: &Choices,
         band: AgeBand,
     ) -> Result<Resumption, ResumeError> {
-        if let Some(from) = choices.from.as_ref().filter(|it| !has_entry(&self.run, &it.step)) {
-            return Err(ResumeError::NoSuchStep(from.step.clone()));
+        let Choices { from, keep, redo, leave, .. } = choices;
+        let from = from.iter().map(|it| it.step.as_str());
+        let named = from.chain([keep, redo, leave].into_iter().flatten().map(Address::as_str));
+        if let Some(unknown) = named.into_iter().find(|step| !has_entry(&self.run, step)) {
+            return Err(ResumeError::NoSuchStep(unknown.to_owned()));
         }
         let made = resumption(&self.run, survey, choices);
         let standing = policy::standing(&made.findings, band, choices);
@@ -248,9 +252,13 @@ impl<W: World> Driver<'_, W> {
         }
         let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
         self.import_now(&announced)?;
-        for step in announced {
-            if self.run.state.phase(&step) == Phase::Running {
-                self.spawn_again(&step)?;
+        for step in &announced {
+            if self.run.state.phase(step) != Phase::Running {
+                continue;
+            }
+            match self.how.options.ending {
+                Some(_) => self.give_up(step)?,
+                None => self.spawn_again(step)?,
             }
         }
         self.journal.commit(self.world)?;

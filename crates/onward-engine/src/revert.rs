@@ -18,12 +18,13 @@ use onward_core::{
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
+    worktree::WorktreePlace,
 };
 
 use crate::{
     files,
     rescue::{self, Undoing},
-    world::{At, Change, Snapshot, Stop, When, World},
+    world::{At, Change, Condition, Snapshot, Stop, When, World},
 };
 
 /// How long after the last sign of life a change may still be the attempt's own.
@@ -245,12 +246,28 @@ pub fn undoing(number: u32, started: &AttemptStarted, changes: &[Change]) -> Und
     }
 }
 
+/// A file on its own would look like a worktree in which all the others were deleted.
+pub(crate) fn is_in_gone_worktree<W: World>(world: &mut W, path: &str) -> Result<bool, Stop> {
+    let Some((place, _)) = WorktreePlace::split(path) else { return Ok(false) };
+    Ok(match world.worktree_condition(&place)? {
+        Condition::Missing { .. } => true,
+        Condition::Unmade
+        | Condition::Fine
+        | Condition::Unregistered { .. }
+        | Condition::Elsewhere(_)
+        | Condition::Busy(_) => false,
+    })
+}
+
 /// Puts each path back, unless it is back already or somebody changed it. Returns the latter.
 pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
     let mut foreign = Vec::new();
     // What goes makes room for what comes back: a file may have taken a directory's place.
     let (gone, back): (Vec<&Revert>, _) = reverts.iter().partition(|it| it.base.is_none());
     for revert in gone.into_iter().chain(back) {
+        if is_in_gone_worktree(world, &revert.path)? {
+            continue;
+        }
         let now = world.look(&revert.path)?.map(crate::world::Looked::content);
         let base = revert.base.map(|digest| (digest, revert.base_kind));
         let left = revert.left.map(|digest| (digest, revert.left_kind));

@@ -103,7 +103,7 @@ pub fn survey<W: World>(
     for tree in worktrees::trees(&worktrees) {
         moved.extend(world.moved(tree)?);
     }
-    let ours = Ours { run, moved, gone: worktrees::gone(&worktrees) };
+    let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
     look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
     look_at_reads(world, &ours, connected, &unfinished, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
@@ -363,17 +363,17 @@ struct Ours<'r> {
     run: &'r Run,
     /// What is not as the last snapshot has it.
     moved: BTreeSet<String>,
-    /// Worktrees that are not there any more.
-    gone: BTreeSet<String>,
+    /// Worktrees whose files say nothing.
+    silent: BTreeSet<String>,
 }
 
 impl Ours<'_> {
     /// Whether a later attempt changed the path without declaring it, and nobody since; or whether
-    /// nothing can be said of it, because its whole worktree is gone.
+    /// nothing can be said of it, because its whole worktree is not what it was.
     fn is(&self, path: &str, since: Timestamp) -> bool {
         let touched = self.run.state.touched.get(path);
         touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
-            || self.gone.iter().any(|tree| path.starts_with(tree))
+            || self.silent.iter().any(|tree| path.starts_with(tree))
     }
 }
 

@@ -15,7 +15,10 @@ use onward_core::{
     worktree::{WorktreePlace, worktree_of},
 };
 
-use crate::world::{Condition, Stop, WorktreeHead, World};
+use crate::{
+    engine::first_with_worktree,
+    world::{Condition, Stop, WorktreeHead, World},
+};
 
 /// A worktree that somebody has worked in.
 #[derive(Clone, Debug)]
@@ -28,7 +31,7 @@ pub(crate) struct Seen {
 
 /// Every worktree of the run. One that is no longer needed may be in any condition.
 pub(crate) fn look<W: World>(world: &mut W, run: &Run) -> Result<Vec<Seen>, Stop> {
-    if !run.defs.ids().any(|id| run.defs.step(id).worktree.is_some()) {
+    if first_with_worktree(&run.defs.root_workflow().steps).is_none() {
         return Ok(Vec::new());
     }
     let mut places: BTreeMap<WorktreePlace, bool> = BTreeMap::new();
@@ -117,11 +120,19 @@ pub(crate) fn mend<W: World>(world: &mut W, seen: &[Seen]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Directories whose files say nothing, because they are gone with their branch: only the commits
-/// do, where something else leads to them.
-pub(crate) fn gone(seen: &[Seen]) -> BTreeSet<String> {
-    let is_gone = |one: &&Seen| one.condition == Condition::Missing { has_branch: false };
-    seen.iter().filter(is_gone).map(|one| format!("{}/", one.place.path)).collect()
+/// Directories whose files say nothing of what is on the branch, because they are gone with it, or
+/// are those of something else: only the commits do.
+pub(crate) fn silent(seen: &[Seen]) -> BTreeSet<String> {
+    let is_silent = |one: &&Seen| match one.condition {
+        Condition::Missing { has_branch: false } | Condition::Elsewhere(_) | Condition::Busy(_) => {
+            true
+        }
+        Condition::Missing { has_branch: true }
+        | Condition::Unregistered { .. }
+        | Condition::Unmade
+        | Condition::Fine => false,
+    };
+    seen.iter().filter(is_silent).map(|one| format!("{}/", one.place.path)).collect()
 }
 
 /// The trees whose files somebody may still work on.

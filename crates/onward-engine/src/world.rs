@@ -172,21 +172,29 @@ pub trait World {
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
     /// How a worktree of the run was left. Only looks.
-    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop>;
+    fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {
+        Ok(Condition::Unmade)
+    }
     /// Sees to it that a worktree is there and on its branch; says why it cannot be.
-    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop>;
+    fn worktree(&mut self, _place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        Ok(Err("there are no worktrees in this world".to_owned()))
+    }
     /// Commits what is in a worktree, and gives the head of its branch; says why it cannot.
     fn commit_worktree(
         &mut self,
-        place: &WorktreePlace,
-        step: &Address,
-        attempt: u32,
-    ) -> Result<Result<Option<String>, String>, Stop>;
+        _place: &WorktreePlace,
+        _step: &Address,
+        _attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        Ok(Err("there are no worktrees in this world".to_owned()))
+    }
     /// Steps whose commit no branch has any more.
     fn lost_commits(
         &mut self,
-        heads: &BTreeMap<Address, WorktreeHead>,
-    ) -> Result<BTreeSet<Address>, Stop>;
+        _heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        Ok(BTreeSet::new())
+    }
     /// Branch and head of a tree; `None` outside git.
     fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop>;
     /// Commits that `until` leads to and `since` does not, newest first.

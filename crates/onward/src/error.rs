@@ -65,6 +65,9 @@ pub(crate) enum Error {
     SeveralRuns { list: Vec<String>, first: String },
     #[error("nobody confirmed the plan of `{run}`")]
     NotConfirmed { run: String },
+    /// Somebody left a question with Ctrl-C; `command` asks it again.
+    #[error("nothing was done")]
+    Interrupted { command: String },
     #[error("{}", chain(.0))]
     Supervise(#[from] SuperviseError),
     #[error("there is no step `{step}` in this run")]
@@ -161,6 +164,7 @@ impl Error {
             Self::NothingToResume => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
             Self::NotConfirmed { .. } => "not_confirmed",
+            Self::Interrupted { .. } => "interrupted",
             Self::Supervise(_) => "supervise",
             Self::NoSuchStep { .. } => "no_such_step",
             Self::WhichGate { .. } => "which_gate",
@@ -202,6 +206,7 @@ impl Error {
             Self::SeveralRuns { first, .. } => {
                 Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
             }
+            Self::Interrupted { command } => Some(command.clone()),
             Self::NotConfirmed { run } => Some(format!(
                 "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
             )),
@@ -256,6 +261,7 @@ impl Error {
             | Self::Config(_)
             | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
             Self::SeveralRuns { .. } | Self::NotConfirmed { .. } => CONFLICTS,
+            Self::Interrupted { .. } => INTERRUPTED,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::Foreign(ForeignError::Missing { .. })

@@ -11,6 +11,8 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use onward_engine::real::Interrupts;
+
 use crate::{cmd::Context, screen::Screen, session::Driving};
 
 /// Whoever may be at the keyboard.
@@ -18,6 +20,17 @@ pub(crate) struct Person {
     is_there: bool,
     keyboard: Box<dyn Keyboard + Send>,
     screen: Screen,
+    /// Heeded while nothing is driven: Ctrl-C then is an answer, too.
+    interrupts: Option<Interrupts>,
+}
+
+/// What the first of several answers is to a person who types nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum First {
+    /// The one that is meant.
+    ByDefault,
+    /// No answer; not even its beginning is one.
+    InFull,
 }
 
 /// What came of a question that somebody else may answer too.
@@ -41,7 +54,25 @@ impl Person {
             && !is_ci(std::env::var_os("CI").as_deref())
             && is_in_foreground();
         let keyboard = Box::new(Terminal { typed: Vec::new() });
-        Self { is_there, keyboard, screen: Screen::of_stderr() }
+        Self { is_there, keyboard, screen: Screen::of_stderr(), interrupts: None }
+    }
+
+    /// From here on Ctrl-C leaves the question, and with it the program, in good order.
+    pub(crate) fn heed_interrupts(&mut self) {
+        if self.is_there {
+            // Where that cannot be had, Ctrl-C ends the program as it ends any other.
+            self.interrupts = Interrupts::heed().ok();
+        }
+    }
+
+    /// Whether somebody wants out; from here on the driver sees to that.
+    pub(crate) fn leave_interrupts(&mut self) -> bool {
+        self.interrupts.take().is_some_and(|it| it.came())
+    }
+
+    /// Why there was no answer: Ctrl-C, and not the end of the input.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.interrupts.as_ref().is_some_and(Interrupts::came)
     }
 
     pub(crate) fn is_there(&self) -> bool {
@@ -72,6 +103,19 @@ impl Person {
             "" | "y" | "yes" => Some(true),
             "n" | "no" => Some(false),
             _ => None,
+        })
+    }
+
+    /// One of these words, by its place among them.
+    pub(crate) fn pick(&mut self, question: &str, words: &[String], first: First) -> Option<usize> {
+        self.until(&format!("{question} [{}] ", words.join("/")), |text| {
+            if text.is_empty() {
+                return (first == First::ByDefault).then_some(0);
+            }
+            let meant = option(text, words)?;
+            let index = words.iter().position(|word| word == meant)?;
+            let in_full = first == First::ByDefault || words[0].eq_ignore_ascii_case(text);
+            (index > 0 || in_full).then_some(index)
         })
     }
 
@@ -112,18 +156,23 @@ impl Person {
     }
 
     /// Asks until the answer means something.
-    fn until<T>(&mut self, question: &str, means: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub(crate) fn until<T>(
+        &mut self,
+        question: &str,
+        means: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let interrupts = self.interrupts.clone();
+        let wanted = || interrupts.as_ref().is_none_or(|it| !it.came());
         while self.is_there {
             self.screen.question(question);
-            match self.keyboard.line(&|| true) {
+            match self.keyboard.line(&wanted) {
                 Line::Typed(text) => {
                     self.screen.answered();
                     if let Some(answer) = means(&text) {
                         return Some(answer);
                     }
                 }
-                Line::NotWanted => {}
-                Line::End => self.leave(),
+                Line::NotWanted | Line::End => self.leave(),
             }
         }
         None
@@ -243,7 +292,7 @@ mod tests {
     fn person(is_there: bool, lines: &[&'static str]) -> (Person, Paper) {
         let paper = Paper::default();
         let keyboard = Box::new(Script(lines.iter().copied().collect()));
-        (Person { is_there, keyboard, screen: paper.screen(false) }, paper)
+        (Person { is_there, keyboard, screen: paper.screen(false), interrupts: None }, paper)
     }
 
     fn words(all: &[&str]) -> Vec<String> {
@@ -254,7 +303,7 @@ mod tests {
     fn whoever_is_not_there_is_not_asked() {
         let (mut person, paper) = person(false, &["1", "y", "a"]);
         assert_eq!(person.choose("Which?", &words(&["a", "b"])), None);
-        assert_eq!(person.confirm("Proceed?"), None);
+        assert_eq!(person.pick("Proceed?", &words(&["yes"]), First::ByDefault), None);
         assert_eq!(person.ask("a?", &words(&["a"]), &|| true), Asked::NobodyThere);
         assert_eq!(paper.text(), "");
     }
@@ -263,10 +312,22 @@ mod tests {
     fn an_answer_that_means_nothing_is_asked_for_again() {
         let (mut person, paper) = person(true, &["", "3", "x", "2", "what", "N"]);
         assert_eq!(person.choose("Which?", &words(&["one", "two"])), Some(1));
-        assert_eq!(person.confirm("Proceed?"), Some(false));
+        assert_eq!(person.pick("Go?", &words(&["yes", "no"]), First::ByDefault), Some(1));
         let text = paper.text();
         assert!(text.starts_with("  1. one\n  2. two\nWhich? [1-2] Which? [1-2] "), "{text}");
-        assert!(text.ends_with("Proceed? [Y/n] Proceed? [Y/n] "), "{text}");
+        assert!(text.ends_with("Go? [yes/no] Go? [yes/no] "), "{text}");
+    }
+
+    #[test]
+    fn a_word_that_is_wanted_in_full_is_not_taken_by_its_beginning_or_for_nothing() {
+        let ways = words(&["proceed", "restart"]);
+        let (mut person, _) = person(true, &["", "p", "1", "proceed"]);
+        assert_eq!(person.pick("What now?", &ways, First::InFull), Some(0));
+        assert_eq!(person.pick("What now?", &ways, First::InFull), None, "all was used up");
+        let (mut person, _) = self::person(true, &["r", "", "pro"]);
+        assert_eq!(person.pick("What now?", &ways, First::InFull), Some(1));
+        assert_eq!(person.pick("What now?", &ways, First::ByDefault), Some(0));
+        assert_eq!(person.pick("What now?", &ways, First::ByDefault), Some(0));
     }
 
     #[test]
@@ -274,7 +335,7 @@ mod tests {
         let (mut person, _) = person(true, &["x"]);
         assert_eq!(person.choose("Which?", &words(&["one"])), None);
         assert!(!person.is_there());
-        assert_eq!(person.confirm("Proceed?"), None);
+        assert_eq!(person.pick("Go?", &words(&["yes"]), First::ByDefault), None);
     }
 
     #[test]

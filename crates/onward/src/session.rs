@@ -16,7 +16,7 @@ use onward_core::{
 };
 use onward_engine::{
     adopt,
-    config::{Config, Flags},
+    config::{Config, Flags, Origin, Setting},
     drive::Options,
     engine::{How, Machine},
     foreign,
@@ -100,9 +100,19 @@ impl Session {
 
     pub(crate) fn how(&self, choices: Choices) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
-        let options = Options { grace_ms, attended: false };
+        let options = Options { grace_ms, ..Options::default() };
         let (mode, take_over) = (self.config.mode.value, TakeOver::No);
         How { mode, choices, pinned: false, options, take_over }
+    }
+
+    /// A run keeps the mode it was started in, unless somebody says otherwise.
+    pub(crate) fn mode_of(&self, dir: &Path) -> Mode {
+        let Setting { value, origin } = &self.config.mode;
+        if *origin != Origin::Default {
+            return *value;
+        }
+        let opened = open_run(dir).ok().and_then(|run| run.state.opened.clone());
+        opened.map_or(*value, |opened| opened.mode)
     }
 
     /// Who is at the keyboard, for the journal.

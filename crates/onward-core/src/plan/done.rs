@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Resumption, Why};
 use crate::{
     address::Address,
+    digest::Digest,
     event::{AttemptVerified, Event},
     evidence::Evidence,
     finding::{Code, Finding},
@@ -15,15 +16,26 @@ use crate::{
 
 impl Resumption {
     pub(super) fn add_done(&mut self, step: &Address, entry: &StepState, survey: &Survey) {
-        let mut causes = Vec::new();
+        let keeps = self.choices.keep.contains(step);
+        let (mut causes, mut kept) = (Vec::new(), Vec::new());
+        if self.choices.redo.contains(step) {
+            let is = Some("a person asked for it".to_owned());
+            causes.push(Difference { part: "redo".to_owned(), was: None, is });
+        }
         let mut adopted = entry.evidence.clone();
         for output in survey.outputs.get(step).into_iter().flatten() {
             causes.extend(self.output(step, entry, output, &mut adopted));
         }
         for read in survey.reads.get(step).into_iter().flatten() {
-            causes.push(self.read(step, read));
+            if keeps {
+                kept.push(difference(read));
+            } else {
+                causes.push(self.read(step, read));
+            }
         }
-        if let Some(says) = survey.disagreements.get(step) {
+        if let Some(says) = survey.disagreements.get(step).filter(|_| keeps) {
+            self.explain(step, "kept", format!("{says}; it is kept, as asked"));
+        } else if let Some(says) = survey.disagreements.get(step) {
             let message = format!("the journal has {step} as done, but {says}");
             let finding = Finding::new(Code::StatusDisagrees, message).at_step(step);
             self.findings.push(finding.with_hint("the careful reading counts: it runs again"));
@@ -46,11 +58,9 @@ impl Resumption {
             is: Some(format!("asked to enter at {place}")),
         }));
         let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
-        let mut kept_key = None;
         if let Some(differences) = redefined {
-            if self.choices.keep.contains(step) {
-                kept_key = entry.key.as_ref().map(|key| under(key, differences));
-                self.explain(step, "kept", "its definition changed; it is kept, as asked".into());
+            if keeps {
+                kept.extend(differences.iter().cloned());
             } else {
                 let parts: Vec<&str> = differences.iter().map(|it| it.part.as_str()).collect();
                 let message = format!("{step} is done, and {} changed", parts.join(", "));
@@ -66,9 +76,10 @@ impl Resumption {
             self.events.push(Event::StepInvalidated { step: step.clone(), causes });
             return;
         }
-        if let Some(key) = kept_key {
-            let why = "a person keeps it under the new definition";
-            self.verified(step, None, Some(key), why);
+        if let Some(first) = kept.first() {
+            self.explain(step, "kept", format!("{} changed; it is kept, as asked", first.part));
+            let key = entry.key.as_ref().map(|key| under(key, &kept));
+            self.verified(step, None, key, "a person keeps it although that changed");
         }
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -111,11 +122,7 @@ impl Resumption {
         let finding = Finding::new(Code::InputChanged, message).at_step(step);
         let hint = self.sequel("the step runs again");
         self.findings.push(finding.at_path(&read.path).with_hint(hint));
-        Difference {
-            part: format!("reads.{}", read.path),
-            was: read.was.map(|was| was.to_string()),
-            is: read.now.map(|now| now.to_string()),
-        }
+        difference(read)
     }
 
     /// A complete run is never taken up again: nothing that is found out about it has a sequel.
@@ -136,11 +143,26 @@ impl Resumption {
     }
 }
 
-/// The key as it would have been under the new definition: what it was made from stays.
+fn difference(read: &ReadSeen) -> Difference {
+    Difference {
+        part: format!("reads.{}", read.path),
+        was: read.was.map(|was| was.to_string()),
+        is: read.now.map(|now| now.to_string()),
+    }
+}
+
+/// The key as it would have been under what changed; all else stays.
 fn under(key: &Key, differences: &[Difference]) -> Key {
     let mut parts: KeyParts = key.get();
     for difference in differences {
         let Difference { part, is, .. } = difference;
+        if let Some(path) = part.strip_prefix("reads.") {
+            match is.as_ref().and_then(|is| Digest::parse(is.as_bytes())) {
+                Some(is) => parts.reads.insert(path.to_owned(), is),
+                None => parts.reads.remove(path),
+            };
+            continue;
+        }
         let (map, name): (&mut BTreeMap<String, String>, &str) =
             match (part.strip_prefix("definition."), part.strip_prefix("agent.")) {
                 (Some(name), _) => (&mut parts.definition, name),

@@ -21,6 +21,38 @@ pub fn has_entry(run: &Run, step: &str) -> bool {
     run.graph.find(&Address::from_text(step)).is_some_and(|id| id != run.graph.root_id())
 }
 
+/// A place where a person may enter, and what that would mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub step: Address,
+    /// Done steps that run again.
+    pub redone: usize,
+    /// Unfinished steps that are passed over.
+    pub passed_over: usize,
+}
+
+/// Every phase, and every step inside one, in the order of the workflow; at most `most` of them,
+/// whole phases before what is inside them.
+pub fn entries(run: &Run, most: usize) -> Vec<Entry> {
+    let graph = &run.graph;
+    let nodes: Vec<NodeId> =
+        graph.in_order().into_iter().filter(|id| *id != graph.root_id()).collect();
+    let depth = |id: &NodeId| graph.node(*id).address.as_str().matches('/').count();
+    let mut by_depth = nodes.clone();
+    by_depth.sort_by_key(depth);
+    let chosen: BTreeSet<NodeId> = by_depth.into_iter().take(most).collect();
+    let chosen = nodes.iter().filter(|id| chosen.contains(id));
+    chosen.filter_map(|id| entry(run, graph.node(*id).address.as_str())).collect()
+}
+
+/// One such place, if there is one of that name.
+pub fn entry(run: &Run, step: &str) -> Option<Entry> {
+    let step = Address::from_text(step);
+    let id = run.graph.find(&step).filter(|id| *id != run.graph.root_id())?;
+    let redone = downstream(run, &step).len();
+    Some(Entry { redone, passed_over: unfinished_before(run, id).len(), step })
+}
+
 impl Resumption {
     /// Applies `--from`, where one was given and the run has such a step.
     pub(super) fn enter(&mut self, run: &Run) {
@@ -33,8 +65,12 @@ impl Resumption {
             let message = format!("before {target}, these are unfinished: {}", names.join(", "));
             let mut finding = Finding::new(Code::PhaseAheadOfEvidence, message).at_step(&target);
             finding.severity = Severity::Blocking;
-            self.findings.push(finding.with_hint("`--force` passes them over"));
-            return;
+            let finding = finding.with_hint("`--force` passes them over");
+            let accepted = self.choices.accept(&finding);
+            self.findings.push(finding);
+            if !accepted {
+                return;
+            }
         }
         for step in &unfinished {
             let event = Event::StepSkipped {

@@ -7,6 +7,7 @@ mod checks;
 mod done;
 mod edits;
 mod enter;
+mod phases;
 mod resumption;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,8 @@ use crate::{
 };
 
 pub use edits::{Lacking, edited};
-pub use enter::has_entry;
+pub use enter::{Entry, entries, entry, has_entry};
+pub use phases::{Outlook, Phases};
 pub use resumption::{Resumption, resumption};
 
 /// `onward plan --json`.
@@ -351,7 +353,10 @@ impl Resumption {
             self.choices.accepted.iter().map(ToString::to_string).collect();
         accepted.extend(self.choices.yes.then(|| "yes".to_owned()));
         accepted.extend(self.choices.from.as_ref().map(|from| format!("from {}", from.step)));
-        accepted.extend(self.choices.keep.iter().map(|step| format!("keep {step}")));
+        let Choices { keep, redo, leave, .. } = &self.choices;
+        for (word, steps) in [("keep", keep), ("redo", redo), ("leave", leave)] {
+            accepted.extend(steps.iter().map(|step| format!("{word} {step}")));
+        }
         RunResumed {
             code: self.code.to_owned(),
             summary: self.summary.clone(),

@@ -38,6 +38,8 @@ pub struct Resumption {
     pub to_probe: Vec<Address>,
 }
 
+const LEFT: &str = "what it changed stays, as asked";
+
 pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
     let findings = checks::about_the_run(run, survey);
     let is_over = Status::of(&run.state, survey.driven) == Status::Completed;
@@ -56,6 +58,9 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             }
             Phase::Lost if survey.sessions.contains(step) => {
                 made.continuing.insert(step.clone());
+            }
+            Phase::Failed | Phase::Lost if made.choices.leave.contains(step) => {
+                made.explain(step, "left", LEFT.to_owned());
             }
             Phase::Failed | Phase::Lost => {
                 let left = survey.left_by_failed.get(step);
@@ -122,6 +127,10 @@ impl Resumption {
                 self.lose(step, entry, row.name, &[]);
             }
             Decision::Rerun => self.lose(step, entry, row.name, &[]),
+            Decision::RevertThenRerun if self.choices.leave.contains(step) => {
+                self.explain(step, "left", LEFT.to_owned());
+                self.lose(step, entry, row.name, &[]);
+            }
             Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
             Decision::Ask => {
                 if self.contest(step, row.why, &seen.contested) {

@@ -11,10 +11,10 @@ pub(crate) mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::BuildHasherDefault,
     sync::Arc,
 };
 
+use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ pub struct State {
     /// How many attempts are in flight.
     pub running: u32,
     /// In order of first mention.
-    pub steps: IndexMap<Address, StepState, BuildHasherDefault<AddressHasher>>,
+    pub steps: IndexMap<Address, StepState, FixedState>,
     pub groups: BTreeMap<Address, GroupState>,
     pub loops: BTreeMap<Address, LoopState>,
 }
@@ -256,45 +256,5 @@ impl StepState {
             return Digest::of_parts([address.as_str().as_bytes(), attempts.as_slice()]);
         }
         self.evidence.digest()
-    }
-}
-
-/// FNV-1a over whole words: addresses are short and no enemy chooses them, and a fixed hash keeps
-/// the state the same on every machine.
-#[derive(Clone, Debug)]
-pub struct AddressHasher(u64);
-
-impl Default for AddressHasher {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl AddressHasher {
-    fn mix(&mut self, word: u64) {
-        const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
-        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(PRIME);
-    }
-}
-
-impl std::hash::Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.mix(u64::from_le_bytes(*word));
-        }
-        // The last eight bytes once more, where there are as many: cheaper than to take out the
-        // rest.
-        let last = bytes.last_chunk().map(|word| u64::from_le_bytes(*word));
-        self.mix(
-            last.unwrap_or_else(|| rest.iter().fold(0, |word, it| word << 8 | u64::from(*it))),
-        );
-    }
-
-    /// The mark behind a text, which tells `ab` and `c` from `a` and `bc`: an address stands alone.
-    fn write_u8(&mut self, _: u8) {}
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
     }
 }

@@ -22,7 +22,7 @@ impl Streak {
     /// How many resumes in a row died of the same cause, counted up to now.
     pub fn in_vain(&self) -> Option<(Cause, u32)> {
         let (count, cause) = self.with_current();
-        cause.map(|cause| (cause, count)).filter(|(_, count)| *count > 0)
+        cause.map(|cause| (cause, count))
     }
 
     fn with_current(&self) -> (u32, Option<Cause>) {

@@ -164,7 +164,7 @@ impl Settings {
             devils_advocate: devil.map(is_yes),
             researcher_timeout_ms: limit.and_then(words::span_ms),
             assigned: strategy.to_lowercase().starts_with("assigned"),
-            evaluator: evaluator.filter(|text| !text.is_empty()),
+            evaluator: evaluator.filter(|text| !text.is_empty() && mode != Some(Mode::Qualitative)),
             changes_code: said.map_or_else(|| speaks_of_code(&allowed), is_yes),
             unconfirmed: final_word.starts_with("pending"),
             confirmed: final_word.starts_with("confirmed") || final_word.starts_with("yes"),

@@ -59,6 +59,7 @@ impl Driver {
     fn drive(&mut self) {
         for _ in 0..DEEDS_MAX {
             let at = point(&self.state);
+            crate::dones::agrees(&self.state);
             if at.code == Code::Complete {
                 return;
             }

@@ -5,6 +5,7 @@ mod builder;
 mod checks;
 mod converges;
 mod cuts;
+mod dones;
 mod laws;
 mod prefixes;
 mod recovery;

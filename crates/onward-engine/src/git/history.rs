@@ -43,8 +43,8 @@ pub fn trailers(run: &str, step: &Address, attempt: u32) -> String {
 
 impl Repo {
     /// Commits that `until` leads to and `since` does not, newest first. A commit that git no
-    /// longer has is its own whole history. `reflog` names where attempts are looked for: `HEAD`, or
-    /// a branch.
+    /// longer has is its own whole history. `reflog` is that of `HEAD`, or of a branch: attempts
+    /// are looked for there.
     pub fn commits(
         &self,
         since: Option<&str>,

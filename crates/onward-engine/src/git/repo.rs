@@ -60,6 +60,7 @@ impl Repo {
     }
 
     /// The same repository, with the files of a worktree that git does not know any more. To look.
+    #[must_use]
     pub fn with_tree(&self, dir: &Path) -> Self {
         let told = Some(self.common_dir.clone());
         let index = dir.join(".no-index");

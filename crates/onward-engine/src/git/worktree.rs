@@ -56,7 +56,8 @@ impl Repo {
     /// Looks without a process, and changes nothing.
     pub fn condition(&self, dir: &Path, branch: &str) -> Condition {
         let has_branch = self.branch_head(branch).is_some();
-        if !dir.is_dir() {
+        // An empty one too: that nothing is left in it is nobody's work.
+        if fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none()) {
             return Condition::Missing { has_branch };
         }
         let Some(git_dir) = git_dir(dir).filter(|git_dir| git_dir.is_dir()) else {
@@ -82,20 +83,21 @@ impl Repo {
     /// Those of the commits that no branch and no tag leads to, nor the head.
     pub fn lost(&self, commits: &BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
         let git = self.looking();
-        let list: String = commits.iter().map(|id| format!("{id}\n")).collect();
-        let known = git.feed(&["cat-file", "--batch-check=%(objecttype)"], list.as_bytes())?;
-        let known = String::from_utf8_lossy(&known).into_owned();
-        let is_known = known.lines().map(|line| line == "commit");
-        let (there, mut lost): (Vec<_>, Vec<_>) =
-            commits.iter().zip(is_known).partition(|(_, is_known)| *is_known);
-        let mut list: String = there.iter().map(|(id, _)| format!("{id}\n")).collect();
-        list.push_str("--not\n--branches\n--tags\n--remotes\n");
-        list.extend(head(&self.dir).and_then(|it| it.head).map(|id| format!("{id}\n")));
-        let alone = git.feed(&["rev-list", "--stdin"], list.as_bytes())?;
+        let asked: Vec<&str> = commits.iter().map(String::as_str).collect();
+        let list = asked.join("\n");
+        let types = git.feed(&["cat-file", "--batch-check=%(objecttype)"], list.as_bytes())?;
+        let types = String::from_utf8_lossy(&types).into_owned();
+        let is_there = types.lines().map(|line| line == "commit");
+        let there: Vec<&str> =
+            asked.iter().zip(is_there).filter(|(_, it)| *it).map(|(id, _)| *id).collect();
+        let head = head(&self.dir).and_then(|it| it.head);
+        let not = ["--not", "--branches", "--tags", "--remotes"].into_iter();
+        let list: Vec<&str> = there.iter().copied().chain(not).chain(head.as_deref()).collect();
+        let alone = git.feed(&["rev-list", "--stdin"], list.join("\n").as_bytes())?;
         let alone = String::from_utf8_lossy(&alone).into_owned();
         let alone: BTreeSet<&str> = alone.lines().collect();
-        lost.extend(there.into_iter().filter(|(id, _)| alone.contains(id.as_str())));
-        Ok(lost.into_iter().map(|(id, _)| id.clone()).collect())
+        let is_lost = |id: &&String| !there.contains(&id.as_str()) || alone.contains(id.as_str());
+        Ok(commits.iter().filter(is_lost).cloned().collect())
     }
 
     /// Writes what a branch has into an empty directory, and nothing else anywhere.

@@ -12,6 +12,7 @@ mod clock;
 pub(crate) mod disk;
 mod grip;
 mod inputs;
+mod interrupts;
 mod look;
 pub(crate) mod probe;
 mod schema;
@@ -24,6 +25,7 @@ mod world;
 
 pub use clock::{file_time, wall_clock};
 pub use grip::{Look, look, place_from_args};
+pub use interrupts::Interrupts;
 pub use secrets::Redactor;
 pub use trees::{SnapshotArgs, snapshot_from_args};
 pub use world::{RealWorld, Setup, Sink};

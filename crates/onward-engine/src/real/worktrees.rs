@@ -179,7 +179,9 @@ impl Trees {
 
 /// As the worktree will name them.
 pub(super) fn moved_into(tree: &str, mut files: Vec<FileProof>) -> Vec<FileProof> {
-    files.iter_mut().for_each(|file| file.path = format!("{tree}/{}", file.path));
+    for file in &mut files {
+        file.path = format!("{tree}/{}", file.path);
+    }
     files
 }
 

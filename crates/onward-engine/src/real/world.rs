@@ -364,7 +364,9 @@ impl World for RealWorld {
 
     fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop> {
         self.trees.forget();
-        let dir = &self.disk.project_dir().join(tree);
+        // One that is gone has nothing to say.
+        let there = self.disk.project_dir().join(tree);
+        let dir = if there.is_dir() { &there } else { self.disk.project_dir() };
         if self.stand_in.as_ref().is_some_and(|it| it.commands) {
             return rehearse::probe(&self.place.run_dir).map_err(io_stop("rehearse in", dir));
         }

@@ -156,6 +156,7 @@ fn an_agent_is_a_command_of_the_configuration() {
     let run = bench.new_run(steps);
     bench.machine.agents.clear();
     let error = bench.resume(&run).unwrap_err();
-    assert_eq!(error.to_string(), "agent `claude` has no command");
-    assert!(error.hint().unwrap().contains("[agents.claude] command"), "{:?}", error.hint());
+    let EngineError::Resume(ResumeError::Conflicts(found)) = error else { panic!("{error}") };
+    assert_eq!(found[0].message, "agent `claude` has no command");
+    assert!(found[0].hint.as_ref().unwrap().contains("[agents.claude] command"), "{found:?}");
 }

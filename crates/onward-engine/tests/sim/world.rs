@@ -12,13 +12,12 @@ use onward_core::{
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
-    worktree::WorktreePlace,
 };
 use onward_engine::{
     journal::JOURNAL,
     world::{
-        At, Changes, Condition, Connected, Input, Looked, Request, Rescued, Snapshot, Stop,
-        Survived, Taken, Undo, WorktreeHead, World,
+        At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
+        Undo, World,
     },
 };
 
@@ -348,30 +347,6 @@ impl World for SimWorld {
     }
 
     fn as_committed(&mut self, _paths: &[String]) -> Result<BTreeSet<String>, Stop> {
-        Ok(BTreeSet::new())
-    }
-
-    fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {
-        Ok(Condition::Unmade)
-    }
-
-    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
-        panic!("there are no worktrees here: {place:?}");
-    }
-
-    fn commit_worktree(
-        &mut self,
-        place: &WorktreePlace,
-        _step: &Address,
-        _attempt: u32,
-    ) -> Result<Result<Option<String>, String>, Stop> {
-        panic!("there are no worktrees here: {place:?}");
-    }
-
-    fn lost_commits(
-        &mut self,
-        _heads: &BTreeMap<Address, WorktreeHead>,
-    ) -> Result<BTreeSet<Address>, Stop> {
         Ok(BTreeSet::new())
     }
 

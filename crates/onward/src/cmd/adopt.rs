@@ -39,6 +39,12 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
     if foreign::below(&here).contains(&here) {
+        let plan = session.foreign_plan(&here, None);
+        let is_over = plan.is_ok_and(|plan| plan.run.status == Status::Completed);
+        // What is over here does not stand in the way of what is not, such as its shipping.
+        if is_over && !session.unfinished()?.is_empty() {
+            return resume::choose(session, person).map(Which::Ours);
+        }
         return session.adopted_or_foreign(here, None);
     }
     let strangers = unfinished(session, &here)?;
@@ -59,6 +65,9 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
             let first = list.first().cloned().unwrap_or_default();
             match person.choose("Which one?", &list) {
                 Some(index) => session.which(cx, Some(&list[index]), None),
+                None if person.was_interrupted() => {
+                    Err(Error::Interrupted { command: "onward resume".to_owned() })
+                }
                 None => Err(Error::SeveralRuns { list, first }),
             }
         }
@@ -94,6 +103,10 @@ pub(crate) fn resume(
         writeln!(cx.err, "nothing was done\nonward resume {}", word(&plan.run.dir))?;
         return Ok(ExitCode::SUCCESS);
     };
+    if person.leave_interrupts() {
+        let command = format!("onward resume {}", word(&plan.run.dir));
+        return Err(Error::Interrupted { command });
+    }
     let workflow = run::load(cx, Path::new(found.workflow()))?;
     let mode = session.config.mode.value;
     let begun = adopt::begin(&session.project, &found, &workflow, &session.machine, mode)?;
@@ -133,6 +146,10 @@ fn agree(
                 Ok(Some(choices))
             }
             Some(false) => Ok(None),
+            None if person.was_interrupted() => {
+                let command = format!("onward resume {}", word(&plan.run.dir));
+                Err(Error::Interrupted { command })
+            }
             None => Err(Error::NotConfirmed { run: plan.run.dir.clone() }),
         };
     }

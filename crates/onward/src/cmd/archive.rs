@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use onward_core::plan::Status;
 use onward_engine::{
-    archive::{Archive, Collectable, archive_run, collectable, delete},
+    archive::{Archive, ArchivedWorktree, Collectable, archive_run, collectable, delete},
     care::CareError,
 };
 use schemars::JsonSchema;
@@ -20,7 +20,8 @@ use crate::{
 /// Move a run that is over, or given up, to the archive
 ///
 /// Nothing is deleted: the run's directory goes to `.onward/archive`. A run that is driven, or of
-/// which a process lives, stays.
+/// which a process lives, stays. Its worktrees go if all that is in them is committed; their
+/// branches stay.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ArchiveArgs {
     /// Which run; without it the last active one that is completed or cancelled
@@ -40,6 +41,14 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
     writeln!(cx.err, "run {} is in the archive: {}", archived.run.id, archived.to)?;
     for step in &archived.lost {
         writeln!(cx.err, "  {step} had died half-way; what it left in the tree stays there")?;
+    }
+    for worktree in &archived.worktrees {
+        let ArchivedWorktree { path, branch, removed } = worktree;
+        if *removed {
+            writeln!(cx.err, "  {path} is removed; what was committed there stays on {branch}")?;
+        } else {
+            writeln!(cx.err, "  {path} holds what {branch} does not have, so it stays")?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

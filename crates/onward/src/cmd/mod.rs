@@ -72,6 +72,10 @@ impl Context {
                 let object = error::json(error.code(), &error.to_string(), hint.as_deref());
                 writeln!(self.out, "{object}")
             }
+            // The last line is the command that goes on, and nothing but that.
+            error::INTERRUPTED => {
+                writeln!(self.err, "{error}\n{}", error.hint().unwrap_or_default())
+            }
             _ => diagnostic::failure(&mut *self.err, &error.to_string(), error.hint().as_deref()),
         };
         ExitCode::from(code)

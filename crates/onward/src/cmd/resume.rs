@@ -8,15 +8,14 @@ use std::{
 use onward_core::{
     address::Address,
     event::Mode,
-    finding::Code,
-    plan::{Plan, Status, run_info},
-    policy::{self, Accept, Asking, Choices, EnterAt},
+    plan::{Status, run_info},
+    policy::{Accept, Choices, Depth, EnterAt},
     survey::Survey,
     view::{Counts, view},
 };
 use onward_engine::{
     drive::Options,
-    engine::{EngineError, How, Outcome, plan_run, resume_run},
+    engine::{self, EngineError, How, Outcome, examine_run, resume_run},
     real::Sink,
     store::TakeOver,
 };
@@ -25,7 +24,9 @@ use serde_json::json;
 use crate::{
     attend::Attendant,
     cmd::{Context, adopt, plan, run::exit_code},
-    error::Error,
+    consult::{Subject, Way, consult},
+    error::{self, Error},
+    outlook,
     progress::{self, Telling},
     prompt::Person,
     session::{Driving, Found, Session, Which, id_of, open_run, word},
@@ -54,9 +55,15 @@ pub(crate) struct ResumeArgs {
     /// With --from: over unfinished work too
     #[arg(long, requires = "from")]
     force: bool,
-    /// Keep a finished step although its definition changed
+    /// Keep a finished step although what it was asked, or made from, changed
     #[arg(long, value_name = "STEP")]
     keep: Vec<String>,
+    /// Run a finished step again
+    #[arg(long, value_name = "STEP")]
+    redo: Vec<String>,
+    /// Leave what an interrupted step changed in the tree, and undo nothing of it
+    #[arg(long, value_name = "STEP")]
+    leave: Vec<String>,
     /// Go on with the copy of the workflow that the run keeps, not with its edited file
     #[arg(long)]
     pinned: bool,
@@ -72,11 +79,14 @@ pub(crate) struct ResumeArgs {
 
 impl ResumeArgs {
     pub(crate) fn choices(&self) -> Choices {
+        let steps = |given: &[String]| given.iter().map(|it| Address::from_text(it)).collect();
         Choices {
             accepted: self.accept.clone(),
             yes: self.driving.yes,
             from: self.from.clone().map(|step| EnterAt { step, force: self.force }),
-            keep: self.keep.iter().map(|step| Address::from_text(step)).collect(),
+            keep: steps(&self.keep),
+            redo: steps(&self.redo),
+            leave: steps(&self.leave),
         }
     }
 }
@@ -87,6 +97,7 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         return all(cx, &session, args);
     }
     let mut person = Person::at_terminal(cx, &args.driving);
+    person.heed_interrupts();
     let which = match (&args.run, &args.dialect) {
         (None, None) => adopt::choose(cx, &session, &mut person)?,
         (wanted, dialect) => session.which(cx, wanted.as_deref(), dialect.as_deref())?,
@@ -97,16 +108,30 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
             return adopt::resume(cx, person, &dir, dialect.as_deref(), args);
         }
     };
-    let choices = if person.is_there() && !args.driving.yes {
-        confirmed(cx, &session, &mut person, &dir, args.choices())?
+    let mode = session.mode_of(&dir);
+    let way = if person.is_there() && !args.driving.yes {
+        let subject = Subject { session: &session, dir: &dir, mode, pinned: args.pinned };
+        consult(cx, &mut person, &subject, args.choices())?
     } else {
-        Some(args.choices())
+        Way::GoOn(args.choices())
     };
-    let Some(choices) = choices else {
-        writeln!(cx.err, "nothing was done\nonward resume {}", id_of(&dir))?;
-        return Ok(ExitCode::SUCCESS);
-    };
-    take_up(cx, &session, person, &dir, args, choices)
+    let again = format!("onward resume {}", id_of(&dir));
+    if person.leave_interrupts() {
+        return Err(Error::Interrupted { command: again });
+    }
+    match way {
+        Way::GoOn(choices) => take_up(cx, &session, person, &dir, args, &choices),
+        Way::Restart => super::run::again(cx, &session, &dir, person),
+        Way::End => {
+            engine::cancel(&dir, &session.machine)?;
+            writeln!(cx.err, "run {} is cancelled; its files stay", id_of(&dir))?;
+            Ok(ExitCode::from(error::RUN_FAILED))
+        }
+        Way::Nothing => {
+            writeln!(cx.err, "nothing was done\n{again}")?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
 }
 
 fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
@@ -117,7 +142,7 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     let mut worst = ExitCode::SUCCESS;
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
-        let code = take_up(cx, session, person, &found.dir.dir, args, args.choices())?;
+        let code = take_up(cx, session, person, &found.dir.dir, args, &args.choices())?;
         if code != ExitCode::SUCCESS {
             worst = code;
         }
@@ -142,6 +167,9 @@ pub(crate) fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, 
     }
     match person.choose("Which one?", &list) {
         Some(index) => Ok(runs.swap_remove(index).dir.dir),
+        None if person.was_interrupted() => {
+            Err(Error::Interrupted { command: "onward resume".to_owned() })
+        }
         None => Err(Error::SeveralRuns { list, first: runs.remove(0).dir.id.to_string() }),
     }
 }
@@ -158,54 +186,29 @@ fn in_a_line(session: &Session, found: &Found) -> String {
     format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago")
 }
 
-/// Shows what a resume would do, and asks; what was agreed to, or nothing.
-fn confirmed(
-    cx: &mut Context,
-    session: &Session,
-    person: &mut Person,
-    dir: &Path,
-    mut choices: Choices,
-) -> Result<Option<Choices>, Error> {
-    let plan = plan_run(dir, &session.machine, &choices)?;
-    let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
-    let asking = policy::preset(session.config.mode.value).1;
-    let settled = asking == Asking::Conflicts && standing.is_empty();
-    let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
-    if settled || !can_be_settled || plan.run.status == Status::Fresh || is_over(&plan) {
-        // What stands in the way is said when it is met.
-        return Ok(Some(choices));
-    }
-    plan::show(cx, &plan)?;
-    for finding in &standing {
-        person.screen().line(&format!("Going on accepts {}: {}", finding.code, finding.message));
-    }
-    match person.confirm("Proceed?") {
-        Some(true) => {
-            choices.accept_all(&standing);
-            Ok(Some(choices))
-        }
-        Some(false) => Ok(None),
-        None => Err(Error::NotConfirmed { run: id_of(dir) }),
-    }
-}
-
-fn is_over(plan: &Plan) -> bool {
-    plan.run.status == Status::Completed
-}
-
 fn take_up(
     cx: &mut Context,
     session: &Session,
     person: Person,
     dir: &Path,
     args: &ResumeArgs,
-    choices: Choices,
+    choices: &Choices,
 ) -> Result<ExitCode, Error> {
     let take_over = if args.take_over { TakeOver::Yes } else { TakeOver::No };
-    let how = How { pinned: args.pinned, take_over, ..session.how(choices) };
-    drive(cx, session, how, person, dir, |how, sink| {
+    let (mode, pinned) = (session.mode_of(dir), args.pinned);
+    let how = How { mode, pinned, take_over, ..session.how(choices.clone()) };
+    let driven = drive(cx, session, how, person, dir, |how, sink| {
         resume_run(dir, &session.machine, &how, Some(sink))
-    })
+    });
+    if let Err(error) = &driven
+        && matches!(error.exit_code(), error::CONFLICTS | error::DAMAGED)
+        && !cx.global.json
+        && let Ok(plan) = examine_run(dir, &session.machine, choices, Depth::Quick, pinned)
+    {
+        // Whoever is stopped here is told what of the run stands, and the ways out.
+        outlook::show(&mut *cx.err, &plan)?;
+    }
+    driven
 }
 
 /// Drives a run, with whoever is there to answer its gates, and says how it went.

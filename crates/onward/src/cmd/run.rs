@@ -7,18 +7,23 @@ use std::{
 };
 
 use onward_core::{
+    plan::Status,
     policy::Choices,
     workflow::{Loaded, model::InputKind},
 };
-use onward_engine::engine::begin_run;
+use onward_engine::{
+    engine::{self, Begun, EngineError, begin_run},
+    resume::ResumeError,
+    store::{Origin, load_pinned},
+};
 use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
-    diagnostic,
+    conference, diagnostic,
     error::{self, Error},
     prompt::Person,
-    session::{Driving, Session},
+    session::{Driving, Session, id_of, open_run},
 };
 
 /// Start a run of a workflow
@@ -27,10 +32,15 @@ use crate::{
 /// was interrupted is never picked up here: see `onward resume`.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward run release.yaml\n  onward run release.yaml \
-    --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach")]
+    --input topic=bees --input 'writers=[\"ann\",\"bob\"]'\n  onward run release.yaml --detach\n  \
+    onward run --again release-20261115-k3fq")]
 pub(crate) struct RunArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
-    file: PathBuf,
+    #[arg(required_unless_present = "again")]
+    file: Option<PathBuf>,
+    /// The workflow and inputs of this run anew; it is ended as cancelled, and all its files stay
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "inputs", "detach"])]
+    again: Option<String>,
     /// An input of the workflow; lists and objects as JSON
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<String>,
@@ -42,17 +52,31 @@ pub(crate) struct RunArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
-    let loaded = load(cx, &args.file)?;
+    if let Some(wanted) = &args.again {
+        let session = Session::new(cx, &args.driving)?;
+        let dir = session.named(cx, wanted)?;
+        let person = Person::at_terminal(cx, &args.driving);
+        return again(cx, &session, &dir, person);
+    }
+    let file = args.file.as_deref().expect("clap wants one of the two");
+    let loaded = load(cx, file)?;
     let session = Session::new(cx, &args.driving)?;
     let mut inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
-    let path = cx.path(&args.file);
+    let path = cx.path(file);
     let is_builtin = !path.is_file();
     if is_builtin && loaded.workflow.inputs.contains_key("dir") {
         // A built-in workflow works where the person is.
         let here = session.project.relative(&cx.global.cwd);
         let here = if here.is_empty() { ".".to_owned() } else { here };
-        inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+        let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+        let dir = session.project.root().join(dir.as_str().unwrap_or_default());
+        if loaded.workflow.name == "conference" && conference::has_started(&dir) {
+            return Err(Error::Usage {
+                message: format!("a conference has started in `{}`", dir.display()),
+                hint: "go on with it: `onward resume` there".into(),
+            });
+        }
     }
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
@@ -60,15 +84,63 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         // The driver that is left behind takes the tree for itself.
         return super::attach::leave(cx, &session, &begun.leave());
     }
-    if !cx.global.json && !cx.global.quiet {
-        let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(cx.err, "run {id}")?;
-    }
     let person = Person::at_terminal(cx, &args.driving);
+    drive_new(cx, &session, begun, person)
+}
+
+fn drive_new(
+    cx: &mut Context,
+    session: &Session,
+    begun: Begun,
+    person: Person,
+) -> Result<ExitCode, Error> {
+    if !cx.global.json && !cx.global.quiet {
+        writeln!(cx.err, "run {}", id_of(&begun.dir))?;
+    }
     let how = session.how(Choices::default());
-    drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
+    drive(cx, session, how, person, &begun.dir.clone(), |how, sink| {
         begun.drive(&session.machine, &how, Some(sink))
     })
+}
+
+/// A new run of the same workflow and inputs. The old one is brought to its end first, as a resume
+/// would settle it: what was half-done leaves the tree for the rescue, and nothing is deleted.
+pub(crate) fn again(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    person: Person,
+) -> Result<ExitCode, Error> {
+    let old = open_run(dir)?;
+    let id = id_of(dir);
+    let opened = old.state.opened.clone().filter(|_| old.state.adopted.is_none());
+    let Some(opened) = opened else {
+        return Err(Error::Usage {
+            message: format!("`{id}` was begun by another system"),
+            hint: "start a new one there".to_owned(),
+        });
+    };
+    let (file, workflow) = match Origin::of(&session.project, dir).valid() {
+        Some(now) => (opened.file.as_ref().map(|it| session.project.root().join(it)), now),
+        None => (None, load_pinned(dir).map_err(EngineError::from)?),
+    };
+    let mode = session.mode_of(dir);
+    if Status::of(&old.state, false) != Status::Completed {
+        let why = "started anew in its place".to_owned();
+        match engine::end(dir, &session.machine, why, &Choices::default()) {
+            Ok(_) if !cx.global.json => {
+                writeln!(cx.err, "run {id} is cancelled; its files stay")?;
+            }
+            Ok(_) => {}
+            Err(EngineError::Resume(ResumeError::Damaged)) => {
+                writeln!(cx.err, "run {id} stays as it is, as its journal is damaged")?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let (inputs, machine) = (opened.inputs.clone(), &session.machine);
+    let begun = begin_run(&session.project, &workflow, file.as_deref(), inputs, machine, mode)?;
+    drive_new(cx, session, begun, person)
 }
 
 /// The workflow in a file; what is wrong with it is said.

@@ -1,8 +1,9 @@
-//! The built-in functions of the workflow `conference`: what its `call` steps do.
+//! The built-in functions of the workflows `conference` and `ship`: what their `call` steps do.
 //!
 //! - `seat` is the conference's directory: held, read, written.
 //! - `ground` is where one researcher works, `repo` what it asks of git, `evaluate` the number.
-//! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference.
+//! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference; `ship`
+//!   comes after it.
 //!
 //! Invariant: each function is told everything by its arguments and the files, adds only what is
 //! missing, and can be killed between any two writes: called again, it ends the same.
@@ -14,6 +15,7 @@ mod open;
 mod repo;
 mod round;
 mod seat;
+mod ship;
 mod trial;
 
 use std::{
@@ -21,6 +23,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use onward_dialects::conference::{event_log::EventLog, history::History, state::EVENTS};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -48,6 +51,12 @@ impl CallError {
     }
 }
 
+/// Whether the log of a conference in this directory says that it has begun.
+pub(crate) fn has_started(dir: &Path) -> bool {
+    let log = std::fs::read(dir.join(EVENTS)).unwrap_or_default();
+    History::of(&EventLog::read(&log)).started
+}
+
 /// What an evaluator prints here and now; refused when that is no number.
 pub(crate) fn try_evaluator(command: &str, dir: &Path) -> Result<String, CallError> {
     let env = [("CONFERENCE_DIR", dir.display().to_string())];
@@ -70,6 +79,7 @@ struct With {
     review: Value,
     focus: Value,
     choice: String,
+    format: String,
 }
 
 pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Value, CallError> {
@@ -94,6 +104,8 @@ pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Valu
         "conference.converge" => round::converge(&with),
         "conference.synthesis" => close::synthesis(&with),
         "conference.close" => close::close(&with),
+        "ship.verify" => ship::verify(&with),
+        "ship.publish" => ship::publish(&with),
         _ => Err(CallError::new(format!("there is no built-in function `{name}`"))),
     }
 }

@@ -8,8 +8,11 @@ fn count(hall: &Hall, name: &str) -> usize {
 
 #[test]
 fn a_conference_leaves_every_native_file_and_the_best_of_everybody() {
-    let hall =
-        Hall::new(|text| text.replace("confirmation:** confirmed", "confirmation:** pending"));
+    let hall = Hall::new(|text| {
+        let text = text.replace("confirmation:** confirmed", "confirmation:** pending");
+        let partitioning = "## Search Space Partitioning\n- **Strategy:** assigned\n\n## Shared";
+        text.replace("## Shared", partitioning)
+    });
     let bench = &hall.bench;
     let waits = bench.exits("run conference --no-input", 11);
     assert!(waits.err.contains("Budget: at most 27 iterations"), "{}", waits.err);
@@ -35,6 +38,7 @@ fn a_conference_leaves_every_native_file_and_the_best_of_everybody() {
         assert!(!bench.text(&format!("poster_session_round_{round}.md")).is_empty());
         assert!(!bench.text(&format!("peer_review_round_{round}.md")).is_empty());
     }
+    assert!(bench.text("conference.md").contains("### Researcher B Focus\nthe second\n"));
     assert!(bench.text("conference.md").contains("### Round 3 Validated Findings"));
     assert!(bench.text("conference.md").contains("| 3 | C |"));
     assert!(bench.text("conference_progress.svg").starts_with("<svg"));
@@ -102,4 +106,74 @@ fn an_agent_that_keeps_failing_costs_its_researcher_the_round_and_all_of_them_th
     hall.bench.exits("run conference --no-input", 10);
     assert_eq!(hall.names().last().unwrap(), "conference.failed");
     assert!(hall.bench.text("final_report.md").starts_with("# Partial report"));
+}
+
+#[test]
+fn a_finished_conference_is_shipped_when_a_person_says_so() {
+    let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 1"));
+    let bench = &hall.bench;
+    let early = bench.exits("run ship --no-input", 10);
+    assert!(early.err.contains("verify"), "{early:?}");
+    bench.exits("run conference --no-input", 11);
+    hall.close("keep");
+    bench.exits("run ship --no-input --input format=blog", 11);
+    assert_eq!(bench.text("blog-post.md"), "", "nothing is published unasked");
+    bench.exits("approve", 0);
+    bench.exits("resume --no-input", 0);
+    assert_eq!(bench.text("blog-post.md"), "# Shipped\n\nThe text after abstract.\n");
+    assert!(bench.text("peer-review-ship.md").contains("after review"));
+    assert!(bench.text("ship-log.md").contains("- publish: done"));
+}
+
+#[test]
+fn a_qualitative_conference_needs_neither_git_nor_an_evaluator() {
+    let hall = Hall::with(
+        |text| {
+            let text = text.replace("\nmetric\n", "\nqualitative\n");
+            text.replace("## Success Metric", "## Success Criteria\nIt is small.\n\n## Ideas")
+        },
+        |agent| {
+            let file = "    file=$(echo \"$who\" | tr A-Z a-z).txt\n";
+            let agent = agent.replace(file, &format!("{file}    touch \"$file\"\n"));
+            agent.replace("{\"description\"", "{\"score\": $turn, \"description\"")
+        },
+    );
+    let bench = &hall.bench;
+    bench.exits("run conference --no-input", 0);
+    assert!(!bench.path(".worktrees").exists());
+    assert_eq!(count(&hall, "researcher.iteration"), 27);
+    let of_a = bench.text("researcher_A_results.tsv");
+    assert!(of_a.contains("\tself-reported\t") && of_a.contains("\tkept\t"), "{of_a}");
+    assert!(!bench.text("workspace/researcher-A/shared.txt").is_empty(), "its own ground");
+    assert_eq!(bench.text("shared.txt"), "nobody\n");
+}
+
+#[test]
+fn a_run_never_takes_up_a_conference_that_has_started() {
+    let hall = Hall::new(|text| text);
+    hall.bench.write("conference_events.jsonl", "{\"event\":\"conference.started\"}\n");
+    let said = hall.bench.exits("run conference --no-input", 2);
+    assert!(said.err.contains("onward resume"), "{said:?}");
+    assert_eq!(hall.bench.project().runs().unwrap().len(), 0);
+}
+
+#[test]
+fn planning_off_a_terminal_names_what_is_missing_and_tries_the_evaluator() {
+    let hall = Hall::new(|text| text);
+    let bench = &hall.bench;
+    std::fs::remove_file(bench.path("conference.md")).unwrap();
+    let said = bench.exits("init --from conference --goal less", 2);
+    for flag in ["--metric or --criteria", "--allowed", "--researchers", "--devils-advocate"] {
+        assert!(said.err.contains(flag), "{flag}: {said:?}");
+    }
+    let flags = "init --from conference --goal less --metric sum --direction minimize \
+                 --allowed sources --researchers 2 --iterations 2 --rounds 1 --devils-advocate no";
+    let said = bench.exits(&format!("{flags} --evaluator false"), 1);
+    assert!(said.err.contains("does not work"), "{said:?}");
+    assert_eq!(bench.text("conference.md"), "");
+    let said = bench.exits(&format!("{flags} --evaluator wc<a.txt"), 0);
+    assert!(said.err.contains("the evaluator says 1"), "{said:?}");
+    assert!(bench.text("conference.md").contains("- **Final confirmation:** pending"));
+    bench.exits(&format!("{flags} --evaluator wc<a.txt"), 1);
+    bench.exits("run conference --no-input", 11);
 }

@@ -13,6 +13,7 @@ mod features;
 mod journal;
 mod kills;
 mod locks;
+mod menu;
 mod people;
 mod proof;
 mod repo;

@@ -28,29 +28,13 @@ fn one_of_several_runs_is_chosen_and_its_plan_confirmed() {
     terminal.shows("Which one? [1-2] ");
     terminal.types("1\n");
     terminal.shows("rerun    one");
-    terminal.shows("Proceed? [Y/n] ");
-    terminal.types("y\n");
+    terminal.shows("What now? [resume/point/restart/cancel] ");
+    terminal.types("r\n");
+    terminal.shows("What now? ");
+    terminal.types("resume\n");
     let shown = terminal.exits(0);
     assert!(shown.ends_with(&format!("run {} is completed\n", newest.id)), "{shown}");
     assert_eq!(bench.ran("one"), [1, 1, 2]);
-}
-
-#[test]
-fn a_plan_that_is_declined_or_left_alone_is_not_carried_out() {
-    let bench = Bench::new("  - { id: one, run: 'LOG; false' }\n");
-    bench.exits("run w.yaml", 10);
-    let command = format!("onward resume {}", id(&run_of(&bench)));
-    for (typed, code, last) in [
-        ("n\n", 0, format!("nothing was done\n{command}\n")),
-        ("\x04", 16, format!("then `{command} --yes`\n")),
-    ] {
-        let mut terminal = Terminal::start(&bench, "resume");
-        terminal.shows("Proceed? [Y/n] ");
-        terminal.types(typed);
-        let shown = terminal.exits(code);
-        assert!(shown.ends_with(&last), "{shown}");
-        assert_eq!(bench.ran("one"), [1]);
-    }
 }
 
 #[test]

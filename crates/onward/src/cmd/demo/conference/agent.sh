@@ -2,6 +2,8 @@
 # A scripted agent for every role of a conference. What it does depends on the step alone.
 set -eu
 case $ONWARD_STEP in
+  partition)
+    echo '{"A": "the first number", "B": "the second", "C": "the third"}' > "$ONWARD_RESULT" ;;
   */propose)
     rest=${ONWARD_STEP#round\[}; round=${rest%%\]*}
     rest=${ONWARD_STEP#*research\[}; who=${rest%%\]*}
@@ -13,7 +15,10 @@ case $ONWARD_STEP in
       *) echo $((value - 4 - round)) > "$file"; what="a step ahead" ;;
     esac
     echo "$who was here in round $round, turn $turn" > shared.txt
-    echo "{\"description\": \"$what\", \"hypothesis\": \"less is more\", \"analysis\": \"see the rows\"}" > "$ONWARD_RESULT" ;;
+    cat > "$ONWARD_RESULT" <<END
+{"description": "$what", "hypothesis": "less is more", "analysis": "see the rows"}
+END
+    ;;
   *poster/draft)
     rest=${ONWARD_STEP#round\[}; round=${rest%%\]*}
     mkdir -p "workspace/round-$round"
@@ -31,4 +36,7 @@ END
     mkdir -p workspace
     printf '# Synthesis\n\nIt can be done.\n' > workspace/synthesis.md
     printf '# Final report\n\nIt was done.\n' > workspace/final_report.md ;;
+  format|evidence|citations|abstract|review)
+    mkdir -p workspace/ship
+    printf '# Shipped\n\nThe text after %s.\n' "$ONWARD_STEP" > "workspace/ship/$ONWARD_STEP.md" ;;
 esac

@@ -1,0 +1,105 @@
+//! How much of a run can be recovered, told by its phases.
+//!
+//! A phase is a step of the workflow's first level, with all that is inside it.
+
+use super::{Plan, PlannedStep, Verdict};
+use crate::finding::{Code, Finding, Severity};
+
+/// How much of a run can be recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// What is done stays done.
+    Whole,
+    /// Some of what is done does not count any more.
+    Partly,
+    /// Something stands in the way that no yes settles.
+    Not,
+}
+
+/// The phases of a run, by what becomes of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Phases {
+    /// All of it stands.
+    pub valid: Vec<String>,
+    /// Done work in it counts no more, or is compared again.
+    pub again: Vec<String>,
+    /// It was begun, and goes on.
+    pub under_way: Vec<String>,
+    pub to_come: Vec<String>,
+}
+
+impl Plan {
+    pub fn outlook(&self) -> Outlook {
+        let stuck =
+            |it: &Finding| it.severity == Severity::Blocking && !Code::can_be_accepted(&it.code);
+        if self.findings.iter().any(stuck) {
+            Outlook::Not
+        } else if self.steps.iter().any(PlannedStep::counts_no_more) {
+            Outlook::Partly
+        } else {
+            Outlook::Whole
+        }
+    }
+
+    pub fn phases(&self) -> Phases {
+        let mut phases = Phases::default();
+        let mut rest = self.steps.as_slice();
+        while let Some(first) = rest.first() {
+            let phase = first.phase();
+            let count = rest.iter().take_while(|step| step.phase() == phase).count();
+            let (steps, after) = rest.split_at(count);
+            rest = after;
+            let stands = |step: &PlannedStep| {
+                matches!(step.verdict, Verdict::Keep | Verdict::Skip | Verdict::Adopt)
+            };
+            let list = if steps.iter().any(PlannedStep::counts_no_more) {
+                &mut phases.again
+            } else if steps.iter().all(stands) {
+                &mut phases.valid
+            } else if steps.iter().all(|step| step.verdict == Verdict::Run) {
+                &mut phases.to_come
+            } else {
+                &mut phases.under_way
+            };
+            list.push(phase.to_owned());
+        }
+        phases
+    }
+}
+
+impl PlannedStep {
+    /// It was done, and runs again or is compared again.
+    pub fn counts_no_more(&self) -> bool {
+        let changed = || {
+            let named = |it: &super::Why| it.was.is_some() || it.is.is_some();
+            self.why.iter().any(|it| named(it) || it.cause == "stale")
+        };
+        match self.verdict {
+            Verdict::Verify => self.why.iter().any(|it| it.cause == "upstream"),
+            Verdict::Rerun => changed(),
+            Verdict::Keep
+            | Verdict::Adopt
+            | Verdict::Reattach
+            | Verdict::Continue
+            | Verdict::Run
+            | Verdict::Ask
+            | Verdict::Skip => false,
+        }
+    }
+
+    /// Whether a person may say that it stays as it is, although something changed.
+    pub fn may_be_kept(&self) -> bool {
+        let soft = |it: &super::Why| {
+            ["definition.", "agent.", "reads."].iter().any(|part| it.cause.starts_with(part))
+                || it.cause == "status"
+        };
+        let changed = |it: &&super::Why| it.was.is_some() || it.is.is_some();
+        let mut causes = self.why.iter().filter(changed).peekable();
+        self.verdict == Verdict::Rerun && causes.peek().is_some() && causes.all(soft)
+    }
+
+    fn phase(&self) -> &str {
+        let top = self.step.split('/').next().unwrap_or_default();
+        top.split('[').next().unwrap_or(top)
+    }
+}

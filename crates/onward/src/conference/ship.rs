@@ -1,0 +1,78 @@
+//! Shipping a finished conference: what there must be, and what is published in the end.
+
+use std::path::Path;
+
+use onward_dialects::conference::state::{DOCUMENT, REPORT, RESULTS, SYNTHESIS};
+use serde_json::{Value, json};
+
+use super::{CallError, With, round::whole_draft, seat::Seat};
+
+const LOG: &str = "ship-log.md";
+const REVIEW: &str = "peer-review-ship.md";
+const PHASES: [&str; 8] =
+    ["verify", "format", "evidence", "citations", "abstract", "review", "confirm", "publish"];
+
+/// What a format is called, and the file it makes.
+fn format(with: &With) -> Result<(&'static str, &'static str), CallError> {
+    match with.format.as_str() {
+        "report" => Ok(("a report", "report.md")),
+        "blog" => Ok(("a blog post", "blog-post.md")),
+        "paper" => Ok(("the sections of a paper", "paper-sections.md")),
+        "summary" => Ok(("an executive summary of one page", "executive-summary.md")),
+        other => Err(CallError::new(format!("there is no format `{other}`"))
+            .hint("--input format=report, blog, paper or summary")),
+    }
+}
+
+pub(super) fn verify(with: &With) -> Result<Value, CallError> {
+    let (what, file) = format(with)?;
+    let seat = Seat::take(&with.dir)?;
+    let needed = [DOCUMENT, RESULTS, SYNTHESIS, REPORT];
+    let missing: Vec<&str> =
+        needed.into_iter().filter(|name| !seat.dir.join(name).is_file()).collect();
+    if !missing.is_empty() {
+        return Err(CallError::new(format!("cannot ship: {} missing", missing.join(", ")))
+            .hint("finish the conference first, with `onward resume`"));
+    }
+    let warnings = warnings(&seat)?;
+    let drafts = match with.dir.to_str() {
+        Some(".") | None => "workspace/ship".to_owned(),
+        Some(dir) => format!("{dir}/workspace/ship"),
+    };
+    Ok(json!({"what": what, "file": file, "drafts": drafts, "warnings": warnings}))
+}
+
+fn warnings(seat: &Seat) -> Result<Vec<&'static str>, CallError> {
+    let conference = seat.read()?;
+    let open = !conference.history.completed;
+    Ok(open.then_some("conference.completed is not logged").into_iter().collect())
+}
+
+pub(super) fn publish(with: &With) -> Result<Value, CallError> {
+    let (_, file) = format(with)?;
+    let seat = Seat::take(&with.dir)?;
+    let page = whole_draft(&seat, "ship/abstract.md")?;
+    let review = whole_draft(&seat, "ship/review.md")?;
+    seat.replace(REVIEW, review.as_bytes())?;
+    seat.replace(file, page.as_bytes())?;
+    let run = std::env::var("ONWARD_RUN").unwrap_or_default();
+    let log = logged(&seat.dir.join(LOG), &run, file, &warnings(&seat)?)?;
+    seat.replace(LOG, log.as_bytes())?;
+    Ok(json!({"file": file, "review": REVIEW, "log": LOG}))
+}
+
+/// The log with this run in it, once.
+fn logged(path: &Path, run: &str, file: &str, warnings: &[&str]) -> Result<String, CallError> {
+    let before = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "# Ship log\n".to_owned(),
+        Err(error) => return Err(CallError::io("read", path)(error)),
+    };
+    let title = format!("## {file}, run {run}");
+    if before.lines().any(|line| line == title) {
+        return Ok(before);
+    }
+    let warned: String = warnings.iter().map(|it| format!("- warning: {it}\n")).collect();
+    let phases: String = PHASES.iter().map(|it| format!("- {it}: done\n")).collect();
+    Ok(format!("{before}\n{title}\n\n{warned}{phases}"))
+}

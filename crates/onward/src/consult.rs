@@ -1,0 +1,318 @@
+//! The conversation before a resume: the plan is shown, and a person says which way to go.
+//!
+//! Invariant: nothing is done here. Each way ends in the very choices that flags would have made,
+//! and whatever a person changes is planned and shown again before it is carried out.
+
+use std::path::Path;
+
+use onward_core::{
+    address::Address,
+    event::Mode,
+    finding::{Code, Finding},
+    plan::{Entry, Outlook, Plan, PlannedStep, Status, Verdict, entries, entry, has_entry},
+    policy::{self, Accept, Asking, Choices, Depth, EnterAt},
+    run::Run,
+};
+use onward_engine::engine::examine_run;
+
+use crate::{
+    cmd::{Context, plan},
+    error::Error,
+    outlook,
+    prompt::{First, Person},
+    session::{Session, id_of, open_run},
+};
+
+/// Which run is talked about, and how it is looked at.
+pub(crate) struct Subject<'a> {
+    pub(crate) session: &'a Session,
+    pub(crate) dir: &'a Path,
+    pub(crate) mode: Mode,
+    /// An edited workflow file is left aside.
+    pub(crate) pinned: bool,
+}
+
+/// What came of it.
+pub(crate) enum Way {
+    GoOn(Choices),
+    /// A new run in place of this one.
+    Restart,
+    /// This run is over, as cancelled.
+    End,
+    Nothing,
+}
+
+/// So many places to enter at are listed; any other can be typed.
+const ENTRIES_MAX: usize = 30;
+
+/// Shows the plan and asks, until there is nothing more to change about it.
+pub(crate) fn consult(
+    cx: &mut Context,
+    person: &mut Person,
+    of: &Subject<'_>,
+    mut choices: Choices,
+) -> Result<Way, Error> {
+    let (depth, asking) = policy::preset(of.mode);
+    let mut asked = false;
+    loop {
+        let machine = &of.session.machine;
+        let plan = examine_run(of.dir, machine, &choices, depth, of.pinned)?;
+        let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
+        let settled = asking == Asking::Conflicts && standing.is_empty() && !asked;
+        let is_over = matches!(plan.run.status, Status::Fresh | Status::Completed);
+        if settled || is_over || plan.outlook() == Outlook::Not {
+            // What stands in the way is said when it is met.
+            return Ok(Way::GoOn(choices));
+        }
+        asked = true;
+        plan::show(cx, &plan)?;
+        outlook::show(&mut *cx.err, &plan)?;
+        match depth {
+            Depth::Quick => {}
+            Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
+        }
+        for finding in &standing {
+            let Finding { code, message, .. } = finding;
+            person.screen().line(&format!("Going on accepts {code}: {message}"));
+        }
+        let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
+        match talk.menu(depth)? {
+            Choice::Resume => {
+                choices.accept_all(&standing);
+                return Ok(Way::GoOn(choices));
+            }
+            Choice::Point => talk.point(&mut choices)?,
+            Choice::Steps => talk.steps(&mut choices)?,
+            Choice::Restart => return Ok(Way::Restart),
+            Choice::Cancel => return talk.cancel(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Resume,
+    Point,
+    Steps,
+    Restart,
+    Cancel,
+}
+
+struct Talk<'a> {
+    person: &'a mut Person,
+    of: &'a Subject<'a>,
+    plan: &'a Plan,
+    standing: &'a [Finding],
+}
+
+impl Talk<'_> {
+    fn menu(&mut self, depth: Depth) -> Result<Choice, Error> {
+        let counts: Vec<String> =
+            self.plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let counts = counts.join(", ");
+        let (word, first) = match depth {
+            Depth::Quick => ("resume", First::ByDefault),
+            Depth::Full => ("proceed", First::InFull),
+        };
+        let mut ways = vec![(Choice::Resume, word, counts)];
+        ways.push((Choice::Point, "point", "enter at another phase or step".to_owned()));
+        let open = self.questions().len();
+        if open > 0 {
+            let text = format!("decide step by step, {open} to decide");
+            ways.push((Choice::Steps, "steps", text));
+        }
+        let cost = self.plan.cost.restart_usd;
+        let cost = if cost > 0.0 { format!(", about ${cost:.2}") } else { String::new() };
+        let anew = format!("the same workflow and inputs as a new run{cost}; this one is ended");
+        ways.push((Choice::Restart, "restart", anew));
+        ways.push((Choice::Cancel, "cancel", "leave everything as it is, or end the run".into()));
+        self.person.screen().line("");
+        for (_, word, text) in &ways {
+            self.person.screen().line(&format!("  {word:<8} {text}"));
+        }
+        if first == First::InFull {
+            let text = "Type `proceed` in full to go on; nothing else does.";
+            self.person.screen().line(text);
+        }
+        let words: Vec<&str> = ways.iter().map(|way| way.1).collect();
+        let picked = self.pick("What now?", &words, first)?;
+        Ok(ways[picked].0)
+    }
+
+    /// Where else to enter.
+    fn point(&mut self, choices: &mut Choices) -> Result<(), Error> {
+        let run = open_run(self.of.dir)?;
+        let list = entries(&run, ENTRIES_MAX);
+        let width = list.iter().map(|it| it.step.as_str().len()).max().unwrap_or(0).min(40);
+        for (index, entry) in list.iter().enumerate() {
+            let (number, step, what) = (index + 1, entry.step.as_str(), means(entry));
+            self.person.screen().line(&format!("  {number:>2}. {step:<width$}  {what}"));
+        }
+        let question = "Enter where? (a number, or a step's address; return goes back) ";
+        let chosen = self.person.until(question, |text| target(&run, &list, text));
+        let Target::At(step) = self.answered(chosen)? else { return Ok(()) };
+        let passed_over = entry(&run, step.as_str()).map_or(0, |it| it.passed_over);
+        let force = passed_over > 0;
+        if force {
+            let question = format!("{step} passes over {passed_over} unfinished steps. Sure?");
+            if self.pick(&question, &["no", "yes"], First::ByDefault)? == 0 {
+                return Ok(());
+            }
+        }
+        choices.from = Some(EnterAt { step: step.to_string(), force });
+        Ok(())
+    }
+
+    /// What a person may decide about single steps, in the order of the plan.
+    fn questions(&self) -> Vec<Question> {
+        let mut all = Vec::new();
+        for planned in &self.plan.steps {
+            let step = Address::from_text(&planned.step);
+            let reasons = || planned.why.iter().map(|it| format!("{}: {}", it.cause, it.detail));
+            let why = || reasons().collect::<Vec<_>>().join("; ");
+            let ask = |about, text| Question { step: step.clone(), about, text };
+            if planned.may_be_kept() {
+                all.push(ask(About::Stale, format!("{step} runs again: {}", why())));
+            } else if was_improved(planned) {
+                all.push(ask(About::Improved, format!("{step} is kept: {}", why())));
+            }
+            let own = |rescue: &str| {
+                let name = rescue.strip_prefix("rescue/").and_then(|name| name.split_once('-'));
+                name.is_some_and(|(_, name)| name == step.file_name())
+            };
+            let undone: Vec<&str> = self
+                .plan
+                .reverts
+                .iter()
+                .filter(|it| own(&it.rescue))
+                .map(|it| it.path.as_str())
+                .collect();
+            if !undone.is_empty() {
+                let text = format!("{step} left half-done work in {}", undone.join(", "));
+                all.push(ask(About::HalfDone, text));
+            }
+        }
+        for finding in self.standing.iter().filter(|it| asks(it)) {
+            let step = finding.step.as_deref().map(Address::from_text);
+            let (code, text) = (finding.code.clone(), finding.message.clone());
+            all.extend(step.map(|step| Question { step, about: About::Finding(code), text }));
+        }
+        all
+    }
+
+    fn steps(&mut self, choices: &mut Choices) -> Result<(), Error> {
+        for Question { step, about, text } in self.questions() {
+            self.person.screen().line(&text);
+            match about {
+                About::Stale => {
+                    if self.pick(
+                        "Redo it, or keep it as it is?",
+                        &["redo", "keep"],
+                        First::ByDefault,
+                    )? == 1
+                    {
+                        choices.keep.push(step);
+                    }
+                }
+                About::Improved => {
+                    let question = "Keep it with the change, or redo it?";
+                    if self.pick(question, &["keep", "redo"], First::ByDefault)? == 1 {
+                        choices.redo.push(step);
+                    }
+                }
+                About::HalfDone => {
+                    let question = "Undo that (it stays in the rescue), or leave it there?";
+                    if self.pick(question, &["undo", "leave"], First::ByDefault)? == 1 {
+                        choices.leave.push(step);
+                    }
+                }
+                About::Finding(code) => {
+                    let question = "Go on over it, or settle it first?";
+                    if self.pick(question, &["settle", "accept"], First::ByDefault)? == 1 {
+                        choices.accepted.push(Accept { code, step: Some(step) });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self) -> Result<Way, Error> {
+        let question = "Leave everything as it is, or end the run as cancelled?";
+        let picked = self.pick(question, &["leave", "end"], First::ByDefault)?;
+        Ok(if picked == 0 { Way::Nothing } else { Way::End })
+    }
+
+    fn pick(&mut self, question: &str, words: &[&str], first: First) -> Result<usize, Error> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let picked = self.person.pick(question, &words, first);
+        self.answered(picked)
+    }
+
+    fn answered<T>(&self, answer: Option<T>) -> Result<T, Error> {
+        let run = id_of(self.of.dir);
+        answer.ok_or_else(|| {
+            if self.person.was_interrupted() {
+                Error::Interrupted { command: format!("onward resume {run}") }
+            } else {
+                Error::NotConfirmed { run }
+            }
+        })
+    }
+}
+
+struct Question {
+    step: Address,
+    about: About,
+    text: String,
+}
+
+enum About {
+    /// It was done, and something that it stands on changed.
+    Stale,
+    /// Somebody changed its output, which stays as it is.
+    Improved,
+    HalfDone,
+    /// A finding by its code.
+    Finding(String),
+}
+
+/// What stands in the way of one step alone.
+fn asks(finding: &Finding) -> bool {
+    let codes = [Code::AttemptContested, Code::EffectUnknown];
+    finding.step.is_some() && codes.iter().any(|code| code.as_str() == finding.code)
+}
+
+fn was_improved(planned: &PlannedStep) -> bool {
+    let changed = Code::ArtifactChanged.as_str();
+    planned.verdict == Verdict::Keep && planned.why.iter().any(|it| it.cause == changed)
+}
+
+/// What entering there would mean.
+fn means(entry: &Entry) -> String {
+    let mut parts = Vec::new();
+    if entry.redone > 0 {
+        parts.push(format!("{} done steps run again", entry.redone));
+    }
+    if entry.passed_over > 0 {
+        parts.push(format!("{} unfinished steps are passed over", entry.passed_over));
+    }
+    if parts.is_empty() { "nothing is redone or passed over".to_owned() } else { parts.join(", ") }
+}
+
+enum Target {
+    At(Address),
+    /// Nothing was typed.
+    Back,
+}
+
+fn target(run: &Run, list: &[Entry], text: &str) -> Option<Target> {
+    if text.is_empty() {
+        return Some(Target::Back);
+    }
+    let by_number = || list.get(text.parse::<usize>().ok()?.checked_sub(1)?);
+    if let Some(entry) = by_number() {
+        return Some(Target::At(entry.step.clone()));
+    }
+    has_entry(run, text).then(|| Target::At(Address::from_text(text)))
+}
