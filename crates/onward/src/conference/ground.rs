@@ -11,11 +11,7 @@ use std::{
 
 use onward_engine::dialects::conference::Conference;
 
-use super::{
-    CallError,
-    repo::{Repo, Tree},
-    seat::Seat,
-};
+use super::{CallError, repo::Repo, seat::Seat, tree::Tree};
 
 pub(super) enum Ground {
     Tree(Tree),

@@ -1,7 +1,8 @@
 //! The built-in functions of the workflows `conference` and `ship`: what their `call` steps do.
 //!
 //! - `seat` is the conference's directory: held, read, written.
-//! - `ground` is where one researcher works, `repo` what it asks of git, `evaluate` the number.
+//! - `ground` is where one researcher works: a `tree` in a `repo`, or a directory; `evaluate` gives
+//!   the number.
 //! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference; `ship`
 //!   comes after it.
 //!
@@ -16,6 +17,7 @@ mod repo;
 mod round;
 mod seat;
 mod ship;
+mod tree;
 mod trial;
 
 use std::{

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::{
     CallError, With,
-    repo::{BEST, Repo, Tree},
+    repo::{BEST, Repo},
     seat::Seat,
+    tree::Tree,
 };
 
 /// Everybody begins with the best there is.

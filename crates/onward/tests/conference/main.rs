@@ -7,3 +7,5 @@ mod bench;
 mod hall;
 mod kills;
 mod protocol;
+#[path = "../kill/terminal.rs"]
+mod terminal;
