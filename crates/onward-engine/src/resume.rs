@@ -167,7 +167,7 @@ impl<W: World> Driver<'_, W> {
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in made.passed_over(band) {
+        for text in policy::passed_over(&made.findings, band, &made.choices) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
@@ -250,8 +250,12 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
-        self.import_now()?;
-        for step in made.decided(Decision::Start) {
+        let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
+        self.import_now(&announced)?;
+        for step in &announced {
+            if self.run.state.phase(step) != Phase::Running {
+                continue;
+            }
             match self.how.options.ending {
                 Some(_) => self.give_up(step)?,
                 None => self.spawn_again(step)?,

@@ -54,6 +54,24 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
     decider.commands
 }
 
+/// The event that counts a step as done, if the files prove it. For one that was announced and never
+/// begun; whatever is ready is found by [`adoptions`].
+pub fn adoption(step: &Address, elsewhere: Elsewhere<'_>) -> Option<Event> {
+    (elsewhere.done)(step).map(|result| adopted(step.clone(), result, elsewhere))
+}
+
+fn adopted(step: Address, result: Value, elsewhere: Elsewhere<'_>) -> Event {
+    let digest = Digest::of(result.to_string().as_bytes());
+    Event::AttemptAdopted(Box::new(AttemptAdopted {
+        step,
+        source: elsewhere.dialect.to_owned(),
+        certainty: Certainty::Recorded,
+        evidence: Evidence { result: Some(digest), ..Evidence::default() },
+        result: Some(result),
+        by: None,
+    }))
+}
+
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
 /// and those of which they are the witness.
 pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
@@ -103,16 +121,7 @@ impl Decider<'_> {
         let Some(result) = (elsewhere.done)(&step) else {
             return Ok(self.skipped_only(id)?.into_iter().collect());
         };
-        let digest = Digest::of(result.to_string().as_bytes());
-        let adopted = AttemptAdopted {
-            step,
-            source: elsewhere.dialect.to_owned(),
-            certainty: Certainty::Recorded,
-            evidence: Evidence { result: Some(digest), ..Evidence::default() },
-            result: Some(result),
-            by: None,
-        };
-        Ok(vec![Command::Record(Event::AttemptAdopted(Box::new(adopted)))])
+        Ok(vec![Command::Record(adopted(step, result, elsewhere))])
     }
 
     fn skipped_only(&self, id: NodeId) -> Result<Option<Command>, Hold> {

@@ -115,7 +115,8 @@ fn budget(conference: &Conference) -> Option<Over> {
         return Some(because(Reason::Iterations, detail));
     }
     let (begin, end) = history.first_at.zip(history.last_at)?;
-    let used_ms = end.ms_since(begin);
+    // While nobody worked, no time was used: else a resume on the next day would end it at once.
+    let used_ms = end.ms_since(begin).saturating_sub(history.idle_ms);
     let budget_ms = settings.time_budget_ms.filter(|budget| used_ms >= *budget)?;
     let detail = format!("{} of {} are used", span(used_ms), span(budget_ms));
     Some(because(Reason::Time, format!("the time budget is over: {detail}")))

@@ -21,6 +21,8 @@ pub struct History {
     pub last_at: Option<Timestamp>,
     /// The last readable event, as it is written there.
     pub last_name: Option<String>,
+    /// How long nobody worked: before each resume, since the event before it.
+    pub idle_ms: u64,
     pub announced: Option<u32>,
     pub rounds: BTreeMap<u32, Round>,
     pub end: Option<End>,
@@ -67,6 +69,11 @@ impl History {
     }
 
     fn take(&mut self, entry: &Entry) {
+        if matches!(entry.fact, Fact::Resumed { .. })
+            && let Some((before, at)) = self.last_at.zip(entry.at)
+        {
+            self.idle_ms = self.idle_ms.saturating_add(at.ms_since(before));
+        }
         self.first_at = self.first_at.or(entry.at);
         self.last_at = entry.at.or(self.last_at);
         self.last_name = Some(entry.name.clone());
@@ -276,6 +283,17 @@ mod tests {
         assert!(after("synthesis", true).end.is_some());
         assert_eq!(after("peer-review", false).open_round(), Some(3), "nobody asked for it");
         assert_eq!(after("no such place", true).open_round(), Some(3));
+    }
+
+    #[test]
+    fn the_time_before_a_resume_is_nobody_s_work() {
+        let told = history(&[
+            r#"{"event":"conference.started","timestamp":"2026-05-04T20:00:00Z"}"#,
+            r#"{"event":"round.started","timestamp":"2026-05-04T21:00:00Z"}"#,
+            r#"{"event":"conference.resumed","timestamp":"2026-05-05T07:00:00Z"}"#,
+            r#"{"event":"round.started","timestamp":"2026-05-05T08:00:00Z"}"#,
+        ]);
+        assert_eq!(told.idle_ms, 10 * 3_600_000);
     }
 
     #[test]

@@ -86,7 +86,10 @@ fn meant(conference: &Conference, place: &str) -> Option<(Code, u32)> {
         return Some((Code::RoundStart, number.parse().ok()?));
     }
     let (code, round) = match done::place(&Address::from_text(place))? {
-        Place::Top(id) => (Code::parse(id.split('/').next()?)?, 0),
+        Place::Top(id) => {
+            let code = Code::parse(id.split('/').next()?)?;
+            (Some(code).filter(|it| it.phase() == Some("11"))?, 0)
+        }
         Place::InRound(round, id) => {
             let code = match id.split('/').next()? {
                 "begin" => Code::RoundStart,

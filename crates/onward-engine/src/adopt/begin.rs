@@ -1,7 +1,7 @@
 //! Which run goes on with a directory of another system: the one that adopted it, or a new one.
 //!
-//! Invariant: a directory is adopted by one run at a time; whoever makes one holds the directory, and
-//! looks again after it got hold of it.
+//! Invariant: a directory is adopted by one run at a time; whoever makes one holds the directory,
+//! and looks again after it got hold of it.
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,4 @@
-//! What the engine itself writes into another system's files, and how far they are known to be ours.
+//! What the engine itself writes into another system's files, and how far they are known as ours.
 //!
 //! Invariant: a file that only ever grows is appended to and synced; any other is replaced whole.
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{Command, Elsewhere, adoptions, regressed},
+    decide::{Command, Elsewhere, adoption, adoptions, regressed},
     event::Event,
     facts::{Facts, Need},
     plan::next_record,
@@ -41,12 +41,8 @@ impl Witness<'_> {
         self.ask(|elsewhere| regressed(run, elsewhere))
     }
 
-    /// What is to be recorded, one after the other, until nothing more can be adopted; `record`
-    /// takes each in.
-    fn import<C>(&self, into: &mut C) -> Result<(), Stop>
-    where
-        C: Importing,
-    {
+    /// What is to be recorded, one after the other, until nothing more can be adopted.
+    fn import(&self, into: &mut impl Importing) -> Result<(), Stop> {
         let mut facts = Facts::default();
         loop {
             let commands = self.adoptions(into.run(), &facts);
@@ -137,10 +133,17 @@ impl<W: World> Driver<'_, W> {
         witness.import(self)
     }
 
-    /// The same, with the files as they are now; nothing for a run of our own.
-    pub(crate) fn import_now(&mut self) -> Result<(), Stop> {
+    /// The same, with the files as they are now; nothing for a run of our own. Attempts that were
+    /// `announced` and never begun are not begun if somebody else has done that meanwhile.
+    pub(crate) fn import_now(&mut self, announced: &[Address]) -> Result<(), Stop> {
         let Some(native) = self.how.native.clone() else { return Ok(()) };
         let files = native.files()?;
-        self.import(Witness { dialect: native.dialect, files: &files })
+        let witness = Witness { dialect: native.dialect, files: &files };
+        for step in announced {
+            if let Some(event) = witness.ask(|elsewhere| adoption(step, elsewhere)) {
+                self.record(event)?;
+            }
+        }
+        self.import(witness)
     }
 }

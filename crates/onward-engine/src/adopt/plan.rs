@@ -1,8 +1,8 @@
 //! What a resume of an adopted run would do, for whoever only looks.
 //!
 //! Invariant: the steps are those of our own workflow after everything that the files prove was
-//! adopted in memory; the place, the summary and the rows to drop are told in the words of the other
-//! system. Nothing is written.
+//! adopted in memory; the place, the summary and the rows to drop are told in the words of the
+//! other system. Nothing is written.
 
 use std::path::Path;
 

@@ -69,6 +69,10 @@ impl Reentry {
     ) -> Result<Self, Stop> {
         let mut files = native.files()?;
         let mut plan = native.plan(&files, world.now_for_ages())?;
+        if native.is_unbegun(&files) {
+            // What is not there yet is for the run itself to make.
+            plan.findings.clear();
+        }
         let mut entering = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
             let (now, ages) = (world.now(), world.now_for_ages());
@@ -294,8 +298,11 @@ impl Reentry {
 
 impl<W: World> Driver<'_, W> {
     /// What the other system's files say; what they prove is recorded, and committed with the
-    /// resume. Nothing for a run of our own.
+    /// resume. Nothing for a run of our own, nor for one that is only to be ended.
     pub(crate) fn look_at_native(&mut self) -> Result<Option<Reentry>, Stop> {
+        if self.how.options.ending.is_some() {
+            self.how.native = None;
+        }
         let Some(native) = self.how.native.clone() else { return Ok(None) };
         let from = self.how.choices.from.clone();
         let reentry = Reentry::look(self.world, native, &self.run, from.as_ref())?;

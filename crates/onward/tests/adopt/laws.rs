@@ -11,7 +11,7 @@ use onward_core::{
     run::Run,
     state::{Phase, State},
 };
-use onward_dialects::{Dialect, Files, conference::CONFERENCE};
+use onward_engine::dialects::{Dialect, Files, conference::CONFERENCE};
 use onward_engine::store::load_pinned;
 
 use crate::tea::{LOG, Tea};
@@ -34,10 +34,10 @@ fn after_every_export_the_journal_and_the_files_say_the_same() {
         let mut exports = 0;
         for line in tea.journal().lines() {
             let record = decode_line(line.as_bytes()).unwrap();
-            let exported = match &record.event {
-                Event::NativeExported { files } => files.iter().find(|it| it.path == LOG).cloned(),
-                _ => None,
-            };
+            let mut exported = None;
+            if let Event::NativeExported { files } = &record.event {
+                exported = files.iter().find(|it| it.path == LOG).cloned();
+            }
             run.after(record).unwrap();
             let Some(exported) = exported else { continue };
             exports += 1;

@@ -43,8 +43,7 @@ fn what_the_original_skill_did_between_two_resumes_is_imported() {
     let theirs = String::from_utf8(finished[LOG].clone()).unwrap();
     let logged = String::from_utf8(tea.log()).unwrap();
     let is_new = |line: &&str| !logged.contains(line.split("\"payload\"").nth(1).unwrap());
-    let mut more: String =
-        theirs.lines().take(17).filter(is_new).map(|it| format!("{it}\n")).collect();
+    let mut more = theirs.lines().take(17).filter(is_new).collect::<Vec<_>>().join("\n") + "\n";
     assert!(more.contains("round.completed"), "{more}");
     more.insert_str(0, if logged.ends_with('\n') { "" } else { "\n" });
     tea.append_to_log(&more);

@@ -1,9 +1,12 @@
 //! Whole conferences, through the real program: scripted agents, real worktrees, a real evaluator.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod adopted;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/bench.rs"]
 mod bench;
 mod hall;
 mod kills;
 mod protocol;
+#[path = "../kill/terminal.rs"]
+mod terminal;
