@@ -180,6 +180,14 @@ mod tests {
     }
 
     #[test]
+    fn only_the_rows_about_sessions_let_an_attempt_go_on_in_its_own() {
+        let names: Vec<&str> =
+            TABLE.iter().map(|row| row.name).filter(|it| continues(it)).collect();
+        assert_eq!(names, ["session-dirty", "session-clean"]);
+        assert!(!continues("exit 1"), "a failure has other words");
+    }
+
+    #[test]
     fn the_careful_laws_hold_for_every_combination() {
         for facts in all_facts() {
             let decision = row_for(facts).decision;

@@ -449,7 +449,7 @@ pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 
-pub(crate) fn first_with_worktree(steps: &[Step]) -> Option<String> {
+fn first_with_worktree(steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| {
         if step.worktree.is_some() {
             return Some(step.id.to_string());

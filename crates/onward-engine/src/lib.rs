@@ -38,3 +38,6 @@ pub mod survey;
 pub mod verify;
 mod worktrees;
 pub mod world;
+
+/// What front ends may know of other systems.
+pub use onward_dialects as dialects;

@@ -167,7 +167,7 @@ impl<W: World> Driver<'_, W> {
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in made.passed_over(band) {
+        for text in policy::passed_over(&made.findings, band, &made.choices) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;

@@ -8,17 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     finding::{Code, Finding},
-    graph::Role,
+    graph::{NodeId, Role},
     run::Run,
     state::Phase,
     survey::GitSeen,
     worktree::{WorktreePlace, worktree_of},
 };
 
-use crate::{
-    engine::first_with_worktree,
-    world::{Condition, Stop, WorktreeHead, World},
-};
+use crate::world::{Condition, Stop, WorktreeHead, World};
 
 /// A worktree that somebody has worked in.
 #[derive(Clone, Debug)]
@@ -31,11 +28,16 @@ pub(crate) struct Seen {
 
 /// Every worktree of the run. One that is no longer needed may be in any condition.
 pub(crate) fn look<W: World>(world: &mut W, run: &Run) -> Result<Vec<Seen>, Stop> {
-    if first_with_worktree(&run.defs.root_workflow().steps).is_none() {
+    let nodes = run.graph.in_order();
+    let has_one = |id: &NodeId| {
+        let node = run.graph.node(*id);
+        node.role != Role::Root && run.defs.step(node.def).worktree.is_some()
+    };
+    if !nodes.iter().any(has_one) {
         return Ok(Vec::new());
     }
     let mut places: BTreeMap<WorktreePlace, bool> = BTreeMap::new();
-    for id in run.graph.in_order() {
+    for id in nodes {
         let node = run.graph.node(id);
         if node.role != Role::Leaf {
             continue;

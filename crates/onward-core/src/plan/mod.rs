@@ -24,7 +24,7 @@ use crate::{
     event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
     finding::{Finding, Severity},
     key::Difference,
-    policy::{self, Choices},
+    policy::Choices,
     run::Run,
     state::{Phase, RunStatus, State, Violation},
     survey::Survey,
@@ -367,11 +367,6 @@ impl Resumption {
             accepted,
             reverts: self.reverts.clone(),
         }
-    }
-
-    /// What the policy went on over, with its reason, for the journal.
-    pub fn passed_over(&self, band: AgeBand) -> Vec<String> {
-        policy::passed_over(&self.findings, band, &self.choices)
     }
 
     /// Steps whose sealed exit is to be judged, and steps to be spawned as announced.

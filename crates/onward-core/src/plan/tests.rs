@@ -478,6 +478,8 @@ fn the_status_of_a_run_follows_its_journal_and_its_driver() {
         Status::of(&bench.run.state, false)
     };
     assert_eq!(paused(PauseCause::Gate), Status::Interrupted, "no gate is open any more");
+    let asking = Bench::new("steps: [{ id: ok, gate: 'Go?' }]").tell("");
+    assert_eq!(Status::of(&asking.run.state, false), Status::Waiting);
     assert_eq!(paused(PauseCause::Limit), Status::Parked);
     assert_eq!(paused(PauseCause::Budget), Status::OverBudget);
     assert_eq!(paused(PauseCause::Interrupted), Status::Interrupted);

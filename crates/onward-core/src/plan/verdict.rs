@@ -120,9 +120,8 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         }
         Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
         Phase::Stale => (Verdict::Rerun, vec![because("stale", "it was invalidated before")]),
-        Phase::Pending if entry.is_some_and(|entry| entry.attempts > 0) => {
-            (Verdict::Rerun, vec![failure("failed", entry)])
-        }
+        // The fold remembers a pending step only because it failed before the last resume.
+        Phase::Pending if entry.is_some() => (Verdict::Rerun, vec![failure("failed", entry)]),
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
 }

@@ -11,5 +11,6 @@ mod prefixes;
 mod recovery;
 mod reentry;
 mod reverts;
+mod rounds;
 mod spellings;
 mod writes;

@@ -69,6 +69,10 @@ impl Reentry {
     ) -> Result<Self, Stop> {
         let mut files = native.files()?;
         let mut plan = native.plan(&files, world.now_for_ages())?;
+        if native.is_unbegun(&files) {
+            // What is not there yet is for the run itself to make.
+            plan.findings.clear();
+        }
         let mut entering = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
             let (now, ages) = (world.now(), world.now_for_ages());

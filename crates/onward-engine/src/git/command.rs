@@ -94,6 +94,7 @@ const ADDRESS: &str = "onward@localhost";
 pub struct Git {
     dir: PathBuf,
     env: Vec<(OsString, OsString)>,
+    settings: Vec<&'static str>,
 }
 
 /// What git answered.
@@ -108,12 +109,18 @@ impl Git {
     pub fn new(dir: &Path, env: &[(OsString, OsString)]) -> Self {
         let is_ours = |name: &OsStr| !FOREIGN.iter().any(|foreign| name == *foreign);
         let env = env.iter().filter(|(name, _)| is_ours(name)).cloned().collect();
-        Self { dir: dir.to_owned(), env }
+        Self { dir: dir.to_owned(), env, settings: SETTINGS.to_vec() }
     }
 
     #[must_use]
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+
+    #[must_use]
+    pub(super) fn set(mut self, setting: &'static str) -> Self {
+        self.settings.push(setting);
         self
     }
 
@@ -142,7 +149,7 @@ impl Git {
     pub fn ask<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Answer, GitError> {
         let mut command = Command::new("git");
         command.arg("-C").arg(&self.dir).arg("--no-pager");
-        for setting in SETTINGS {
+        for setting in &self.settings {
             command.args(["-c", setting]);
         }
         command

@@ -100,8 +100,10 @@ impl Chain {
         if self.index.exists() { &self.index } else { &self.repo.index }
     }
 
+    /// The sum at the end of an index takes longer than all else about writing one, and nobody but
+    /// us reads this one: a torn one is made anew.
     pub(super) fn git(&self) -> Git {
-        self.repo.writing(&self.index)
+        self.repo.writing(&self.index).set("index.skipHash=true")
     }
 
     /// Records the tree as it is now. The last snapshot is given again while nothing has changed.

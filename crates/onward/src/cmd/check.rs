@@ -8,7 +8,7 @@ use std::{
 };
 
 use onward_core::workflow::{Loaded, Problem, Severity, TEXT_BYTES_MAX, load};
-use onward_dialects::builtin;
+use onward_engine::dialects::builtin;
 use onward_engine::store::Project;
 use serde_json::{Value, json};
 

@@ -5,11 +5,11 @@
 
 use std::{
     io::{BufRead as _, IsTerminal as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use onward_dialects::conference::{
+use onward_engine::dialects::conference::{
     config::Direction,
     draft::{Draft, Measure},
     state::DOCUMENT,
@@ -25,7 +25,7 @@ use crate::{cmd::Context, conference, error::Error};
 /// written.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward init release\n  onward init --from conference\n  \
-    onward init --from conference --goal 'Cut p95 latency' --metric p95_ms --direction minimize \\\n    \
+    onward init --from conference --goal 'Cut p95 latency' --metric p95_ms --direction minimize \
     --evaluator 'sh measure.sh' --allowed 'the source code' --researchers 3 --iterations 4 \
     --rounds 3 --devils-advocate no")]
 pub(crate) struct InitArgs {
@@ -124,7 +124,7 @@ pub(crate) fn run(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> 
     }
 }
 
-fn write(cx: &mut Context, file: &PathBuf, text: &str, next: &str) -> Result<ExitCode, Error> {
+fn write(cx: &mut Context, file: &Path, text: &str, next: &str) -> Result<ExitCode, Error> {
     let path = cx.path(file);
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
     let mut made = made.map_err(|source| Error::CannotMake { path, source })?;
@@ -161,7 +161,7 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
             writeln!(cx.err, "the evaluator says {tried}")?;
         }
     }
-    write(cx, &DOCUMENT.into(), &draft.text(), "onward run conference")
+    write(cx, DOCUMENT.as_ref(), &draft.text(), "onward run conference")
 }
 
 struct Ask<'a> {

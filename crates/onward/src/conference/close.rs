@@ -1,6 +1,6 @@
 //! After the last round: the two pages, the person's choice about the trees, the closing event.
 
-use onward_dialects::conference::{deed::What, facts};
+use onward_engine::dialects::conference::{deed::What, facts};
 use serde_json::{Value, json};
 
 use super::{CallError, With, repo::Repo, round::whole_draft, seat::Seat};

@@ -9,10 +9,10 @@ use std::{
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use onward_dialects::conference::words;
+use onward_engine::dialects::conference::words;
 use serde_json::Value;
 
 use super::CallError;
@@ -75,22 +75,19 @@ fn once(command: &str, dir: &Path, env: &[(&str, String)]) -> Result<Measured, C
 /// `None` when the time was over first; then the child and its group are gone.
 pub(super) fn wait(child: &mut Child, within: Duration) -> Result<Option<ExitStatus>, CallError> {
     let failed = |error| CallError::new(format!("cannot wait for a command: {error}"));
-    let begun = Instant::now();
-    loop {
+    for _ in 0..within.as_millis().div_ceil(LOOK_EVERY.as_millis()) {
         if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(Some(status));
         }
-        if begun.elapsed() >= within {
-            let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
-            if let Some(pid) = pid {
-                // Gone in this very moment is as good.
-                let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-            }
-            child.wait().map_err(failed)?;
-            return Ok(None);
-        }
         thread::sleep(LOOK_EVERY);
     }
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // Gone in this very moment is as good.
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    child.wait().map_err(failed)?;
+    Ok(None)
 }
 
 /// In the last line that has one: a field of a JSON object, the line itself, or what stands after

@@ -9,13 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_dialects::conference::Conference;
+use onward_engine::dialects::conference::Conference;
 
-use super::{
-    CallError,
-    repo::{Repo, Tree},
-    seat::Seat,
-};
+use super::{CallError, repo::Repo, seat::Seat, tree::Tree};
 
 pub(super) enum Ground {
     Tree(Tree),
@@ -76,7 +72,7 @@ impl Ground {
     }
 
     /// The same, for an attempt that was cut short: what it left is kept aside first.
-    pub(super) fn rescue(&self, which: Which<'_>, attempt: &str) -> Result<(), CallError> {
+    pub(super) fn rescue(&self, which: Which<'_>, attempt: u32) -> Result<(), CallError> {
         if let Self::Tree(tree) = self
             && tree.is_dirty()?
         {

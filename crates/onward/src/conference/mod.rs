@@ -1,7 +1,8 @@
 //! The built-in functions of the workflows `conference` and `ship`: what their `call` steps do.
 //!
 //! - `seat` is the conference's directory: held, read, written.
-//! - `ground` is where one researcher works, `repo` what it asks of git, `evaluate` the number.
+//! - `ground` is where one researcher works: a `tree` in a `repo`, or a directory; `evaluate` gives
+//!   the number.
 //! - `open`, `round`, `trial` and `close` are the functions, in the order of a conference; `ship`
 //!   comes after it.
 //!
@@ -16,6 +17,7 @@ mod repo;
 mod round;
 mod seat;
 mod ship;
+mod tree;
 mod trial;
 
 use std::{
@@ -23,7 +25,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_dialects::conference::{event_log::EventLog, history::History, state::EVENTS};
+use onward_engine::dialects::conference::{event_log::EventLog, history::History, state::EVENTS};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -82,19 +84,31 @@ struct With {
     format: String,
 }
 
-pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Value, CallError> {
-    let with = match with {
-        Value::Null => With::default(),
-        given => serde_json::from_value(given).map_err(|error| {
-            CallError::new(format!("`{name}` was not told what to do: {error}"))
-        })?,
-    };
+/// Which attempt this is, as its environment says.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) run: String,
+    pub(crate) step: String,
+    pub(crate) number: u32,
+    /// Where its result goes.
+    pub(crate) result: Option<PathBuf>,
+    /// The directory of the conference, for an agent.
+    pub(crate) conference: Option<PathBuf>,
+}
+
+pub(crate) fn call(
+    name: &str,
+    with: Value,
+    attempt: &Attempt,
+    program: &[OsString],
+) -> Result<Value, CallError> {
+    let with = if with.is_null() { With::default() } else { read(name, with)? };
     match name {
         "conference.open" => open::open(&with),
         "conference.start" => open::start(&with),
         "conference.begin" => round::begin(&with),
         "conference.brief" => trial::brief(&with),
-        "conference.propose" => trial::propose(program),
+        "conference.propose" => trial::propose(attempt, program),
         "conference.score" => trial::score(&with),
         "conference.settle" => trial::settle(&with),
         "conference.roll" => round::roll(&with),
@@ -105,7 +119,12 @@ pub(crate) fn call(name: &str, with: Value, program: &[OsString]) -> Result<Valu
         "conference.synthesis" => close::synthesis(&with),
         "conference.close" => close::close(&with),
         "ship.verify" => ship::verify(&with),
-        "ship.publish" => ship::publish(&with),
+        "ship.publish" => ship::publish(&with, &attempt.run),
         _ => Err(CallError::new(format!("there is no built-in function `{name}`"))),
     }
+}
+
+fn read(name: &str, with: Value) -> Result<With, CallError> {
+    serde_json::from_value(with)
+        .map_err(|error| CallError::new(format!("`{name}` was not told what to do: {error}")))
 }

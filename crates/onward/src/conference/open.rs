@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use onward_dialects::conference::{config::Mode, deed::What, facts, setup, state::DOCUMENT};
+use onward_engine::dialects::conference::{
+    config::Mode, deed::What, facts, setup, state::DOCUMENT,
+};
 use serde_json::{Value, json};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use onward_dialects::conference::{
+use onward_engine::dialects::conference::{
     Conference,
     deed::What,
     event_log::StuckLevel,
@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::{
     CallError, With,
-    repo::{BEST, Repo, Tree},
+    repo::{BEST, Repo},
     seat::Seat,
+    tree::Tree,
 };
 
 /// Everybody begins with the best there is.

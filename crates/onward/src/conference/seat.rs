@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_dialects::{
+use onward_engine::dialects::{
     File as Content, Files,
     conference::{
         Conference, chart,

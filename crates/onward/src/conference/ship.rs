@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onward_dialects::conference::state::{DOCUMENT, REPORT, RESULTS, SYNTHESIS};
+use onward_engine::dialects::conference::state::{DOCUMENT, REPORT, RESULTS, SYNTHESIS};
 use serde_json::{Value, json};
 
 use super::{CallError, With, round::whole_draft, seat::Seat};
@@ -48,15 +48,14 @@ fn warnings(seat: &Seat) -> Result<Vec<&'static str>, CallError> {
     Ok(open.then_some("conference.completed is not logged").into_iter().collect())
 }
 
-pub(super) fn publish(with: &With) -> Result<Value, CallError> {
+pub(super) fn publish(with: &With, run: &str) -> Result<Value, CallError> {
     let (_, file) = format(with)?;
     let seat = Seat::take(&with.dir)?;
     let page = whole_draft(&seat, "ship/abstract.md")?;
     let review = whole_draft(&seat, "ship/review.md")?;
     seat.replace(REVIEW, review.as_bytes())?;
     seat.replace(file, page.as_bytes())?;
-    let run = std::env::var("ONWARD_RUN").unwrap_or_default();
-    let log = logged(&seat.dir.join(LOG), &run, file, &warnings(&seat)?)?;
+    let log = logged(&seat.dir.join(LOG), run, file, &warnings(&seat)?)?;
     seat.replace(LOG, log.as_bytes())?;
     Ok(json!({"file": file, "review": REVIEW, "log": LOG}))
 }
@@ -72,7 +71,8 @@ fn logged(path: &Path, run: &str, file: &str, warnings: &[&str]) -> Result<Strin
     if before.lines().any(|line| line == title) {
         return Ok(before);
     }
-    let warned: String = warnings.iter().map(|it| format!("- warning: {it}\n")).collect();
-    let phases: String = PHASES.iter().map(|it| format!("- {it}: done\n")).collect();
-    Ok(format!("{before}\n{title}\n\n{warned}{phases}"))
+    let warned = warnings.iter().map(|it| format!("- warning: {it}\n"));
+    let lines = warned.chain(PHASES.iter().map(|it| format!("- {it}: done\n")));
+    let lines = lines.collect::<Vec<_>>().concat();
+    Ok(format!("{before}\n{title}\n\n{lines}"))
 }

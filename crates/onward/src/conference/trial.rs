@@ -1,7 +1,6 @@
 //! One iteration of one researcher: told what to do, tried, measured, settled.
 
 use std::{
-    env,
     ffi::OsString,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
@@ -10,7 +9,7 @@ use std::{
 };
 
 use onward_core::address::Address;
-use onward_dialects::{
+use onward_engine::dialects::{
     builtin,
     conference::{
         Conference, brief as briefing,
@@ -24,7 +23,7 @@ use onward_engine::store::Project;
 use serde_json::{Value, json};
 
 use super::{
-    CallError, With, evaluate,
+    Attempt, CallError, With, evaluate,
     ground::{Ground, Which},
     seat::Seat,
 };
@@ -63,20 +62,21 @@ fn prompt(dir: &Path, path: &str) -> String {
 ///
 /// An agent that fails is tried again by the engine; one that keeps failing, or takes too long, is
 /// an answer, too: the researcher has failed in this round.
-pub(super) fn propose(program: &[OsString]) -> Result<Value, CallError> {
-    let variable = |name: &str| env::var(name).map_err(|_| CallError::new(format!("no {name}")));
-    let step = Address::from_text(&variable("ONWARD_STEP")?);
+pub(super) fn propose(attempt: &Attempt, program: &[OsString]) -> Result<Value, CallError> {
+    let step = Address::from_text(&attempt.step);
     let Some(Place::Iteration(round, researcher, iteration, _)) = place(&step) else {
         return Err(CallError::new(format!("`{step}` is no iteration of a conference")));
     };
+    let Some(dir) = &attempt.conference else {
+        return Err(CallError::new("CONFERENCE_DIR does not say where the conference is"));
+    };
     let which = Which { round, researcher: &researcher, iteration };
-    let attempt = variable("ONWARD_ATTEMPT")?;
-    let seat = Seat::take(Path::new(&variable("CONFERENCE_DIR")?))?;
+    let seat = Seat::take(dir)?;
     let conference = seat.read()?;
     let ground = Ground::of(&seat, &conference, &researcher)?;
     let dir = seat.dir.clone();
     drop(seat);
-    ground.rescue(which, &attempt)?;
+    ground.rescue(which, attempt.number)?;
     let limit = conference.settings.researcher_timeout_ms.map_or(TIMEOUT, Duration::from_millis);
     let Some((name, args)) = program.split_first() else {
         return Err(CallError::new("no agent to start"));
@@ -97,15 +97,13 @@ pub(super) fn propose(program: &[OsString]) -> Result<Value, CallError> {
         Some(status) if status.success() => {}
         Some(status) => {
             let why = format!("the agent of researcher {researcher} ended with {status}");
-            return match attempt.parse::<u32>() {
-                Ok(attempt) if attempt >= ATTEMPTS_MAX => {
-                    Ok(json!({"outcome": "failed", "why": why}))
-                }
-                Ok(_) | Err(_) => Err(CallError::new(why)),
-            };
+            if attempt.number < ATTEMPTS_MAX {
+                return Err(CallError::new(why));
+            }
+            return Ok(json!({"outcome": "failed", "why": why}));
         }
     }
-    let mut result = report();
+    let mut result = report(attempt);
     result["outcome"] = "done".into();
     result["state"] = ground.save(which)?.into();
     Ok(result)
@@ -115,13 +113,13 @@ pub(super) fn propose(program: &[OsString]) -> Result<Value, CallError> {
 fn program_at(name: &OsString) -> PathBuf {
     let path = PathBuf::from(name);
     let is_path = path.components().count() > 1 && path.is_relative();
-    if is_path { env::current_dir().unwrap_or_default().join(path) } else { path }
+    if is_path { std::env::current_dir().unwrap_or_default().join(path) } else { path }
 }
 
 /// What the agent left as its result. Whatever is no object says nothing.
-fn report() -> Value {
-    let path = env::var_os("ONWARD_RESULT").unwrap_or_default();
-    let bytes = std::fs::read(path).unwrap_or_default();
+fn report(attempt: &Attempt) -> Value {
+    let bytes = attempt.result.as_ref().and_then(|path| std::fs::read(path).ok());
+    let bytes = bytes.unwrap_or_default();
     let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     if value.is_object() { value } else { json!({}) }
 }
@@ -202,7 +200,7 @@ fn judged(conference: &Conference, with: &With) -> Iterated {
     let With { round, researcher, iteration, .. } = with;
     let settings = &conference.settings;
     let value = with.score["value"].as_str().filter(|_| with.score["ok"] == true);
-    let number = value.and_then(onward_dialects::conference::words::number);
+    let number = value.and_then(onward_engine::dialects::conference::words::number);
     let text = |key: &str, otherwise: &str| {
         let told = with.proposal[key].as_str().unwrap_or_default();
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -11,7 +11,7 @@ use onward_core::{
     run::Run,
     state::{Phase, State},
 };
-use onward_dialects::{Dialect, Files, conference::CONFERENCE};
+use onward_engine::dialects::{Dialect, Files, conference::CONFERENCE};
 use onward_engine::store::load_pinned;
 
 use crate::tea::{LOG, Tea};

@@ -2,6 +2,9 @@
 
 use std::{path::Path, process::Child};
 
+use onward_core::address::Address;
+use onward_engine::collect::out_name;
+
 use crate::{
     bench::{id, kill_all, watched},
     hall::Hall,
@@ -66,4 +69,40 @@ fn a_conference_whose_engine_is_killed_at_every_event_ends_with_the_same_files()
 #[test]
 fn a_conference_whose_every_process_is_killed_at_every_event_ends_with_the_same_files() {
     killed_at_every_event(kill_everything);
+}
+
+/// The built-in function behind a step that writes native files.
+fn function(step: &str) -> Option<&'static str> {
+    let writers = [
+        ("start", "conference.start"),
+        ("/begin", "conference.begin"),
+        ("/settle", "conference.settle"),
+        ("/roll", "conference.roll"),
+        ("poster/publish", "conference.poster"),
+        ("review/publish", "conference.review"),
+        ("/transfer", "conference.transfer"),
+        ("/converge", "conference.converge"),
+        ("synthesis/publish", "conference.synthesis"),
+        ("close", "conference.close"),
+    ];
+    writers.into_iter().find(|(end, _)| step.ends_with(end)).map(|(_, name)| name)
+}
+
+#[test]
+fn a_call_that_is_made_again_changes_no_file() {
+    let hall = undisturbed();
+    let before = hall.left();
+    let run = hall.run_dir();
+    let mut calls = 0;
+    for (step, attempt) in watched(&run).finished() {
+        let Some(name) = function(&step) else { continue };
+        let with = out_name(&Address::from_text(&step), attempt, "with");
+        let mut command = hall.bench.command(&format!("call {name}"));
+        command.env("ONWARD_WITH", run.join(with)).env("ONWARD_STEP", &step);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{step}: {output:?}");
+        calls += 1;
+    }
+    assert_eq!(calls, 2 + 1 + 3 * (6 + 9), "start, synthesis, close, and fifteen in each round");
+    assert_eq!(hall.left(), before);
 }

@@ -8,3 +8,5 @@ mod bench;
 mod hall;
 mod kills;
 mod protocol;
+#[path = "../kill/terminal.rs"]
+mod terminal;

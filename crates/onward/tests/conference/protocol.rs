@@ -1,6 +1,6 @@
 //! What a conference does when nobody disturbs it.
 
-use crate::hall::Hall;
+use crate::{hall::Hall, terminal::Terminal};
 
 fn count(hall: &Hall, name: &str) -> usize {
     hall.names().iter().filter(|it| *it == name).count()
@@ -110,10 +110,10 @@ fn an_agent_that_keeps_failing_costs_its_researcher_the_round_and_all_of_them_th
 
 #[test]
 fn a_finished_conference_is_shipped_when_a_person_says_so() {
+    let early = Hall::new(|text| text).bench.exits("run ship --no-input", 10);
+    assert!(early.err.contains("verify"), "{early:?}");
     let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 1"));
     let bench = &hall.bench;
-    let early = bench.exits("run ship --no-input", 10);
-    assert!(early.err.contains("verify"), "{early:?}");
     bench.exits("run conference --no-input", 11);
     hall.close("keep");
     bench.exits("run ship --no-input --input format=blog", 11);
@@ -176,4 +176,29 @@ fn planning_off_a_terminal_names_what_is_missing_and_tries_the_evaluator() {
     assert!(bench.text("conference.md").contains("- **Final confirmation:** pending"));
     bench.exits(&format!("{flags} --evaluator wc<a.txt"), 1);
     bench.exits("run conference --no-input", 11);
+}
+
+#[test]
+fn planning_at_a_terminal_asks_for_what_the_flags_leave_open() {
+    let hall = Hall::new(|text| text);
+    std::fs::remove_file(hall.bench.path("conference.md")).unwrap();
+    let mut terminal = Terminal::start(&hall.bench, "init --from conference --rounds 2");
+    for (question, answer) in [
+        ("goal?", "\nfewer bytes\n"),
+        ("measured?", "bytes\n"),
+        ("minimize?", "minimize\n"),
+        ("prints the metric?", "wc -c < a.txt\n"),
+        ("change?", "the sources\n"),
+        ("How many researchers?", "many\n2\n"),
+        ("in a round?", "3\n"),
+        ("devil's advocate", "no\n"),
+    ] {
+        terminal.shows(question);
+        terminal.types(answer);
+    }
+    assert!(terminal.exits(0).contains("the evaluator says 4"));
+    let text = hall.bench.text("conference.md");
+    for line in ["- **Count:** 2", "- **Max rounds:** 2", "- **Evaluator:** `wc -c < a.txt`"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
 }

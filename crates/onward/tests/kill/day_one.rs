@@ -1,5 +1,7 @@
 //! Cases from other people's bug reports, by their number in the list that this project began with.
-//! Those about git are in `tests/revert`; 13, about an agent's usage limit, comes with the agents.
+//! Those about half-done edits are in `edits.rs`, worktrees in `broken_worktrees.rs`, locks in
+//! `locks.rs`, proof in `proof.rs` and torn journals in `journal.rs`, each under its number; 13, about
+//! an agent's usage limit, comes with the agents.
 
 use std::fs;
 
@@ -206,4 +208,14 @@ fn case_19_a_resume_that_fails_at_its_start_three_times_stops_and_says_why() {
     assert!(said.err.contains("3 resumes in a row"), "{said:?}");
     let run = bench.project().runs().unwrap().remove(0).dir;
     assert_eq!(codes(&bench.plan(&run)), ["resumed-repeatedly"]);
+}
+
+#[test]
+fn each_of_the_twenty_cases_has_its_test_but_the_one_that_waits_for_agents() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kill");
+    let files =
+        fs::read_dir(dir).unwrap().map(|it| fs::read_to_string(it.unwrap().path()).unwrap());
+    let all: String = files.collect();
+    let lacking = |number: &u32| !all.contains(&format!("\nfn case_{number}_"));
+    assert_eq!((1..=20).filter(lacking).collect::<Vec<_>>(), [13]);
 }

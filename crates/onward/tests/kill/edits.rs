@@ -70,7 +70,7 @@ fn half_done_edits_leave_the_tree_and_are_in_the_rescue() {
 }
 
 #[test]
-fn what_a_person_edits_during_the_pause_is_never_touched() {
+fn case_8_what_a_person_edits_during_the_pause_is_never_touched() {
     for how in [Killed::WithoutSupervisor, Killed::All] {
         let bench = repo(HALF_DONE, STEPS);
         let run = killed_half_way(&bench, how);
@@ -111,7 +111,7 @@ fn another_file_that_a_person_edits_during_the_pause_stays_as_well() {
 }
 
 #[test]
-fn new_commits_after_the_snapshot_do_not_move() {
+fn case_9_new_commits_after_the_snapshot_do_not_move() {
     for how in [Killed::WithoutSupervisor, Killed::All] {
         let bench = repo(HALF_DONE, STEPS);
         let run = killed_half_way(&bench, how);
@@ -147,7 +147,7 @@ const COMMITS: &str = "\
       echo committed > a.txt; git add a.txt; git commit -q -m work\n";
 
 #[test]
-fn an_agent_that_committed_before_anybody_recorded_it_is_done() {
+fn case_7_an_agent_that_committed_before_anybody_recorded_it_is_done() {
     let bench = repo(&format!("{COMMITS} half\nfi\n"), STEPS.replace("made.o", "a.txt").as_str());
     let run = killed_half_way(&bench, Killed::All);
     let head = git(&bench, "rev-parse HEAD");
@@ -232,7 +232,7 @@ fn killed_again_in_the_middle_of_the_undo_the_tree_ends_the_same() {
 }
 
 #[test]
-fn a_child_that_still_writes_is_found_and_ended_before_any_new_attempt() {
+fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt() {
     let agent = "if [ $ONWARD_ATTEMPT = 1 ]; then\n\
         echo half > a.txt; echo > .git/half; while :; do echo more >> wild.txt; done\n\
         fi\n\

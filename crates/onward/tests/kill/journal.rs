@@ -10,7 +10,7 @@ const STEPS: &str = "  - { id: one, run: LOG; echo 1 > one, writes: [one] }\n\
     \x20 - { id: three, run: LOG }\n";
 
 #[test]
-fn a_journal_cut_inside_its_last_line_is_an_information_and_resumes() {
+fn case_15_a_journal_cut_inside_its_last_line_is_an_information_and_resumes() {
     let bench = Bench::new(STEPS);
     bench.exits("run w.yaml", 11);
     let run = bench.project().runs().unwrap().remove(0).dir;

@@ -90,7 +90,7 @@ fn orphans_are_found_and_ended_before_anything_runs_again() {
 }
 
 /// The one that is there now, alone.
-fn kill_supervisor(run: &Path) {
+pub(crate) fn kill_supervisor(run: &Path) {
     let text = std::fs::read_to_string(run.join("supervisor")).unwrap();
     let here: serde_json::Value = serde_json::from_str(&text).unwrap();
     let pid = u32::try_from(here["pid"].as_u64().unwrap()).unwrap();

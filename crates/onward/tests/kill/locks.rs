@@ -9,7 +9,7 @@ fn host() -> String {
 }
 
 #[test]
-fn a_second_driver_is_refused_and_told_who_drives_and_a_dead_one_needs_nothing() {
+fn case_11_a_second_driver_is_refused_and_told_who_drives_and_a_dead_one_needs_nothing() {
     let bench = Bench::new(&SLOW.replace("EDITS", "false"));
     let go = bench.fifo("go");
     let (mut engine, run) = bench.start_run();
@@ -44,7 +44,7 @@ fn a_second_run_that_edits_the_same_tree_is_refused() {
 }
 
 #[test]
-fn run_never_resumes_and_resume_never_starts() {
+fn case_20_run_never_resumes_and_resume_never_starts() {
     let bench = Bench::new("  - { id: one, run: 'LOG; test -e allowed' }\n");
     let said = bench.exits("resume", 17);
     assert!(said.err.contains("onward run FILE"), "{said:?}");

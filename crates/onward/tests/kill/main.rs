@@ -10,6 +10,7 @@ mod day_one;
 mod disk;
 mod edits;
 mod features;
+mod findings;
 mod journal;
 mod kills;
 mod locks;

@@ -3,7 +3,7 @@
 use crate::bench::{Bench, journal, kill_all, sees};
 
 #[test]
-fn exit_code_0_alone_is_not_done() {
+fn case_14_exit_code_0_alone_is_not_done() {
     for (step, cause) in [
         ("run: LOG, writes: [nowhere]", "unproved"),
         ("run: LOG, check: 'false'", "unproved"),

@@ -1,0 +1,131 @@
+//! Branches, trees and picks, in a repository of their own.
+
+use std::{fs, process::Command};
+
+use tempfile::TempDir;
+
+use super::*;
+
+struct Bench {
+    dir: TempDir,
+    repo: Repo,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let path = fs::canonicalize(dir.path()).unwrap();
+        let git = |args: &[&str]| {
+            let mut command = Command::new("git");
+            command.args(["-c", "user.name=a", "-c", "user.email=a@localhost"]);
+            assert!(command.args(args).current_dir(&path).status().unwrap().success(), "{args:?}");
+        };
+        git(&["init", "--quiet"]);
+        fs::write(path.join("shared.txt"), "nobody\n").unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "--message=start"]);
+        git(&["branch", "conference/best"]);
+        Self { repo: Repo::of(&path).unwrap(), dir }
+    }
+
+    fn tree(&self, researcher: &str) -> Tree {
+        let tree = Tree::of(&self.repo, researcher);
+        tree.ensure().unwrap();
+        tree
+    }
+
+    fn log(&self, name: &str) -> Vec<String> {
+        let out = self.repo.git().run(&["log", "--format=%s", name]).unwrap();
+        String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    fn best(&self, file: &str) -> String {
+        let out = self.repo.git().run(&["show", &format!("conference/best:{file}")]).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+}
+
+fn proposes(tree: &Tree, turn: u32, text: &str) -> String {
+    tree.restore().unwrap();
+    fs::write(tree.path.join("shared.txt"), text).unwrap();
+    fs::write(tree.path.join(format!("{text}.txt").replace('\n', "")), text).unwrap();
+    tree.save(&format!("proposal/{turn}"), "proposal").unwrap()
+}
+
+#[test]
+fn a_state_is_kept_once_however_often_it_is_said() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    let saved = proposes(&tree, 1, "one");
+    for _ in 0..2 {
+        tree.keep(&saved, "a step", "1/A/1").unwrap();
+    }
+    assert_eq!(bench.log("conference/researcher-A"), ["a step", "start"]);
+    assert!(!tree.is_dirty().unwrap());
+    assert_eq!(fs::read_to_string(tree.path.join("one.txt")).unwrap(), "one");
+}
+
+#[test]
+fn whatever_an_agent_did_the_tree_goes_back_to_what_stands() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    let standing = tree.standing().unwrap();
+    fs::write(tree.path.join("shared.txt"), "mine\n").unwrap();
+    let git = tree.git();
+    git.run(&["commit", "--quiet", "--all", "--message=by the agent"]).unwrap();
+    git.run(&["checkout", "--quiet", "--detach"]).unwrap();
+    fs::write(tree.path.join("left.txt"), "x").unwrap();
+    let lock = git.line(&["rev-parse", "--git-path", "index.lock"]).unwrap();
+    fs::write(tree.path.join(lock), "").unwrap();
+    tree.restore().unwrap();
+    assert_eq!(tree.standing().unwrap(), standing);
+    assert_eq!(bench.log("conference/researcher-A"), ["start"]);
+    assert_eq!(fs::read_to_string(tree.path.join("shared.txt")).unwrap(), "nobody\n");
+    assert!(!tree.path.join("left.txt").exists());
+    assert_eq!(git.line(&["symbolic-ref", "HEAD"]).unwrap(), tree.branch());
+}
+
+#[test]
+fn a_proposal_is_shown_again_after_its_tree_was_cleaned() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    let saved = proposes(&tree, 1, "one");
+    tree.restore().unwrap();
+    assert!(!tree.path.join("one.txt").exists());
+    tree.show(&saved).unwrap();
+    assert_eq!(fs::read_to_string(tree.path.join("one.txt")).unwrap(), "one");
+}
+
+#[test]
+fn commits_are_gathered_once_and_the_first_one_wins_a_file() {
+    let bench = Bench::new();
+    for (researcher, text) in [("A", "one"), ("B", "two")] {
+        let tree = bench.tree(researcher);
+        let saved = proposes(&tree, 1, text);
+        tree.keep(&saved, text, &format!("1/{researcher}/1")).unwrap();
+    }
+    let all = ["B".to_owned(), "A".to_owned()];
+    bench.repo.gather(&all).unwrap();
+    let gathered = bench.repo.commit(BEST).unwrap();
+    assert_eq!(bench.log("conference/best"), ["one", "two", "start"]);
+    assert_eq!(bench.best("shared.txt"), "two", "B came first");
+    assert_eq!([bench.best("one.txt"), bench.best("two.txt")], ["one", "two"]);
+    bench.repo.gather(&all).unwrap();
+    assert_eq!(bench.repo.commit(BEST).unwrap(), gathered, "nothing is picked twice");
+}
+
+#[test]
+fn a_tree_that_is_gone_is_made_again_and_deleted_with_its_branch() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    fs::remove_dir_all(&tree.path).unwrap();
+    tree.ensure().unwrap();
+    tree.restore().unwrap();
+    assert!(tree.path.join("shared.txt").exists());
+    bench.repo.delete(&["A".to_owned()]).unwrap();
+    bench.repo.forget().unwrap();
+    assert!(!tree.path.exists());
+    let refs = bench.repo.git().run(&["for-each-ref", "--format=%(refname)"]).unwrap();
+    assert_eq!(String::from_utf8(refs).unwrap().lines().count(), 1, "the person's own branch");
+    assert!(bench.dir.path().exists());
+}
