@@ -167,7 +167,7 @@ impl<W: World> Driver<'_, W> {
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in policy::passed_over(&made.findings, band, &made.choices) {
+        for text in policy::passed_over(&made.findings, band, &how.choices) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;

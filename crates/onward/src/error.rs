@@ -10,6 +10,7 @@ use onward_engine::{
     follow::FollowError,
     foreign::ForeignError,
     harness::HarnessError,
+    inbox::DecideError,
     rehearse::RehearseError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
@@ -224,7 +225,7 @@ impl Error {
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
             }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
-                Some("see `onward plan`; what is readable is kept".into())
+                Some("rebuild it with `onward repair`; what is readable is kept".into())
             }
             Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
                 Some(conflicts_hint(findings))
@@ -308,6 +309,7 @@ fn exit_of(error: &EngineError) -> u8 {
     match error {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
+        | EngineError::Decide(DecideError::Damaged)
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
         | EngineError::Stop(Stop::Conflicts(_))

@@ -37,8 +37,7 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let why = if kept == 0 { "nothing that is done stays" } else { "it has lain for long" };
         writeln!(out, "  Suggestion: start anew, as {why}: onward run --again {id}")
     } else {
-        let these = format!("{again} {noun} again, or is found the same");
-        writeln!(out, "  Suggestion: go on; {these}; {kept} stay as they are")
+        writeln!(out, "  Suggestion: go on; {again} {noun} again, {kept} stay as they are")
     }
 }
 
@@ -55,14 +54,17 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     }
     phases(out, plan)?;
     let from = plan.phases().valid.pop().or_else(|| plan.recovery_point.phase.clone());
+    // Nothing more can be written into a journal that is damaged.
+    let is_damaged = plan.findings.iter().any(|it| it.code == Code::JournalDamaged.as_str());
+    let first = if is_damaged { format!("onward repair {id} --yes && ") } else { String::new() };
     writeln!(out, "Ways out, besides mending that:")?;
     let mut way = |what: &str, command: &str| writeln!(out, "  {what}:\n    {command}");
     way("start anew; all files stay", &format!("onward run --again {id}"))?;
     if let Some(from) = from {
-        let command = format!("onward resume {id} --from {}", word(&from));
+        let command = format!("{first}onward resume {id} --from {}", word(&from));
         way("once it is mended, enter at a phase that is still valid", &command)?;
     }
-    way("clean up and end it", &format!("onward cancel {id} && onward archive {id}"))
+    way("clean up and end it", &format!("{first}onward cancel {id} && onward archive {id}"))
 }
 
 fn phases(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {

@@ -54,8 +54,8 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
     decider.commands
 }
 
-/// The event that counts a step as done, if the files prove it. For one that was announced and never
-/// begun; whatever is ready is found by [`adoptions`].
+/// The event that counts a step as done, if the files prove it. For one that was announced and
+/// never begun; whatever is ready is found by [`adoptions`].
 pub fn adoption(step: &Address, elsewhere: Elsewhere<'_>) -> Option<Event> {
     (elsewhere.done)(step).map(|result| adopted(step.clone(), result, elsewhere))
 }

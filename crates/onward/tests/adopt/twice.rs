@@ -122,7 +122,7 @@ fn the_plan_changes_nothing_before_and_after_the_adoption() {
 #[test]
 fn a_directory_that_somebody_began_is_not_run_anew() {
     let tea = Tea::left(&Tea::finished(), 12);
-    let said = tea.exits("run conference --no-input", 16);
+    let said = tea.exits("run conference --no-input", 2);
     assert!(said.err.contains("onward resume"), "{said:?}");
     assert_eq!(tea.runs().len(), 0);
 }

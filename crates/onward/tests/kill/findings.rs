@@ -170,6 +170,7 @@ fn effect(probe: &str) -> World {
     stops_at(&bench, "resume", Code::EffectUnknown)
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each code is what makes it complete")]
 fn world(code: Code, has: bool) -> World {
     const CHECKS: &str = "onward-dialects/tests/conference/checks.rs";
     const TREES: &str = "onward/tests/kill/broken_worktrees.rs";
@@ -391,9 +392,9 @@ fn walk(share: usize) {
             }
             (World::Elsewhere(file, test), _) | (_, World::Elsewhere(file, test)) => {
                 let path = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-                let text = fs::read_to_string(PathBuf::from(path).join(file)).unwrap();
-                assert!(text.contains(test), "{code:?}: no {test} in {file}");
-                assert!(text.contains(code.as_str()), "{code:?} is not looked for in {file}");
+                let source = fs::read_to_string(PathBuf::from(path).join(file)).unwrap();
+                assert!(source.contains(test), "{code:?}: no {test} in {file}");
+                assert!(source.contains(code.as_str()), "{code:?} is not looked for in {file}");
             }
         }
     }

@@ -363,14 +363,19 @@ fn off_a_terminal_the_same_words_are_on_stderr_and_nothing_hangs() {
             "ID cannot be resumed as it is:\n  journal-damaged: line 2",
             "onward repair",
             "start anew; all files stay:\n    onward run --again ID",
-            "clean up and end it:\n    onward cancel ID && onward archive ID",
+            "clean up and end it:\n    onward repair ID --yes && onward cancel ID && onward archive ID",
         ] {
             assert!(said.contains(text), "{text}: {said}");
         }
     }
+    bench.exits(&format!("cancel {}", id(&run)), 15);
     // The first way out is one: the damaged run stays, and the new one comes to its end.
     let said = bench.exits(&format!("run --again {}", id(&run)), 0);
     assert!(said.err.contains("stays as it is, as its journal is damaged"), "{said:?}");
+    // And so is the last.
+    for command in ["repair ID --yes", "cancel ID", "archive ID"] {
+        bench.exits(&command.replace("ID", &id(&run)), 0);
+    }
 }
 
 #[test]
