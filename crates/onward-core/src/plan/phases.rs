@@ -103,3 +103,43 @@ impl PlannedStep {
         top.split('[').next().unwrap_or(top)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Why;
+
+    fn step(name: &str, verdict: Verdict, cause: &str) -> PlannedStep {
+        let mut why = Why::because(cause, "");
+        why.is = cause.contains('.').then(|| "other".to_owned());
+        PlannedStep { step: name.to_owned(), verdict, why: vec![why], cost_usd: None }
+    }
+
+    #[test]
+    fn what_was_done_and_is_done_again_is_told_from_what_only_goes_on() {
+        for (verdict, cause, no_more, kept) in [
+            (Verdict::Keep, "done", false, false),
+            (Verdict::Rerun, "failed", false, false),
+            (Verdict::Rerun, "died-dirty", false, false),
+            (Verdict::Rerun, "stale", true, false),
+            (Verdict::Rerun, "reads.a", true, true),
+            (Verdict::Rerun, "agent.model", true, true),
+            (Verdict::Rerun, "definition.run", true, true),
+            (Verdict::Rerun, "writes.a", true, false),
+            (Verdict::Verify, "upstream", true, false),
+            (Verdict::Verify, "effect-unknown", false, false),
+            (Verdict::Run, "pending", false, false),
+        ] {
+            let step = step("a", verdict, cause);
+            let found = (step.counts_no_more(), step.may_be_kept());
+            assert_eq!(found, (no_more, kept), "{verdict:?} {cause}");
+        }
+    }
+
+    #[test]
+    fn a_phase_is_a_step_of_the_first_level_with_all_that_is_inside_it() {
+        assert_eq!(step("round[2]/write[ann]", Verdict::Run, "pending").phase(), "round");
+        assert_eq!(step("each[a/b]", Verdict::Run, "pending").phase(), "each");
+        assert_eq!(step("plain", Verdict::Run, "pending").phase(), "plain");
+    }
+}
