@@ -31,7 +31,7 @@ pub struct Resumption {
     pub reasons: BTreeMap<Address, Vec<Why>>,
     /// Steps whose next attempt goes on in the session of the last one.
     pub continuing: BTreeSet<Address>,
-    pub(super) choices: Choices,
+    pub choices: Choices,
     /// The run is complete.
     pub(super) is_over: bool,
     /// Effects whose probe must be asked before anything is decided.
