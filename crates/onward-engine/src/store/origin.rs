@@ -60,8 +60,8 @@ impl Origin {
     }
 }
 
-/// Whether the file is, byte for byte, the one copy that the run keeps. One that includes others, or
-/// was changed before, is looked at more closely.
+/// Whether the file is, byte for byte, the one copy that the run keeps. One that includes others,
+/// or was changed before, is looked at more closely.
 fn is_kept(run_dir: &Path, path: &Path) -> bool {
     let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
     let kept = || fs::read(run_dir.join(WORKFLOW)).ok();
