@@ -154,8 +154,13 @@ impl Graph {
     /// Whether the needs in a key are what they are now. Looked for as text first: a large run asks
     /// this of every finished step, and nearly always the answer is yes.
     fn key_holds(&self, id: NodeId, key: &Key) -> bool {
+        let needs = self.compared_needs(id);
+        // Looking for each of many in a text of that many is slower than reading it once.
+        if needs.len() > NEEDS_LOOKED_FOR_MAX {
+            return self.needs_hold(id, &key.get().needs);
+        }
         let text = key.as_str().as_bytes();
-        let found = self.compared_needs(id).into_iter().all(|need| {
+        let found = needs.into_iter().all(|need| {
             let node = self.node(need);
             let Some(digest) = node.digest else { return false };
             let part = format!("\"{}\":\"{digest}\"", node.address);
@@ -172,6 +177,9 @@ impl Graph {
         })
     }
 }
+
+/// More needs than these are read, not looked for.
+const NEEDS_LOOKED_FOR_MAX: usize = 16;
 
 /// One change and all that follows from it.
 struct Mover<'a> {

@@ -1,7 +1,7 @@
 //! The workflow file that a run was made from, as it is now.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufRead as _, BufReader},
     path::Path,
 };
@@ -13,7 +13,10 @@ use onward_core::{
     workflow::Loaded,
 };
 
-use super::{LoadWorkflowError, Project, load_workflow};
+use super::{
+    LoadWorkflowError, Project, load_workflow,
+    pinned::{CHANGED, PINNED, WORKFLOW},
+};
 use crate::journal::JOURNAL;
 
 /// What became of the file.
@@ -21,6 +24,8 @@ use crate::journal::JOURNAL;
 pub enum Origin {
     /// Nobody knows where it was, or it is gone: the run keeps its copy.
     Gone,
+    /// As the run keeps it: there is nothing to read in it.
+    Same,
     Valid(Box<Loaded>),
     /// It is no workflow now; the run keeps its copy, and this is said.
     Invalid(Finding),
@@ -29,7 +34,11 @@ pub enum Origin {
 impl Origin {
     pub fn of(project: &Project, run_dir: &Path) -> Self {
         let Some(file) = opened(run_dir).and_then(|opened| opened.file) else { return Self::Gone };
-        match load_workflow(&project.root().join(&file)) {
+        let path = project.root().join(&file);
+        if is_kept(run_dir, &path) {
+            return Self::Same;
+        }
+        match load_workflow(&path) {
             Ok(loaded) => Self::Valid(Box::new(loaded)),
             Err(LoadWorkflowError::Io { .. }) => Self::Gone,
             Err(LoadWorkflowError::Invalid(problems)) => {
@@ -46,9 +55,17 @@ impl Origin {
     pub fn valid(self) -> Option<Loaded> {
         match self {
             Self::Valid(loaded) => Some(*loaded),
-            Self::Gone | Self::Invalid(_) => None,
+            Self::Gone | Self::Same | Self::Invalid(_) => None,
         }
     }
+}
+
+/// Whether the file is, byte for byte, the one copy that the run keeps. One that includes others,
+/// or was changed before, is looked at more closely.
+fn is_kept(run_dir: &Path, path: &Path) -> bool {
+    let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
+    let kept = || fs::read(run_dir.join(WORKFLOW)).ok();
+    is_plain && kept().is_some_and(|kept| fs::read(path).is_ok_and(|now| now == kept))
 }
 
 /// The first record of a run, without reading the rest.

@@ -20,7 +20,7 @@ use crate::journal::{JOURNAL, load as load_journal};
 pub(super) const WORKFLOW: &str = "workflow.yaml";
 pub(super) const PINNED: &str = "pinned";
 /// One directory per accepted change of the workflow.
-const CHANGED: &str = "workflows";
+pub(super) const CHANGED: &str = "workflows";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadWorkflowError {
