@@ -48,6 +48,6 @@ impl Window {
 /// Every event of the readable part. Line by line: the reader's room for large journals costs more
 /// than a small one, and a law asks this at every spawn.
 pub(crate) fn readable(bytes: &[u8]) -> Vec<Event> {
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(|line| line.trim_ascii_end());
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
     lines.map_while(|line| decode_line(line).ok()).map(|record| record.event).collect()
 }

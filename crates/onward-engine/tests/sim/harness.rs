@@ -53,7 +53,6 @@ impl Tally {
     /// A test that explores nothing proves nothing.
     #[track_caller]
     pub(crate) fn require(&self, crashes: u64) {
-        eprintln!("TALLY {}", self.crashes);
         assert!(self.crashes >= crashes, "only {} crashes were explored", self.crashes);
     }
 }
