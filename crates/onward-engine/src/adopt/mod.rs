@@ -6,7 +6,7 @@
 //! - `reenter`: what is undone first, all or ask, and said before it is done; `elsewhere`: where a
 //!   person wants to enter instead.
 //! - `export`: what we write into the files, and how far they are known to be ours.
-//! - [`plan`]: the same for whoever only looks.
+//! - `plan`: the same for whoever only looks.
 //!
 //! Invariant: a file of the other system changes only after the event that announces it is durable,
 //! and files that nothing is to be said in stay as they are, byte for byte.
