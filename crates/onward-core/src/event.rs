@@ -14,7 +14,7 @@ use crate::{
     evidence::{Cause, Ending, Evidence, Outcome, Usd},
     id::RunId,
     kept::Kept,
-    key::{Difference, Key},
+    key::{Difference, Key, KeyParts},
     time::Timestamp,
 };
 
@@ -331,6 +331,27 @@ pub struct AttemptStarted {
     /// What the attempt before this one left, undone before this one is spawned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
+}
+
+impl AttemptStarted {
+    /// An attempt of which nothing is known but that it began.
+    pub fn bare(step: Address, attempt: u32) -> Self {
+        Self {
+            step,
+            attempt,
+            key: Key::from(&KeyParts::default()),
+            argv: Kept::from(&Vec::new()),
+            cwd: String::new(),
+            agent: None,
+            session: None,
+            continues: false,
+            base: None,
+            writes: Vec::new(),
+            saved: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            reverts: Vec::new(),
+        }
+    }
 }
 
 /// See [`Event::AttemptFinished`].

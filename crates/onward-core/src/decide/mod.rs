@@ -9,7 +9,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::{
     address::Address,
@@ -17,7 +17,6 @@ use crate::{
     evidence::{Cause, Evidence, Outcome},
     facts::{Facts, Need, StepFacts},
     graph::NodeId,
-    kept::Kept,
     key::{Difference, Key, KeyParts},
     launch::Launch,
     run::Run,
@@ -331,21 +330,7 @@ impl Decider<'_> {
     fn unstartable(&self, id: NodeId, message: String) -> [Command; 2] {
         let step = self.run.graph.node(id).address.clone();
         let attempt = self.run.state.step(&step).map_or(0, |entry| entry.attempts) + 1;
-        let started = AttemptStarted {
-            step: step.clone(),
-            attempt,
-            key: Key::from(&KeyParts::default()),
-            argv: Kept::from(&Vec::new()),
-            cwd: String::new(),
-            agent: None,
-            session: None,
-            continues: false,
-            base: None,
-            writes: Vec::new(),
-            saved: BTreeMap::new(),
-            kinds: BTreeMap::new(),
-            reverts: Vec::new(),
-        };
+        let started = AttemptStarted::bare(step.clone(), attempt);
         let finished = AttemptFinished {
             step,
             attempt,

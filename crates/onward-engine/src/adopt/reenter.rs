@@ -16,8 +16,6 @@ use onward_core::{
     digest::Digest,
     event::{AttemptStarted, Exported, Revert, RunResumed},
     finding::{Code, Finding, Severity},
-    kept::Kept,
-    key::{Key, KeyParts},
     plan::{AgeBand, Plan, PlannedRevert, PlannedStep, Verdict},
     policy::EnterAt,
     run::Run,
@@ -148,7 +146,11 @@ impl Reentry {
                 base_kind: base.map(|_| left.kind).unwrap_or_default(),
             });
         }
-        Ok(Undoing { started: Box::new(began(step)), reverts, bases: BTreeMap::new() })
+        Ok(Undoing {
+            started: Box::new(AttemptStarted::bare(step.clone(), 0)),
+            reverts,
+            bases: BTreeMap::new(),
+        })
     }
 
     /// A worktree goes back to the head of its branch, path by path.
@@ -168,8 +170,11 @@ impl Reentry {
             self.contest(&step, &planned.path, "it lies outside of the project, or on no branch");
             return Ok(None);
         };
-        let started =
-            AttemptStarted { cwd: tree.clone(), base: Some(head.clone()), ..began(&step) };
+        let started = AttemptStarted {
+            cwd: tree.clone(),
+            base: Some(head.clone()),
+            ..AttemptStarted::bare(step.clone(), 0)
+        };
         let changes = world.changes(&snapshot_of(&started), &head, None)?;
         let whole =
             changes.filter(|it| it.skipped.is_empty() && !it.all.iter().any(|change| change.moved));
@@ -308,25 +313,6 @@ impl<W: World> Driver<'_, W> {
         let reentry = Reentry::look(self.world, native, &self.run, from.as_ref())?;
         self.import(reentry.witness())?;
         Ok(Some(reentry))
-    }
-}
-
-/// An attempt of the other system, as far as the rescue must know of it.
-fn began(step: &Address) -> AttemptStarted {
-    AttemptStarted {
-        step: step.clone(),
-        attempt: 0,
-        key: Key::from(&KeyParts::default()),
-        argv: Kept::from(&Vec::new()),
-        cwd: String::new(),
-        agent: None,
-        session: None,
-        continues: false,
-        base: None,
-        writes: Vec::new(),
-        saved: BTreeMap::new(),
-        kinds: BTreeMap::new(),
-        reverts: Vec::new(),
     }
 }
 

@@ -464,19 +464,11 @@ fn started(step: &Address, attempt: u32, made: Option<&Start>) -> Event {
     let key = made.map_or_else(KeyParts::default, |start| start.key.clone());
     let argv = made.map(|start| start.launch.program.argv()).unwrap_or_default();
     Event::AttemptStarted(Box::new(AttemptStarted {
-        step: step.clone(),
-        attempt,
         key: Key::from(&key),
         argv: Kept::from(&argv),
         cwd: made.map(|start| start.launch.cwd.clone()).unwrap_or_default(),
         agent: made.and_then(|start| start.agent.clone()),
-        session: None,
-        continues: false,
-        base: None,
-        writes: Vec::new(),
-        saved: BTreeMap::new(),
-        kinds: BTreeMap::new(),
-        reverts: Vec::new(),
+        ..AttemptStarted::bare(step.clone(), attempt)
     }))
 }
 
