@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use crate::tea::{LOG, Tea, first_lines};
+use crate::{
+    bench::kill_all,
+    tea::{LOG, Tea, first_lines},
+};
 
 /// Up to the end of the first round.
 const ROUND_1: usize = 9;
@@ -37,7 +40,7 @@ fn what_the_original_skill_did_between_two_resumes_is_imported() {
     engine.kill().unwrap();
     engine.wait().unwrap();
     let [run] = tea.runs().try_into().unwrap();
-    kill_supervisor(&run);
+    kill_all(&run);
     tea.let_go();
     // The skill takes over by itself: it ends the second round, in its own words.
     let theirs = String::from_utf8(finished[LOG].clone()).unwrap();
@@ -69,7 +72,7 @@ fn what_is_gone_from_the_log_is_said_and_done_again() {
     engine.kill().unwrap();
     engine.wait().unwrap();
     let [run] = tea.runs().try_into().unwrap();
-    kill_supervisor(&run);
+    kill_all(&run);
     tea.let_go();
     // Everything after the first round and our own line.
     tea.set_log(&first_lines(&tea.log(), ROUND_1 + 1));
@@ -106,7 +109,7 @@ fn the_plan_changes_nothing_before_and_after_the_adoption() {
     engine.kill().unwrap();
     engine.wait().unwrap();
     let [run] = tea.runs().try_into().unwrap();
-    kill_supervisor(&run);
+    kill_all(&run);
     tea.let_go();
     let (contents, journal) = (tea.contents(), tea.journal());
     let second = tea.json("plan --json");
@@ -125,14 +128,4 @@ fn a_directory_that_somebody_began_is_not_run_anew() {
     let said = tea.exits("run conference --no-input", 2);
     assert!(said.err.contains("onward resume"), "{said:?}");
     assert_eq!(tea.runs().len(), 0);
-}
-
-/// As if the machine had stopped.
-fn kill_supervisor(run: &std::path::Path) {
-    let seen = fs::read_to_string(run.join("supervisor")).unwrap_or_default();
-    let value: serde_json::Value = serde_json::from_str(&seen).unwrap_or_default();
-    if let Some(pid) = value["pid"].as_u64() {
-        let status = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
-        assert!(status.unwrap().success());
-    }
 }
