@@ -11,6 +11,8 @@ use std::{
     thread,
 };
 
+use super::locks;
+
 /// Why git could not be asked, or what it answered.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -85,6 +87,9 @@ const FOREIGN: [&str; 24] = [
     "GIT_WORK_TREE",
 ];
 
+/// More than one command can meet: each ref of a conference has its own.
+const LOCKS_MAX: u32 = 64;
+
 /// Who makes the commits that no person ever sees on a branch.
 const NAME: &str = "onward";
 const ADDRESS: &str = "onward@localhost";
@@ -129,9 +134,15 @@ impl Git {
         self.feed(args, &[])
     }
 
-    /// The same, with something to read.
+    /// The same, with something to read. A lock that a killed git left is not in the way.
     pub fn feed<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
-        let answer = self.ask(args, input)?;
+        let mut answer = self.ask(args, input)?;
+        for _ in 0..LOCKS_MAX {
+            if answer.code == Some(0) || !locks::clear(&answer.said) {
+                break;
+            }
+            answer = self.ask(args, input)?;
+        }
         match answer.code {
             Some(0) => Ok(answer.out),
             Some(_) | None => Err(failed(args, &answer.said)),

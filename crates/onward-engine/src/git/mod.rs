@@ -1,6 +1,7 @@
 //! The project's git repository: snapshots of the tree, what changed since one, what was committed.
 //!
-//! - `command` runs git, `repo` finds the repository, `head` reads where the branch stands.
+//! - `command` runs git, past `locks` that a killed one left.
+//! - `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
 //! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
@@ -14,6 +15,7 @@ mod command;
 mod compare;
 mod head;
 mod history;
+mod locks;
 mod refs;
 mod repo;
 mod rescue;

@@ -7,7 +7,7 @@ use super::{
     command::GitError,
     compare::diff,
     head::head,
-    snapshot::{Chain, commit, copy_index},
+    snapshot::{Chain, commit, copy_index, move_ref},
 };
 
 /// What an undo will do to the tree, in git's terms.
@@ -78,7 +78,7 @@ impl Chain {
         let id =
             commit(&git, &left.id, std::slice::from_ref(&parent), what.title, head.as_deref())?;
         let reference = format!("{}/{}", self.rescues(), what.number);
-        self.move_ref(&git, &reference, &id)?;
+        move_ref(&git, &reference, &id)?;
         let patch = git.run(&[
             "diff-tree",
             "-p",

@@ -126,7 +126,7 @@ impl Chain {
         }
         let git = self.git();
         let id = commit(&git, &tree.id, &parents, &message, head.as_deref())?;
-        self.move_ref(&git, &self.reference, &id)?;
+        move_ref(&git, &self.reference, &id)?;
         Ok(Taken { id, skipped: tree.skipped })
     }
 
@@ -167,16 +167,6 @@ impl Chain {
         let (id, tree) = (id.into_owned(), tree.into_owned());
         Ok(Some(Tip { id, tree, head: head_in(&text) }))
     }
-
-    /// A lock that a killed git left is nobody's: ours is held.
-    pub(super) fn move_ref(&self, git: &Git, name: &str, id: &str) -> Result<(), GitError> {
-        let args = ["update-ref", "-m", "onward", name, id];
-        if git.run(&args).is_ok() {
-            return Ok(());
-        }
-        remove_if_there(&self.repo.common_dir.join(format!("{name}.lock")))?;
-        git.run(&args).map(drop)
-    }
 }
 
 /// The branch's head while the tree of a snapshot's commit was looked at.
@@ -208,6 +198,10 @@ pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(to),
         Err(error) => Err(GitError::io("read", from)(error)),
     }
+}
+
+pub(super) fn move_ref(git: &Git, name: &str, id: &str) -> Result<(), GitError> {
+    git.run(&["update-ref", "-m", "onward", name, id]).map(drop)
 }
 
 fn remove_if_there(path: &Path) -> Result<(), GitError> {

@@ -16,7 +16,7 @@ use super::{
     command::GitError,
     head::{branch_head, git_dir, head},
     repo::Repo,
-    snapshot::{Chain, commit, copy_index},
+    snapshot::{Chain, commit, copy_index, move_ref},
 };
 
 /// How a worktree was found.
@@ -199,7 +199,7 @@ impl Chain {
 
     fn begin_branch(&self, branch: &str) -> Result<(), GitError> {
         let (name, start) = (format!("refs/heads/{branch}"), self.start_of_worktree()?);
-        self.move_ref(&self.repo().plain(), &name, &start)
+        move_ref(&self.repo().plain(), &name, &start)
     }
 
     /// Whether the branch is there, and more than the start of a worktree that was never made.
@@ -258,7 +258,7 @@ impl Chain {
             let out = git.feed(&args, message.as_bytes())?;
             let id = String::from_utf8_lossy(&out).trim().to_owned();
             let branch = branch.ok_or_else(unclear)?;
-            self.move_ref(&git, &format!("refs/heads/{branch}"), &id)?;
+            move_ref(&git, &format!("refs/heads/{branch}"), &id)?;
             now = Some(id);
         }
         fs::rename(&index, &repo.index).map_err(GitError::io("rename", &index))?;

@@ -98,12 +98,6 @@ impl Tree {
     /// Branch, index and files go back to what the researcher stands on.
     pub(super) fn restore(&self) -> Result<(), CallError> {
         let (git, standing) = (self.git(), self.standing()?);
-        // Of a git that was killed; nobody else works in this tree now.
-        let lock = git.line(&["rev-parse", "--git-path", "index.lock"])?;
-        let lock = self.path.join(lock);
-        if lock.exists() {
-            std::fs::remove_file(&lock).map_err(CallError::io("remove", &lock))?;
-        }
         git.run(&["symbolic-ref", "HEAD", &self.branch()])?;
         git.run(&["reset", "--quiet", "--hard", &standing])?;
         git.run(&["clean", "--quiet", "-f", "-d"])?;

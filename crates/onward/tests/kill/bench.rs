@@ -213,12 +213,14 @@ pub(crate) fn signal(pid: u32, name: &str) {
     status.unwrap();
 }
 
-/// The supervisor and all it holds, until nothing is left.
+/// The supervisor and all it holds, until nothing is left. Nobody sees anybody else die.
 pub(crate) fn kill_all(run: &Path) {
     until("everything to be killed", || {
         let left = processes(run);
-        for pid in &left {
-            signal(*pid, "-9");
+        for name in ["-STOP", "-KILL"] {
+            for pid in &left {
+                signal(*pid, name);
+            }
         }
         Ok(left.is_empty().then_some(()))
     })

@@ -75,14 +75,34 @@ fn whatever_an_agent_did_the_tree_goes_back_to_what_stands() {
     git.run(&["commit", "--quiet", "--all", "--message=by the agent"]).unwrap();
     git.run(&["checkout", "--quiet", "--detach"]).unwrap();
     fs::write(tree.path.join("left.txt"), "x").unwrap();
-    let lock = git.line(&["rev-parse", "--git-path", "index.lock"]).unwrap();
-    fs::write(tree.path.join(lock), "").unwrap();
     tree.restore().unwrap();
     assert_eq!(tree.standing().unwrap(), standing);
     assert_eq!(bench.log("conference/researcher-A"), ["start"]);
     assert_eq!(fs::read_to_string(tree.path.join("shared.txt")).unwrap(), "nobody\n");
     assert!(!tree.path.join("left.txt").exists());
     assert_eq!(git.line(&["symbolic-ref", "HEAD"]).unwrap(), tree.branch());
+}
+
+#[test]
+fn no_lock_that_a_killed_git_left_is_in_the_way() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    let locks = [
+        "worktrees/researcher-A/index.lock",
+        "worktrees/researcher-A/HEAD.lock",
+        "worktrees/researcher-A/onward-index.lock",
+        "refs/heads/conference/researcher-A.lock",
+        "refs/onward/conference/standing/A.lock",
+    ];
+    for lock in locks {
+        fs::write(bench.dir.path().join(".git").join(lock), "").unwrap();
+    }
+    let saved = proposes(&tree, 1, "one");
+    tree.keep(&saved, "a step", "1/A/1").unwrap();
+    assert_eq!(bench.log("conference/researcher-A"), ["a step", "start"]);
+    for lock in locks {
+        assert!(!bench.dir.path().join(".git").join(lock).exists(), "{lock}");
+    }
 }
 
 #[test]
