@@ -143,6 +143,19 @@ fn an_open_gate_is_answered_and_what_was_adopted_on_it_has_used_the_answer() {
 }
 
 #[test]
+fn a_step_is_adopted_with_its_result_as_the_evidence() {
+    let result = json!({"n": 1});
+    let done = |step: &Address| (step.as_str() == "open").then(|| result.clone());
+    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    let event = adoption(&Address::from_text("open"), elsewhere);
+    let Some(Event::AttemptAdopted(event)) = event else { panic!("{event:?}") };
+    assert_eq!((event.step.as_str(), event.source.as_str()), ("open", "demo"));
+    assert_eq!(event.evidence.result, Some(Digest::of(result.to_string().as_bytes())));
+    assert_eq!(event.result, Some(result.clone()));
+    assert_eq!(adoption(&Address::from_text("close"), elsewhere), None);
+}
+
+#[test]
 fn what_is_not_proved_any_more_is_named_and_our_own_work_only_if_it_is_in_the_files() {
     let all = whole(true);
     let proved: Proved = all[..6].iter().cloned().collect();
@@ -150,6 +163,9 @@ fn what_is_not_proved_any_more_is_named_and_our_own_work_only_if_it_is_in_the_fi
     assert_eq!(regress(&bench, &proved), Vec::<String>::new());
     let less: Proved = all[..5].iter().cloned().collect();
     assert_eq!(regress(&bench, &less), [all[5].0.as_str()]);
+    // A try is in no file of its own; it was learned from them all the same.
+    let less: Proved = all[..4].iter().cloned().collect();
+    assert_eq!(regress(&bench, &less), [all[5].0.as_str(), all[4].0.as_str()]);
     bench.settle();
     assert_eq!(regress(&bench, &proved), Vec::<String>::new(), "{}", bench.log);
 }

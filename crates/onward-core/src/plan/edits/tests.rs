@@ -77,6 +77,7 @@ fn an_edit_is_classed_by_what_it_says_and_how_far_the_run_got() {
     check("", "make a", "make d", "a pending");
     check("a!x", "model: sonnet", "model: opus", "b pending");
     check("a!x b!", "model: sonnet", "model: opus", "b touches_done");
+    check("a!x b! bX", "model: sonnet", "model: opus", "b pending");
     check("a!x b!", "steps:\n", "steps:\n  # a comment\n", "");
     check("a!x", "  - { id: c, run: make c }\n", "", "c pending");
     check("a!x b!", "id: c, run: make c", "id: d, run: make c", "c pending, d pending");
