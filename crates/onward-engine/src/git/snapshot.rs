@@ -289,7 +289,9 @@ fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {
         ".",
         ":(exclude).onward",
     ];
-    let out = git.run(&ASKED)?;
+    // Matching every path costs; at the top there is only our own directory to leave out, below.
+    let asked = if repo.prefix.is_empty() { &ASKED[..7] } else { &ASKED[..] };
+    let out = git.run(asked)?;
     let mut moved = Moved::default();
     for entry in out.split(|byte| *byte == 0) {
         // `1 XY …` has its path after eight fields, `u XY …` after ten.

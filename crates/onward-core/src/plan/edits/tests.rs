@@ -78,6 +78,7 @@ fn an_edit_is_classed_by_what_it_says_and_how_far_the_run_got() {
     check("a!x", "model: sonnet", "model: opus", "b pending");
     check("a!x b!", "model: sonnet", "model: opus", "b touches_done");
     check("a!x", "id: a,", "id: a, description: the first,", "a cosmetic");
+    check("a!x", "id: a,", "id: a, idle: 9m, retry: { max: 2 },", "a cosmetic");
     // Asked in other words, it is the same question.
     check("a!x", "run: make a", "run: \"make {{ 'a' }}\"", "a pending");
     check("a!x b! bX", "model: sonnet", "model: opus", "b pending");
