@@ -44,8 +44,10 @@ pub enum HarnessError {
     Ledger { line: usize, text: String },
 }
 
-fn failed(doing: &'static str) -> impl Fn(io::Error) -> HarnessError {
-    move |source| HarnessError::Io { doing, source }
+impl HarnessError {
+    pub fn io(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { doing, source }
+    }
 }
 
 /// Asks again until there is an answer. It waits by looking, not by hoping.
@@ -68,7 +70,7 @@ pub struct EngineProcess(Child);
 
 impl EngineProcess {
     pub fn start(command: &mut Command) -> Result<Self, HarnessError> {
-        command.spawn().map(Self).map_err(failed("start an engine"))
+        command.spawn().map(Self).map_err(HarnessError::io("start an engine"))
     }
 
     pub fn pid(&self) -> u32 {
@@ -77,16 +79,16 @@ impl EngineProcess {
 
     /// SIGKILL, and gone when this returns.
     pub fn kill(&mut self) -> Result<(), HarnessError> {
-        self.0.kill().map_err(failed("kill the engine"))?;
+        self.0.kill().map_err(HarnessError::io("kill the engine"))?;
         self.wait().map(drop)
     }
 
     pub fn wait(&mut self) -> Result<ExitStatus, HarnessError> {
-        self.0.wait().map_err(failed("wait for the engine"))
+        self.0.wait().map_err(HarnessError::io("wait for the engine"))
     }
 
     fn has_ended(&mut self) -> Result<bool, HarnessError> {
-        Ok(self.0.try_wait().map_err(failed("wait for the engine"))?.is_some())
+        Ok(self.0.try_wait().map_err(HarnessError::io("wait for the engine"))?.is_some())
     }
 }
 
@@ -191,7 +193,7 @@ impl Ledger {
         match std::fs::read_to_string(path) {
             Ok(text) => Self::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(failed("read the ledger")(error)),
+            Err(error) => Err(HarnessError::io("read the ledger")(error)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use onward_core::event::Event;
 use onward_engine::harness::until;
 
-use crate::bench::{Bench, id, journal, sees, sees_nobody_left, watched};
+use crate::bench::{Bench, Said, id, journal, sees, sees_nobody_left, watched};
 
 /// The order in which things really began.
 fn order(bench: &Bench) -> Vec<String> {
@@ -247,6 +247,19 @@ fn a_run_that_was_left_alone_is_watched_from_elsewhere() {
     assert_eq!(watching.wait().unwrap().code(), Some(0), "{}", bench.text("said"));
     assert!(bench.text("said").contains("done  one"), "{}", bench.text("said"));
     bench.is_proved(&run_of(&bench));
+}
+
+#[test]
+fn a_run_that_cannot_be_left_alone_says_why() {
+    let bench = Bench::new("  - { id: one, run: LOG }\n");
+    let long = bench.path(&"x".repeat(120));
+    fs::create_dir(&long).unwrap();
+    let mut command = bench.command("run w.yaml --detach");
+    let said = Said::of(&command.env("XDG_RUNTIME_DIR", &long).output().unwrap());
+    assert_eq!(said.code, 1, "{said:#?}");
+    assert!(said.err.contains("is longer than"), "{said:#?}");
+    assert!(!said.err.contains("goes on by itself"), "{said:#?}");
+    assert!(bench.ran("one").is_empty());
 }
 
 #[test]
