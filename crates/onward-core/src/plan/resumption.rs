@@ -267,3 +267,6 @@ impl Resumption {
         };
     }
 }
+
+#[cfg(test)]
+mod tests;

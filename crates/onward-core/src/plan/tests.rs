@@ -11,13 +11,13 @@ use crate::{
     testing::Bench,
 };
 
-const CHAIN: &str = "steps: [{ id: a, run: x }, { id: b, run: y }, { id: c, run: z }]";
+pub(super) const CHAIN: &str = "steps: [{ id: a, run: x }, { id: b, run: y }, { id: c, run: z }]";
 
-fn at(text: &str) -> Address {
+pub(super) fn at(text: &str) -> Address {
     Address::from_text(text)
 }
 
-fn survey(bench: &Bench) -> Survey {
+pub(super) fn survey(bench: &Bench) -> Survey {
     Survey { now: bench.now, ..Survey::default() }
 }
 
@@ -26,7 +26,7 @@ fn plan_of(bench: &Bench, survey: &Survey) -> Plan {
 }
 
 /// `a keep, b rerun`
-fn verdicts(plan: &Plan) -> String {
+pub(super) fn verdicts(plan: &Plan) -> String {
     let words: Vec<String> =
         plan.steps.iter().map(|it| format!("{} {}", it.step, it.verdict.as_str())).collect();
     words.join(", ")
@@ -39,7 +39,7 @@ fn why(plan: &Plan, step: &str) -> String {
     words.join("; ")
 }
 
-fn in_flight(letters: &str) -> InFlight {
+pub(super) fn in_flight(letters: &str) -> InFlight {
     let has = |letter| letters.contains(letter);
     let revert = |path: &str| Revert {
         path: path.into(),
@@ -71,7 +71,7 @@ fn in_flight(letters: &str) -> InFlight {
 }
 
 /// The chain with `b` in flight, and a world in which its attempt is as the letters say.
-fn with_b(letters: &str) -> (Bench, Survey) {
+pub(super) fn with_b(letters: &str) -> (Bench, Survey) {
     let bench = Bench::new(CHAIN).tell("a!x");
     let mut survey = survey(&bench);
     survey.in_flight.insert(at("b"), in_flight(letters));
@@ -185,7 +185,7 @@ fn work_that_proves_itself_is_adopted_with_its_result() {
     assert_eq!(made.events.len(), 1);
 }
 
-const EFFECT: &str = "steps:
+pub(super) const EFFECT: &str = "steps:
   - { id: b, run: y, effect: outside, probe: { run: p, absent: 1 } }
   - { id: c, run: z }";
 
@@ -542,8 +542,11 @@ fn running_again_costs_what_it_cost_before() {
     world.in_flight.insert(at("b"), in_flight("S"));
     let cost = |world: &Survey| plan_of(&bench, world).steps[1].cost_usd;
     assert_eq!(cost(&world), Some(0.25));
+    let whole = |world: &Survey| plan_of(&bench, world).cost.rerun_usd.to_string();
+    assert_eq!(whole(&world), "0.25");
     world.in_flight.insert(at("b"), in_flight("Sa"));
     assert_eq!(cost(&world), None);
+    assert_eq!(whole(&world), "0");
     assert_eq!(plan_of(&bench, &world).steps[0].cost_usd, None);
 }
 
