@@ -522,6 +522,7 @@ fn junk_is_answered_with_a_place_and_a_hint() {
     --- stderr
     error: the file is empty
      --> junk:1:1
+    help: see docs/workflow.md, or `onward schema`, for what can stand here
 
     error: `junk` cannot be run: 1 error
     --- exit 2

@@ -54,6 +54,9 @@ impl Problem {
 
 /// More than anybody reads; a file of a million typos must not become a million strings.
 const PROBLEMS_MAX: usize = 1000;
+/// For an error that speaks for itself: where to read on.
+pub(super) const READ_ON: &str =
+    "see docs/workflow.md, or `onward schema`, for what can stand here";
 /// Longer lines are not shown.
 const LINE_CHARS_MAX: usize = 400;
 
@@ -113,6 +116,9 @@ impl Problems {
         let mut file = None;
         let mut lines = Vec::new();
         for problem in &mut found {
+            if problem.severity == Severity::Error {
+                problem.hint.get_or_insert_with(|| READ_ON.to_owned());
+            }
             let Some((shown, text)) = sources.get(problem.at.file as usize) else { continue };
             if file != Some(problem.at.file) {
                 file = Some(problem.at.file);

@@ -9,6 +9,7 @@ use crate::evidence::Usd;
 use crate::workflow::{
     Severity,
     model::{Count, Items, Kind, Limits, Many, PARALLEL_DEFAULT, Step, Worktree},
+    problem::READ_ON,
 };
 
 /// Files that tests include.
@@ -46,7 +47,10 @@ fn good(text: &str) -> Workflow {
 
 fn shown(problems: &[Problem]) -> String {
     let show = |it: &Problem| {
-        let hint = it.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        // Where to read on goes without saying, in the list of problems.
+        let told = it.hint.as_ref().filter(|hint| *hint != READ_ON);
+        assert!(it.severity == Severity::Warning || it.hint.is_some(), "{}", it.message);
+        let hint = told.map(|hint| format!(" ({hint})")).unwrap_or_default();
         let word = if it.severity == Severity::Warning { "warning: " } else { "" };
         format!("{}:{} {word}{}{hint}\n", it.at.line, it.at.column, it.message)
     };
