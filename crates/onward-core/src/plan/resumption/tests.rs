@@ -61,5 +61,8 @@ fn an_effect_that_is_on_record_is_adopted_unless_its_end_is_known_otherwise() {
         survey.in_flight.insert(at("b"), in_flight(letters));
         let plan = plan(&bench.run, &survey, &Choices::default(), "dir").unwrap();
         assert_eq!(verdicts(&plan), verdict, "{letters}");
+        let made = resumption(&bench.run, &survey, &Choices::default());
+        let adopts = made.events.iter().any(|it| matches!(it, Event::AttemptAdopted(_)));
+        assert_eq!(adopts, verdict.contains("adopt"), "{letters}");
     }
 }
