@@ -50,6 +50,11 @@ pub trait Dialect: Sync {
     /// What the files prove about a step of that workflow; `None` when it has yet to run.
     fn done(&self, files: &Files, step: &Address) -> Option<Done>;
 
+    /// Why a step that is not done will not run either: the files leave no place for it.
+    fn passed_over(&self, _files: &Files, _step: &Address) -> Option<String> {
+        None
+    }
+
     /// Whether what the step does is in the files, so that they can tell when it is gone.
     fn witnesses(&self, _step: &Address) -> bool {
         false

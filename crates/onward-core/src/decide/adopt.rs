@@ -1,8 +1,9 @@
 //! Progress that was made elsewhere, found by asking the decider what it would do next: a step that
-//! it would start and that another system's files prove done is adopted instead.
+//! it would start and that another system's files prove done is adopted instead, and one that they
+//! leave no place for is skipped.
 //!
-//! Invariant: nothing is adopted that the decider would not have come to, so what is left when
-//! nothing more can be adopted is the recovery point.
+//! Invariant: nothing is adopted that the files do not prove, nor that the decider would not have
+//! come to; so what is left when nothing more can be adopted is the recovery point.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::{
     event::{AttemptAdopted, Certainty, Event},
     evidence::Evidence,
     facts::Facts,
-    graph::NodeId,
+    graph::{NodeId, Role},
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
@@ -31,6 +32,8 @@ pub struct Elsewhere<'a> {
     pub by: &'a str,
     /// The result of a step that the files prove done; for a gate, `{"option": …}`.
     pub done: &'a dyn Fn(&Address) -> Option<Value>,
+    /// Why a step that is not done will not run either, such as that the time is over.
+    pub passed_over: &'a dyn Fn(&Address) -> Option<String>,
     /// Whether the files would tell that the step is not done any more.
     pub witnesses: &'a dyn Fn(&Address) -> bool,
 }
@@ -73,18 +76,30 @@ fn adopted(step: Address, result: Value, elsewhere: Elsewhere<'_>) -> Event {
 }
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
-/// and those of which they are the witness.
+/// and those of which they are the witness. Also steps that were passed over, and are not any more.
 pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
-    let is_gone = |(step, entry): &(&Address, &StepState)| {
-        let told = entry.elsewhere || (elsewhere.witnesses)(step);
-        entry.phase == Phase::Done
-            && told
-            && run.graph.find(step).is_some()
-            && (elsewhere.done)(step).is_none()
+    let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
+        Phase::Done => {
+            let told = entry.elsewhere || (elsewhere.witnesses)(step);
+            told && run.graph.find(step).is_some() && (elsewhere.done)(step).is_none()
+        }
+        Phase::Skipped => was_passed_over(run, step) && (elsewhere.passed_over)(step).is_none(),
+        Phase::Pending
+        | Phase::Running
+        | Phase::Waiting
+        | Phase::Failed
+        | Phase::Lost
+        | Phase::Stale => false,
     };
     let says = format!("the files of the {} do not", elsewhere.dialect);
     let gone = run.state.steps.iter().filter(is_gone);
     gone.map(|(step, _)| (step.clone(), says.clone())).collect()
+}
+
+/// Skipped, and not by a `when` of its own.
+fn was_passed_over(run: &Run, step: &Address) -> bool {
+    let node = run.graph.find(step).map(|id| run.graph.node(id));
+    node.is_some_and(|node| node.role == Role::Leaf && run.defs.step(node.def).when.is_none())
 }
 
 impl Decider<'_> {
@@ -108,7 +123,7 @@ impl Decider<'_> {
             return if phase.is_settled() { self.control(id) } else { Ok(Vec::new()) };
         }
         let Some(option) = option(gate, (elsewhere.done)(&node.address)) else {
-            return Ok(self.skipped_only(id)?.into_iter().collect());
+            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
         };
         let opened = self.opened(id, id, gate)?;
         let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
@@ -119,17 +134,24 @@ impl Decider<'_> {
     fn worked(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
         let step = self.run.graph.node(id).address.clone();
         let Some(result) = (elsewhere.done)(&step) else {
-            return Ok(self.skipped_only(id)?.into_iter().collect());
+            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
         };
         Ok(vec![Command::Record(adopted(step, result, elsewhere))])
     }
 
-    fn skipped_only(&self, id: NodeId) -> Result<Option<Command>, Hold> {
+    fn skipped_only(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Option<Command>, Hold> {
         let node = self.run.graph.node(id);
         if !self.run.state.phase(&node.address).is_startable() {
             return Ok(None);
         }
-        Ok(self.skipped(id, self.run.defs.step(node.def))?.map(Command::Record))
+        let skipped = match (elsewhere.passed_over)(&node.address) {
+            Some(reason) => {
+                let needs = self.run.graph.need_digests(id, &self.run.defs);
+                Some(Event::StepSkipped { step: node.address.clone(), reason, needs })
+            }
+            None => self.skipped(id, self.run.defs.step(node.def))?,
+        };
+        Ok(skipped.map(Command::Record))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which steps of the built-in workflow the files of a conference prove to be done.
 //!
-//! Invariant: agrees with the recovery table. Whoever takes every step that is done here for done
-//! and starts the first that is not, stands at the recovery point.
+//! Invariant: agrees with the recovery table. Whoever takes every step that is done here for done,
+//! leaves out what is passed over and starts the first of the others, stands at the recovery point.
+//! What was passed over because the conference is over is never done.
 
 use onward_core::address::Address;
 use serde_json::{Value, json};
@@ -53,6 +54,20 @@ pub fn done(conference: &Conference, step: &Address) -> Option<Done> {
     result.map(|result| Done { result })
 }
 
+/// Why a step of the round under way will not run: the conference is over in its midst.
+pub fn passed_over(conference: &Conference, step: &Address) -> Option<String> {
+    let round = match place(step)? {
+        Place::Top(_) => return None,
+        Place::InRound(round, _) | Place::Iteration(round, ..) => round,
+    };
+    let under_way = conference.history.open_round() == Some(round);
+    if !under_way || done(conference, step).is_some() {
+        return None;
+    }
+    let over = converge::over(conference)?;
+    Some(format!("the conference goes to its synthesis: {}", over.detail))
+}
+
 fn top(conference: &Conference, id: &str) -> Option<Value> {
     let started = conference.history.started || !conference.history.rounds.is_empty();
     let code = recovery::point(conference).code;
@@ -72,6 +87,7 @@ fn top(conference: &Conference, id: &str) -> Option<Value> {
 fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Value> {
     let told = conference.history.round(round);
     let after = is_after(conference, round);
+    let over = converge::over(conference).is_some();
     let is = |what: bool| (after || what).then(|| json!({}));
     let (posted, reviewed) = told.map_or((false, false), |it| (it.poster, it.review));
     let has_poster = conference.posters.contains_key(&round);
@@ -79,16 +95,15 @@ fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Value> {
     match id {
         "begin" => {
             let begun = told.is_some_and(|it| it.started || it.iterations() > 0);
-            (after || begun).then(|| facts::beginning(conference, round))
+            (after || begun || over && told.is_some()).then(|| facts::beginning(conference, round))
         }
         "roll" => is(posted || reviewed),
         // After the review nobody reads the poster again before the synthesis.
-        "poster/draft" | "poster/publish" => is(posted && has_poster || reviewed),
-        "review/judge" | "review/publish" => is(reviewed && has_review),
+        "poster/draft" | "poster/publish" => is(posted && (has_poster || over) || reviewed),
+        "review/judge" | "review/publish" => is(reviewed && (has_review || over)),
         "transfer" => is(false),
         "converge" => {
             let later = conference.history.rounds.keys().any(|number| *number > round);
-            let over = converge::over(conference).is_some();
             (after && (later || over))
                 .then(|| if later { json!({"over": false}) } else { facts::converged(conference) })
         }
@@ -96,14 +111,12 @@ fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Value> {
     }
 }
 
-/// Nothing of the round is left to do: it is completed, or a later one has begun, or the
-/// conference is over in its midst.
+/// Nothing of the round is left to do: it is completed, or a later one has begun.
 fn is_after(conference: &Conference, round: u32) -> bool {
     let history = &conference.history;
     let completed = history.round(round).is_some_and(|it| it.completed.is_some());
     let later = history.rounds.keys().any(|number| *number > round);
-    let known = history.rounds.contains_key(&round);
-    completed || later || known && converge::over(conference).is_some()
+    completed || later
 }
 
 fn in_iteration(

@@ -30,7 +30,9 @@ impl Witness<'_> {
         let by = self.dialect.marks().first().copied().unwrap_or_default();
         let witnesses = |step: &Address| self.dialect.witnesses(step);
         let dialect = self.dialect.name();
-        question(Elsewhere { dialect, by, done: &done, witnesses: &witnesses })
+        let passed_over = |step: &Address| self.dialect.passed_over(self.files, step);
+        let (done, passed_over, witnesses) = (&done, &passed_over, &witnesses);
+        question(Elsewhere { dialect, by, done, passed_over, witnesses })
     }
 
     pub(crate) fn adoptions(&self, run: &Run, facts: &Facts) -> Vec<Command> {
@@ -134,7 +136,8 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// The same, with the files as they are now; nothing for a run of our own. Attempts that were
-    /// `announced` and never begun are not begun if somebody else has done that meanwhile.
+    /// `announced` and never begun are not begun if somebody else has done that meanwhile, or if
+    /// there is no place for them any more.
     pub(crate) fn import_now(&mut self, announced: &[Address]) -> Result<(), Stop> {
         let Some(native) = self.how.native.clone() else { return Ok(()) };
         let files = native.files()?;
@@ -142,6 +145,8 @@ impl<W: World> Driver<'_, W> {
         for step in announced {
             if let Some(event) = witness.ask(|elsewhere| adoption(step, elsewhere)) {
                 self.record(event)?;
+            } else if native.dialect.passed_over(&files, step).is_some() {
+                self.give_up(step)?;
             }
         }
         self.import(witness)
