@@ -23,6 +23,25 @@ use crate::{
     workflow::model::{Gate, Kind},
 };
 
+/// A step that the files prove done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the step would have left; for a gate, `{"option": …}`.
+    pub result: Value,
+    /// Whether the files say so, or it follows from what they say.
+    pub certainty: Certainty,
+}
+
+impl Done {
+    pub fn recorded(result: Value) -> Self {
+        Self { result, certainty: Certainty::Recorded }
+    }
+
+    pub fn inferred(result: Value) -> Self {
+        Self { result, certainty: Certainty::Inferred }
+    }
+}
+
 /// Another system's files, as a witness.
 #[derive(Clone, Copy)]
 pub struct Elsewhere<'a> {
@@ -30,8 +49,8 @@ pub struct Elsewhere<'a> {
     pub dialect: &'a str,
     /// Who answered the gates, such as `conference.md`.
     pub by: &'a str,
-    /// The result of a step that the files prove done; for a gate, `{"option": …}`.
-    pub done: &'a dyn Fn(&Address) -> Option<Value>,
+    /// What the files prove about a step.
+    pub done: &'a dyn Fn(&Address) -> Option<Done>,
     /// Why a step that is not done will not run either, such as that the time is over.
     pub passed_over: &'a dyn Fn(&Address) -> Option<String>,
     /// Whether the files would tell that the step is not done any more.
@@ -60,15 +79,16 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
 /// The event that counts a step as done, if the files prove it. For one that was announced and
 /// never begun; whatever is ready is found by [`adoptions`].
 pub fn adoption(step: &Address, elsewhere: Elsewhere<'_>) -> Option<Event> {
-    (elsewhere.done)(step).map(|result| adopted(step.clone(), result, elsewhere))
+    (elsewhere.done)(step).map(|done| adopted(step.clone(), done, elsewhere))
 }
 
-fn adopted(step: Address, result: Value, elsewhere: Elsewhere<'_>) -> Event {
+fn adopted(step: Address, done: Done, elsewhere: Elsewhere<'_>) -> Event {
+    let Done { result, certainty } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,
         source: elsewhere.dialect.to_owned(),
-        certainty: Certainty::Recorded,
+        certainty,
         evidence: Evidence { result: Some(digest), ..Evidence::default() },
         result: Some(result),
         by: None,
@@ -133,10 +153,10 @@ impl Decider<'_> {
 
     fn worked(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
         let step = self.run.graph.node(id).address.clone();
-        let Some(result) = (elsewhere.done)(&step) else {
+        let Some(done) = (elsewhere.done)(&step) else {
             return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
         };
-        Ok(vec![Command::Record(adopted(step, result, elsewhere))])
+        Ok(vec![Command::Record(adopted(step, done, elsewhere))])
     }
 
     fn skipped_only(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Option<Command>, Hold> {
@@ -165,8 +185,8 @@ fn answered(run: &Run, id: NodeId, elsewhere: Elsewhere<'_>) -> Option<Event> {
 }
 
 /// An option that lets the run go on; nobody but a person ends one.
-fn option(gate: &Gate, result: Option<Value>) -> Option<String> {
-    let option = result?.get("option")?.as_str()?.to_owned();
+fn option(gate: &Gate, done: Option<Done>) -> Option<String> {
+    let option = done?.result.get("option")?.as_str()?.to_owned();
     (gate.options.contains(&option) && !gate.stop.contains(&option)).then_some(option)
 }
 

@@ -1,6 +1,6 @@
 //! Walking the built-in workflow by what the files prove done ends at the recovery point.
 
-use onward_core::address::Address;
+use onward_core::{address::Address, event::Certainty};
 use onward_dialects::conference::{
     Conference,
     done::{done, passed_over},
@@ -140,4 +140,37 @@ fn when_time_is_over_in_mid_round_what_is_not_logged_is_passed_over_and_never_do
     let early = out_of_time(research);
     assert_eq!(result(&early, "round[2]/research[B]/baseline/score"), None);
     assert_eq!(result(&early, "round[2]/research[A]/iterate[1]/settle"), None);
+}
+
+#[test]
+fn what_only_follows_from_the_log_is_inferred() {
+    let of = |script: &str| {
+        let built = conference(script).row("A", "1 kept 66");
+        let told = import(&built.files()).unwrap();
+        move |step: &str| done(&told, &Address::from_text(step)).map(|it| it.certainty)
+    };
+    let recorded = Some(Certainty::Recorded);
+    let inferred = Some(Certainty::Inferred);
+    let whole = of(&format!("{ROUND_1}round 2: A B\nA2.0 baseline 70"));
+    let logged = [
+        "open",
+        "round[1]/begin",
+        "round[1]/poster/publish",
+        "round[1]/research[B]/iterate[2]/propose",
+    ];
+    for step in logged {
+        assert_eq!(whole(step), recorded, "{step}");
+    }
+    assert_eq!(whole("round[1]/roll"), inferred, "nobody logs it");
+    assert_eq!(whole("round[1]/converge"), inferred, "another round has begun");
+    assert_eq!(whole("round[2]/research[A]/baseline/settle"), recorded);
+    assert_eq!(whole("round[2]/research[A]/iterate[1]/settle"), inferred, "only its row is there");
+    assert_eq!(whole("round[2]/research[B]/baseline/settle"), None);
+    // As a real log has it: iterations, and the end of the round.
+    let bare = of("start\nA1.0 baseline 80\nB1.0 baseline 80\nend 1 80");
+    for step in ["begin", "poster/publish", "review/judge", "research[A]/iterate[2]/settle"] {
+        assert_eq!(bare(&format!("round[1]/{step}")), inferred, "{step}");
+    }
+    assert_eq!(bare("round[1]/transfer"), recorded);
+    assert_eq!(bare("round[1]/research[A]/baseline/settle"), recorded);
 }

@@ -10,7 +10,6 @@ use onward_core::{
     plan::next_record,
     run::Run,
 };
-use serde_json::Value;
 
 use super::Witness;
 use crate::{
@@ -20,12 +19,8 @@ use crate::{
 };
 
 impl Witness<'_> {
-    pub(crate) fn result(&self, step: &Address) -> Option<Value> {
-        self.dialect.done(self.files, step).map(|done| done.result)
-    }
-
     fn ask<T>(&self, question: impl FnOnce(Elsewhere<'_>) -> T) -> T {
-        let done = |step: &Address| self.result(step);
+        let done = |step: &Address| self.dialect.done(self.files, step);
         // The first mark is where a person wrote down what they want.
         let by = self.dialect.marks().first().copied().unwrap_or_default();
         let witnesses = |step: &Address| self.dialect.witnesses(step);

@@ -64,7 +64,7 @@ fn adopted_from(proved: &Proved) -> Bench {
 
 /// What the files of `demo` say.
 fn elsewhere<'a>(
-    done: &'a dyn Fn(&Address) -> Option<Value>,
+    done: &'a dyn Fn(&Address) -> Option<Done>,
     passed_over: &'a dyn Fn(&Address) -> Option<String>,
 ) -> Elsewhere<'a> {
     Elsewhere { dialect: "demo", by: "demo.md", done, passed_over, witnesses: &writes }
@@ -88,7 +88,7 @@ fn import_with(
     proved: &Proved,
     passed_over: &dyn Fn(&Address) -> Option<String>,
 ) {
-    let done = |step: &Address| proved.get(step.as_str()).cloned();
+    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
     let elsewhere = elsewhere(&done, passed_over);
     for _ in 0..1000 {
         let commands = adoptions(&bench.run, &Facts::default(), elsewhere);
@@ -121,7 +121,7 @@ fn regress_with(
     proved: &Proved,
     passed_over: &dyn Fn(&Address) -> Option<String>,
 ) -> Vec<String> {
-    let done = |step: &Address| proved.get(step.as_str()).cloned();
+    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
     let elsewhere = elsewhere(&done, passed_over);
     regressed(&bench.run, elsewhere).into_keys().map(|it| it.to_string()).collect()
 }
@@ -179,15 +179,23 @@ fn an_open_gate_is_answered_and_what_was_adopted_on_it_has_used_the_answer() {
 }
 
 #[test]
-fn a_step_is_adopted_with_its_result_as_the_evidence() {
+fn a_step_is_adopted_with_its_result_as_the_evidence_and_no_more_certain_than_it_is() {
     let result = json!({"n": 1});
-    let done = |step: &Address| (step.as_str() == "open").then(|| result.clone());
+    let done = |step: &Address| match step.as_str() {
+        "open" => Some(Done::recorded(result.clone())),
+        "ok" => Some(Done::inferred(result.clone())),
+        _ => None,
+    };
     let elsewhere = elsewhere(&done, &nothing);
     let event = adoption(&Address::from_text("open"), elsewhere);
     let Some(Event::AttemptAdopted(event)) = event else { panic!("{event:?}") };
     assert_eq!((event.step.as_str(), event.source.as_str()), ("open", "demo"));
     assert_eq!(event.evidence.result, Some(Digest::of(result.to_string().as_bytes())));
     assert_eq!(event.result, Some(result.clone()));
+    assert_eq!(event.certainty, Certainty::Recorded);
+    let inferred = adoption(&Address::from_text("ok"), elsewhere);
+    let Some(Event::AttemptAdopted(inferred)) = inferred else { panic!("{inferred:?}") };
+    assert_eq!(inferred.certainty, Certainty::Inferred, "nobody wrote that down");
     assert_eq!(adoption(&Address::from_text("close"), elsewhere), None);
 }
 
