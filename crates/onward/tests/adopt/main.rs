@@ -10,6 +10,7 @@ mod entering;
 mod late;
 mod laws;
 mod prefixes;
+mod repaired;
 mod tea;
 mod twice;
 mod undo;
