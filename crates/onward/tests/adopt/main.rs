@@ -7,6 +7,7 @@
 #[path = "../kill/bench.rs"]
 mod bench;
 mod entering;
+mod kills;
 mod late;
 mod laws;
 mod prefixes;
