@@ -177,7 +177,7 @@ impl Bench {
     }
 
     /// `a!` ends a well, `a!x` with the output `x`, `a!{"n":1}` with that result; `a?` fails it,
-    /// `a?crash` for that cause; `a~` loses it; `ax` invalidates it; `g=yes` answers a gate; `+5s`
+    /// `a?crash` for that cause; `a~` loses it; `aX` invalidates it; `g=yes` answers a gate; `+5s`
     /// lets time pass; `R` resumes. After each the decider goes on.
     pub(crate) fn tell(mut self, script: &str) -> Self {
         self.settle();

@@ -256,10 +256,7 @@ impl<'w, W: World> Driver<'w, W> {
         match input {
             Input::Sealed(seal) => self.finish(&seal),
             Input::Asked(request) => self.asked(request),
-            Input::Interrupted => {
-                self.interrupted();
-                Ok(())
-            }
+            Input::Interrupted => self.interrupted(),
             Input::HandsLost { why } => self.take_hold_again(why),
         }
     }
@@ -364,11 +361,20 @@ impl<'w, W: World> Driver<'w, W> {
         }
     }
 
-    fn interrupted(&mut self) {
+    fn interrupted(&mut self) -> Result<(), Stop> {
         match self.stop {
             Stopping::No => {
-                let until = self.world.now().plus_ms(self.how.options.grace_ms);
+                let grace_ms = self.how.options.grace_ms;
+                let until = self.world.now().plus_ms(grace_ms);
                 self.drain(StopWhy::Interrupted, Some(until));
+                if self.run.state.running > 0 {
+                    let grace = grace_ms / 1000;
+                    let text = format!(
+                        "interrupted: what runs gets {grace} s to finish; interrupt again to stop \
+                         it now"
+                    );
+                    self.record(Event::Note { text, step: None })?;
+                }
             }
             Stopping::Draining { why, .. } => {
                 // Asked to cancel before, it stays cancelled.
@@ -377,6 +383,7 @@ impl<'w, W: World> Driver<'w, W> {
             }
             Stopping::Ending { .. } => {}
         }
+        Ok(())
     }
 
     /// Moves a stop on: the grace is over, or nothing runs any more.

@@ -9,11 +9,9 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::Arc,
-    thread,
 };
 
 use onward_core::{
@@ -25,14 +23,14 @@ use onward_core::{
     plan::{Plan, Status, plan},
     policy::{Choices, Depth},
     run::Run,
-    state::{RunStatus, State, Violation},
+    state::{RunStatus, Violation},
     time::Timestamp,
     workflow::{
         Loaded,
         model::{Kind, Step, Workflow},
     },
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     adopt, doubts,
@@ -57,7 +55,10 @@ use crate::{
     world::Stop,
 };
 
-pub use crate::person::{Decided, cancel, decide, done, end};
+pub use crate::{
+    outcome::{FailedStep, Outcome},
+    person::{Decided, cancel, decide, done, end},
+};
 
 /// What is the same for every run on this machine.
 #[derive(Clone, Debug, Default)]
@@ -97,18 +98,6 @@ pub struct How {
     pub pinned: bool,
     pub options: Options,
     pub take_over: TakeOver,
-}
-
-/// How it went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub status: Status,
-    pub run: RunId,
-    pub dir: PathBuf,
-    /// When a run that is parked can go on.
-    pub until: Option<Timestamp>,
-    /// Why nobody could be notified, where somebody should have been.
-    pub not_notified: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -308,12 +297,11 @@ fn drive_held(
     };
     lock.note_epoch(driver.journal.epoch())?;
     let status = driver.drive()?;
-    let until = until(&driver.run.state);
+    let Place { run, run_dir, .. } = at.place;
+    let mut outcome = Outcome::new(status, run, run_dir).of(&driver.run);
     drop(driver);
     world.finish()?;
-    let Place { run, run_dir: dir, .. } = at.place;
-    let mut outcome = Outcome { status, run, dir, until, not_notified: None };
-    let failed = notify(&machine.notify, &outcome).err();
+    let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)
 }
@@ -478,13 +466,6 @@ fn share_of(workflow: &Workflow) -> Share {
     if workflow.steps.iter().any(edits) { Share::Alone } else { Share::WithOthers }
 }
 
-fn until(state: &State) -> Option<Timestamp> {
-    match state.status {
-        RunStatus::Paused { until, .. } => until,
-        RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => None,
-    }
-}
-
 /// What must be set up before the workflow can go on.
 fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
     let error = agents::missing(workflow, &machine.agents)?;
@@ -518,45 +499,15 @@ fn telling_of_gates(machine: &Machine, at: &RunPlace, sink: Option<Sink>) -> Opt
     }
     let (command, mut sink) = (machine.notify.clone(), sink);
     let (run, dir) = (at.place.run.clone(), at.place.run_dir.clone());
-    let waits = Outcome { status: Status::Waiting, run, dir, until: None, not_notified: None };
+    let waits = Outcome::new(Status::Waiting, run, dir);
     Some(Box::new(move |lines| {
         const OPENED: &[u8] = b"\"kind\":\"gate.opened\"";
         if lines.windows(OPENED.len()).any(|it| it == OPENED) {
             // Whoever is at the terminal sees the gate; a command that fails is told of at the end.
-            let _ = notify(&command, &waits);
+            let _ = waits.notify(&command);
         }
         if let Some(sink) = &mut sink {
             sink(lines);
         }
     }))
-}
-
-/// Starts the command and leaves it to itself.
-fn notify(command: &[String], outcome: &Outcome) -> io::Result<()> {
-    let Some((program, args)) = command.split_first() else { return Ok(()) };
-    match outcome.status {
-        Status::Waiting
-        | Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-        | Status::Cancelled
-        | Status::Completed => {}
-        // Whoever stopped it knows.
-        Status::Fresh | Status::Running | Status::Interrupted => return Ok(()),
-    }
-    let message = json!({
-        "schema": "onward.notify/1",
-        "run": {"id": outcome.run.as_str(), "dir": outcome.dir.display().to_string()},
-        "status": outcome.status.as_str(),
-        "until": outcome.until.map(|until| until.to_string()),
-    });
-    let mut child = Command::new(program)
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
-    let written = child.stdin.take().map_or(Ok(()), |mut stdin| writeln!(stdin, "{message}"));
-    thread::spawn(move || child.wait());
-    written
 }

@@ -22,6 +22,7 @@ pub mod harness;
 pub mod inbox;
 pub mod journal;
 mod needs;
+mod outcome;
 pub mod person;
 mod prepare;
 pub mod real;

@@ -31,7 +31,9 @@ const DIM: Style = Style::new().dimmed();
 pub(crate) enum Telling {
     /// One JSON object per event on standard output.
     Json,
-    /// Lines for people on standard error.
+    /// Lines for people on standard error, where nothing moves and nobody answers.
+    Lines { screen: Screen, quiet: bool },
+    /// The same on a terminal, with a line that moves.
     Words {
         done: u32,
         total: u32,
@@ -58,7 +60,12 @@ pub(crate) fn sink(telling: Telling) -> Sink {
             }
             let _ = out.flush();
         }),
-        Telling::Words { quiet: true, attendant: None, .. } => Box::new(|_| {}),
+        Telling::Lines { quiet: true, .. }
+        | Telling::Words { quiet: true, attendant: None, .. } => Box::new(|_| {}),
+        Telling::Lines { screen, quiet } => {
+            let (done, total, attendant) = (0, 0, None);
+            sink(Telling::Words { done, total, screen, attendant, quiet })
+        }
         Telling::Words { done, total, screen, attendant, quiet } => {
             let words = Words { running: BTreeMap::new(), done, total, screen, quiet };
             let words = Arc::new(Mutex::new(words));
@@ -165,6 +172,9 @@ impl Words {
             Event::LoopTurned { step, turn } => {
                 self.line(&format!("{DIM}turn{DIM:#}  {step} {turn}"));
             }
+            Event::Note { text, step: None } => {
+                self.line(&format!("{DIM}note{DIM:#}  {text}"));
+            }
             Event::RunResumed(resumed) => {
                 self.line(&format!("{DIM}resume{DIM:#} {}", resumed.summary));
             }
@@ -185,7 +195,7 @@ impl Words {
             | Event::BudgetHit { .. }
             | Event::WorkflowChanged { .. }
             | Event::JournalRepaired { .. }
-            | Event::Note { .. } => {}
+            | Event::Note { step: Some(_), .. } => {}
         }
     }
 

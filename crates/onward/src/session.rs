@@ -12,17 +12,18 @@ use onward_core::{
     plan::{Plan, Status},
     policy::Choices,
     run::Run,
+    state::State,
     time::Timestamp,
 };
 use onward_engine::{
     adopt,
     config::{Config, Flags, Origin, Setting},
     drive::Options,
-    engine::{How, Machine},
+    engine::{EngineError, How, Machine},
     foreign,
     journal::{JOURNAL, load},
     real::wall_clock,
-    store::{FindError, Project, RunDir, TakeOver, holder, load_pinned},
+    store::{FindError, Project, RunDir, TakeOver, holder, load_pinned, opened},
     supervisor::socket_dir_of_this_user,
 };
 
@@ -111,8 +112,7 @@ impl Session {
         if *origin != Origin::Default {
             return *value;
         }
-        let opened = open_run(dir).ok().and_then(|run| run.state.opened.clone());
-        opened.map_or(*value, |opened| opened.mode)
+        opened(dir).map_or(*value, |opened| opened.mode)
     }
 
     /// Who is at the keyboard, for the journal.
@@ -249,27 +249,38 @@ pub(crate) enum Which {
     Foreign { dir: PathBuf, dialect: Option<String> },
 }
 
-/// A run on disk, folded.
+/// A run on disk, folded. Its workflow is read by whoever asks for more than how it stands.
 pub(crate) struct Found {
     pub(crate) dir: RunDir,
-    pub(crate) run: Run,
+    pub(crate) state: State,
     pub(crate) status: Status,
 }
 
 impl Found {
     pub(crate) fn look(dir: RunDir) -> Result<Self, Error> {
-        let run = open_run(&dir.dir)?;
-        let status = Status::of(&run.state, dir.is_driven());
-        Ok(Self { dir, run, status })
+        let state = state_of(&dir.dir)?;
+        let status = Status::of(&state, dir.is_driven());
+        Ok(Self { dir, state, status })
+    }
+
+    pub(crate) fn run(self) -> Result<Run, Error> {
+        with_workflow(&self.dir.dir, self.state)
     }
 }
 
 /// Folds a run that nobody is about to change.
 pub(crate) fn open_run(dir: &Path) -> Result<Run, Error> {
+    with_workflow(dir, state_of(dir)?)
+}
+
+fn state_of(dir: &Path) -> Result<State, Error> {
     let path = dir.join(JOURNAL);
     let bytes = std::fs::read(&path).map_err(|source| Error::CannotRead { path, source })?;
-    let state = load(&bytes).map_err(onward_engine::engine::EngineError::from)?.state;
-    let workflow = load_pinned(dir).map_err(onward_engine::engine::EngineError::from)?.workflow;
+    Ok(load(&bytes).map_err(EngineError::from)?.state)
+}
+
+fn with_workflow(dir: &Path, state: State) -> Result<Run, Error> {
+    let workflow = load_pinned(dir).map_err(EngineError::from)?.workflow;
     Ok(Run::new(Arc::new(Defs::new(workflow)), state))
 }
 

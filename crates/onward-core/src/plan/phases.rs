@@ -107,7 +107,7 @@ impl PlannedStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Why;
+    use crate::{plan::Why, policy::Choices, survey::Survey, testing::Bench};
 
     fn step(name: &str, verdict: Verdict, cause: &str) -> PlannedStep {
         let mut why = Why::because(cause, "");
@@ -133,6 +133,62 @@ mod tests {
             let step = step("a", verdict, cause);
             let found = (step.counts_no_more(), step.may_be_kept());
             assert_eq!(found, (no_more, kept), "{verdict:?} {cause}");
+        }
+    }
+
+    /// A plan of these steps, with findings of these codes.
+    fn plan(steps: &[(&str, Verdict, &str)], findings: &[Finding]) -> Plan {
+        let bench = Bench::new("steps: [{ id: a, run: x }]");
+        let survey = Survey { now: bench.now, ..Survey::default() };
+        let mut plan = crate::plan::plan(&bench.run, &survey, &Choices::default(), "dir").unwrap();
+        plan.steps = steps.iter().map(|(name, verdict, why)| step(name, *verdict, why)).collect();
+        plan.findings = findings.to_vec();
+        plan
+    }
+
+    #[test]
+    fn phases_are_told_by_what_becomes_of_their_steps() {
+        let plan = plan(
+            &[
+                ("plan", Verdict::Keep, "done"),
+                ("round[1]/a", Verdict::Keep, "done"),
+                ("round[1]/b", Verdict::Skip, "skipped"),
+                ("review/a", Verdict::Keep, "done"),
+                ("review/b", Verdict::Rerun, "reads.a"),
+                ("write/a", Verdict::Keep, "done"),
+                ("write/b", Verdict::Run, "pending"),
+                ("end/a", Verdict::Run, "pending"),
+                ("end/b", Verdict::Run, "pending"),
+            ],
+            &[],
+        );
+        let phases = plan.phases();
+        assert_eq!(phases.valid, ["plan", "round"]);
+        assert_eq!(phases.again, ["review"]);
+        assert_eq!(phases.under_way, ["write"]);
+        assert_eq!(phases.to_come, ["end"]);
+        assert_eq!(plan.outlook(), Outlook::Partly);
+    }
+
+    #[test]
+    fn only_what_no_yes_settles_is_beyond_recovery() {
+        let whole = &[("a", Verdict::Keep, "done")][..];
+        let finding = |code: Code| Finding::new(code, "");
+        let (settled, stuck) = (finding(Code::DirtyTree), finding(Code::JournalDamaged));
+        assert!(Code::can_be_accepted(&settled.code) && !Code::can_be_accepted(&stuck.code));
+        let blocking = |it: &Finding| Finding { severity: Severity::Blocking, ..it.clone() };
+        let told = |it: &Finding| Finding { severity: Severity::Info, ..it.clone() };
+        for (finding, outlook) in [
+            (blocking(&stuck), Outlook::Not),
+            (told(&stuck), Outlook::Whole),
+            (blocking(&settled), Outlook::Whole),
+            (told(&settled), Outlook::Whole),
+        ] {
+            assert_eq!(
+                plan(whole, std::slice::from_ref(&finding)).outlook(),
+                outlook,
+                "{finding:?}"
+            );
         }
     }
 

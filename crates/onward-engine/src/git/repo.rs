@@ -2,6 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -40,10 +41,17 @@ const ASKED: [&str; 9] = [
 ];
 
 impl Repo {
-    /// `None` where no repository has this directory in its tree. That takes no process.
+    /// `None` where no repository has this directory in its tree. That takes no process, nor does
+    /// the top of a plain repository.
     pub fn find(dir: &Path, env: &Env) -> Result<Option<Self>, GitError> {
         if !dir.ancestors().any(|above| above.join(".git").exists()) {
             return Ok(None);
+        }
+        if let Some(place) = plain_place(dir) {
+            let (objects, index) = (place.join("objects"), place.join("index"));
+            let (dir, env, prefix) = (dir.to_owned(), env.clone(), Vec::new());
+            let common_dir = place;
+            return Ok(Some(Self { dir, prefix, objects, index, common_dir, env, told: None }));
         }
         let git = Git::new(dir, env);
         let out = git.run(&ASKED)?;
@@ -107,6 +115,22 @@ impl Repo {
     }
 }
 
+/// The directory of a repository that lies where it does by default: `.git` at its top, neither
+/// bare nor a worktree, and no setting that says where its tree is. For all others git is asked.
+fn plain_place(dir: &Path) -> Option<PathBuf> {
+    let place = dir.join(".git");
+    let is_plain = place.symlink_metadata().is_ok_and(|it| it.is_dir())
+        && place.join("HEAD").is_file()
+        && place.join("objects").is_dir()
+        && !place.join("commondir").exists();
+    let config = is_plain.then(|| fs::read_to_string(place.join("config")).ok())??;
+    let config = config.to_ascii_lowercase();
+    let count = |words: &str| config.matches(words).count();
+    // An included file could say anything.
+    let is_default = count("worktree") == 0 && count("include") == 0;
+    (is_default && count("bare") == count("bare = false")).then_some(place)
+}
+
 /// Our own directory is never part of the work.
 fn is_onward(path: &[u8]) -> bool {
     path.strip_prefix(b".onward").is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -127,4 +151,32 @@ fn quoted(path: &Path) -> OsString {
     }
     quoted.push(b'"');
     OsStr::from_bytes(&quoted).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::tests::{Bench, env};
+
+    #[test]
+    fn a_plain_repository_is_found_as_git_would() {
+        let bench = Bench::new();
+        let place = bench.root.join(".git");
+        assert_eq!(plain_place(&bench.root), Some(place.clone()));
+        let found = Repo::find(&bench.root, &env()).unwrap().unwrap();
+        let out = Git::new(&bench.root, &env()).run(&ASKED).unwrap();
+        let paths = [&found.common_dir, &found.objects, &found.index].map(|it| it.display());
+        let [common_dir, objects, index] = paths;
+        let told = format!("{common_dir}\n{objects}\n{index}\ntrue\n\n");
+        assert_eq!(String::from_utf8(out).unwrap(), told);
+        let config = place.join("config");
+        let whole = fs::read_to_string(&config).unwrap();
+        for setting in ["bare = true", "worktree = ../elsewhere", "[include] path = more"] {
+            fs::write(&config, format!("{whole}[core] {setting}\n")).unwrap();
+            assert_eq!(plain_place(&bench.root), None, "{setting}");
+        }
+        fs::write(&config, whole).unwrap();
+        fs::create_dir(bench.root.join("below")).unwrap();
+        assert_eq!(plain_place(&bench.root.join("below")), None);
+    }
 }

@@ -13,7 +13,9 @@ use std::{
     fs::{self, File},
     io,
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    thread,
 };
 
 use super::{
@@ -112,9 +114,13 @@ impl Chain {
     /// the tree even if git ignores them.
     pub fn take(&self, title: &str, also: &[String]) -> Result<Taken, GitError> {
         let _lock = self.lock()?;
-        let tree = self.record(also)?;
+        // The one is asked while the other is still looking at the tree.
+        let (tree, tip) = thread::scope(|scope| {
+            let tip = scope.spawn(|| self.tip());
+            (self.record(also), tip.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        let (tree, tip) = (tree?, tip?);
         let head = head(&self.repo.dir).and_then(|it| it.head);
-        let tip = self.tip()?;
         if let Some(tip) = tip.as_ref().filter(|tip| tip.tree == tree.id && tip.head == head) {
             return Ok(Taken { id: tip.id.clone(), skipped: tree.skipped });
         }
@@ -283,7 +289,9 @@ fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {
         ".",
         ":(exclude).onward",
     ];
-    let out = git.run(&ASKED)?;
+    // Matching every path costs; at the top there is only our own directory to leave out, below.
+    let asked = if repo.prefix.is_empty() { &ASKED[..7] } else { &ASKED[..] };
+    let out = git.run(asked)?;
     let mut moved = Moved::default();
     for entry in out.split(|byte| *byte == 0) {
         // `1 XY …` has its path after eight fields, `u XY …` after ten.

@@ -18,7 +18,7 @@ mod project;
 pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
-pub use origin::Origin;
+pub use origin::{Origin, opened};
 pub use pinned::{
     LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
 };

@@ -69,7 +69,7 @@ fn is_kept(run_dir: &Path, path: &Path) -> bool {
 }
 
 /// The first record of a run, without reading the rest.
-fn opened(run_dir: &Path) -> Option<RunOpened> {
+pub fn opened(run_dir: &Path) -> Option<RunOpened> {
     let journal = File::open(run_dir.join(JOURNAL)).ok()?;
     let mut line = Vec::new();
     BufReader::new(journal).read_until(b'\n', &mut line).ok()?;

@@ -42,23 +42,25 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
         let plan = session.foreign_plan(&here, None);
         let is_over = plan.is_ok_and(|plan| plan.run.status == Status::Completed);
         // What is over here does not stand in the way of what is not, such as its shipping.
-        if is_over && !session.unfinished()?.is_empty() {
-            return resume::choose(session, person).map(Which::Ours);
+        let ours = if is_over { session.unfinished()? } else { Vec::new() };
+        if !ours.is_empty() {
+            return resume::choose(session, person, ours).map(Which::Ours);
         }
         return session.adopted_or_foreign(here, None);
     }
     let strangers = unfinished(session, &here)?;
-    match (session.unfinished()?.as_slice(), strangers.as_slice()) {
+    let ours = session.unfinished()?;
+    match (ours.as_slice(), strangers.as_slice()) {
         ([], []) if foreign::at(&here, None)?.is_some() => {
             Ok(Which::Foreign { dir: here, dialect: None })
         }
         ([], [only]) => Ok(Which::Foreign { dir: only.clone(), dialect: None }),
         // Ours first: a dialect's own run waits for a word.
         ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
-            resume::choose(session, person).map(Which::Ours)
+            resume::choose(session, person, ours).map(Which::Ours)
         }
-        (_, []) => resume::choose(session, person).map(Which::Ours),
-        (ours, _) => {
+        (_, []) => resume::choose(session, person, ours).map(Which::Ours),
+        (_, [_, ..]) => {
             let ours = ours.iter().map(|it| it.dir.id.to_string());
             let theirs = strangers.iter().map(|it| it.display().to_string());
             let list: Vec<String> = ours.chain(theirs).collect();

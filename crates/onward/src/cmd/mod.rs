@@ -103,16 +103,17 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         writeln!(cx.out, "\nNothing to resume here. Try `onward demo`, or `onward init`.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    for found in &runs {
-        let id = &found.dir.id;
+    let ids: Vec<_> = runs.iter().map(|found| found.dir.id.clone()).collect();
+    for (found, id) in runs.into_iter().zip(&ids) {
         writeln!(cx.out, "{id} is {}", found.status.as_str())?;
-        for gate in found.run.graph.open_gates() {
-            let gate = &found.run.graph.node(gate).address;
+        let run = found.run()?;
+        for gate in run.graph.open_gates() {
+            let gate = &run.graph.node(gate).address;
             writeln!(cx.out, "  onward approve {id} '{gate}'")?;
         }
     }
-    if let [only] = runs.as_slice() {
-        writeln!(cx.out, "onward plan {0}\nonward resume {0}", only.dir.id)?;
+    if let [only] = ids.as_slice() {
+        writeln!(cx.out, "onward plan {only}\nonward resume {only}")?;
     } else {
         writeln!(cx.out, "onward resume")?;
     }

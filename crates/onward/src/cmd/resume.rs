@@ -15,9 +15,9 @@ use onward_core::{
 };
 use onward_engine::{
     drive::Options,
-    engine::{self, EngineError, How, Outcome, examine_run, resume_run},
+    engine::{self, EngineError, FailedStep, How, Outcome, examine_run, resume_run},
     real::Sink,
-    store::TakeOver,
+    store::{RunDir, TakeOver},
 };
 use serde_json::json;
 
@@ -150,9 +150,12 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     Ok(worst)
 }
 
-/// Which of the unfinished runs.
-pub(crate) fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, Error> {
-    let mut runs = session.unfinished()?;
+/// Which of these unfinished runs.
+pub(crate) fn choose(
+    session: &Session,
+    person: &mut Person,
+    mut runs: Vec<Found>,
+) -> Result<PathBuf, Error> {
     match runs.len() {
         0 => return Err(Error::NothingToResume),
         1 => return Ok(runs.remove(0).dir.dir),
@@ -161,29 +164,32 @@ pub(crate) fn choose(session: &Session, person: &mut Person) -> Result<PathBuf, 
     if session.config.mode.value == Mode::Autopilot {
         return Ok(runs.remove(0).dir.dir);
     }
-    let list: Vec<String> = runs.iter().map(|found| in_a_line(session, found)).collect();
+    let dirs: Vec<RunDir> = runs.iter().map(|found| found.dir.clone()).collect();
+    let lines = runs.into_iter().map(|found| in_a_line(session, found));
+    let list = lines.collect::<Result<Vec<String>, Error>>()?;
     if person.is_there() {
         person.screen().line("Several runs can be resumed:");
     }
     match person.choose("Which one?", &list) {
-        Some(index) => Ok(runs.swap_remove(index).dir.dir),
+        Some(index) => Ok(dirs[index].dir.clone()),
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
-        None => Err(Error::SeveralRuns { list, first: runs.remove(0).dir.id.to_string() }),
+        None => Err(Error::SeveralRuns { list, first: dirs[0].id.to_string() }),
     }
 }
 
 /// Id, workflow, where it stands, how long ago.
-fn in_a_line(session: &Session, found: &Found) -> String {
+fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
     let survey = Survey { now: session.now, ..Survey::default() };
-    let dir = found.dir.dir.display().to_string();
-    let view = view(&found.run, run_info(&found.run.state, &survey, found.status, &dir));
+    let (dir, status) = (found.dir.dir.display().to_string(), found.status);
+    let run = found.run()?;
+    let view = view(&run, run_info(&run.state, &survey, status, &dir));
     let (run, counts) = (&view.run, view.counts);
     let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
     let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
     let (done, total, age) = (counts.done, counts.total, plan::age(run.age_seconds));
-    format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago")
+    Ok(format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago"))
 }
 
 fn take_up(
@@ -224,6 +230,8 @@ pub(crate) fn drive(
     let screen = person.screen().clone();
     let telling = if cx.global.json {
         Telling::Json
+    } else if !attended && !screen.moves() {
+        Telling::Lines { screen: screen.clone(), quiet: cx.global.quiet }
     } else {
         let run = open_run(dir)?;
         let Counts { done, total } = onward_core::view::counts(&run);
@@ -268,15 +276,9 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
     let until = outcome.until.map(|until| format!(" until {until}")).unwrap_or_default();
     writeln!(cx.err, "run {id} is {status}{until}")?;
     if outcome.status == Status::Failed {
-        let run = open_run(&outcome.dir)?;
-        for (step, entry) in &run.state.steps {
-            if let Some(failure) =
-                entry.failure.as_ref().filter(|_| entry.phase == onward_core::state::Phase::Failed)
-            {
-                writeln!(cx.err, "  {step}: {}, {}", failure.0.as_str(), failure.1)?;
-                let last = entry.attempts;
-                writeln!(cx.err, "    onward log {id} --step '{step}'   # attempt {last}")?;
-            }
+        for FailedStep { step, attempt, cause, detail } in &outcome.failed {
+            writeln!(cx.err, "  {step}: {}, {detail}", cause.as_str())?;
+            writeln!(cx.err, "    onward log {id} --step '{step}'   # attempt {attempt}")?;
         }
     }
     if outcome.status == Status::Waiting {
@@ -290,10 +292,8 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
 
 /// Each open gate, with the commands that answer it.
 fn name_gates(cx: &mut Context, outcome: &Outcome) -> Result<(), Error> {
-    let (run, id) = (open_run(&outcome.dir)?, outcome.run.as_str());
-    for gate in run.graph.open_gates() {
-        let step = &run.graph.node(gate).address;
-        let Some(gate) = run.state.step(step).and_then(|it| it.gate.as_deref()) else { continue };
+    let id = outcome.run.as_str();
+    for (step, gate) in &outcome.gates {
         writeln!(cx.err, "{step} waits for an answer: {}", gate.prompt)?;
         for path in &gate.shows {
             writeln!(cx.err, "  look at {path}")?;

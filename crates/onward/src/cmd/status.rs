@@ -29,13 +29,12 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
         let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
         let last_active = dir.last_activity.to_string();
         // One run that cannot be read must not hide the others.
-        let shown = match Found::look(dir) {
-            Ok(found) => {
-                let survey = Survey { now: session.now, ..Survey::default() };
-                Ok(view(&found.run, run_info(&found.run.state, &survey, found.status, &at)))
-            }
-            Err(error) => Err(error.to_string()),
+        let look = |found: Found| {
+            let status = found.status;
+            let (run, survey) = (found.run()?, Survey { now: session.now, ..Survey::default() });
+            Ok(view(&run, run_info(&run.state, &survey, status, &at)))
         };
+        let shown = Found::look(dir).and_then(look).map_err(|error: Error| error.to_string());
         rows.push(Row { id, dir: at, last_active, shown });
     }
     let here = std::path::absolute(&cx.global.cwd)

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use onward_engine::harness::{EngineProcess, until};
 
-use crate::bench::{Bench, Said, id, sees, sees_nobody_left, signal, watched};
+use crate::bench::{Bench, Said, id, journal, sees, sees_nobody_left, signal, watched};
 
 /// The first attempt of `two` does not end by itself.
 const STEPS: &str = "  - { id: one, run: LOG }\n\
@@ -38,6 +38,13 @@ fn the_last_line_after_an_interrupt_is_a_command_that_resumes() {
     sees_nobody_left(&run);
 }
 
+/// Waits until the engine says how long what runs may go on.
+fn sees_grace(bench: &Bench, grace: &str) {
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let said = format!("interrupted: what runs gets {grace} to finish");
+    until("the signal to be taken", || Ok(journal(&run).contains(&said).then_some(()))).unwrap();
+}
+
 #[test]
 fn a_step_that_ends_within_its_grace_counts_and_nothing_new_begins() {
     let bench = Bench::new(
@@ -47,14 +54,7 @@ fn a_step_that_ends_within_its_grace_counts_and_nothing_new_begins() {
     let mut engine = bench.start("run w.yaml --grace 100");
     sees(&bench.path("begun"));
     signal(engine.pid(), "-INT");
-    // What is no longer pending was delivered, well before the step can end and be heard of.
-    until("the signal to be taken", || {
-        let path = format!("/proc/{}/status", engine.pid());
-        let status = std::fs::read_to_string(path).unwrap();
-        let pending = status.lines().filter(|it| it.starts_with("ShdPnd:"));
-        Ok(pending.into_iter().all(|it| it.ends_with("0000000000000000")).then_some(()))
-    })
-    .unwrap();
+    sees_grace(&bench, "100 s");
     std::fs::write(go, "").unwrap();
     ends_with(&bench, &mut engine, 130);
     let run = bench.project().runs().unwrap().remove(0).dir;
@@ -69,13 +69,10 @@ fn interrupted_again_the_grace_is_over_at_once() {
     let bench = Bench::new(STEPS);
     let mut engine = bench.start("run w.yaml --grace 100000");
     sees(&bench.path("begun"));
-    // Two that come at the same moment are one to the kernel, so until it takes effect.
-    until("the engine to stop", || {
-        signal(engine.pid(), "-INT");
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", engine.pid())).unwrap();
-        Ok(stat.contains(") Z ").then_some(()))
-    })
-    .unwrap();
+    signal(engine.pid(), "-INT");
+    // Two that come at the same moment are one to the kernel.
+    sees_grace(&bench, "100000 s");
+    signal(engine.pid(), "-INT");
     ends_with(&bench, &mut engine, 130);
     let run = bench.project().runs().unwrap().remove(0).dir;
     bench.exits("resume", 0);

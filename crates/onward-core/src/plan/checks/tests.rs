@@ -31,9 +31,17 @@ fn after(yaml: &str, script: &str) -> World {
 }
 
 impl World {
+    fn findings(&self) -> Vec<Finding> {
+        resumption(&self.bench.run, &self.survey, &Choices::default()).findings
+    }
+
     fn codes(&self) -> Vec<String> {
-        let made = resumption(&self.bench.run, &self.survey, &Choices::default());
-        made.findings.into_iter().map(|it| it.code).collect()
+        self.findings().into_iter().map(|it| it.code).collect()
+    }
+
+    fn message(&self, code: &str) -> String {
+        let found = self.findings().into_iter().find(|it| it.code == code);
+        found.map(|it| it.message).unwrap_or_default()
     }
 
     fn seen(mut self, change: impl FnOnce(&mut Survey)) -> Self {
@@ -86,6 +94,8 @@ fn age_and_clock_are_measured_from_the_last_event() {
     };
     let run = || after(CHAIN, "a!x");
     check("stale-age", &run().seen(day(8)), &run().seen(day(6)));
+    let message = run().seen(day(8)).message("stale-age");
+    assert_eq!(message, "nothing has happened for 8 days");
     let early = |seconds: i64| {
         move |survey: &mut Survey| {
             let now = survey.now.as_micros() - seconds * 1_000_000;
@@ -181,6 +191,9 @@ fn an_edited_workflow_is_news_and_a_touched_step_a_warning() {
     let run = || after(CHAIN, "a!x");
     let edit = |redefined| move |survey: &mut Survey| survey.edited = Some(edited(redefined));
     check("workflow-changed", &run().seen(edit(false)), &run());
+    let said = |redefined| run().seen(edit(redefined)).message("workflow-changed");
+    assert_eq!(said(false), "the workflow file was edited: a (not yet run)");
+    assert_eq!(said(true), "the workflow file was edited: a (touching finished work)");
     check("definition-touches-done", &run().seen(edit(true)), &run().seen(edit(false)));
 }
 

@@ -77,9 +77,26 @@ fn an_edit_is_classed_by_what_it_says_and_how_far_the_run_got() {
     check("", "make a", "make d", "a pending");
     check("a!x", "model: sonnet", "model: opus", "b pending");
     check("a!x b!", "model: sonnet", "model: opus", "b touches_done");
+    check("a!x", "id: a,", "id: a, description: the first,", "a cosmetic");
+    check("a!x", "id: a,", "id: a, idle: 9m, retry: { max: 2 },", "a cosmetic");
+    // Asked in other words, it is the same question.
+    check("a!x", "run: make a", "run: \"make {{ 'a' }}\"", "a pending");
+    check("a!x b! bX", "model: sonnet", "model: opus", "b pending");
     check("a!x b!", "steps:\n", "steps:\n  # a comment\n", "");
     check("a!x", "  - { id: c, run: make c }\n", "", "c pending");
     check("a!x b!", "id: c, run: make c", "id: d, run: make c", "c pending, d pending");
+}
+
+#[test]
+fn an_edit_in_a_group_is_an_edit_of_the_step_in_it() {
+    let before = "steps: [{ id: g, steps: [{ id: a, run: x }, { id: b, run: y }] }]";
+    let new = load(&before.replace("run: y", "run: z").replace("{ id: a, run: x }, ", ""));
+    let bench = Bench::new(before).tell("g/a!x");
+    let run = Run::new(Arc::new(Defs::new(new.clone())), bench.run.state);
+    let hash = Digest::of(b"new");
+    let edited = edited(&load(before), &new, &run, &Facts::default(), hash).unwrap();
+    let found: Vec<_> = edited.edits.iter().map(|it| (it.step.as_str(), it.class)).collect();
+    assert_eq!(found, [("g/a", EditClass::TouchesDone), ("g/b", EditClass::Pending)]);
 }
 
 #[test]

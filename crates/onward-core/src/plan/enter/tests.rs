@@ -75,3 +75,19 @@ fn only_steps_of_the_run_can_be_entered() {
         assert_eq!(has_entry(&bench.run, step), known, "{step}");
     }
 }
+
+#[test]
+fn every_place_says_what_runs_again_and_what_is_passed_over() {
+    let bench = Bench::new(YAML).tell("a! e! g/b! g/c?");
+    let words = |entries: Vec<Entry>| -> Vec<String> {
+        let word = |it: Entry| format!("{} {}/{}", it.step, it.redone, it.passed_over);
+        entries.into_iter().map(word).collect()
+    };
+    let all = ["a 3/0", "g 1/0", "g/b 1/0", "g/c 0/0", "d 0/1", "e 1/0"];
+    assert_eq!(words(entries(&bench.run, 10)), all);
+    let phases = ["a 3/0", "g 1/0", "d 0/1", "e 1/0"];
+    assert_eq!(words(entries(&bench.run, 4)), phases, "whole phases first");
+    for (step, there) in [("g/b", true), ("x", false), ("", false)] {
+        assert_eq!(entry(&bench.run, step).is_some(), there, "{step}");
+    }
+}
