@@ -1,6 +1,9 @@
 //! Killed at one event of the native log, in a run of its own for every event there is.
 
-use std::{collections::BTreeMap, process::Stdio};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Stdio,
+};
 
 use onward_engine::harness::until;
 
@@ -36,9 +39,10 @@ fn without_last_cell(line: &str) -> String {
     line.rsplit_once('\t').map_or("", |(cells, _)| cells).to_owned()
 }
 
-/// Everything dies as soon as the log has so many lines; a resume brings it to its end.
+/// Everything dies as soon as the log has so many lines; a resume brings it to its end. Gives how
+/// many it had in the end.
 #[track_caller]
-fn killed_at(event: usize, wanted: &BTreeMap<String, Vec<String>>) {
+fn killed_at(event: usize, wanted: &BTreeMap<String, Vec<String>>) -> usize {
     let told = format!("killed at event {event}");
     let tea = Tea::new();
     let mut command = tea.command("run conference --no-input");
@@ -50,9 +54,11 @@ fn killed_at(event: usize, wanted: &BTreeMap<String, Vec<String>>) {
     engine.wait().unwrap();
     let [run] = tea.runs().try_into().unwrap();
     kill_all(&run);
+    let seen = lines();
     let said = tea.onward("resume --yes --no-input");
     // The last line may have been followed by the end of the run, with nothing left to resume.
-    assert!(said.code == 0 || said.code == 17, "{told}: {said:#?}");
+    let is_over = said.code == 17 && seen == wanted[LOG].len();
+    assert!(said.code == 0 || is_over, "{told}, with {seen} lines: {said:#?}");
     tea.is_whole(&told);
     let found = left(&tea.contents());
     for (name, lines) in wanted {
@@ -60,6 +66,7 @@ fn killed_at(event: usize, wanted: &BTreeMap<String, Vec<String>>) {
     }
     assert!(found.keys().eq(wanted.keys()), "{told}: {:?}", found.keys());
     assert_eq!(tea.runs().len(), 1, "{told}");
+    seen
 }
 
 #[test]
@@ -68,7 +75,7 @@ fn a_conference_killed_at_any_event_ends_with_the_same_files() {
     let wanted = left(&finished);
     let events = wanted[LOG].len();
     assert_eq!(events, 18);
-    for event in 1..=events {
-        killed_at(event, &wanted);
-    }
+    let kills: BTreeSet<usize> = (1..=events).map(|event| killed_at(event, &wanted)).collect();
+    // Two researchers may write before anybody can look; hardly ever more than that.
+    assert!(kills.len() >= events - 6, "{kills:?}");
 }
