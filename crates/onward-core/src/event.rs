@@ -84,7 +84,8 @@ pub enum Event {
     /// A loop is over. Legal while it is open.
     #[serde(rename = "loop.ended")]
     LoopEnded { step: Address, turns: u32, reason: LoopEnd },
-    /// `when` was false. Legal while the step is pending.
+    /// `when` was false, a person entered after it, or another system's files say that it will not
+    /// run. Legal while the step is pending.
     #[serde(rename = "step.skipped")]
     StepSkipped {
         step: Address,

@@ -13,6 +13,7 @@ use onward_core::{address::Address, plan::Plan, time::Timestamp};
 use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
+pub use onward_core::decide::Done;
 
 /// Another system's way of writing a run on disk.
 pub trait Dialect: Sync {
@@ -49,6 +50,11 @@ pub trait Dialect: Sync {
 
     /// What the files prove about a step of that workflow; `None` when it has yet to run.
     fn done(&self, files: &Files, step: &Address) -> Option<Done>;
+
+    /// Why a step that is not done will not run either: the files leave no place for it.
+    fn passed_over(&self, _files: &Files, _step: &Address) -> Option<String> {
+        None
+    }
 
     /// Whether what the step does is in the files, so that they can tell when it is gone.
     fn witnesses(&self, _step: &Address) -> bool {
@@ -106,13 +112,6 @@ pub enum NoEntry {
     /// It lies ahead of what is done, and what is between would be passed over.
     #[error("{0}")]
     Ahead(String),
-}
-
-/// A step that the files of a run prove to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Done {
-    /// What the step would have left; the answer, for a gate.
-    pub result: Value,
 }
 
 /// A file that is put back to what is proved before a run goes on.

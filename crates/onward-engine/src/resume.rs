@@ -307,7 +307,7 @@ impl<W: World> Driver<'_, W> {
         Ok(changes.is_none_or(|changes| !changes.all.is_empty()))
     }
 
-    fn give_up(&mut self, step: &Address) -> Result<(), Stop> {
+    pub(crate) fn give_up(&mut self, step: &Address) -> Result<(), Stop> {
         let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
         self.record(Event::AttemptLost {
             step: step.clone(),

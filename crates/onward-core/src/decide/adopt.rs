@@ -1,8 +1,9 @@
 //! Progress that was made elsewhere, found by asking the decider what it would do next: a step that
-//! it would start and that another system's files prove done is adopted instead.
+//! it would start and that another system's files prove done is adopted instead, and one that they
+//! leave no place for is skipped.
 //!
-//! Invariant: nothing is adopted that the decider would not have come to, so what is left when
-//! nothing more can be adopted is the recovery point.
+//! Invariant: nothing is adopted that the files do not prove, nor that the decider would not have
+//! come to; so what is left when nothing more can be adopted is the recovery point.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +16,31 @@ use crate::{
     event::{AttemptAdopted, Certainty, Event},
     evidence::Evidence,
     facts::Facts,
-    graph::NodeId,
+    graph::{NodeId, Role},
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
     workflow::model::{Gate, Kind},
 };
+
+/// A step that the files prove done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the step would have left; for a gate, `{"option": …}`.
+    pub result: Value,
+    /// Whether the files say so, or it follows from what they say.
+    pub certainty: Certainty,
+}
+
+impl Done {
+    pub fn recorded(result: Value) -> Self {
+        Self { result, certainty: Certainty::Recorded }
+    }
+
+    pub fn inferred(result: Value) -> Self {
+        Self { result, certainty: Certainty::Inferred }
+    }
+}
 
 /// Another system's files, as a witness.
 #[derive(Clone, Copy)]
@@ -29,8 +49,10 @@ pub struct Elsewhere<'a> {
     pub dialect: &'a str,
     /// Who answered the gates, such as `conference.md`.
     pub by: &'a str,
-    /// The result of a step that the files prove done; for a gate, `{"option": …}`.
-    pub done: &'a dyn Fn(&Address) -> Option<Value>,
+    /// What the files prove about a step.
+    pub done: &'a dyn Fn(&Address) -> Option<Done>,
+    /// Why a step that is not done will not run either, such as that the time is over.
+    pub passed_over: &'a dyn Fn(&Address) -> Option<String>,
     /// Whether the files would tell that the step is not done any more.
     pub witnesses: &'a dyn Fn(&Address) -> bool,
 }
@@ -57,15 +79,16 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
 /// The event that counts a step as done, if the files prove it. For one that was announced and
 /// never begun; whatever is ready is found by [`adoptions`].
 pub fn adoption(step: &Address, elsewhere: Elsewhere<'_>) -> Option<Event> {
-    (elsewhere.done)(step).map(|result| adopted(step.clone(), result, elsewhere))
+    (elsewhere.done)(step).map(|done| adopted(step.clone(), done, elsewhere))
 }
 
-fn adopted(step: Address, result: Value, elsewhere: Elsewhere<'_>) -> Event {
+fn adopted(step: Address, done: Done, elsewhere: Elsewhere<'_>) -> Event {
+    let Done { result, certainty } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,
         source: elsewhere.dialect.to_owned(),
-        certainty: Certainty::Recorded,
+        certainty,
         evidence: Evidence { result: Some(digest), ..Evidence::default() },
         result: Some(result),
         by: None,
@@ -73,18 +96,30 @@ fn adopted(step: Address, result: Value, elsewhere: Elsewhere<'_>) -> Event {
 }
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
-/// and those of which they are the witness.
+/// and those of which they are the witness. Also steps that were passed over, and are not any more.
 pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
-    let is_gone = |(step, entry): &(&Address, &StepState)| {
-        let told = entry.elsewhere || (elsewhere.witnesses)(step);
-        entry.phase == Phase::Done
-            && told
-            && run.graph.find(step).is_some()
-            && (elsewhere.done)(step).is_none()
+    let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
+        Phase::Done => {
+            let told = entry.elsewhere || (elsewhere.witnesses)(step);
+            told && run.graph.find(step).is_some() && (elsewhere.done)(step).is_none()
+        }
+        Phase::Skipped => was_passed_over(run, step) && (elsewhere.passed_over)(step).is_none(),
+        Phase::Pending
+        | Phase::Running
+        | Phase::Waiting
+        | Phase::Failed
+        | Phase::Lost
+        | Phase::Stale => false,
     };
     let says = format!("the files of the {} do not", elsewhere.dialect);
     let gone = run.state.steps.iter().filter(is_gone);
     gone.map(|(step, _)| (step.clone(), says.clone())).collect()
+}
+
+/// Skipped, and not by a `when` of its own.
+fn was_passed_over(run: &Run, step: &Address) -> bool {
+    let node = run.graph.find(step).map(|id| run.graph.node(id));
+    node.is_some_and(|node| node.role == Role::Leaf && run.defs.step(node.def).when.is_none())
 }
 
 impl Decider<'_> {
@@ -108,7 +143,7 @@ impl Decider<'_> {
             return if phase.is_settled() { self.control(id) } else { Ok(Vec::new()) };
         }
         let Some(option) = option(gate, (elsewhere.done)(&node.address)) else {
-            return Ok(self.skipped_only(id)?.into_iter().collect());
+            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
         };
         let opened = self.opened(id, id, gate)?;
         let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
@@ -118,18 +153,25 @@ impl Decider<'_> {
 
     fn worked(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
         let step = self.run.graph.node(id).address.clone();
-        let Some(result) = (elsewhere.done)(&step) else {
-            return Ok(self.skipped_only(id)?.into_iter().collect());
+        let Some(done) = (elsewhere.done)(&step) else {
+            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
         };
-        Ok(vec![Command::Record(adopted(step, result, elsewhere))])
+        Ok(vec![Command::Record(adopted(step, done, elsewhere))])
     }
 
-    fn skipped_only(&self, id: NodeId) -> Result<Option<Command>, Hold> {
+    fn skipped_only(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Option<Command>, Hold> {
         let node = self.run.graph.node(id);
         if !self.run.state.phase(&node.address).is_startable() {
             return Ok(None);
         }
-        Ok(self.skipped(id, self.run.defs.step(node.def))?.map(Command::Record))
+        let skipped = match (elsewhere.passed_over)(&node.address) {
+            Some(reason) => {
+                let needs = self.run.graph.need_digests(id, &self.run.defs);
+                Some(Event::StepSkipped { step: node.address.clone(), reason, needs })
+            }
+            None => self.skipped(id, self.run.defs.step(node.def))?,
+        };
+        Ok(skipped.map(Command::Record))
     }
 }
 
@@ -143,8 +185,8 @@ fn answered(run: &Run, id: NodeId, elsewhere: Elsewhere<'_>) -> Option<Event> {
 }
 
 /// An option that lets the run go on; nobody but a person ends one.
-fn option(gate: &Gate, result: Option<Value>) -> Option<String> {
-    let option = result?.get("option")?.as_str()?.to_owned();
+fn option(gate: &Gate, done: Option<Done>) -> Option<String> {
+    let option = done?.result.get("option")?.as_str()?.to_owned();
     (gate.options.contains(&option) && !gate.stop.contains(&option)).then_some(option)
 }
 

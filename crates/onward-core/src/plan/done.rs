@@ -88,6 +88,18 @@ impl Resumption {
         }
     }
 
+    /// A step that was passed over for another system's sake, and has a place again.
+    pub(super) fn add_skipped(&mut self, step: &Address, survey: &Survey) {
+        let again = survey.reentered.get(step).map(|place| ("from", format!("asked at {place}")));
+        let again = again.or_else(|| Some(("status", survey.disagreements.get(step)?.clone())));
+        let Some((part, is)) = again else { return };
+        let was = Some("skipped".to_owned());
+        let cause = Difference { part: part.to_owned(), was, is: Some(is) };
+        let why = Why::changed(&cause, "it was passed over, and is not any more");
+        self.reasons.entry(step.clone()).or_default().push(why);
+        self.events.push(Event::StepInvalidated { step: step.clone(), causes: vec![cause] });
+    }
+
     fn output(
         &mut self,
         step: &Address,

@@ -73,7 +73,8 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             Phase::Done => {
                 made.add_done(step, entry, survey);
             }
-            Phase::Pending | Phase::Waiting | Phase::Skipped | Phase::Stale => {}
+            Phase::Skipped => made.add_skipped(step, survey),
+            Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }
     made.enter(run);

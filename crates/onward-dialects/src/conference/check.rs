@@ -345,7 +345,8 @@ fn artifacts(conference: &Conference, point: &Point) -> Vec<Finding> {
 
 fn budget(point: &Point) -> Option<Finding> {
     let over = point.over.as_ref().filter(|_| point.is_out_of_time())?;
-    let hint = "what there is goes straight to the synthesis; raise the time budget to go on";
+    let hint = "what there is goes straight to the synthesis; to go on with the research, raise \
+                `Time budget` in conference.md";
     Some(Code::BudgetElapsed.found(over.detail.clone()).with_hint(hint))
 }
 

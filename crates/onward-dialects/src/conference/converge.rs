@@ -4,6 +4,8 @@
 //! round is under way, only what ends a conference in mid-round is asked: a logged end, a budget,
 //! everybody stuck. The rest was decided when the round began.
 
+use onward_core::time::Timestamp;
+
 use super::{
     config::Mode,
     event_log::{Status, StuckLevel},
@@ -114,12 +116,15 @@ fn budget(conference: &Conference) -> Option<Over> {
         let detail = format!("{iterations} of {max} iterations are used");
         return Some(because(Reason::Iterations, detail));
     }
-    let (begin, end) = history.first_at.zip(history.last_at)?;
-    // While nobody worked, no time was used: else a resume on the next day would end it at once.
-    let used_ms = end.ms_since(begin).saturating_sub(history.idle_ms);
-    let budget_ms = settings.time_budget_ms.filter(|budget| used_ms >= *budget)?;
-    let detail = format!("{} of {} are used", span(used_ms), span(budget_ms));
-    Some(because(Reason::Time, format!("the time budget is over: {detail}")))
+    let used = time_used(conference, history.last_at?)?;
+    Some(because(Reason::Time, format!("the time budget is over: {used}")))
+}
+
+/// In words, when the time budget is over for whoever logs something at `at`.
+pub fn time_used(conference: &Conference, at: Timestamp) -> Option<String> {
+    let used_ms = conference.history.ms_until(at)?;
+    let budget_ms = conference.settings.time_budget_ms.filter(|budget| used_ms >= *budget)?;
+    Some(format!("{} of {} are used", span(used_ms), span(budget_ms)))
 }
 
 /// The iterations of the open round are all there; what remains of it needs no more of them.

@@ -1,7 +1,8 @@
 //! Which steps of the built-in workflow the files of a conference prove to be done.
 //!
-//! Invariant: agrees with the recovery table. Whoever takes every step that is done here for done
-//! and starts the first that is not, stands at the recovery point.
+//! Invariant: agrees with the recovery table. Whoever takes every step that is done here for done,
+//! leaves out what is passed over and starts the first of the others, stands at the recovery point.
+//! What was passed over because the conference is over is never done.
 
 use onward_core::address::Address;
 use serde_json::{Value, json};
@@ -43,67 +44,91 @@ pub fn place(step: &Address) -> Option<Place<'_>> {
 }
 
 pub fn done(conference: &Conference, step: &Address) -> Option<Done> {
-    let result = match place(step)? {
+    match place(step)? {
         Place::Top(id) => top(conference, id),
         Place::InRound(round, id) => in_round(conference, round, id),
         Place::Iteration(round, researcher, iteration, what) => {
             in_iteration(conference, round, &researcher, iteration, what)
         }
-    };
-    result.map(|result| Done { result })
+    }
 }
 
-fn top(conference: &Conference, id: &str) -> Option<Value> {
-    let started = conference.history.started || !conference.history.rounds.is_empty();
+/// Recorded when the log has it, inferred when it only follows.
+fn told(is_logged: bool, result: Value) -> Done {
+    if is_logged { Done::recorded(result) } else { Done::inferred(result) }
+}
+
+/// Why a step of the round under way will not run: the conference is over in its midst.
+pub fn passed_over(conference: &Conference, step: &Address) -> Option<String> {
+    let round = match place(step)? {
+        Place::Top(_) => return None,
+        Place::InRound(round, _) | Place::Iteration(round, ..) => round,
+    };
+    let under_way = conference.history.open_round() == Some(round);
+    if !under_way || done(conference, step).is_some() {
+        return None;
+    }
+    let over = converge::over(conference)?;
+    Some(format!("the conference goes to its synthesis: {}", over.detail))
+}
+
+fn top(conference: &Conference, id: &str) -> Option<Done> {
+    let is_logged = conference.history.started;
+    let started = is_logged || !conference.history.rounds.is_empty();
     let code = recovery::point(conference).code;
     let is_written = matches!(code, Code::Close | Code::Complete);
     let is_complete = code == Code::Complete;
     match id {
-        "open" => started.then(|| facts::opening(conference)),
-        "confirm" => started.then(|| json!({"option": "approve"})),
-        "partition" | "start" => started.then(|| json!({})),
-        "synthesis/draft" | "synthesis/publish" => is_written.then(|| json!({})),
-        "worktrees" => is_complete.then(|| json!({"option": "keep"})),
-        "close" => is_complete.then(|| json!({})),
+        "open" => started.then(|| told(is_logged, facts::opening(conference))),
+        "confirm" => started.then(|| told(is_logged, json!({"option": "approve"}))),
+        "partition" => started.then(|| Done::inferred(json!({}))),
+        "start" => started.then(|| told(is_logged, json!({}))),
+        "synthesis/draft" | "synthesis/publish" => is_written.then(|| told(is_complete, json!({}))),
+        "worktrees" => is_complete.then(|| Done::inferred(json!({"option": "keep"}))),
+        "close" => is_complete.then(|| Done::recorded(json!({}))),
         _ => None,
     }
 }
 
-fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Value> {
-    let told = conference.history.round(round);
+fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Done> {
+    let known = conference.history.round(round);
     let after = is_after(conference, round);
-    let is = |what: bool| (after || what).then(|| json!({}));
-    let (posted, reviewed) = told.map_or((false, false), |it| (it.poster, it.review));
+    let over = converge::over(conference).is_some();
+    let is = |what: bool, is_logged: bool| (after || what).then(|| told(is_logged, json!({})));
+    let (posted, reviewed) = known.map_or((false, false), |it| (it.poster, it.review));
     let has_poster = conference.posters.contains_key(&round);
     let has_review = conference.reviews.contains_key(&round);
     match id {
         "begin" => {
-            let begun = told.is_some_and(|it| it.started || it.iterations() > 0);
-            (after || begun).then(|| facts::beginning(conference, round))
+            let begun = known.is_some_and(|it| it.started || it.iterations() > 0);
+            let result = || facts::beginning(conference, round);
+            let is_logged = known.is_some_and(|it| it.started);
+            (after || begun || over && known.is_some()).then(|| told(is_logged, result()))
         }
-        "roll" => is(posted || reviewed),
+        "roll" => is(posted || reviewed, false),
         // After the review nobody reads the poster again before the synthesis.
-        "poster/draft" | "poster/publish" => is(posted && has_poster || reviewed),
-        "review/judge" | "review/publish" => is(reviewed && has_review),
-        "transfer" => is(false),
+        "poster/draft" | "poster/publish" => is(posted && (has_poster || over) || reviewed, posted),
+        "review/judge" | "review/publish" => is(reviewed && (has_review || over), reviewed),
+        "transfer" => is(false, known.is_some_and(|it| it.completed.is_some())),
         "converge" => {
             let later = conference.history.rounds.keys().any(|number| *number > round);
-            let over = converge::over(conference).is_some();
-            (after && (later || over))
-                .then(|| if later { json!({"over": false}) } else { facts::converged(conference) })
+            let is_logged = conference.history.end.is_some();
+            match (later, over) {
+                (true, _) => Some(Done::inferred(json!({"over": false}))),
+                (false, true) if after => Some(told(is_logged, facts::converged(conference))),
+                (false, _) => None,
+            }
         }
         _ => None,
     }
 }
 
-/// Nothing of the round is left to do: it is completed, or a later one has begun, or the
-/// conference is over in its midst.
+/// Nothing of the round is left to do: it is completed, or a later one has begun.
 fn is_after(conference: &Conference, round: u32) -> bool {
     let history = &conference.history;
     let completed = history.round(round).is_some_and(|it| it.completed.is_some());
     let later = history.rounds.keys().any(|number| *number > round);
-    let known = history.rounds.contains_key(&round);
-    completed || later || known && converge::over(conference).is_some()
+    completed || later
 }
 
 fn in_iteration(
@@ -112,9 +137,9 @@ fn in_iteration(
     researcher: &str,
     iteration: u32,
     what: &str,
-) -> Option<Value> {
-    let told = conference.history.round(round);
-    let trials = told.and_then(|it| it.trials.get(researcher));
+) -> Option<Done> {
+    let known = conference.history.round(round);
+    let trials = known.and_then(|it| it.trials.get(researcher));
     let logged = trials.and_then(|it| it.keys().next_back()).is_some_and(|it| *it >= iteration);
     let point = recovery::point(conference);
     let inferred = || {
@@ -123,14 +148,15 @@ fn in_iteration(
     };
     let past = facts::is_past_research(conference, round) || is_after(conference, round);
     let finished = || conference.finish(round, researcher).is_some();
-    if !(past || logged || told.is_some() && (finished() || inferred())) {
+    if !(past || logged || known.is_some() && (finished() || inferred())) {
         return None;
     }
-    match what {
-        "brief" => Some(json!({"text": ""})),
-        "propose" => Some(json!({"outcome": "adopted"})),
-        "score" => Some(json!({"ok": false, "adopted": true})),
-        "settle" => Some(facts::settled(conference, round, researcher, iteration)),
-        _ => None,
-    }
+    let result = match what {
+        "brief" => json!({"text": ""}),
+        "propose" => json!({"outcome": "adopted"}),
+        "score" => json!({"ok": false, "adopted": true}),
+        "settle" => facts::settled(conference, round, researcher, iteration),
+        _ => return None,
+    };
+    Some(told(trials.is_some_and(|it| it.contains_key(&iteration)), result))
 }

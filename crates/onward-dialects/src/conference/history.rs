@@ -15,14 +15,14 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     pub started: bool,
+    /// Of the first `conference.started`, if it says a time.
+    pub started_at: Option<Timestamp>,
     /// Of the first event that says a time.
     pub first_at: Option<Timestamp>,
     /// Of the last one.
     pub last_at: Option<Timestamp>,
     /// The last readable event, as it is written there.
     pub last_name: Option<String>,
-    /// How long nobody worked: before each resume, since the event before it.
-    pub idle_ms: u64,
     pub announced: Option<u32>,
     pub rounds: BTreeMap<u32, Round>,
     pub end: Option<End>,
@@ -69,17 +69,13 @@ impl History {
     }
 
     fn take(&mut self, entry: &Entry) {
-        if matches!(entry.fact, Fact::Resumed { .. })
-            && let Some((before, at)) = self.last_at.zip(entry.at)
-        {
-            self.idle_ms = self.idle_ms.saturating_add(at.ms_since(before));
-        }
         self.first_at = self.first_at.or(entry.at);
         self.last_at = entry.at.or(self.last_at);
         self.last_name = Some(entry.name.clone());
         match &entry.fact {
             Fact::Started { researchers } => {
                 self.started = true;
+                self.started_at = self.started_at.or(entry.at);
                 self.announced = researchers.or(self.announced);
             }
             Fact::RoundStarted { round, researchers } => {
@@ -190,6 +186,12 @@ impl History {
         self.rounds.values().map(Round::iterations).sum()
     }
 
+    /// From `conference.started` to `at`, pauses included; in a log that does not say when it
+    /// started, from its first event on.
+    pub fn ms_until(&self, at: Timestamp) -> Option<u64> {
+        self.started_at.or(self.first_at).map(|start| at.ms_since(start))
+    }
+
     /// Rounds that something came after although nobody logged their end.
     pub fn skipped_endings(&self) -> Vec<u32> {
         let Some((last, _)) = self.rounds.last_key_value() else { return Vec::new() };
@@ -286,14 +288,18 @@ mod tests {
     }
 
     #[test]
-    fn the_time_before_a_resume_is_nobody_s_work() {
-        let told = history(&[
+    fn time_counts_from_the_start_to_the_last_event_and_a_night_in_between_too() {
+        let lines = [
+            r#"{"event":"coffee.break","timestamp":"2026-05-04T18:00:00Z"}"#,
             r#"{"event":"conference.started","timestamp":"2026-05-04T20:00:00Z"}"#,
             r#"{"event":"round.started","timestamp":"2026-05-04T21:00:00Z"}"#,
             r#"{"event":"conference.resumed","timestamp":"2026-05-05T07:00:00Z"}"#,
             r#"{"event":"round.started","timestamp":"2026-05-05T08:00:00Z"}"#,
-        ]);
-        assert_eq!(told.idle_ms, 10 * 3_600_000);
+        ];
+        let hours = |told: &History| Some(told.ms_until(told.last_at?)? / 3_600_000);
+        assert_eq!(hours(&history(&lines)), Some(12));
+        assert_eq!(hours(&history(&lines[2..])), Some(11), "nobody logged the start");
+        assert_eq!(hours(&history(&[r#"{"event":"conference.started"}"#])), None);
     }
 
     #[test]

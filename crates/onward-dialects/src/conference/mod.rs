@@ -101,6 +101,10 @@ impl Dialect for ConferenceDialect {
         done::done(&import(files).ok()?, step)
     }
 
+    fn passed_over(&self, files: &Files, step: &Address) -> Option<String> {
+        done::passed_over(&import(files).ok()?, step)
+    }
+
     fn resumed(&self, files: &Files, plan: &Plan, at: Timestamp) -> Vec<(String, Vec<u8>)> {
         import(files).map(|it| resumed::resumed(files, &it, plan, at)).unwrap_or_default()
     }

@@ -12,6 +12,7 @@ use onward_core::{
 
 use super::{
     check::{self, Age},
+    converge,
     recovery::{self, Code, Point},
     revert,
     state::{Conference, EVENTS, import},
@@ -40,7 +41,7 @@ pub fn plan_for(conference: &Conference, written: Option<Timestamp>, asked: &Ask
         cost: PlanCost::default(),
         schema: "onward.plan/1".to_owned(),
         run: run_info(conference, &point, age, asked),
-        summary: summary(conference, &point),
+        summary: summary(conference, &point, asked.now),
         recovery_point: RecoveryPoint {
             code: point.code.as_str().to_owned(),
             phase: point.code.phase().map(str::to_owned),
@@ -100,7 +101,7 @@ fn run_info(conference: &Conference, point: &Point, age: Age, asked: &Asked<'_>)
 }
 
 /// The state in plain words.
-fn summary(conference: &Conference, point: &Point) -> Vec<String> {
+fn summary(conference: &Conference, point: &Point, now: Timestamp) -> Vec<String> {
     let history = &conference.history;
     let completed = history.rounds.values().filter(|round| round.completed.is_some()).count();
     let last = match (&history.last_name, history.last_at) {
@@ -119,13 +120,27 @@ fn summary(conference: &Conference, point: &Point) -> Vec<String> {
         Some(over) => format!("yes, {}", over.detail),
         None => "no".to_owned(),
     };
-    vec![
+    let mut lines = vec![
         format!("Rounds completed: {completed}"),
         format!("Last completed event: {last}"),
         format!("Researchers in the last round: {researchers}"),
         format!("Convergence reached: {converged}"),
         format!("Interruption point: {}", point.summary()),
-    ]
+    ];
+    lines.extend(time_line(conference, point, now));
+    lines
+}
+
+/// The line that a resume logs is an event too: with it the time budget may be over.
+fn time_line(conference: &Conference, point: &Point, now: Timestamp) -> Option<String> {
+    if point.over.is_some() || point.code == Code::Complete {
+        return None;
+    }
+    let used = converge::time_used(conference, now)?;
+    Some(format!(
+        "Time budget: over with this resume ({used}), which then goes straight to the synthesis; \
+         to go on with the research, raise it in conference.md first"
+    ))
 }
 
 /// The steps that start first.

@@ -3,6 +3,8 @@
 //! Invariant: a step is listed once. Finished iterations are listed one by one; what has not begun
 //! is one line for each researcher, phase or round.
 
+use std::collections::BTreeSet;
+
 use onward_core::{
     address::Address,
     plan::{PlannedStep, Verdict, Why},
@@ -96,7 +98,8 @@ fn round_under_way(
     for researcher in conference.researchers_of(number) {
         logged_iterations(conference, number, &researcher, steps);
         let of = |it: &&Inferred| it.researcher == researcher;
-        let inferred: Vec<u32> = inferred.iter().filter(of).map(|it| it.iteration).collect();
+        // Two rows of one number are one iteration.
+        let inferred: BTreeSet<u32> = inferred.iter().filter(of).map(|it| it.iteration).collect();
         for iteration in &inferred {
             let step = step::iteration(number, &researcher, *iteration);
             let detail = "its row is there and kept; the event is inferred";
@@ -129,7 +132,7 @@ fn next_work(
     point: &Point,
     number: u32,
     researcher: &str,
-    inferred: &[u32],
+    inferred: &BTreeSet<u32>,
 ) -> PlannedStep {
     let logged = conference.history.round(number).into_iter();
     let logged = logged.flat_map(|round| round.trials_of(researcher).map(|(number, _)| number));
@@ -138,7 +141,11 @@ fn next_work(
         let step = step::research(number, researcher);
         return planned(&step, Verdict::Run, "pending", "nothing of it is logged");
     };
-    let step = step::iteration(number, researcher, last.saturating_add(1));
+    let Some(next) = last.checked_add(1) else {
+        let step = step::research(number, researcher);
+        return planned(&step, Verdict::Run, "pending", "no number is left for an iteration");
+    };
+    let step = step::iteration(number, researcher, next);
     let of = conference.iterations_in(number).map(|it| format!(" of {it}")).unwrap_or_default();
     let done = conference.finished_iterations(number, researcher);
     let detail = format!("{done}{of} iterations are logged");

@@ -263,3 +263,15 @@ fn a_worktree_can_be_gone_detached_unfinished_or_dirty() {
     assert_eq!(change(rebase), warning("worktree-mid-rebase"));
     assert_eq!(change(|tree| tree.changes = vec!["a".into()]), warning("dirty-tree"));
 }
+
+#[test]
+fn a_row_with_the_last_number_there_is_or_twice_is_listed_once() {
+    for number in ["1", "4294967295"] {
+        let row = format!("{number} kept 66");
+        let plan = in_round_2("").row("A", &row).row("A", &row).plan();
+        let mut steps: Vec<&str> = plan.steps.iter().map(|it| it.step.as_str()).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        assert_eq!(steps.len(), plan.steps.len(), "{number}: {steps:#?}");
+    }
+}

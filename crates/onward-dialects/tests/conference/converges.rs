@@ -57,6 +57,25 @@ fn the_time_budget_ends_a_round_in_the_middle() {
 }
 
 #[test]
+fn a_night_counts_from_the_moment_somebody_resumes() {
+    let built = after_round_1("round 2: A B\nA2.0 baseline 70");
+    let told = |built: &Built| {
+        let plan = built.plan();
+        let line = plan.summary.iter().find(|line| line.starts_with("Time budget: "));
+        (plan.recovery_point.code, line.cloned())
+    };
+    assert_eq!(told(&built.clone().later(6)), ("research-continue".to_owned(), None));
+    let (code, line) = told(&built.clone().later(12));
+    assert_eq!(code, "research-continue", "the last event came in time");
+    assert!(line.as_deref().is_some_and(|it| it.contains("over with this resume")), "{line:?}");
+    let next_day = r#"{"event":"conference.resumed","timestamp":"2026-05-05T09:00:00Z"}"#;
+    let resumed = built.line(next_day).at("2026-05-05T09:01:00Z");
+    assert!(why(&resumed).contains("13 h 0 min of 8 h 0 min"));
+    let raised = resumed.says("budget:** 8h", "budget:** 24h");
+    assert_eq!(told(&raised), ("research-continue".to_owned(), None));
+}
+
+#[test]
 fn the_last_iteration_of_the_budget_still_gets_its_poster_and_review() {
     let round_2 = "round 2: A B\nA2.0 baseline 70\nA2.1 kept 66\nA2.2 kept 65\n\
                    B2.0 baseline 70\nB2.1 kept 66\nB2.2 kept 65\n";

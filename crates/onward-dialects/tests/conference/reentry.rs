@@ -33,7 +33,8 @@ fn after_undo(files: &Files) -> Files {
 
 fn entered(built: &Built, place: &str, force: bool) -> Result<Option<Files>, NoEntry> {
     let files = built.files();
-    let now: Timestamp = "2026-05-05T08:00:00Z".parse().unwrap();
+    // On the same evening: on the next day the time budget would be over.
+    let now: Timestamp = "2026-05-04T23:00:00Z".parse().unwrap();
     let entry = CONFERENCE.enter(&files, &Entering { place, force, now })?;
     Ok(entry.map(|entry| {
         let log = files.bytes(&entry.path).unwrap();

@@ -12,7 +12,7 @@ use std::{
 
 use onward_core::{
     digest::Digest,
-    event::{EndStatus, Event, Mode, SourceFile},
+    event::{EndStatus, Event, Mode, RunOpened, SourceFile},
     journal::decode_line,
     plan::Status,
     state::{Adopted, RunStatus},
@@ -68,14 +68,30 @@ fn canonical(dir: &Path) -> PathBuf {
     fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned())
 }
 
-/// It is the second record or none; the rest of the journal is not read.
+/// It is the second record, or the first that a repair put back; the rest is not read.
 fn adopted(run_dir: &Path) -> Option<Adopted> {
     let journal = File::open(run_dir.join(JOURNAL)).ok()?;
-    let second = BufReader::new(journal).split(b'\n').nth(1)?.ok()?;
-    let Event::RunAdopted { dialect, source, files } = decode_line(&second).ok()?.event else {
-        return None;
-    };
-    Some(Adopted { dialect, source, files })
+    for line in BufReader::new(journal).split(b'\n').skip(1) {
+        let event = decode_line(&line.ok()?).ok()?.event;
+        if let Event::RunAdopted { dialect, source, files } = event {
+            return Some(Adopted { dialect, source, files });
+        }
+        if !matches!(event, Event::JournalRepaired { .. }) {
+            break;
+        }
+    }
+    None
+}
+
+/// How a run of the built-in workflow of a dialect was adopted, when nothing has kept that: the
+/// workflow is told where the other system's files are, and they are there.
+pub(crate) fn supposed(project: &Project, opened: &RunOpened) -> Option<Adopted> {
+    let is_of = |it: &&&dyn Dialect| it.workflow() == opened.workflow && opened.file.is_none();
+    let dialect = dialects().iter().find(is_of)?;
+    let source = opened.inputs.get("dir").and_then(Value::as_str)?.to_owned();
+    let is_there = project.root().join(&source).join(dialect.marks().first()?).is_file();
+    let dialect = dialect.name().to_owned();
+    is_there.then_some(Adopted { dialect, source, files: Vec::new() })
 }
 
 fn is_complete(run_dir: &Path) -> bool {

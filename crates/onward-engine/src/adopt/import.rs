@@ -10,7 +10,6 @@ use onward_core::{
     plan::next_record,
     run::Run,
 };
-use serde_json::Value;
 
 use super::Witness;
 use crate::{
@@ -20,17 +19,15 @@ use crate::{
 };
 
 impl Witness<'_> {
-    pub(crate) fn result(&self, step: &Address) -> Option<Value> {
-        self.dialect.done(self.files, step).map(|done| done.result)
-    }
-
     fn ask<T>(&self, question: impl FnOnce(Elsewhere<'_>) -> T) -> T {
-        let done = |step: &Address| self.result(step);
+        let done = |step: &Address| self.dialect.done(self.files, step);
         // The first mark is where a person wrote down what they want.
         let by = self.dialect.marks().first().copied().unwrap_or_default();
         let witnesses = |step: &Address| self.dialect.witnesses(step);
         let dialect = self.dialect.name();
-        question(Elsewhere { dialect, by, done: &done, witnesses: &witnesses })
+        let passed_over = |step: &Address| self.dialect.passed_over(self.files, step);
+        let (done, passed_over, witnesses) = (&done, &passed_over, &witnesses);
+        question(Elsewhere { dialect, by, done, passed_over, witnesses })
     }
 
     pub(crate) fn adoptions(&self, run: &Run, facts: &Facts) -> Vec<Command> {
@@ -134,7 +131,8 @@ impl<W: World> Driver<'_, W> {
     }
 
     /// The same, with the files as they are now; nothing for a run of our own. Attempts that were
-    /// `announced` and never begun are not begun if somebody else has done that meanwhile.
+    /// `announced` and never begun are not begun if somebody else has done that meanwhile, or if
+    /// there is no place for them any more.
     pub(crate) fn import_now(&mut self, announced: &[Address]) -> Result<(), Stop> {
         let Some(native) = self.how.native.clone() else { return Ok(()) };
         let files = native.files()?;
@@ -142,6 +140,8 @@ impl<W: World> Driver<'_, W> {
         for step in announced {
             if let Some(event) = witness.ask(|elsewhere| adoption(step, elsewhere)) {
                 self.record(event)?;
+            } else if native.dialect.passed_over(&files, step).is_some() {
+                self.give_up(step)?;
             }
         }
         self.import(witness)

@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use begin::{Adopter, begin, find, is_of};
-pub(crate) use begin::{begun_here, of_run};
+pub(crate) use begin::{begun_here, of_run, supposed};
 pub(crate) use elsewhere::Elsewhere;
 pub use plan::caught_up;
 pub(crate) use plan::{look, plan_adopted};

@@ -4,6 +4,7 @@
 //! step which is safe to repeat leaves the same the second time.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -71,11 +72,7 @@ pub fn act(role: &Role, dir: &Path) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let is_json = path.extension().is_some_and(|it| it == "json");
-        let step = &role.step;
-        let text =
-            if is_json { format!("{{\"step\": \"{step}\"}}\n") } else { format!("{step}\n") };
-        fs::write(path, text)?;
+        fs::write(&path, text(&path, &role.step))?;
     }
     let workflow = load_pinned(run_dir).map_err(io::Error::other)?.workflow;
     let state = load(&fs::read(run_dir.join(JOURNAL))?).map_err(io::Error::other)?.state;
@@ -91,6 +88,15 @@ pub fn act(role: &Role, dir: &Path) -> io::Result<()> {
         fs::write(run_dir.join(EFFECTS).join(role.step.file_name()), "")?;
     }
     Ok(())
+}
+
+/// Something that whoever reads such a file can live with: in Markdown, a title and text under it.
+fn text(path: &Path, step: &Address) -> String {
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json") => format!("{{\"step\": \"{step}\"}}\n"),
+        Some("md") => format!("# {step}\n\nMade up.\n"),
+        Some(_) | None => format!("{step}\n"),
+    }
 }
 
 /// Effects that were played, by the name of their step.

@@ -28,7 +28,7 @@ use onward_core::{
     graph::Defs,
     journal::{FORMAT, Rest, decode_line, encode},
     run::Run,
-    state::State,
+    state::{Adopted, State},
     workflow::{Loaded, fits},
 };
 use serde_json::Value;
@@ -39,6 +39,7 @@ use self::{
     traces::Traces,
 };
 use crate::{
+    adopt,
     care::{CareError, must_be_dead},
     engine::{EngineError, Machine, RunPlace},
     journal::{JOURNAL, LoadError, load},
@@ -48,6 +49,7 @@ use crate::{
         file_time, wall_clock,
     },
     store::{OPENED, RunLock, last_kept, load_kept},
+    world::World,
 };
 
 pub use report::{DamagedLine, Dropped, Fate, RebuiltEvent, Report, StepFate};
@@ -94,6 +96,9 @@ impl Repair {
         };
         let mut world = RealWorld::new(at.setup(machine), None);
         let mut rebuilder = begin(&mut world, &workflow, &traces, &found, opening.as_ref())?;
+        if is_damaged {
+            adopt_again(&mut rebuilder, &at, &found)?;
+        }
         for Later { record, after_gap } in &found.later {
             if *after_gap {
                 rebuilder.catch_up(Some(record.at))?;
@@ -259,8 +264,7 @@ fn opening(
     inputs: &BTreeMap<String, Value>,
 ) -> Result<Opening, CareError> {
     let path = at.place.run_dir.join(OPENED);
-    if let Some(bytes) = read_or_empty(&path)?
-        && let Ok(record) = decode_line(bytes.trim_ascii_end())
+    if let Some(record) = kept(&path)?.into_iter().next()
         && let Event::RunOpened(opened) = &record.event
         && opened.run == at.place.run
     {
@@ -298,6 +302,51 @@ fn opening(
     let at = made_at.unwrap_or(seen_at);
     let record = Record { seq: 0, at, epoch: 1, batch: 1, event };
     Ok(Opening { record, from: "workflow.yaml and the run's name".to_owned() })
+}
+
+/// The records that the run was made with, as far as their copy can be read.
+fn kept(path: &Path) -> Result<Vec<Record>, CareError> {
+    let bytes = read_or_empty(path)?.unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    Ok(lines.map_while(|line| decode_line(line).ok()).collect())
+}
+
+/// A run that was adopted stays one: `run.adopted` is put back before anything else, unless it can
+/// be read.
+fn adopt_again<W: World>(
+    rebuilder: &mut Rebuilder<'_, W>,
+    at: &RunPlace,
+    found: &Readable,
+) -> Result<(), CareError> {
+    let later = found.later.iter().map(|it| &it.record);
+    let mut readable = found.prefix.iter().chain(later);
+    let Some(opened) = rebuilder.run.state.opened.clone() else { return Ok(()) };
+    if readable.any(|it| matches!(it.event, Event::RunAdopted { .. })) {
+        return Ok(());
+    }
+    let is_beginning = |it: &Record| matches!(it.event, Event::JournalRepaired { .. });
+    if !found.prefix.iter().skip(1).all(is_beginning) {
+        // What follows the beginning can be read, and it is not there.
+        return Ok(());
+    }
+    let of_this_run =
+        |it: &Record| matches!(&it.event, Event::RunOpened(it) if it.run == opened.run);
+    let kept = kept(&at.place.run_dir.join(OPENED))?;
+    let is_ours = kept.first().is_some_and(of_this_run);
+    let adopted = kept.into_iter().find(|it| matches!(it.event, Event::RunAdopted { .. }));
+    let found = match adopted.filter(|_| is_ours) {
+        Some(record) => Some((record.event, Source::Opened, "the run was made with it")),
+        None => adopt::supposed(&at.project, &opened).map(|it| {
+            let Adopted { dialect, source, files } = it;
+            let event = Event::RunAdopted { dialect, source, files };
+            (event, Source::Workflow, "its workflow goes on with such files")
+        }),
+    };
+    if let Some((event, source, why)) = found {
+        let moment = rebuilder.run.state.last_at;
+        rebuilder.push(moment, event, source, why).map_err(EngineError::from)?;
+    }
+    Ok(())
 }
 
 /// What the new journal is made of.

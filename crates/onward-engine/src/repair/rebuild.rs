@@ -34,6 +34,8 @@ use crate::world::{At, Stop, World};
 pub(super) enum Source {
     /// A readable record behind the damage.
     Journal,
+    /// `opened.json`, the copy of the first records.
+    Opened,
     /// The supervisor's own log.
     Seal,
     /// A result that fits its schema.
@@ -52,6 +54,7 @@ impl Source {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Journal => "journal",
+            Self::Opened => "opened",
             Self::Seal => "seal",
             Self::Result => "result",
             Self::Check => "check",
@@ -63,7 +66,7 @@ impl Source {
 
     pub(super) fn certainty(self) -> Certainty {
         match self {
-            Self::Journal | Self::Seal => Certainty::Recorded,
+            Self::Journal | Self::Opened | Self::Seal => Certainty::Recorded,
             Self::Result | Self::Check | Self::Commit | Self::Workflow | Self::Gap => {
                 Certainty::Inferred
             }

@@ -30,7 +30,7 @@ use crate::{
     world::Stop,
 };
 
-/// A second copy of the first record, for a run that loses its journal.
+/// A second copy of the records that a run is made with, for one that loses its journal.
 pub const OPENED: &str = "opened.json";
 
 /// What a run begins with.
@@ -127,15 +127,14 @@ pub fn create_run(
         };
         let event = Event::RunOpened(Box::new(opened));
         let record = Record { seq: 0, at: new.now, epoch: 1, batch: 1, event };
-        let mut line = Vec::new();
-        encode(&record, &mut line).map_err(|it| CreateError::Unwritable(it.to_string()))?;
-        let mut journal = line.clone();
+        let mut journal = Vec::new();
+        encode(&record, &mut journal).map_err(|it| CreateError::Unwritable(it.to_string()))?;
         if let Some(Adopted { dialect, source, files }) = new.adopted.clone() {
             let event = Event::RunAdopted { dialect, source, files };
             let record = Record { seq: 1, at: new.now, epoch: 1, batch: 1, event };
             encode(&record, &mut journal).map_err(|it| CreateError::Unwritable(it.to_string()))?;
         }
-        build(&temporary, new.workflow, &line, &journal)?;
+        build(&temporary, new.workflow, &journal)?;
         match fs::rename(&temporary, &dir) {
             Ok(()) => {
                 sync_dir(&runs_dir)?;
@@ -183,7 +182,7 @@ fn complete(new: &NewRun<'_>, redactor: &Redactor) -> Result<BTreeMap<String, Va
 }
 
 /// Everything a run has before its first step; each file and name is durable.
-fn build(dir: &Path, workflow: &Loaded, opened: &[u8], journal: &[u8]) -> Result<(), Stop> {
+fn build(dir: &Path, workflow: &Loaded, journal: &[u8]) -> Result<(), Stop> {
     let write = |path: &Path, bytes: &[u8]| -> Result<(), Stop> {
         make_parents(path)?;
         let written = File::create(path).and_then(|mut file| {
@@ -203,7 +202,7 @@ fn build(dir: &Path, workflow: &Loaded, opened: &[u8], journal: &[u8]) -> Result
     for name in ["inbox", "out"] {
         make_parents(&dir.join(name).join("x"))?;
     }
-    write(&dir.join(OPENED), opened)?;
+    write(&dir.join(OPENED), journal)?;
     write(&dir.join(JOURNAL), journal)
 }
 

@@ -6,9 +6,10 @@ use std::{
     process::ExitCode,
 };
 
-use onward_core::{address::Address, event::Mode, policy::Choices};
+use onward_core::{address::Address, event::Mode, policy::Choices, workflow::Loaded};
 use onward_engine::{
     config::variable,
+    dialects::dialects,
     drive::Options,
     engine::{How, Machine},
     rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, rehearse},
@@ -18,7 +19,7 @@ use onward_engine::{
 use crate::{
     cmd::{
         Context,
-        run::{exit_code, inputs, load},
+        run::{exit_code, inputs, load, place},
     },
     error::{self, Error},
     session::{Driving, Session},
@@ -31,9 +32,10 @@ use crate::{
 /// are not safe to repeat. Exit code 16: there are such steps, or a resume went wrong.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward rehearse release.yaml\n  \
-    onward rehearse release.yaml --real-commands --limit 10")]
+    onward rehearse release.yaml --real-commands --limit 10\n  \
+    onward rehearse conference --limit 10")]
 pub(crate) struct RehearseArgs {
-    /// The workflow file
+    /// The workflow: a file, or the name of a built-in one
     file: PathBuf,
     /// Run commands as they are, in the copies; only agents are played
     #[arg(long)]
@@ -49,7 +51,10 @@ pub(crate) struct RehearseArgs {
 pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Error> {
     let workflow = load(cx, &args.file)?;
     let session = Session::new(cx, &Driving::default())?;
-    let inputs = inputs(&args.inputs, &workflow.workflow.inputs)?;
+    let mut inputs = inputs(&args.inputs, &workflow.workflow.inputs)?;
+    if !cx.path(&args.file).is_file() {
+        must_be_ready(&workflow, place(cx, &session, &workflow, &mut inputs))?;
+    }
     let this = session.machine.supervise[0].clone();
     let script = Script {
         project: &session.project,
@@ -75,6 +80,19 @@ pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Err
         words(cx, &rehearsal)?;
     }
     Ok(code)
+}
+
+/// A workflow that goes on with another system's files needs those that a person writes.
+fn must_be_ready(workflow: &Loaded, dir: Option<PathBuf>) -> Result<(), Error> {
+    let dialect = dialects().iter().find(|it| it.workflow() == workflow.workflow.name);
+    let Some((dialect, dir)) = dialect.zip(dir) else { return Ok(()) };
+    let missing = dialect.marks().iter().find(|it| !dialect.grows(it) && !dir.join(it).is_file());
+    let Some(missing) = missing else { return Ok(()) };
+    let name = dialect.workflow();
+    Err(Error::Usage {
+        message: format!("there is no `{missing}` in `{}` to rehearse with", dir.display()),
+        hint: format!("write one: `onward init --from {name}`; or watch `onward demo {name}`"),
+    })
 }
 
 fn stand_in(this: &OsString, commands: bool) -> StandIn {

@@ -65,13 +65,11 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let mode = session.config.mode.value;
     let path = cx.path(file);
     let is_builtin = !path.is_file();
-    if is_builtin && loaded.workflow.inputs.contains_key("dir") {
-        // A built-in workflow works where the person is.
-        let here = session.project.relative(&cx.global.cwd);
-        let here = if here.is_empty() { ".".to_owned() } else { here };
-        let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
-        let dir = session.project.root().join(dir.as_str().unwrap_or_default());
-        if loaded.workflow.name == "conference" && conference::has_started(&dir) {
+    if is_builtin {
+        let dir = place(cx, &session, &loaded, &mut inputs);
+        if let Some(dir) = dir.filter(|_| loaded.workflow.name == "conference")
+            && conference::has_started(&dir)
+        {
             return Err(Error::Usage {
                 message: format!("a conference has started in `{}`", dir.display()),
                 hint: "go on with it: `onward resume` there".into(),
@@ -86,6 +84,20 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     }
     let person = Person::at_terminal(cx, &args.driving);
     drive_new(cx, &session, begun, person)
+}
+
+/// A built-in workflow works where the person is, unless they say otherwise.
+pub(crate) fn place(
+    cx: &Context,
+    session: &Session,
+    loaded: &Loaded,
+    inputs: &mut BTreeMap<String, Value>,
+) -> Option<PathBuf> {
+    loaded.workflow.inputs.get("dir")?;
+    let here = session.project.relative(&cx.global.cwd);
+    let here = if here.is_empty() { ".".to_owned() } else { here };
+    let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
+    Some(session.project.root().join(dir.as_str().unwrap_or_default()))
 }
 
 fn drive_new(

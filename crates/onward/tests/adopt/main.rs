@@ -7,8 +7,11 @@
 #[path = "../kill/bench.rs"]
 mod bench;
 mod entering;
+mod kills;
+mod late;
 mod laws;
 mod prefixes;
+mod repaired;
 mod tea;
 mod twice;
 mod undo;

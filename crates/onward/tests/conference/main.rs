@@ -8,5 +8,6 @@ mod bench;
 mod hall;
 mod kills;
 mod protocol;
+mod rehearsed;
 #[path = "../kill/terminal.rs"]
 mod terminal;

@@ -13,7 +13,7 @@ steps:
   - { id: open, run: open }
   - { id: ok, gate: 'Start?' }
   - id: round
-    repeat: { max: 3, until: '{{ steps.end.result.over }}', on_max: continue }
+    repeat: { max: 3, until: '{{ UNTIL }}', on_max: continue }
     steps:
       - id: research
         each: [A, B]
@@ -48,8 +48,11 @@ fn whole(many: bool) -> Vec<(String, Value)> {
     all
 }
 
+/// A round whose end was passed over is the last one.
+const UNTIL: &str = "steps.end.result.over if steps.end.result is defined else true";
+
 fn adopted_from(proved: &Proved) -> Bench {
-    let mut bench = Bench::new(ROUNDS);
+    let mut bench = Bench::new(&ROUNDS.replace("UNTIL", UNTIL));
     bench.record(Event::RunAdopted {
         dialect: "demo".into(),
         source: "talks".into(),
@@ -59,9 +62,34 @@ fn adopted_from(proved: &Proved) -> Bench {
     bench
 }
 
+/// What the files of `demo` say.
+fn elsewhere<'a>(
+    done: &'a dyn Fn(&Address) -> Option<Done>,
+    passed_over: &'a dyn Fn(&Address) -> Option<String>,
+) -> Elsewhere<'a> {
+    Elsewhere { dialect: "demo", by: "demo.md", done, passed_over, witnesses: &writes }
+}
+
+fn nothing(_: &Address) -> Option<String> {
+    None
+}
+
+/// The second round is cut short.
+fn second_round(step: &Address) -> Option<String> {
+    step.as_str().starts_with("round[2]/").then(|| "time is over".to_owned())
+}
+
 fn import(bench: &mut Bench, proved: &Proved) {
-    let done = |step: &Address| proved.get(step.as_str()).cloned();
-    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    import_with(bench, proved, &nothing);
+}
+
+fn import_with(
+    bench: &mut Bench,
+    proved: &Proved,
+    passed_over: &dyn Fn(&Address) -> Option<String>,
+) {
+    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
+    let elsewhere = elsewhere(&done, passed_over);
     for _ in 0..1000 {
         let commands = adoptions(&bench.run, &Facts::default(), elsewhere);
         if commands.is_empty() {
@@ -85,8 +113,16 @@ fn writes(step: &Address) -> bool {
 }
 
 fn regress(bench: &Bench, proved: &Proved) -> Vec<String> {
-    let done = |step: &Address| proved.get(step.as_str()).cloned();
-    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    regress_with(bench, proved, &nothing)
+}
+
+fn regress_with(
+    bench: &Bench,
+    proved: &Proved,
+    passed_over: &dyn Fn(&Address) -> Option<String>,
+) -> Vec<String> {
+    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
+    let elsewhere = elsewhere(&done, passed_over);
     regressed(&bench.run, elsewhere).into_keys().map(|it| it.to_string()).collect()
 }
 
@@ -143,15 +179,23 @@ fn an_open_gate_is_answered_and_what_was_adopted_on_it_has_used_the_answer() {
 }
 
 #[test]
-fn a_step_is_adopted_with_its_result_as_the_evidence() {
+fn a_step_is_adopted_with_its_result_as_the_evidence_and_no_more_certain_than_it_is() {
     let result = json!({"n": 1});
-    let done = |step: &Address| (step.as_str() == "open").then(|| result.clone());
-    let elsewhere = Elsewhere { dialect: "demo", by: "demo.md", done: &done, witnesses: &writes };
+    let done = |step: &Address| match step.as_str() {
+        "open" => Some(Done::recorded(result.clone())),
+        "ok" => Some(Done::inferred(result.clone())),
+        _ => None,
+    };
+    let elsewhere = elsewhere(&done, &nothing);
     let event = adoption(&Address::from_text("open"), elsewhere);
     let Some(Event::AttemptAdopted(event)) = event else { panic!("{event:?}") };
     assert_eq!((event.step.as_str(), event.source.as_str()), ("open", "demo"));
     assert_eq!(event.evidence.result, Some(Digest::of(result.to_string().as_bytes())));
     assert_eq!(event.result, Some(result.clone()));
+    assert_eq!(event.certainty, Certainty::Recorded);
+    let inferred = adoption(&Address::from_text("ok"), elsewhere);
+    let Some(Event::AttemptAdopted(inferred)) = inferred else { panic!("{inferred:?}") };
+    assert_eq!(inferred.certainty, Certainty::Inferred, "nobody wrote that down");
     assert_eq!(adoption(&Address::from_text("close"), elsewhere), None);
 }
 
@@ -168,6 +212,27 @@ fn what_is_not_proved_any_more_is_named_and_our_own_work_only_if_it_is_in_the_fi
     assert_eq!(regress(&bench, &less), [all[5].0.as_str(), all[4].0.as_str()]);
     bench.settle();
     assert_eq!(regress(&bench, &proved), Vec::<String>::new(), "{}", bench.log);
+}
+
+#[test]
+fn what_has_no_place_any_more_is_skipped_and_comes_back_when_it_has_one() {
+    let all = whole(false);
+    // Up to the first try of the second round.
+    let proved: Proved = all[..8].iter().cloned().collect();
+    let mut bench = adopted_from(&all[..7].iter().cloned().collect());
+    import_with(&mut bench, &proved, &second_round);
+    assert_eq!(next(&bench), ["close"]);
+    let phase = |step: &str| bench.run.state.phase(&Address::from_text(step));
+    assert_eq!(phase("round[2]/research[A]/try"), Phase::Done);
+    let passed = ["research[A]/note", "research[B]/note", "research[B]/try", "end"];
+    let passed = passed.map(|it| format!("round[2]/{it}"));
+    assert!(passed.iter().all(|step| phase(step) == Phase::Skipped), "{}", bench.log);
+    assert_eq!(regress_with(&bench, &proved, &second_round), Vec::<String>::new());
+    let mut back = regress(&bench, &proved);
+    back.sort_unstable();
+    let mut expected = passed.to_vec();
+    expected.sort_unstable();
+    assert_eq!(back, expected, "a poster that nobody wanted stays skipped");
 }
 
 proptest! {
