@@ -66,3 +66,21 @@ fn an_effect_that_is_on_record_is_adopted_unless_its_end_is_known_otherwise() {
         assert_eq!(adopts, verdict.contains("adopt"), "{letters}");
     }
 }
+
+#[test]
+fn a_step_that_was_passed_over_runs_when_it_has_a_place_again() {
+    let yaml = "steps: [{ id: a, run: x }, { id: b, run: y, when: '{{ false }}' }]";
+    let bench = Bench::new(yaml).tell("a!x");
+    let mut survey = survey(&bench);
+    let invalidated = |survey: &Survey| -> Vec<Address> {
+        let made = resumption(&bench.run, survey, &Choices::default());
+        let step = |event: &Event| {
+            let Event::StepInvalidated { step, .. } = event else { panic!("{event:?}") };
+            step.clone()
+        };
+        made.events.iter().map(step).collect()
+    };
+    assert!(invalidated(&survey).is_empty());
+    survey.disagreements.insert(at("b"), "the files do not".to_owned());
+    assert_eq!(invalidated(&survey), [at("b")]);
+}
