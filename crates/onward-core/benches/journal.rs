@@ -50,19 +50,9 @@ fn started(number: u64) -> Event {
     };
     let argv: Vec<_> = command.split(' ').map(str::to_owned).collect();
     Event::AttemptStarted(Box::new(AttemptStarted {
-        step: step(number),
-        attempt: 1,
         key: Key::from(&key),
         argv: Kept::from(&argv),
-        cwd: String::new(),
-        agent: None,
-        session: None,
-        continues: false,
-        base: None,
-        writes: Vec::new(),
-        saved: [].into(),
-        kinds: [].into(),
-        reverts: vec![],
+        ..AttemptStarted::bare(step(number), 1)
     }))
 }
 

@@ -32,22 +32,13 @@ pub(crate) fn opened() -> Event {
 
 pub(crate) fn started(step: &str, attempt: u32) -> Event {
     Event::AttemptStarted(Box::new(AttemptStarted {
-        step: at(step),
-        attempt,
         key: Key::from(&KeyParts {
             needs: [("g".to_owned(), Digest::of(b"g"))].into(),
             ..KeyParts::default()
         }),
         argv: Kept::from(&vec!["x".into()]),
-        cwd: String::new(),
-        agent: None,
         session: Some("s".into()),
-        continues: false,
-        base: None,
-        writes: Vec::new(),
-        saved: BTreeMap::new(),
-        kinds: BTreeMap::new(),
-        reverts: Vec::new(),
+        ..AttemptStarted::bare(at(step), attempt)
     }))
 }
 

@@ -6,6 +6,7 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, Write as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
@@ -138,7 +139,7 @@ impl Git {
     pub fn feed<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
         let mut answer = self.ask(args, input)?;
         for _ in 0..LOCKS_MAX {
-            if answer.code == Some(0) || !locks::clear(&answer.said) {
+            if answer.code == Some(0) || !locks::clear(&answer.said, || self.common_dir()) {
                 break;
             }
             answer = self.ask(args, input)?;
@@ -147,6 +148,13 @@ impl Git {
             Some(0) => Ok(answer.out),
             Some(_) | None => Err(failed(args, &answer.said)),
         }
+    }
+
+    fn common_dir(&self) -> Option<PathBuf> {
+        const ASKED: [&str; 3] = ["rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let answer = self.ask(&ASKED, &[]).ok().filter(|it| it.code == Some(0))?;
+        let line = answer.out.strip_suffix(b"\n")?;
+        Some(PathBuf::from(OsStr::from_bytes(line)))
     }
 
     /// The first line of standard output, such as an object's name.

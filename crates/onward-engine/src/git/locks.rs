@@ -15,24 +15,34 @@ use std::{
 /// Between two looks at a lock.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Part of a lock's path, and how many looks it is given to go away by itself.
-const OURS: [(&str, u32); 6] = [
-    ("/refs/onward/", 20),
-    ("/refs/heads/onward/", 20),
-    ("/refs/heads/conference/", 20),
+/// So many looks it is given to go away by itself.
+const LOOKS: u32 = 20;
+
+/// What is ours in a repository, below its own directory.
+const OURS: [&str; 5] = [
+    "refs/onward/",
+    "refs/heads/onward/",
+    "refs/heads/conference/",
     // Trees of researchers, in which nothing else works while a call does.
-    ("/worktrees/researcher-", 20),
-    ("/onward-gather-index.lock", 20),
-    // Anybody's, and needed to delete a ref. git itself holds it for moments and waits a second.
-    ("/packed-refs.lock", 200),
+    "worktrees/researcher-",
+    "onward-gather-index.lock",
 ];
 
 /// Makes way for a command that failed and said this; false if nothing was to be done about it.
-pub(super) fn clear(said: &str) -> bool {
+/// `common_dir` is asked for only if a lock is in the way.
+pub(super) fn clear(said: &str, common_dir: impl FnOnce() -> Option<PathBuf>) -> bool {
     let Some(lock) = in_the_way(said) else { return false };
-    let text = lock.to_string_lossy();
-    let ours = OURS.iter().find(|(part, _)| text.contains(part));
-    ours.is_some_and(|(_, looks)| outlasts(&lock, *looks))
+    // Where the project lies must not make anything in it ours.
+    let name = common_dir().and_then(|dir| below(&dir, &lock));
+    let is_ours = name.is_some_and(|name| OURS.iter().any(|ours| name.starts_with(ours)));
+    is_ours && outlasts(&lock)
+}
+
+fn below(common_dir: &Path, lock: &Path) -> Option<String> {
+    let (dir, name) = (lock.parent()?.canonicalize().ok()?, lock.file_name()?);
+    let place = dir.join(name);
+    let inside = place.strip_prefix(common_dir.canonicalize().ok()?).ok()?;
+    Some(inside.to_str()?.to_owned())
 }
 
 /// In the words of git, which have been these for as long as it has had locks.
@@ -44,10 +54,10 @@ fn in_the_way(said: &str) -> Option<PathBuf> {
 }
 
 /// Whether the lock is gone now: let go of, or removed for having stayed.
-fn outlasts(lock: &Path, looks: u32) -> bool {
+fn outlasts(lock: &Path) -> bool {
     let made = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
     let Some(first) = made(lock) else { return true };
-    for _ in 0..looks {
+    for _ in 0..LOOKS {
         thread::sleep(LOOK_EVERY);
         if made(lock) != Some(first) {
             // Somebody lives: gone, or another one by now.
@@ -68,6 +78,8 @@ mod tests {
     #[test]
     fn only_locks_of_ours_are_removed() {
         let dir = tempfile::tempdir().unwrap();
+        // Named so that everything in it looks like ours to whoever reads the whole path.
+        let common_dir = dir.path().join("refs/onward/.git");
         let table = [
             ("refs/onward/r-1.lock", true),
             ("refs/heads/onward/r-1/draft.lock", true),
@@ -75,27 +87,33 @@ mod tests {
             ("worktrees/researcher-A/HEAD.lock", true),
             ("refs/heads/main.lock", false),
             ("index.lock", false),
+            ("packed-refs.lock", false),
             ("worktrees/mine/index.lock", false),
         ];
         for (name, goes) in table {
-            let lock = dir.path().join(name);
+            let lock = common_dir.join(name);
             fs::create_dir_all(lock.parent().unwrap()).unwrap();
             fs::write(&lock, "").unwrap();
-            assert_eq!((clear(&said(&lock)), lock.exists()), (goes, !goes), "{name}");
+            let cleared = clear(&said(&lock), || Some(common_dir.clone()));
+            assert_eq!((cleared, lock.exists()), (goes, !goes), "{name}");
         }
     }
 
     #[test]
     fn what_is_let_go_of_is_waited_for() {
-        let lock = Path::new("/nowhere/refs/onward/r-1.lock");
-        assert!(clear(&said(lock)));
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("refs/onward")).unwrap();
+        let lock = dir.path().join("refs/onward/r-1.lock");
+        assert!(clear(&said(&lock), || Some(dir.path().to_owned())));
     }
 
     #[test]
     fn other_failures_are_left_alone() {
+        let asked = || panic!("there is nothing to ask about");
         for said in ["", "fatal: not a git repository", "Unable to create 'x': File exists"] {
-            assert!(!clear(said), "{said}");
+            assert!(!clear(said, asked), "{said}");
         }
-        assert!(!clear("Unable to create '/a/refs/onward/x.lock': Permission denied"));
+        assert!(!clear("Unable to create '/a/refs/onward/x.lock': Permission denied", asked));
+        assert!(!clear(&said(Path::new("/a/refs/onward/x.lock")), || None));
     }
 }

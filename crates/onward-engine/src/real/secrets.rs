@@ -218,19 +218,9 @@ mod tests {
         let step = Address::from_text("a");
         let definition = [("command".to_owned(), "curl sk-abcdef".to_owned())].into();
         let started = AttemptStarted {
-            step: step.clone(),
-            attempt: 1,
             key: Key::from(&KeyParts { definition, ..KeyParts::default() }),
             argv: Kept::from(&vec!["curl".into(), "sk-abcdef".into(), "x \"qq\\yy\"".into()]),
-            cwd: String::new(),
-            agent: None,
-            session: None,
-            continues: false,
-            base: None,
-            writes: Vec::new(),
-            saved: [].into(),
-            kinds: [].into(),
-            reverts: Vec::new(),
+            ..AttemptStarted::bare(step.clone(), 1)
         };
         let cause = onward_core::evidence::Cause::Failed;
         let finished = AttemptFinished {

@@ -4,10 +4,7 @@ use std::fs;
 
 use onward_core::{event::Event, journal::decode_line};
 
-use crate::{
-    bench::kill_all,
-    tea::{LOG, Tea},
-};
+use crate::tea::{LOG, Tea};
 
 /// The second round has begun, and one of its iterations is logged.
 const CUT: usize = 11;
@@ -69,12 +66,7 @@ fn a_resume_on_another_day_goes_straight_to_the_synthesis_and_adopts_only_what_i
 #[test]
 fn raising_the_budget_brings_back_what_was_passed_over() {
     let tea = long_ago();
-    let mut engine = tea.held_at("synthesis/draft", "resume --yes --no-input");
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    let [run] = tea.runs().try_into().unwrap();
-    kill_all(&run);
-    tea.let_go();
+    tea.killed_at("synthesis/draft", "resume --yes --no-input");
     let document = fs::read_to_string(tea.dir().join("conference.md")).unwrap();
     fs::write(tea.dir().join("conference.md"), document.replace(BUDGET, "")).unwrap();
     let plan = tea.json("plan --json");

@@ -2,20 +2,12 @@
 
 use std::fs;
 
-use crate::{
-    bench::{id, kill_all},
-    tea::Tea,
-};
+use crate::{bench::id, tea::Tea};
 
 /// Killed in the second round, with nothing of it alive.
 fn killed() -> Tea {
     let tea = Tea::left(&Tea::finished(), 9);
-    let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes --no-input");
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    let [run] = tea.runs().try_into().unwrap();
-    kill_all(&run);
-    tea.let_go();
+    tea.killed_at("round[2]/poster/draft", "resume --yes --no-input");
     tea
 }
 

@@ -12,6 +12,8 @@ use onward_engine::{harness::until, store::Project};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::bench::kill_all;
+
 const DOCUMENT: &str = "\
 # Conference: Tea
 
@@ -176,6 +178,17 @@ impl Tea {
         let said = fs::read_to_string(self.root.join("said")).unwrap();
         assert!(came.unwrap(), "{said}");
         engine
+    }
+
+    /// Killed at `step` with everything that it started; nothing is held any more. Gives the run.
+    pub(crate) fn killed_at(&self, step: &str, arguments: &str) -> PathBuf {
+        let mut engine = self.held_at(step, arguments);
+        engine.kill().unwrap();
+        engine.wait().unwrap();
+        let [run] = self.runs().try_into().unwrap();
+        kill_all(&run);
+        self.let_go();
+        run
     }
 
     pub(crate) fn let_go(&self) {

@@ -2,10 +2,7 @@
 
 use std::fs;
 
-use crate::{
-    bench::kill_all,
-    tea::{LOG, Tea, first_lines},
-};
+use crate::tea::{LOG, Tea, first_lines};
 
 /// Up to the end of the first round.
 const ROUND_1: usize = 9;
@@ -36,12 +33,7 @@ fn a_killed_resume_is_taken_up_by_the_next_one_and_nothing_runs_twice() {
 fn what_the_original_skill_did_between_two_resumes_is_imported() {
     let finished = Tea::finished();
     let tea = Tea::left(&finished, ROUND_1);
-    let mut engine = tea.held_at("round[2]/research[A]/iterate[1]/propose", "resume --yes");
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    let [run] = tea.runs().try_into().unwrap();
-    kill_all(&run);
-    tea.let_go();
+    tea.killed_at("round[2]/research[A]/iterate[1]/propose", "resume --yes");
     // The skill takes over by itself: it ends the second round, in its own words.
     let theirs = String::from_utf8(finished[LOG].clone()).unwrap();
     let logged = String::from_utf8(tea.log()).unwrap();
@@ -68,12 +60,7 @@ fn what_the_original_skill_did_between_two_resumes_is_imported() {
 #[test]
 fn what_is_gone_from_the_log_is_said_and_done_again() {
     let tea = Tea::left(&Tea::finished(), ROUND_1);
-    let mut engine = tea.held_at("round[2]/review/judge", "resume --yes --no-input");
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    let [run] = tea.runs().try_into().unwrap();
-    kill_all(&run);
-    tea.let_go();
+    tea.killed_at("round[2]/review/judge", "resume --yes --no-input");
     // Everything after the first round and our own line.
     tea.set_log(&first_lines(&tea.log(), ROUND_1 + 1));
     let plan = tea.json("plan --json");
@@ -105,12 +92,7 @@ fn the_plan_changes_nothing_before_and_after_the_adoption() {
     let before = tea.contents();
     let first = tea.json("plan --json");
     assert_eq!((tea.contents(), tea.runs().len()), (before, 0));
-    let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes");
-    engine.kill().unwrap();
-    engine.wait().unwrap();
-    let [run] = tea.runs().try_into().unwrap();
-    kill_all(&run);
-    tea.let_go();
+    let run = tea.killed_at("round[2]/poster/draft", "resume --yes");
     let (contents, journal) = (tea.contents(), tea.journal());
     let second = tea.json("plan --json");
     assert_eq!((tea.contents(), tea.journal()), (contents, journal));
