@@ -197,13 +197,20 @@ pub(super) fn commit(
     if id.is_empty() { Err(super::command::unclear(&args)) } else { Ok(id) }
 }
 
+/// The copy keeps the time of what it is a copy of: by that time git knows which files may have
+/// been edited within the second in which they were added, and compares these byte by byte.
 pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
-    match fs::read(from) {
-        Ok(bytes) => fs::write(to, bytes).map_err(GitError::io("write", to)),
+    let mut source = match File::open(from) {
+        Ok(source) => source,
         // Nothing was ever added.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(to),
-        Err(error) => Err(GitError::io("read", from)(error)),
-    }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return remove_if_there(to),
+        Err(error) => return Err(GitError::io("read", from)(error)),
+    };
+    let copied = File::create(to).and_then(|mut copy| {
+        io::copy(&mut source, &mut copy)?;
+        copy.set_modified(source.metadata()?.modified()?)
+    });
+    copied.map_err(GitError::io("write", to))
 }
 
 pub(super) fn move_ref(git: &Git, name: &str, id: &str) -> Result<(), GitError> {
@@ -219,7 +226,7 @@ fn remove_if_there(path: &Path) -> Result<(), GitError> {
     }
 }
 
-/// What `git status` says has moved since the index was written.
+/// What is different from the index: what `git status` looks for, too.
 #[derive(Debug, Default)]
 struct Moved {
     tracked: Vec<Vec<u8>>,
@@ -242,7 +249,8 @@ pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String
     let mut paths: Vec<&[u8]> = moved.tracked.iter().map(Vec::as_slice).collect();
     paths.extend(moved.untracked.iter().map(Vec::as_slice).filter(|it| budget.takes(repo, it)));
     if !paths.is_empty() {
-        git.feed(add, &list(&paths))?;
+        let many = (paths.len() > LOOSE_MAX).then(|| git.clone().set(IN_ONE_PACK));
+        many.as_ref().unwrap_or(git).feed(add, &list(&paths))?;
     }
     Ok(budget.skipped)
 }
@@ -267,6 +275,11 @@ pub(super) fn include(repo: &Repo, git: &Git, add: &[&str], also: &[String]) -> 
     budget.skipped
 }
 
+/// More objects than this go into one pack: a file of its own for each is synced one by one.
+const LOOSE_MAX: usize = 64;
+/// What is larger than this is written to a pack, and that of one command is one pack.
+const IN_ONE_PACK: &str = "core.bigFileThreshold=1";
+
 const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
 /// The same without making an object: not even the time of one that is there changes.
 pub(super) const NAME_ONLY: [&str; 7] =
@@ -277,38 +290,29 @@ fn list(paths: &[&[u8]]) -> Vec<u8> {
 }
 
 fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {
-    const ASKED: [&str; 10] = [
-        "status",
-        "--porcelain=v2",
+    const EDITED: [&str; 4] = ["diff-files", "--name-only", "-z", "--ignore-submodules=all"];
+    const NEW: [&str; 8] = [
+        "ls-files",
+        "--others",
+        "--exclude-standard",
+        "--full-name",
         "-z",
-        "--untracked-files=all",
-        "--ignored=no",
-        "--no-renames",
-        "--ignore-submodules=all",
         "--",
         ".",
         ":(exclude).onward",
     ];
     // Matching every path costs; at the top there is only our own directory to leave out, below.
-    let asked = if repo.prefix.is_empty() { &ASKED[..7] } else { &ASKED[..] };
-    let out = git.run(asked)?;
-    let mut moved = Moved::default();
-    for entry in out.split(|byte| *byte == 0) {
-        // `1 XY …` has its path after eight fields, `u XY …` after ten.
-        let (fields, is_untracked) = match entry.first() {
-            Some(b'1') if entry.get(3) == Some(&b'.') => continue,
-            Some(b'1') => (8, false),
-            Some(b'u') => (10, false),
-            Some(b'?') => (1, true),
-            Some(_) | None => continue,
-        };
-        let path = entry.splitn(fields + 1, |byte| *byte == b' ').nth(fields);
-        let path = path.ok_or_else(|| super::command::unclear(&ASKED))?;
-        let Some(path) = repo.ours(path) else { continue };
-        let list = if is_untracked { &mut moved.untracked } else { &mut moved.tracked };
-        list.push(path.to_vec());
-    }
-    Ok(moved)
+    let new = if repo.prefix.is_empty() { &NEW[..5] } else { &NEW[..] };
+    // `git status` does the one after the other.
+    let (new, edited) = thread::scope(|scope| {
+        let edited = scope.spawn(|| git.run(&EDITED));
+        (git.run(new), edited.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    });
+    let ours = |out: Vec<u8>| -> Vec<Vec<u8>> {
+        let paths = out.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        paths.filter_map(|path| repo.ours(path)).map(<[u8]>::to_vec).collect()
+    };
+    Ok(Moved { tracked: ours(edited?), untracked: ours(new?) })
 }
 
 /// How much of what nobody ever asked git to keep is kept.

@@ -6,6 +6,7 @@ use std::{
     os::unix::fs::{PermissionsExt as _, symlink},
     path::{Path, PathBuf},
     process::Command,
+    time::{Duration, SystemTime},
 };
 
 use onward_core::address::Address;
@@ -182,6 +183,43 @@ fn while_nothing_changes_the_snapshot_stays_the_same_one() {
     let committed = bench.take();
     assert_ne!(committed, two, "the branch has moved");
     assert_eq!(bench.take(), committed);
+}
+
+#[test]
+fn an_edit_within_the_second_of_its_add_is_seen_even_if_size_and_time_are_the_same() {
+    let bench = Bench::new();
+    bench.git(&["config", "core.trustctime", "false"]);
+    let then = SystemTime::UNIX_EPOCH + Duration::from_hours(24);
+    let date = |path: &str| {
+        let file = fs::File::options().write(true).open(bench.path(path)).unwrap();
+        file.set_modified(then).unwrap();
+    };
+    bench.write("a", "1\n");
+    date("a");
+    bench.git(&["add", "a"]);
+    date(".git/index");
+    bench.write("a", "2\n");
+    date("a");
+    assert_eq!(bench.content(&bench.take(), "a"), "2");
+}
+
+#[test]
+fn many_new_files_are_one_pack_and_few_are_none() {
+    let bench = Bench::new();
+    let packs = || {
+        let found = fs::read_dir(bench.path(".git/objects/pack")).unwrap();
+        found.filter(|it| it.as_ref().unwrap().path().extension().unwrap() == "pack").count()
+    };
+    bench.write("few", "few\n");
+    bench.take();
+    assert_eq!(packs(), 0);
+    for at in 0..100 {
+        bench.write(&format!("many/{at}"), &format!("{at}\n"));
+    }
+    let id = bench.take();
+    assert_eq!(packs(), 1);
+    assert_eq!(bench.content(&id, "many/99"), "99");
+    assert_eq!(bench.take(), id);
 }
 
 #[test]
