@@ -76,6 +76,6 @@ fn a_conference_killed_at_any_event_ends_with_the_same_files() {
     let events = wanted[LOG].len();
     assert_eq!(events, 18);
     let kills: BTreeSet<usize> = (1..=events).map(|event| killed_at(event, &wanted)).collect();
-    // Two researchers may write before anybody can look; hardly ever more than that.
-    assert!(kills.len() >= events - 6, "{kills:?}");
+    // Every one of them, unless both researchers write before anybody can look.
+    assert!(kills.len() >= events - 2, "{kills:?}");
 }

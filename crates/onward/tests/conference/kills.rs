@@ -43,8 +43,8 @@ fn killed_at_every_event(kill: fn(&mut Child, &Path)) {
     }
     assert_eq!(engine.wait().unwrap().code(), Some(11), "{}", hall.bench.text("said"));
     hall.close("keep");
-    // Some events come so close to each other that one kill is for several.
-    assert!(kills >= 12, "{kills}");
+    // All forty, unless the machine is so busy that nobody looked between two of them.
+    assert!(kills * 10 >= seen * 9, "{kills} kills for {seen} events");
     let reference = undisturbed();
     let (left, wanted) = (hall.left(), reference.left());
     for (name, text) in &wanted {
