@@ -80,6 +80,11 @@ pub trait Dialect: Sync {
     fn enter(&self, _files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
         Err(NoEntry::Unknown(at.place.to_owned()))
     }
+
+    /// The recovery codes that a person can enter at, in the order of the work.
+    fn places(&self) -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// Where a person wants to enter.

@@ -143,6 +143,11 @@ impl Foreign<'_> {
         self.plan_from(now, None)
     }
 
+    /// The recovery codes that a person can enter at.
+    pub fn places(&self) -> &'static [&'static str] {
+        self.dialect.places()
+    }
+
     /// The same, if a person wants to enter there.
     pub fn plan_from(&self, now: Timestamp, from: Option<&EnterAt>) -> Result<Plan, ForeignError> {
         let mut files = snapshot(self.dir, self.dialect)?;

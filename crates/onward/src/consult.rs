@@ -98,6 +98,48 @@ enum Choice {
     Cancel,
 }
 
+/// What another point of entry is offered as.
+pub(crate) const OTHER_POINT: &str = "enter at another phase or step";
+
+/// The word that goes on.
+pub(crate) fn go_on(depth: Depth) -> &'static str {
+    match depth {
+        Depth::Quick => "resume",
+        Depth::Full => "proceed",
+    }
+}
+
+/// How many steps there are of each verdict.
+pub(crate) fn counts(plan: &Plan) -> String {
+    let each = plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}"));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+/// Shows the ways on, each a word and what it means, and gives the one that is picked. What was
+/// proved in full wants the first of them typed in full.
+pub(crate) fn menu<C: Copy>(
+    person: &mut Person,
+    depth: Depth,
+    ways: &[(C, &str, String)],
+) -> Option<C> {
+    person.screen().line("");
+    for (_, word, text) in ways {
+        person.screen().line(&format!("  {word:<8} {text}"));
+    }
+    let first = match depth {
+        Depth::Quick => First::ByDefault,
+        Depth::Full => {
+            let word = ways.first()?.1;
+            let text = format!("Type `{word}` in full to go on; nothing else does.");
+            person.screen().line(&text);
+            First::InFull
+        }
+    };
+    let words: Vec<String> = ways.iter().map(|way| way.1.to_owned()).collect();
+    let picked = person.pick("What now?", &words, first)?;
+    ways.get(picked).map(|way| way.0)
+}
+
 struct Talk<'a> {
     person: &'a mut Person,
     of: &'a Subject<'a>,
@@ -107,15 +149,8 @@ struct Talk<'a> {
 
 impl Talk<'_> {
     fn menu(&mut self, depth: Depth) -> Result<Choice, Error> {
-        let counts: Vec<String> =
-            self.plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
-        let counts = counts.join(", ");
-        let (word, first) = match depth {
-            Depth::Quick => ("resume", First::ByDefault),
-            Depth::Full => ("proceed", First::InFull),
-        };
-        let mut ways = vec![(Choice::Resume, word, counts)];
-        ways.push((Choice::Point, "point", "enter at another phase or step".to_owned()));
+        let go = (Choice::Resume, go_on(depth), counts(self.plan));
+        let mut ways = vec![go, (Choice::Point, "point", OTHER_POINT.to_owned())];
         let open = self.questions().len();
         if open > 0 {
             let text = format!("decide step by step, {open} to decide");
@@ -126,17 +161,8 @@ impl Talk<'_> {
         let anew = format!("the same workflow and inputs as a new run{cost}; this one is ended");
         ways.push((Choice::Restart, "restart", anew));
         ways.push((Choice::Cancel, "cancel", "leave everything as it is, or end the run".into()));
-        self.person.screen().line("");
-        for (_, word, text) in &ways {
-            self.person.screen().line(&format!("  {word:<8} {text}"));
-        }
-        if first == First::InFull {
-            let text = "Type `proceed` in full to go on; nothing else does.";
-            self.person.screen().line(text);
-        }
-        let words: Vec<&str> = ways.iter().map(|way| way.1).collect();
-        let picked = self.pick("What now?", &words, first)?;
-        Ok(ways[picked].0)
+        let picked = menu(self.person, depth, &ways);
+        self.answered(picked)
     }
 
     /// Where else to enter.

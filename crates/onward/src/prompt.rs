@@ -97,15 +97,6 @@ impl Person {
         })
     }
 
-    /// Yes or no; the mere return key means yes.
-    pub(crate) fn confirm(&mut self, question: &str) -> Option<bool> {
-        self.until(&format!("{question} [Y/n] "), |text| match text.to_ascii_lowercase().as_str() {
-            "" | "y" | "yes" => Some(true),
-            "n" | "no" => Some(false),
-            _ => None,
-        })
-    }
-
     /// One of these words, by its place among them.
     pub(crate) fn pick(&mut self, question: &str, words: &[String], first: First) -> Option<usize> {
         self.until(&format!("{question} [{}] ", words.join("/")), |text| {

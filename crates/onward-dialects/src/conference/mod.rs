@@ -93,6 +93,10 @@ impl Dialect for ConferenceDialect {
         reentry::enter(files, at)
     }
 
+    fn places(&self) -> &'static [&'static str] {
+        &reentry::PLACES
+    }
+
     fn witnesses(&self, step: &Address) -> bool {
         reentry::witnesses(step)
     }

@@ -42,6 +42,18 @@ fn step_of(path: &str, round: u32) -> Address {
     }
 }
 
+/// The first six are of the round under way.
+pub const PLACES: [&str; 8] = [
+    Code::RoundStart.as_str(),
+    Code::ResearchRestart.as_str(),
+    Code::ResearchContinue.as_str(),
+    Code::PosterSession.as_str(),
+    Code::PeerReview.as_str(),
+    Code::KnowledgeTransfer.as_str(),
+    Code::Synthesis.as_str(),
+    Code::Close.as_str(),
+];
+
 /// `None` when that is where the conference goes on anyway.
 pub fn enter(files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry> {
     let unknown = || NoEntry::Unknown(at.place.to_owned());
@@ -79,7 +91,7 @@ pub fn enter(files: &Files, at: &Entering<'_>) -> Result<Option<Entry>, NoEntry>
 
 /// A code, in the round under way; or a step of the workflow.
 fn meant(conference: &Conference, place: &str) -> Option<(Code, u32)> {
-    if let Some(code) = Code::parse(place).filter(|code| *code != Code::Complete) {
+    if let Some(code) = Code::parse(place).filter(|code| PLACES.contains(&code.as_str())) {
         return Some((code, round_meant(conference)));
     }
     if let Some(number) = place.strip_prefix("round[").and_then(|it| it.strip_suffix(']')) {

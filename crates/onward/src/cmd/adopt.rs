@@ -13,12 +13,12 @@ use onward_core::{
     event::Mode,
     finding::{Code, Finding, Severity},
     plan::{Plan, Status},
-    policy::{self, Asking, Choices},
+    policy::{self, Asking, Choices, EnterAt},
 };
 use onward_engine::{
     adopt,
     engine::EngineError,
-    foreign,
+    foreign::{self, Foreign, ForeignError},
     resume::ResumeError,
     store::{FindError, TakeOver},
 };
@@ -29,8 +29,9 @@ use crate::{
         resume::{self, ResumeArgs, drive},
         run,
     },
+    consult,
     error::Error,
-    prompt::Person,
+    prompt::{First, Person},
     session::{Session, Which, word},
 };
 
@@ -95,26 +96,21 @@ pub(crate) fn resume(
     // Its runs are kept in the project that it lies in.
     let session = Session::at(cx, dir, &args.driving)?;
     let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-    let choices = args.choices();
-    let plan = found.plan_from(session.now, choices.from.as_ref())?;
-    if plan.run.status == Status::Completed {
-        return Err(EngineError::Resume(ResumeError::Complete).into());
-    }
-    let agreed = agree(cx, &session, &mut person, &plan, choices, args.driving.yes)?;
-    let Some(choices) = agreed else {
-        writeln!(cx.err, "nothing was done\nonward resume {}", word(&plan.run.dir))?;
+    let again = format!("onward resume {}", word(&dir.display().to_string()));
+    let talk = Talk { session: &session, found: &found, again: &again };
+    let Some(choices) = talk.agree(cx, &mut person, args)? else {
+        writeln!(cx.err, "nothing was done\n{again}")?;
         return Ok(ExitCode::SUCCESS);
     };
     if person.leave_interrupts() {
-        let command = format!("onward resume {}", word(&plan.run.dir));
-        return Err(Error::Interrupted { command });
+        return Err(Error::Interrupted { command: again });
     }
     let workflow = run::load(cx, Path::new(found.workflow()))?;
     let mode = session.config.mode.value;
     let begun = adopt::begin(&session.project, &found, &workflow, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet {
         let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(cx.err, "run {id} goes on with {}", plan.run.dir)?;
+        writeln!(cx.err, "run {id} goes on with {}", dir.display())?;
     }
     let how = onward_engine::engine::How { take_over: TakeOver::No, ..session.how(choices) };
     drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
@@ -122,43 +118,123 @@ pub(crate) fn resume(
     })
 }
 
-/// What was agreed to, or nothing; an error when nobody was there to agree.
-fn agree(
-    cx: &mut Context,
-    session: &Session,
-    person: &mut Person,
-    plan: &Plan,
-    mut choices: Choices,
-    yes: bool,
-) -> Result<Option<Choices>, Error> {
-    let mut findings = plan.findings.clone();
-    findings.extend(unproved(plan));
-    let standing = policy::standing(&findings, plan.run.age_band, &choices);
-    let asks = policy::preset(session.config.mode.value).1 == Asking::Always && !yes;
-    let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
-    if person.is_there() && can_be_settled && (asks || !standing.is_empty()) {
-        plan::show(cx, plan)?;
-        for finding in &standing {
-            let line = format!("Going on accepts {}: {}", finding.code, finding.message);
-            person.screen().line(&line);
+/// The conversation before it.
+struct Talk<'a> {
+    session: &'a Session,
+    found: &'a Foreign<'a>,
+    /// The command that leads back here.
+    again: &'a str,
+}
+
+#[derive(Clone, Copy)]
+enum Choice {
+    Resume,
+    Point,
+    Cancel,
+}
+
+impl Talk<'_> {
+    /// What was agreed to, or nothing; an error when nobody was there to agree.
+    fn agree(
+        &self,
+        cx: &mut Context,
+        person: &mut Person,
+        args: &ResumeArgs,
+    ) -> Result<Option<Choices>, Error> {
+        let (depth, asking) = policy::preset(self.session.config.mode.value);
+        let mut asks = asking == Asking::Always && !args.driving.yes;
+        let mut choices = args.choices();
+        loop {
+            let plan = self.found.plan_from(self.session.now, choices.from.as_ref())?;
+            if plan.run.status == Status::Completed {
+                return Err(EngineError::Resume(ResumeError::Complete).into());
+            }
+            let mut findings = plan.findings.clone();
+            findings.extend(unproved(&plan));
+            let standing = policy::standing(&findings, plan.run.age_band, &choices);
+            let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
+            let has_a_word = asks || !standing.is_empty();
+            if !(person.is_there() && can_be_settled && has_a_word) {
+                return if standing.is_empty() {
+                    Ok(Some(choices))
+                } else {
+                    Err(EngineError::Resume(ResumeError::Conflicts(standing)).into())
+                };
+            }
+            asks = true;
+            plan::show(cx, &plan)?;
+            for Finding { code, message, .. } in &standing {
+                person.screen().line(&format!("Going on accepts {code}: {message}"));
+            }
+            let ways = [
+                (Choice::Resume, consult::go_on(depth), consult::counts(&plan)),
+                (Choice::Point, "point", consult::OTHER_POINT.to_owned()),
+                (Choice::Cancel, "cancel", "leave everything as it is".to_owned()),
+            ];
+            let picked = consult::menu(person, depth, &ways);
+            match self.answered(person, picked)? {
+                Choice::Resume => {
+                    choices.accept_all(&standing);
+                    return Ok(Some(choices));
+                }
+                Choice::Point => {
+                    if let Some(point) = self.point(person)? {
+                        choices.from = Some(point);
+                    }
+                }
+                Choice::Cancel => return Ok(None),
+            }
         }
-        return match person.confirm("Proceed?") {
-            Some(true) => {
-                choices.accept_all(&standing);
-                Ok(Some(choices))
+    }
+
+    /// Where a person says that it was interrupted; nothing if they leave it at what was found.
+    fn point(&self, person: &mut Person) -> Result<Option<EnterAt>, Error> {
+        let places = self.found.places().join(", ");
+        person.screen().line(&format!("A place is one of {places}, or a step of the plan."));
+        loop {
+            let typed = person.until("Enter where? (return goes back) ", |it| Some(it.to_owned()));
+            let step = self.answered(person, typed)?;
+            if step.is_empty() {
+                return Ok(None);
             }
-            Some(false) => Ok(None),
-            None if person.was_interrupted() => {
-                let command = format!("onward resume {}", word(&plan.run.dir));
-                Err(Error::Interrupted { command })
+            match self.ahead(&step, false) {
+                Err(error) => person.screen().line(&error.to_string()),
+                Ok(None) => return Ok(Some(EnterAt { step, force: false })),
+                Ok(Some(why)) => {
+                    person.screen().line(&why);
+                    if self.ahead(&step, true)?.is_none() && self.is_sure(person)? {
+                        return Ok(Some(EnterAt { step, force: true }));
+                    }
+                }
             }
-            None => Err(Error::NotConfirmed { run: plan.run.dir.clone() }),
+        }
+    }
+
+    /// Why nobody can enter there, as what comes before it is not done.
+    fn ahead(&self, step: &str, force: bool) -> Result<Option<String>, ForeignError> {
+        let at = EnterAt { step: step.to_owned(), force };
+        let plan = self.found.plan_from(self.session.now, Some(&at))?;
+        let is_ahead = |it: &Finding| {
+            it.code == Code::PhaseAheadOfEvidence.as_str() && it.severity == Severity::Blocking
         };
+        Ok(plan.findings.into_iter().find(is_ahead).map(|it| it.message))
     }
-    if standing.is_empty() {
-        return Ok(Some(choices));
+
+    fn is_sure(&self, person: &mut Person) -> Result<bool, Error> {
+        let words = ["no", "yes"].map(str::to_owned);
+        let picked = person.pick("Enter there all the same?", &words, First::ByDefault);
+        Ok(self.answered(person, picked)? == 1)
     }
-    Err(EngineError::Resume(ResumeError::Conflicts(standing)).into())
+
+    fn answered<T>(&self, person: &Person, answer: Option<T>) -> Result<T, Error> {
+        answer.ok_or_else(|| {
+            if person.was_interrupted() {
+                Error::Interrupted { command: self.again.to_owned() }
+            } else {
+                Error::NotConfirmed { run: self.found.dir.display().to_string() }
+            }
+        })
+    }
 }
 
 /// What needs a person's word although nothing is wrong.

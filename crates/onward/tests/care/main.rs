@@ -14,6 +14,7 @@ mod repair;
 #[path = "../kill/repo.rs"]
 mod repo;
 mod rescue;
+#[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/terminal.rs"]
 mod terminal;
 mod verify;

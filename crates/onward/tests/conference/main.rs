@@ -9,5 +9,6 @@ mod hall;
 mod kills;
 mod protocol;
 mod rehearsed;
+#[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/terminal.rs"]
 mod terminal;

@@ -29,16 +29,27 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(bench: &Bench, arguments: &str) -> Self {
-        let onward = env!("CARGO_BIN_EXE_onward");
-        Self::command(bench, &[&[onward][..], &arguments.split(' ').collect::<Vec<_>>()].concat())
+        Self::of(&bench.command(arguments))
+    }
+
+    /// The command as it is, on a terminal.
+    pub(crate) fn of(command: &Command) -> Self {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
+        Self::like(command, &words)
     }
 
     pub(crate) fn command(bench: &Bench, words: &[&str]) -> Self {
+        Self::like(&bench.command("version"), words)
+    }
+
+    /// In the place and the environment of another command.
+    fn like(usual: &Command, words: &[&str]) -> Self {
         let (master, slave) = pair();
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let mut command = Command::new("setsid");
-        command.args(["--ctty", "--wait"]).args(words).current_dir(&bench.root).env_clear();
-        let usual = bench.command("version");
+        command.args(["--ctty", "--wait"]).args(words).env_clear();
+        command.current_dir(usual.get_current_dir().unwrap());
         command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let child = command.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
         let keyboard_and_screen = File::from(master);
