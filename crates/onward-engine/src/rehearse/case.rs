@@ -20,12 +20,13 @@ use onward_core::{
     plan::Status,
     run::Run,
     workflow::model::Kind,
+    worktree::WORKTREES,
 };
 use rustix::process::Signal;
 
 use super::{RehearseError, Script, played};
 use crate::{
-    engine::{self, EngineError, How, Machine, RunPlace, resume_run},
+    engine::{self, EngineError, FailedStep, How, Machine, RunPlace, resume_run},
     gate::Answer,
     harness::EngineProcess,
     journal::{JOURNAL, load},
@@ -103,6 +104,8 @@ pub(super) struct Outcome {
     pub(super) stuck: bool,
     /// What the last driver said.
     pub(super) said: String,
+    /// Steps that failed, and why.
+    pub(super) failed: Vec<String>,
     pub(super) boundaries: u32,
     pub(super) killed_after: String,
     pub(super) files: BTreeMap<String, Digest>,
@@ -338,8 +341,20 @@ impl<'s> Case<'s> {
             run.state.steps.iter().map(|(step, entry)| (step.to_string(), entry.attempts));
         let mut files = BTreeMap::new();
         digests(&self.dir, "", &mut files)?;
+        let place = self.place()?;
+        let worktrees = self.dir.join(WORKTREES).join(place.run.as_str());
+        if worktrees.is_dir() {
+            let mut inside = BTreeMap::new();
+            digests(&worktrees, "", &mut inside)?;
+            files.extend(inside.into_iter().map(|(name, it)| (format!("worktree {name}"), it)));
+        }
+        let ended =
+            engine::Outcome::new(Status::of(&run.state, false), place.run, self.run_dir.clone())
+                .of(&run);
+        let why = |it: &FailedStep| format!("{}: {}, {}", it.step, it.cause.as_str(), it.detail);
         Ok(Outcome {
-            status: Status::of(&run.state, false),
+            status: ended.status,
+            failed: ended.failed.iter().map(why).collect(),
             stuck: !matches!(code, Some(0 | FAILED)),
             said,
             boundaries: batches(&self.run_dir)?,
@@ -376,7 +391,7 @@ fn finished(records: &[Record]) -> BTreeSet<(Address, u32)> {
     all
 }
 
-/// Every file but git's and ours, with its content.
+/// Every file but git's, wherever it lies, and ours, with its content.
 fn digests(
     root: &Path,
     below: &str,
@@ -386,7 +401,7 @@ fn digests(
     for entry in fs::read_dir(&dir).map_err(io("list", &dir))? {
         let entry = entry.map_err(io("list", &dir))?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if below.is_empty() && (name == ".git" || name == ".onward") {
+        if name == ".git" || (below.is_empty() && name == ".onward") {
             continue;
         }
         let path = if below.is_empty() { name } else { format!("{below}/{name}") };

@@ -91,6 +91,8 @@ pub struct Rehearsal {
     pub workflow: String,
     /// How the run ends that nobody kills.
     pub status: String,
+    /// The steps that failed in it, and why: what comes after them was never reached.
+    pub ended_by: Vec<String>,
     /// How many there are in that run, and how many were tried.
     pub boundaries: u32,
     pub tried: u32,
@@ -254,6 +256,7 @@ impl Trials {
             schema: "onward.rehearse/1".to_owned(),
             workflow: script.workflow.workflow.name.clone(),
             status: reference.status.as_str().to_owned(),
+            ended_by: reference.failed.clone(),
             boundaries: reference.boundaries,
             tried: u32::try_from(tried).unwrap_or(u32::MAX),
             kills: self.kills,

@@ -25,7 +25,7 @@ use super::sample;
 use crate::{
     drive::is_glob,
     journal::{JOURNAL, load},
-    store::load_pinned,
+    store::{Project, load_pinned},
 };
 
 /// Who plays whom.
@@ -61,14 +61,16 @@ pub struct Role {
     pub result: PathBuf,
 }
 
-/// Plays one attempt, in the directory it was started in.
-pub fn act(role: &Role, dir: &Path) -> io::Result<()> {
+/// Plays one attempt.
+pub fn act(role: &Role) -> io::Result<()> {
     let bad = |text: &str| io::Error::new(io::ErrorKind::InvalidInput, text.to_owned());
     let run_dir = role.result.parent().and_then(Path::parent);
     let run_dir = run_dir.ok_or_else(|| bad("the result does not lie in a run"))?;
+    let project = Project::of_run(run_dir).ok_or_else(|| bad("the run lies in no project"))?;
     for pattern in writes(run_dir, role)? {
         let name = if is_glob(&pattern) { sample::path(&pattern) } else { pattern };
-        let path = dir.join(if name.ends_with('/') { sample::path(&name) } else { name });
+        let path =
+            project.root().join(if name.ends_with('/') { sample::path(&name) } else { name });
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -102,7 +104,7 @@ fn text(path: &Path, step: &Address) -> String {
 /// Effects that were played, by the name of their step.
 const EFFECTS: &str = "rehearsed-effects";
 
-/// As rendered when the attempt was announced.
+/// As rendered when the attempt was announced; relative to the project, whatever its directory.
 fn writes(run_dir: &Path, role: &Role) -> io::Result<Vec<String>> {
     let bytes = fs::read(run_dir.join(JOURNAL))?;
     let mut reader = Reader::new(bytes.as_slice());

@@ -1,10 +1,6 @@
 //! `onward rehearse`: what an interruption would do to a workflow, tried before it happens.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use onward_core::{address::Address, event::Mode, policy::Choices, workflow::Loaded};
 use onward_engine::{
@@ -103,6 +99,9 @@ fn stand_in(this: &OsString, commands: bool) -> StandIn {
 fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
     let Rehearsal { workflow, status, boundaries, tried, kills, passed, .. } = it;
     writeln!(cx.out, "{workflow} ends as {status}; {boundaries} boundaries, {tried} tried")?;
+    for why in &it.ended_by {
+        writeln!(cx.out, "  {why}")?;
+    }
     writeln!(cx.out, "killed {kills} times, and {passed} times it made no difference")?;
     for failure in &it.failures {
         let (boundary, kill) = (failure.boundary, &failure.kill);
@@ -185,6 +184,6 @@ pub(crate) fn play(_cx: &mut Context, _args: &StandInArgs) -> Result<ExitCode, E
             hint: "it is started by `onward rehearse`".into(),
         });
     };
-    act(&role, Path::new("."))?;
+    act(&role)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{bench::Bench, json, texts};
+use crate::{bench::Bench, json, repo::repo, texts};
 
 fn unsafe_steps(rehearsal: &Value) -> Vec<String> {
     let steps = rehearsal["unsafe_steps"].as_array().unwrap();
@@ -78,9 +78,22 @@ fn what_cannot_be_rehearsed_is_said() {
     let bench = Bench::new("  - { id: bad, run: 'exit 3' }\n");
     let failed = json(&bench, "rehearse", "rehearse w.yaml --real-commands --limit 1", 0);
     assert_eq!(failed["status"], "failed", "{failed:#}");
+    assert_eq!(texts(&failed["ended_by"]), ["bad: failed, exit 3"], "{failed:#}");
     bench.exits("rehearse nowhere.yaml", 1);
     bench.exits("rehearse w.yaml --input x=1", 2);
     bench.exits("rehearse w.yaml --limit some", 2);
     bench.workflow("w.yaml", "steps:", "  - { id: bad, rnu: x }\n");
     bench.exits("rehearse w.yaml", 2);
+}
+
+#[test]
+fn a_worktree_is_played_and_compared_too() {
+    let bench = repo(
+        "",
+        "  - { id: a, agent: claude, prompt: x, worktree: true, writes: [a.txt] }\n\
+         \x20 - { id: b, agent: claude, prompt: x, worktree: true, needs: [], writes: [b.txt] }\n",
+    );
+    let found = json(&bench, "rehearse", "rehearse w.yaml", 0);
+    assert_eq!((&found["status"], &found["safe"]), (&"completed".into(), &true.into()));
+    assert!(bench.project().runs().unwrap().is_empty());
 }
