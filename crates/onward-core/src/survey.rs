@@ -27,6 +27,8 @@ pub struct Survey {
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
     /// For each failed step: what is not undone, because somebody changed it since.
     pub contested_of_failed: BTreeMap<Address, Vec<String>>,
+    /// What an earlier resume announced to undo before it was cut short.
+    pub cut_short: Vec<Revert>,
     /// Lost attempts whose session was to be continued, and still can be.
     pub sessions: BTreeSet<Address>,
     /// Outputs of done steps that are not as they were.

@@ -7,7 +7,7 @@
 //! except that in full it runs the checks that steps declare.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     io,
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ use onward_core::{
     id::RunId,
     journal::{DamagedLines, Rest},
     plan::{Plan, Status, plan},
-    policy::{Choices, Depth},
+    policy::{self, Choices, Depth},
     run::Run,
     state::{RunStatus, Violation},
     time::Timestamp,
@@ -40,12 +40,13 @@ use crate::{
     real::{
         RealWorld, Redactor, Setup, Sink,
         agents::{self, AgentError},
-        look,
+        has_orphans, look,
         transcripts::Continuations,
         wall_clock,
     },
     rehearse::StandIn,
     resume::{self, Resume, ResumeError},
+    revert::CutShort,
     store::{
         CreateError, Holder, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
         TakeOver, TreeLock, create_run, holder, load_pinned,
@@ -143,7 +144,13 @@ impl EngineError {
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
-            Self::Journal(LoadError::Read(error)) => Some(error.hint().to_owned()),
+            Self::Journal(LoadError::Read(error))
+            | Self::Resume(ResumeError::Journal(LoadError::Read(error))) => {
+                Some(error.hint().to_owned())
+            }
+            Self::Resume(ResumeError::NoSuchStep(_) | ResumeError::NoSuchFinding(_)) => {
+                Some("see `onward plan`".to_owned())
+            }
             Self::Decide(error) => error.hint(),
             Self::Stop(stop) | Self::Resume(ResumeError::Stop(stop)) => stop.hint(),
             Self::Machine { .. }
@@ -285,6 +292,14 @@ fn drive_held(
     if let Some(finding) = missing {
         return Err(ResumeError::Conflicts(vec![finding]).into());
     }
+    if options.ending.is_none() && has_orphans(&at.place)? {
+        // To end them cannot be taken back: not by a resume that then stops at a question.
+        let plan = examine(&at, None, machine, &choices, Depth::Quick, pinned)?;
+        let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
+        if !standing.is_empty() {
+            return Err(ResumeError::Conflicts(standing).into());
+        }
+    }
     let native = adopt::of_run(&at.project, &at.place.run_dir);
     let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
@@ -323,6 +338,18 @@ pub fn examine_run(
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
+    examine(&at, driver.as_ref(), machine, choices, depth, pinned)
+}
+
+fn examine(
+    at: &RunPlace,
+    driver: Option<&Holder>,
+    machine: &Machine,
+    choices: &Choices,
+    depth: Depth,
+    pinned: bool,
+) -> Result<Plan, EngineError> {
+    let run_dir = at.place.run_dir.as_path();
     let bytes = std::fs::read(run_dir.join(JOURNAL))
         .map_err(|_| EngineError::NotARun(run_dir.to_owned()))?;
     let loaded = load(&bytes)?;
@@ -335,7 +362,7 @@ pub fn examine_run(
         Rest::Torn(torn) => findings.push(resume::torn_tail(torn.offset)),
         Rest::Damaged(damage) => findings.extend(damaged(damage)),
     }
-    findings.extend(driver.as_ref().map(still_running));
+    findings.extend(driver.map(still_running));
     let workflow = load_pinned(run_dir)?.workflow;
     // A run that somebody drives, or that is complete, has no use for another workflow.
     let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
@@ -374,6 +401,14 @@ pub fn examine_run(
     }
     survey.driven = driver.is_some();
     survey.findings.extend(findings);
+    let cut_short = CutShort::look(&mut world, run.state.pending_reverts())?;
+    survey.findings.extend(cut_short.finding());
+    survey.cut_short = cut_short.rest;
+    if let Some(git) = &mut survey.git {
+        let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
+        let announced: BTreeSet<&str> = announced.collect();
+        git.changed.retain(|path| !announced.contains(path.as_str()));
+    }
     let dir = run_dir.display().to_string();
     match reentry {
         None => Ok(plan(&run, &survey, choices, &dir)?),

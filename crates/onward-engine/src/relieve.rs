@@ -52,6 +52,7 @@ impl<W: World> Driver<'_, W> {
             | ResumeError::Journal(_)
             | ResumeError::Damaged
             | ResumeError::NoSuchStep(_)
+            | ResumeError::NoSuchFinding(_)
             | ResumeError::Complete => Stop::Hands(error.to_string()),
         })
     }

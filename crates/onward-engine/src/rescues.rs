@@ -25,7 +25,7 @@ use crate::{
     files::put_durably,
     real::{RealWorld, disk::io_stop, wall_clock},
     rescue::{self, FILES, NOTE, Note, Undone},
-    revert,
+    revert::{self, CutShort},
     store::{RunLock, Share, TakeOver, TreeLock},
     world::{At, Stop, World as _},
 };
@@ -135,7 +135,13 @@ impl BringBack {
             let what = format!("run `{run}` has no rescue {number}");
             return Err(CareError::Refused { what, hint });
         };
-        let mut world = RealWorld::new(at.setup(machine), None);
+        let Opened { mut world, run: folded, .. } =
+            Opened::read(&at, RealWorld::new(at.setup(machine), None))?;
+        if !CutShort::look(&mut world, folded.state.pending_reverts())?.rest.is_empty() {
+            // It would be brought back, and undone again by the resume that ends the undo.
+            let what = format!("a resume of run `{run}` was cut short while it undid");
+            return Err(CareError::Refused { what, hint: format!("`onward resume {run}` first") });
+        }
         let rescue = told(&mut world, &found)?;
         Ok(Self { rescue, found, at, world, next, _locks: (lock, tree) })
     }

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use onward_core::{
     address::Address,
     decide::{self, Again, Start, start_again},
-    event::{EndStatus, Event, Mode},
+    event::{EndStatus, Event, Mode, Revert},
     evidence::Cause,
     finding::{Code, Finding},
     graph::Defs,
@@ -29,7 +29,7 @@ use crate::{
     drive::{Announced, Driver, Options},
     files,
     journal::{JOURNAL, Journal, LoadError, load, mend_tail},
-    revert,
+    revert::{self, CutShort},
     store::pinned_names,
     survey::{self, Seen},
     worktrees,
@@ -64,6 +64,8 @@ pub enum ResumeError {
     Conflicts(Vec<Finding>),
     #[error("there is no step `{0}` in this run")]
     NoSuchStep(String),
+    #[error("there is no finding `{0}`")]
+    NoSuchFinding(String),
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -117,7 +119,7 @@ impl<W: World> Driver<'_, W> {
         // Before anybody looks into them; what was found is told all the same.
         let worktrees = worktrees::look(self.world, &self.run)?;
         worktrees::mend(self.world, &worktrees)?;
-        self.finish_undo(connected)?;
+        let cut_short = self.finish_undo(connected, &how.choices)?;
         let mut reentry = self.look_at_native()?;
         if reentry.is_some() {
             // Where a person enters, the other system's files say.
@@ -126,6 +128,8 @@ impl<W: World> Driver<'_, W> {
         let depth = policy::preset(how.mode).0;
         let seen = survey::survey(self.world, &self.run, connected, depth)?;
         let Seen { mut survey, undoing } = seen;
+        // Announced again, so that whoever tries next is told.
+        survey.cut_short = cut_short;
         for finding in worktrees::findings(&worktrees) {
             if !survey.findings.contains(&finding) {
                 survey.findings.push(finding);
@@ -179,6 +183,13 @@ impl<W: World> Driver<'_, W> {
                 format!("changed in this very moment, so not undone: {}", foreign.join(", "));
             self.record(Event::Note { text, step: None })?;
         }
+        if !reverts.is_empty() {
+            // What this resume writes from here on says that its undo is over.
+            let rescues: BTreeSet<&str> = reverts.iter().map(|it| it.rescue.as_str()).collect();
+            let rescues = rescues.into_iter().collect::<Vec<_>>().join(", ");
+            let text = format!("undone: {} paths, kept in {rescues}", reverts.len());
+            self.record(Event::Note { text, step: None })?;
+        }
         if let Some(reentry) = &reentry {
             reentry.settle_trees(self.world);
             self.say_resumed(reentry)?;
@@ -201,13 +212,30 @@ impl<W: World> Driver<'_, W> {
             return Err(ResumeError::NoSuchStep(unknown.to_owned()));
         }
         let made = resumption(&self.run, survey, choices);
+        let is_known = |code: &str| {
+            let of_ours = Code::ALL.iter().any(|it| it.as_str() == code);
+            of_ours || made.findings.iter().any(|it| it.code == code)
+        };
+        if let Some(unknown) = choices.accepted.iter().find(|it| !is_known(&it.code)) {
+            return Err(ResumeError::NoSuchFinding(unknown.code.clone()));
+        }
         let standing = policy::standing(&made.findings, band, choices);
         if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
     }
 
-    /// An undo that a crash cut short is brought to its end before anybody looks at the tree.
-    fn finish_undo(&mut self, connected: &Connected) -> Result<(), Stop> {
+    /// An undo that a crash cut short is brought to its end before anybody looks at the tree; all
+    /// of it, or a person is asked. Gives what had been announced.
+    fn finish_undo(
+        &mut self,
+        connected: &Connected,
+        choices: &Choices,
+    ) -> Result<Vec<Revert>, ResumeError> {
         let pending = self.run.state.pending_reverts().to_vec();
+        let asked = CutShort::look(self.world, &pending)?.finding();
+        let standing = policy::standing(asked.as_slice(), AgeBand::Fresh, choices);
+        if !standing.is_empty() {
+            return Err(ResumeError::Conflicts(standing));
+        }
         revert::undo(self.world, &pending)?;
         for (step, entry) in self.run.state.steps.clone() {
             let never_spawned =
@@ -216,7 +244,7 @@ impl<W: World> Driver<'_, W> {
                 revert::undo(self.world, &started.reverts)?;
             }
         }
-        Ok(())
+        Ok(pending)
     }
 
     fn ask_probes(&mut self, made: &Resumption, survey: &mut Survey) -> Result<(), Stop> {

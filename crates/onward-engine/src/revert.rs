@@ -15,6 +15,7 @@ use onward_core::{
     address::Address,
     digest::Digest,
     event::{AttemptStarted, FileKind, Revert},
+    finding::{Code, Finding},
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
@@ -144,7 +145,11 @@ impl Footprint {
         }
         let may_go = |change: &&&Change| self.declared.contains(&change.path) && clears(change);
         let undo: Vec<Change> = mine.iter().filter(may_go).map(|it| (*it).clone()).collect();
-        let rest = mine.iter().filter(|change| !may_go(change)).map(|change| change.path.clone());
+        let rest: Vec<&&Change> = mine.iter().filter(|change| !may_go(change)).collect();
+        // A person is told what somebody changed; the rest stays because of it.
+        let changed = rest.iter().any(|change| !clears(change));
+        let named = rest.iter().filter(|change| !changed || !clears(change));
+        let rest = named.map(|change| change.path.clone());
         let lost = self.is_lost.then(|| "whatever else it changed: git lost the snapshot".into());
         Judged { undo, contested: rest.chain(lost).collect() }
     }
@@ -259,24 +264,79 @@ pub(crate) fn is_in_gone_worktree<W: World>(world: &mut W, path: &str) -> Result
     })
 }
 
+/// How far the undo of a path has got, as the path itself tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// As the attempt left it.
+    Left,
+    /// As it was before.
+    Base,
+    /// Somebody's.
+    Neither,
+}
+
+fn stands<W: World>(world: &mut W, revert: &Revert) -> Result<Stands, Stop> {
+    if is_in_gone_worktree(world, &revert.path)? {
+        return Ok(Stands::Base);
+    }
+    let now = world.look(&revert.path)?.map(crate::world::Looked::content);
+    let base = revert.base.map(|digest| (digest, revert.base_kind));
+    let left = revert.left.map(|digest| (digest, revert.left_kind));
+    Ok(if now == base {
+        Stands::Base
+    } else if now == left {
+        Stands::Left
+    } else {
+        Stands::Neither
+    })
+}
+
+/// An undo that a crash cut short.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CutShort {
+    /// Still to be put back.
+    pub rest: Vec<Revert>,
+    /// Somebody changed these since.
+    pub strange: Vec<String>,
+}
+
+impl CutShort {
+    pub fn look<W: World>(world: &mut W, announced: &[Revert]) -> Result<Self, Stop> {
+        let mut found = Self::default();
+        for revert in announced {
+            match stands(world, revert)? {
+                Stands::Base => {}
+                Stands::Left => found.rest.push(revert.clone()),
+                Stands::Neither => found.strange.push(revert.path.clone()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a person has to say first.
+    pub fn finding(&self) -> Option<Finding> {
+        let first = self.strange.first()?;
+        let paths = self.strange.join(", ");
+        let message =
+            format!("a resume was cut short while it undid, and since then changed: {paths}");
+        let hint = "accepted, they stay as they are and the rest is undone";
+        Some(Finding::new(Code::AttemptContested, message).at_path(first).with_hint(hint))
+    }
+}
+
 /// Puts each path back, unless it is back already or somebody changed it. Returns the latter.
 pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
     let mut foreign = Vec::new();
     // What goes makes room for what comes back: a file may have taken a directory's place.
     let (gone, back): (Vec<&Revert>, _) = reverts.iter().partition(|it| it.base.is_none());
     for revert in gone.into_iter().chain(back) {
-        if is_in_gone_worktree(world, &revert.path)? {
-            continue;
-        }
-        let now = world.look(&revert.path)?.map(crate::world::Looked::content);
-        let base = revert.base.map(|digest| (digest, revert.base_kind));
-        let left = revert.left.map(|digest| (digest, revert.left_kind));
-        if now == base {
-            continue;
-        }
-        if now != left {
-            foreign.push(revert.path.clone());
-            continue;
+        match stands(world, revert)? {
+            Stands::Left => {}
+            Stands::Base => continue,
+            Stands::Neither => {
+                foreign.push(revert.path.clone());
+                continue;
+            }
         }
         let at = At::Project(&revert.path);
         match revert.base {

@@ -252,6 +252,9 @@ fn in_flight<W: World>(
     let over = sealed || alive || proof.is_some();
     let has_session = one.entry.session.is_some() && !over;
     let session_lacks = if has_session { session_lacks(world, run, one)? } else { None };
+    // Without a probe there is nobody to ask.
+    let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
+    let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
     Ok(InFlight {
         facts: recovery::Facts {
             announced: true,
@@ -267,7 +270,7 @@ fn in_flight<W: World>(
         reverts: Vec::new(),
         contested: judged.contested,
         proof,
-        probed: None,
+        probed: blind.then_some(recovery::Probed::Unknown),
         session_lacks,
     })
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use onward_core::{
     address::Address,
     event::Mode,
-    finding::{Code, Finding},
+    finding::{Code, Finding, Severity},
     plan::{Entry, Outlook, Plan, PlannedStep, Status, Verdict, entries, entry, has_entry},
     policy::{self, Accept, Asking, Choices, Depth, EnterAt},
     run::Run,
@@ -115,26 +115,30 @@ pub(crate) fn counts(plan: &Plan) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Shows the ways on, each a word and what it means, and gives the one that is picked. What was
-/// proved in full wants the first of them typed in full.
+/// Who looked at everything, or goes on over what blocks, says so in full.
+pub(crate) fn first(depth: Depth, standing: &[Finding]) -> First {
+    let blocks = standing.iter().any(|it| it.severity == Severity::Blocking);
+    match depth {
+        Depth::Quick if !blocks => First::ByDefault,
+        Depth::Quick | Depth::Full => First::InFull,
+    }
+}
+
+/// Shows the ways on, each a word and what it means, and gives the one that is picked.
 pub(crate) fn menu<C: Copy>(
     person: &mut Person,
-    depth: Depth,
+    first: First,
     ways: &[(C, &str, String)],
 ) -> Option<C> {
     person.screen().line("");
     for (_, word, text) in ways {
         person.screen().line(&format!("  {word:<8} {text}"));
     }
-    let first = match depth {
-        Depth::Quick => First::ByDefault,
-        Depth::Full => {
-            let word = ways.first()?.1;
-            let text = format!("Type `{word}` in full to go on; nothing else does.");
-            person.screen().line(&text);
-            First::InFull
-        }
-    };
+    if first == First::InFull {
+        let word = ways.first()?.1;
+        let text = format!("Type `{word}` in full to go on; nothing else does.");
+        person.screen().line(&text);
+    }
     let words: Vec<String> = ways.iter().map(|way| way.1.to_owned()).collect();
     let picked = person.pick("What now?", &words, first)?;
     ways.get(picked).map(|way| way.0)
@@ -161,7 +165,7 @@ impl Talk<'_> {
         let anew = format!("the same workflow and inputs as a new run{cost}; this one is ended");
         ways.push((Choice::Restart, "restart", anew));
         ways.push((Choice::Cancel, "cancel", "leave everything as it is, or end the run".into()));
-        let picked = menu(self.person, depth, &ways);
+        let picked = menu(self.person, first(depth, self.standing), &ways);
         self.answered(picked)
     }
 

@@ -11,6 +11,7 @@ use onward_engine::{
     foreign::ForeignError,
     harness::HarnessError,
     inbox::DecideError,
+    journal::LoadError,
     rehearse::RehearseError,
     resume::ResumeError,
     store::{CreateError, FindError, LoadWorkflowError, LockError},
@@ -307,6 +308,12 @@ fn exit_of_care(error: &CareError) -> u8 {
 
 fn exit_of(error: &EngineError) -> u8 {
     match error {
+        EngineError::Journal(LoadError::Read(error))
+        | EngineError::Resume(ResumeError::Journal(LoadError::Read(error)))
+            if error.is_damage() =>
+        {
+            DAMAGED
+        }
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Decide(DecideError::Damaged)
@@ -315,7 +322,8 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Stop(Stop::Conflicts(_))
         | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
-        EngineError::Agent(_)
+        EngineError::Resume(ResumeError::NoSuchStep(_) | ResumeError::NoSuchFinding(_))
+        | EngineError::Agent(_)
         | EngineError::NoRepository { .. }
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
@@ -329,10 +337,7 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Lock(LockError::Io { .. })
         | EngineError::Workflow(LoadWorkflowError::Io { .. })
         | EngineError::Resume(
-            ResumeError::NoJournal
-            | ResumeError::Journal(_)
-            | ResumeError::NoSuchStep(_)
-            | ResumeError::Stop(_),
+            ResumeError::NoJournal | ResumeError::Journal(_) | ResumeError::Stop(_),
         )
         | EngineError::Journal(_)
         | EngineError::Decide(_)

@@ -124,6 +124,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
       run      two     pending: it has not run yet
 
     ask 1, keep 3, run 1
+    needs you: ask waits for an answer
     onward resume story-ID
     --- stderr
     --- exit 0

@@ -79,12 +79,21 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The file is there, and what it must begin with is not.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Empty | Self::FirstLine(_) => true,
+            Self::Source(_) | Self::NotOpened | Self::NewerFormat { .. } => false,
+        }
+    }
+
     /// The next thing to try.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Source(_) => "see whether the disk and the permissions of the file are well",
-            Self::Empty => "the run never began; start it again with `onward run`",
-            Self::FirstLine(_) => "rebuild the run from its evidence with `onward repair`",
+            Self::Empty | Self::FirstLine(_) => {
+                "rebuild the run from its evidence with `onward repair`"
+            }
             Self::NotOpened => "see whether this file is a journal of onward",
             Self::NewerFormat { .. } => "use the version of onward that wrote it, or a newer one",
         }

@@ -59,7 +59,9 @@ impl Resumption {
         let Some(from) = self.choices.from.clone() else { return };
         let target = Address::from_text(&from.step);
         let Some(id) = run.graph.find(&target) else { return };
-        let unfinished = unfinished_before(run, id);
+        let mut unfinished = unfinished_before(run, id);
+        // What still runs, or has ended meanwhile, is waited for or adopted first.
+        unfinished.retain(|step| run.state.phase(step) != Phase::Running || self.loses(step));
         if !unfinished.is_empty() && !from.force {
             let names: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
             let message = format!("before {target}, these are unfinished: {}", names.join(", "));
@@ -86,6 +88,13 @@ impl Resumption {
             self.events.push(event);
         }
         self.redo(run, &target);
+    }
+
+    /// Its attempt is given up.
+    fn loses(&self, step: &Address) -> bool {
+        let is_it =
+            |it: &Event| matches!(it, Event::AttemptLost { step: lost, .. } if lost == step);
+        self.events.iter().any(is_it)
     }
 
     fn redo(&mut self, run: &Run, target: &Address) {
@@ -131,10 +140,7 @@ fn unfinished_before(run: &Run, id: NodeId) -> Vec<Address> {
             continue;
         }
         if node.children.is_empty() {
-            // What runs at this moment is first waited for, adopted or given up.
-            if run.state.phase(&node.address) != Phase::Running {
-                found.insert(node.address.clone());
-            }
+            found.insert(node.address.clone());
             rest.extend(run.graph.effective_needs(need));
         } else {
             rest.extend(&node.children);

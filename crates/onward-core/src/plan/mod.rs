@@ -24,7 +24,7 @@ use crate::{
     event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
     finding::{Finding, Severity},
     key::Difference,
-    policy::Choices,
+    policy::{self, Choices},
     run::Run,
     state::{Phase, RunStatus, State, Violation},
     survey::Survey,
@@ -298,10 +298,26 @@ pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<
         reverts: reverts.collect(),
         counts,
         can_resume: !complete && !blocked,
-        needs: resumption.needs.clone(),
+        needs: needs(run, &resumption, survey, choices),
         findings: resumption.findings,
         cost,
     })
+}
+
+/// What a person must decide before the run goes on, each thing once.
+fn needs(run: &Run, made: &Resumption, survey: &Survey, choices: &Choices) -> Vec<String> {
+    let mut needs = made.needs.clone();
+    let band = AgeBand::of_seconds(survey.now.ms_since(run.state.last_at) / 1000);
+    for finding in policy::standing(&made.findings, band, choices) {
+        if !needs.contains(&finding.message) {
+            needs.push(finding.message);
+        }
+    }
+    for id in run.graph.open_gates() {
+        let step = &run.graph.node(id).address;
+        needs.push(format!("{step} waits for an answer"));
+    }
+    needs
 }
 
 /// The facts about a run that every report begins with.

@@ -49,6 +49,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
         let Edited { hash, edits, .. } = edited.clone();
         made.events.push(Event::WorkflowChanged { hash, edits });
     }
+    made.reverts.extend(survey.cut_short.iter().cloned());
     for (step, entry) in &run.state.steps {
         match entry.phase {
             Phase::Running => {
@@ -203,7 +204,7 @@ impl Resumption {
                 );
                 let finding = Finding::new(Code::EffectUnknown, message.clone());
                 let finding = finding.at_step(step).with_hint(hint);
-                self.explain(step, "effect-unknown", "the probe could not tell".into());
+                self.explain(step, "effect-unknown", "nothing can tell whether it happened".into());
                 if self.choices.accept(&finding) {
                     // Whoever accepts that says: it may be tried again.
                     self.events.push(by_a_person(false));

@@ -55,7 +55,13 @@ impl State {
         }
         let kind = event.kind();
         let progress = !matches!(event, Event::Note { .. });
+        let resumes = matches!(event, Event::RunResumed(_));
         self.take(event, at)?;
+        if resumes {
+            self.undoing = Some((epoch, batch));
+        } else if self.undoing.is_some_and(|(by, last)| by == epoch && batch > last) {
+            self.undoing = None;
+        }
         self.next_seq += 1;
         self.epoch = epoch;
         self.batch = batch;

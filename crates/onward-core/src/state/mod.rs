@@ -56,6 +56,9 @@ pub struct State {
     /// be half done.
     pub resumed: Option<Arc<RunResumed>>,
     pub started_since_resume: bool,
+    /// Epoch and batch of a resume whose undo may not be over: whoever wrote it has written nothing
+    /// since, and would have done so only after it.
+    pub undoing: Option<(u32, u64)>,
     pub resumes: u32,
     pub streak: Streak,
     /// The highest number of a rescue that was announced.
@@ -235,7 +238,7 @@ impl State {
     /// What the last resume announced to undo and may not have undone yet.
     pub fn pending_reverts(&self) -> &[Revert] {
         match &self.resumed {
-            Some(resumed) if !self.started_since_resume => &resumed.reverts,
+            Some(resumed) if self.undoing.is_some() => &resumed.reverts,
             Some(_) | None => &[],
         }
     }

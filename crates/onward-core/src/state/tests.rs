@@ -387,10 +387,18 @@ fn a_resume_puts_failed_steps_back_and_forgets_their_failures() {
 }
 
 #[test]
-fn reverts_are_pending_until_something_starts() {
-    assert_eq!(fold("P R").pending_reverts().len(), 1);
-    assert_eq!(fold("P R a+").pending_reverts().len(), 0);
-    assert_eq!(fold("P R a+ P R").pending_reverts().len(), 1);
+fn reverts_are_pending_until_whoever_announced_them_writes_again() {
+    // Epoch and batch of a note that follows the resume, which is in batch 9 of epoch 5.
+    for (epoch, batch, pending) in [(5, 9, 1), (5, 10, 0), (6, 10, 1)] {
+        let mut all = records(events("P R"));
+        let place = all.len() - 1;
+        (all[place].epoch, all[place].batch) = (5, 9);
+        let (seq, at) = (all[place].seq + 1, all[place].at);
+        let event = Event::Note { text: "somebody's".to_owned(), step: None };
+        all.push(Record { seq, at, epoch, batch, event });
+        let state = State::fold(all).unwrap();
+        assert_eq!(state.pending_reverts().len(), pending, "{epoch} {batch}");
+    }
     assert_eq!(fold("a+").pending_reverts().len(), 0);
 }
 

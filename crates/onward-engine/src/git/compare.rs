@@ -112,8 +112,12 @@ impl Now {
             Some(after) => self.since(after)?,
             None => BTreeMap::new(),
         };
+        let ignored = self.ignored_then(base, &all)?;
         let mut differences = Vec::new();
         for (path, (mut base, left)) in std::mem::take(&mut all) {
+            if ignored.contains(&path) {
+                continue;
+            }
             let on_branch = moved_head.get(&path).map(|(_, on_branch)| on_branch);
             if let Some(on_branch) = on_branch {
                 base.clone_from(on_branch);
@@ -142,12 +146,51 @@ impl Now {
         self.head.as_deref()
     }
 
+    /// Of paths that the snapshot does not have, those that git ignored when it was taken: whether
+    /// they were there is not known, so they are nobody's work. Only other rules make them show up.
+    fn ignored_then(&self, base: &str, all: &Sides) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        const RULES: &[u8] = b".gitignore";
+        let is_rules = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(RULES);
+        let is_new = |(path, (base, _)): &(&Vec<u8>, &(Option<Side>, Option<Side>))| {
+            let declared = str::from_utf8(path).is_ok_and(|path| self.included.contains(path));
+            base.is_none() && !declared
+        };
+        let new: Vec<&Vec<u8>> = all.iter().filter(is_new).map(|(path, _)| path).collect();
+        if new.is_empty() || !all.keys().any(|path| is_rules(path)) {
+            return Ok(BTreeSet::new());
+        }
+        let tree = self.git.run(&["ls-tree", "-r", "-z", "--full-tree", base])?;
+        let mut list = Vec::new();
+        for entry in tree.split(|byte| *byte == 0) {
+            // `MODE TYPE OBJECT<TAB>PATH`, of which the index wants all but the type.
+            let mut words = entry.splitn(3, |byte| *byte == b' ');
+            let (Some(mode), Some(_), Some(rest)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let path = rest.splitn(2, |byte| *byte == b'\t').nth(1);
+            if path.is_some_and(is_rules) {
+                list.extend([mode, b" ", rest, b"\0"].concat());
+            }
+        }
+        let dir = self.write_out("rules", &list)?;
+        let prefix = &self.chain.repo().prefix;
+        let named = new.iter().flat_map(|path| [prefix.as_slice(), path, b"\0"].concat());
+        let git = self.chain.repo().with_tree(&dir).looking();
+        let asked = ["check-ignore", "-z", "--stdin", "--no-index"];
+        let answer = git.ask(&asked, &named.collect::<Vec<u8>>())?;
+        // One that finds nothing says so by its exit code.
+        if !matches!(answer.code, Some(0 | 1)) {
+            return Err(super::command::failed(&asked, &answer.said));
+        }
+        let found = answer.out.split(|byte| *byte == 0);
+        Ok(found.filter_map(|path| path.strip_prefix(prefix.as_slice())).map(Vec::from).collect())
+    }
+
     /// Writes the bases of these into a directory, as a checkout would write them. Gives the
     /// directory; what is not there could not be written.
     pub fn export(&mut self, differences: &[Difference]) -> Result<PathBuf, GitError> {
         self.exports += 1;
-        let dir = self.dir.path().join(format!("base-{}", self.exports));
-        fs::create_dir(&dir).map_err(GitError::io("make", &dir))?;
         let mut list = Vec::new();
         for difference in differences {
             let Some(Side { mode, object }) = &difference.base else { continue };
@@ -156,16 +199,24 @@ impl Now {
             list.extend_from_slice(&difference.path);
             list.push(0);
         }
+        let dir = self.write_out(&format!("base-{}", self.exports), &list)?;
+        let ours = String::from_utf8_lossy(&self.chain.repo().prefix).into_owned();
+        Ok(dir.join(ours))
+    }
+
+    /// Writes what a list for `--index-info` names into a directory of this name.
+    fn write_out(&self, name: &str, list: &[u8]) -> Result<PathBuf, GitError> {
+        let dir = self.dir.path().join(name);
+        fs::create_dir_all(&dir).map_err(GitError::io("make", &dir))?;
         if list.is_empty() {
             return Ok(dir);
         }
-        let index = self.dir.path().join(format!("index-{}", self.exports));
+        let index = self.dir.path().join(format!("index-{name}"));
         let git = self.git.clone().with("GIT_INDEX_FILE", &index);
-        git.feed(&["update-index", "-z", "--index-info"], &list)?;
+        git.feed(&["update-index", "-z", "--index-info"], list)?;
         let prefix = format!("--prefix={}/", dir.display());
         git.run(&["checkout-index", "--all", "--force", "--quiet", &prefix])?;
-        let ours = String::from_utf8_lossy(&self.chain.repo().prefix).into_owned();
-        Ok(dir.join(ours))
+        Ok(dir)
     }
 
     /// What a snapshot's commit says; `None` when it is lost.

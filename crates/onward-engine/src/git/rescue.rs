@@ -7,7 +7,7 @@ use super::{
     command::GitError,
     compare::diff,
     head::head,
-    snapshot::{Chain, commit, copy_index, move_ref},
+    snapshot::{Chain, commit, copy_index, move_ref, remove_if_there},
 };
 
 /// What an undo will do to the tree, in git's terms.
@@ -38,6 +38,8 @@ impl Chain {
         let _lock = self.lock()?;
         let left = self.record(what.also)?;
         let index = self.dir().join("index.undone");
+        // Nobody else has one while we hold the chain: it is of a git that was killed.
+        remove_if_there(&index.with_added_extension("lock"))?;
         copy_index(self.index_to_start_from(), &index)?;
         let git = self.repo().writing(&index);
         let bases: std::collections::BTreeSet<&str> =

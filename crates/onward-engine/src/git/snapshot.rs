@@ -217,7 +217,7 @@ pub(super) fn move_ref(git: &Git, name: &str, id: &str) -> Result<(), GitError> 
     git.run(&["update-ref", "-m", "onward", name, id]).map(drop)
 }
 
-fn remove_if_there(path: &Path) -> Result<(), GitError> {
+pub(super) fn remove_if_there(path: &Path) -> Result<(), GitError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(GitError::io("remove", path)(error))
@@ -245,8 +245,14 @@ pub(super) fn record(repo: &Repo, git: &Git, also: &[String]) -> Result<Tree, Gi
 pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String>, GitError> {
     let moved = moved(repo, git)?;
     let mut budget = Budget::default();
+    // A link took the place of their directory: git does not look for them behind it.
+    let (gone, tracked): (Vec<&[u8]>, Vec<&[u8]>) =
+        moved.tracked.iter().map(Vec::as_slice).partition(|it| is_behind_link(&repo.dir, it));
+    if !gone.is_empty() {
+        git.feed(&FORGET, &list(&gone))?;
+    }
     // What is gone makes room for what has taken its place.
-    let mut paths: Vec<&[u8]> = moved.tracked.iter().map(Vec::as_slice).collect();
+    let mut paths = tracked;
     paths.extend(moved.untracked.iter().map(Vec::as_slice).filter(|it| budget.takes(repo, it)));
     if !paths.is_empty() {
         let many = (paths.len() > LOOSE_MAX).then(|| git.clone().set(IN_ONE_PACK));
@@ -285,8 +291,17 @@ const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", 
 pub(super) const NAME_ONLY: [&str; 7] =
     ["update-index", "--info-only", "--add", "--remove", "--replace", "-z", "--stdin"];
 
+const FORGET: [&str; 4] = ["update-index", "--force-remove", "-z", "--stdin"];
+
 fn list(paths: &[&[u8]]) -> Vec<u8> {
     paths.iter().flat_map(|path| [*path, b"\0"]).flatten().copied().collect()
+}
+
+/// Whether one of the directories that a path names is a link to elsewhere.
+fn is_behind_link(dir: &Path, path: &[u8]) -> bool {
+    let is_link = |it: &Path| dir.join(it).symlink_metadata().is_ok_and(|it| it.is_symlink());
+    let path = Path::new(std::ffi::OsStr::from_bytes(path));
+    path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).any(is_link)
 }
 
 fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {

@@ -204,6 +204,36 @@ fn an_edit_within_the_second_of_its_add_is_seen_even_if_size_and_time_are_the_sa
 }
 
 #[test]
+fn a_link_in_the_place_of_a_directory_is_a_change_like_any_other() {
+    let bench = Bench::new();
+    let before = bench.take();
+    fs::remove_dir_all(bench.path("dir")).unwrap();
+    symlink("/", bench.path("dir")).unwrap();
+    assert_eq!(bench.changes(&before, None), [("dir".to_owned(), false), ("dir/c".into(), false)]);
+    let id = bench.take();
+    assert!(bench.tree(&id).contains("120000 dir"), "{}", bench.tree(&id));
+    assert!(!bench.tree(&id).contains("dir/c"));
+}
+
+#[test]
+fn what_was_ignored_before_is_not_new_because_the_rules_are() {
+    let bench = Bench::new();
+    bench.write(".gitignore", ".env\ndeps/\n");
+    bench.write("dir/.gitignore", "local\n");
+    for path in [".env", "deps/one", "dir/local"] {
+        bench.write(path, "a person's\n");
+    }
+    let before = bench.take();
+    bench.write(".gitignore", "*.log\n");
+    fs::remove_file(bench.path("dir/.gitignore")).unwrap();
+    bench.write("new", "of the attempt\n");
+    let wanted = [".gitignore", "dir/.gitignore", "new"].map(|it| (it.to_owned(), false));
+    assert_eq!(bench.changes(&before, None), wanted);
+    let after = bench.take();
+    assert_eq!(bench.changes(&before, Some(&after)), wanted);
+}
+
+#[test]
 fn many_new_files_are_one_pack_and_few_are_none() {
     let bench = Bench::new();
     let packs = || {

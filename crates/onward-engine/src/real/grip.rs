@@ -110,6 +110,18 @@ pub fn look(place: &Place) -> Result<Look, Stop> {
     Ok(Look { connected, orphans: orphans.len() })
 }
 
+/// Whether a dead supervisor left processes that taking hold of the run would end.
+pub fn has_orphans(place: &Place) -> Result<bool, Stop> {
+    let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
+    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
+    // Without any, or with one that lives, nothing is ended.
+    if here.is_none_or(|it| it.boot_id != boot_id || it.identity().is_alive()) {
+        return Ok(false);
+    }
+    let found = sweep(&place.run, &Seals::default());
+    Ok(!found.map_err(io_stop("look for the orphans of", &place.run_dir))?.is_empty())
+}
+
 /// Whose the orphans are.
 fn survived_of(orphans: &[Orphan]) -> Survived {
     let whose = orphans.iter().map(|it| Some((it.step.clone()?, it.attempt?)));

@@ -24,7 +24,7 @@ mod worktrees;
 mod world;
 
 pub use clock::{file_time, wall_clock};
-pub use grip::{Look, look, place_from_args};
+pub use grip::{Look, has_orphans, look, place_from_args};
 pub use interrupts::Interrupts;
 pub use secrets::Redactor;
 pub use trees::{SnapshotArgs, snapshot_from_args};

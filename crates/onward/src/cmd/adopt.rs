@@ -171,7 +171,7 @@ impl Talk<'_> {
                 (Choice::Point, "point", consult::OTHER_POINT.to_owned()),
                 (Choice::Cancel, "cancel", "leave everything as it is".to_owned()),
             ];
-            let picked = consult::menu(person, depth, &ways);
+            let picked = consult::menu(person, consult::first(depth, &standing), &ways);
             match self.answered(person, picked)? {
                 Choice::Resume => {
                     choices.accept_all(&standing);

@@ -6,6 +6,12 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+use onward_core::{
+    address::Address,
+    event::{Event, Record},
+    evidence::Usd,
+    journal::encode,
+};
 use onward_engine::{
     harness::{EngineProcess, Ledger, Watch, first_run, until},
     store::Project,
@@ -185,6 +191,22 @@ pub(crate) fn journal(run: &Path) -> String {
 
 pub(crate) fn codes(plan: &Value) -> Vec<&str> {
     plan["findings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect()
+}
+
+/// Adds to the journal of a killed run what its first attempt at a step cost.
+pub(crate) fn spend(run: &Path, step: &str, dollars: f64) {
+    let last = watched(run).records.pop().unwrap();
+    let (usd, step) = (Usd::from_dollars(dollars).unwrap(), Address::from_text(step));
+    let event = Event::AttemptSpent { step, attempt: 1, usd, tokens_in: 0, tokens_out: 0 };
+    let mut line = Vec::new();
+    encode(&Record { seq: last.seq + 1, event, ..last }, &mut line).unwrap();
+    let path = run.join("journal.jsonl");
+    // A killed driver leaves room behind the last line.
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap();
+    bytes.truncate(end + 1);
+    bytes.extend(line);
+    fs::write(path, bytes).unwrap();
 }
 
 /// Each process whose environment, or command line, says that it belongs to the run.

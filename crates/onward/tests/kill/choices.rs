@@ -1,9 +1,11 @@
 //! What a person decides about a resume: accepted findings, another point of entry, an edited
 //! workflow, a run that has lain for days.
 
+use std::path::PathBuf;
+
 use onward_core::time::Timestamp;
 
-use crate::bench::{Bench, codes};
+use crate::bench::{Bench, codes, kill_all};
 
 /// The third step fails until the file `ok` is there.
 const CHAIN: &str = "
@@ -70,9 +72,40 @@ fn nobody_can_accept_what_does_not_exist() {
     let bench = stopped();
     let said = bench.exits("resume --accept No-Such-Thing", 2);
     assert!(said.err.contains("does not name a finding"), "{said:?}");
-    let said = bench.exits("resume --from nowhere", 1);
+    let said = bench.exits("resume --accept no-such-thing", 2);
+    assert!(said.err.contains("no finding `no-such-thing`"), "{said:?}");
+    let said = bench.exits("resume --from nowhere", 2);
     assert!(said.err.contains("no step `nowhere`"), "{said:?}");
     assert_eq!(ran(&bench), "a b c", "nothing was touched");
+}
+
+/// Killed with everything while `step` runs.
+fn killed_in(step: &str, steps: &str) -> (Bench, PathBuf) {
+    let bench = Bench::new(steps);
+    let (run, _) = bench.run_and_kill(|_| !bench.ran(step).is_empty());
+    kill_all(&run);
+    (bench, run)
+}
+
+#[test]
+fn an_interrupted_step_is_unfinished_to_whoever_enters_after_it() {
+    let steps = "  - { id: a, run: LOG }\n  - { id: b, run: 'LOG; sleep 1000' }\n\
+        \x20 - { id: c, run: LOG }\n";
+    let (bench, _) = killed_in("b", steps);
+    let said = bench.exits("resume --from c", 16);
+    assert!(said.err.contains("unfinished: b"), "{said:?}");
+    assert_eq!(ran(&bench), "a b");
+    bench.exits("resume --from c --force", 0);
+    assert_eq!(ran(&bench), "a b c");
+}
+
+#[test]
+fn an_effect_that_nothing_can_tell_about_is_asked_about_by_the_plan_too() {
+    let (bench, run) = killed_in("a", "  - { id: a, run: 'LOG; sleep 1000', effect: outside }\n");
+    let plan = bench.plan(&run);
+    assert_eq!((codes(&plan), &plan["can_resume"]), (vec!["effect-unknown"], &false.into()));
+    assert_eq!(plan["needs"].as_array().unwrap().len(), 1, "{plan:#}");
+    bench.exits("resume", 16);
 }
 
 #[test]

@@ -251,11 +251,20 @@ fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt()
     .unwrap();
     let plan = bench.plan(&run);
     assert_eq!(codes(&plan), ["orphan-process", "dirty-tree"], "{plan:#}");
-    // Nobody saw what it did since: a person must look.
-    let said = bench.exits("resume", 16);
-    assert!(said.err.contains("a.txt") && said.err.contains("wild.txt"), "{said:?}");
-    sees_nobody_left(&run);
+    // Nobody saw what it did since: a person must look. Until they have, nothing is done, and the
+    // answer does not change by being asked for twice.
+    let journaled = journal(&run);
+    for _ in 0..2 {
+        let said = bench.exits("resume", 16);
+        assert!(said.err.contains("a.txt") && said.err.contains("wild.txt"), "{said:?}");
+        assert!(said.err.contains("orphan-process"), "{said:?}");
+        assert!(!processes(&run).is_empty(), "what lives is left alone");
+        assert_eq!(journal(&run), journaled);
+    }
     assert_eq!(bench.ran("draft"), [1]);
+    bench.exits("resume --accept dirty-tree", 0);
+    sees_nobody_left(&run);
+    assert_eq!(bench.ran("draft"), [1, 2]);
     assert_eq!(bench.text("a.txt"), "half\n");
 }
 

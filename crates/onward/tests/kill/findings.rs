@@ -5,18 +5,12 @@
 
 use std::{fs, path::PathBuf};
 
-use onward_core::{
-    event::{Event, Record},
-    evidence::Usd,
-    finding::Code,
-    journal::encode,
-    time::Timestamp,
-};
+use onward_core::{finding::Code, time::Timestamp};
 use onward_engine::{files::temporary_name, supervisor::Identity};
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, id, kill_all, sees, watched},
+    bench::{Bench, id, kill_all, sees, spend},
     kills::kill_supervisor,
     repo::{HALF_DONE, Killed, edit_by_hand, git, killed_half_way, repo},
 };
@@ -128,19 +122,7 @@ fn spent(dollars: f64) -> World {
     bench.workflow("w.yaml", "limits: { usd: 1 }\nsteps:", steps);
     let (run, _) = bench.run_and_kill(|_| !bench.ran("a").is_empty());
     kill_all(&run);
-    let last = watched(&run).records.pop().unwrap();
-    let usd = Usd::from_dollars(dollars).unwrap();
-    let (step, attempt) = (onward_core::address::Address::from_text("a"), 1);
-    let event = Event::AttemptSpent { step, attempt, usd, tokens_in: 0, tokens_out: 0 };
-    let mut line = Vec::new();
-    encode(&Record { seq: last.seq + 1, event, ..last }, &mut line).unwrap();
-    let path = run.join("journal.jsonl");
-    // A killed driver leaves room behind the last line.
-    let mut bytes = fs::read(&path).unwrap();
-    let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap();
-    bytes.truncate(end + 1);
-    bytes.extend(line);
-    fs::write(path, bytes).unwrap();
+    spend(&run, "a", dollars);
     planned(&bench, "")
 }
 

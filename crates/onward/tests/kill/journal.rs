@@ -45,6 +45,25 @@ fn a_flipped_byte_in_the_middle_is_damage_that_nobody_writes_over() {
     assert_eq!(fs::read(&path).unwrap(), bytes);
 }
 
+#[test]
+fn a_journal_whose_beginning_is_lost_is_damaged_and_can_be_repaired() {
+    for spoil in [|bytes: &mut Vec<u8>| bytes[9] ^= 1, |bytes: &mut Vec<u8>| bytes.clear()] {
+        let bench = Bench::new(STEPS);
+        bench.exits("run w.yaml", 11);
+        let run = bench.project().runs().unwrap().remove(0).dir;
+        let path = run.join("journal.jsonl");
+        let mut bytes = fs::read(&path).unwrap();
+        spoil(&mut bytes);
+        fs::write(&path, &bytes).unwrap();
+        for command in ["plan", "resume"] {
+            let said = bench.exits(&format!("{command} {}", id(&run)), 15);
+            assert!(said.err.contains("onward repair"), "{said:?}");
+        }
+        bench.exits(&format!("repair {} --yes", id(&run)), 0);
+        bench.exits(&format!("plan {}", id(&run)), 0);
+    }
+}
+
 type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;
 
 fn picture(dir: &Path) -> Picture {

@@ -6,6 +6,7 @@
 mod bench;
 mod broken_worktrees;
 mod choices;
+mod cut_short;
 mod day_one;
 mod disk;
 mod edits;

@@ -44,6 +44,24 @@ fn the_return_key_resumes_as_planned() {
 }
 
 #[test]
+fn what_blocks_is_gone_over_by_the_word_in_full_only() {
+    let bench = repo(HALF_DONE, "  - { id: draft, agent: claude, prompt: x, writes: [made.o] }\n");
+    let run = killed_half_way(&bench, Killed::All);
+    edit_by_hand(&bench, &run, "a.txt");
+    let mut terminal = Terminal::start(&bench, "resume");
+    terminal.shows("Going on accepts dirty-tree");
+    terminal.shows("Type `resume` in full to go on; nothing else does.");
+    for typed in ["\n", "r\n"] {
+        terminal.shows(MENU_WITH_STEPS);
+        terminal.types(typed);
+    }
+    terminal.shows(MENU_WITH_STEPS);
+    terminal.types("resume\n");
+    terminal.exits(0);
+    assert_eq!(bench.text("a.txt"), "by hand\n");
+}
+
+#[test]
 fn another_point_is_listed_with_what_it_means_and_planned_before_it_is_entered() {
     let (bench, _) = stopped();
     let mut terminal = Terminal::start(&bench, "resume");
