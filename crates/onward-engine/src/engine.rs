@@ -377,7 +377,8 @@ pub fn examine_run(
     let dir = run_dir.display().to_string();
     match reentry {
         None => Ok(plan(&run, &survey, choices, &dir)?),
-        Some(reentry) => {
+        Some(mut reentry) => {
+            reentry.look_at_undo(&mut world, &run, &survey, run.state.rescues + 1)?;
             reentry.tell(&run, &mut survey);
             Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
         }

@@ -1,7 +1,7 @@
-//! What a resume undoes first: rows that nothing proves, and worktrees left in mid-iteration.
+//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch.
 //!
 //! Invariant: data only. A row that a logged iteration proves is never here, nor is anything when
-//! there is no research left to do; `conference/best` and the event log are never here at all.
+//! there is no round left; `conference/best` and the event log are never here at all.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ pub fn reverts(conference: &Conference, point: &Point) -> Vec<PlannedRevert> {
         truncation(part.file_name(), rows, &step)
     };
     let rows = dropped(conference, point, round).into_iter().map(truncation);
-    rows.chain(worktrees(conference, point, round)).collect()
+    rows.chain(worktrees(conference, round)).collect()
 }
 
 /// The conference without what nothing proves, and what goes to the rescue instead, by file name:
@@ -203,9 +203,10 @@ fn truncation(path: String, rows: Vec<String>, step: &Address) -> PlannedRevert 
     PlannedRevert { kind: "truncate-rows".to_owned(), path, rows, rescue }
 }
 
-/// Trees of researchers that were caught in the middle: back to the head of their branch.
-fn worktrees(conference: &Conference, point: &Point, round: u32) -> Vec<PlannedRevert> {
-    if researching(point).is_none() || !conference.has_worktrees() {
+/// Trees that are not as their branch is, of whoever takes part: research goes on from the branch,
+/// and a next round begins with clean trees. What is in them is shown and rescued before that.
+fn worktrees(conference: &Conference, round: u32) -> Vec<PlannedRevert> {
+    if !conference.has_worktrees() {
         return Vec::new();
     }
     let of = |researcher: &String| {
@@ -220,5 +221,5 @@ fn worktrees(conference: &Conference, point: &Point, round: u32) -> Vec<PlannedR
             rescue: format!("rescue/{}", step::research(round, researcher).file_name()),
         })
     };
-    point.researchers.iter().filter_map(of).collect()
+    conference.researchers_of(round).iter().filter_map(of).collect()
 }

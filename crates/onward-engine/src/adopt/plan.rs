@@ -32,19 +32,17 @@ pub fn caught_up(run_dir: &Path, run: Run, machine: &Machine) -> Result<Run, Eng
     Ok(onlooker.run)
 }
 
-/// The run with what the other system did, and all that a resume would look at in its files.
+/// The run with what the other system did, and what a resume would read in its files.
 pub(crate) fn look<W: World>(
     world: &mut W,
     native: Native,
     run: Run,
     choices: &Choices,
 ) -> Result<(Run, Reentry), Stop> {
-    let mut reentry = Reentry::look(world, native, &run, choices.from.as_ref())?;
+    let reentry = Reentry::look(world, native, &run, choices.from.as_ref())?;
     let mut onlooker = Onlooker { world, run };
     onlooker.import(reentry.witness())?;
-    let Onlooker { world, run } = onlooker;
-    reentry.look_at_undo(world, run.state.rescues + 1)?;
-    Ok((run, reentry))
+    Ok((onlooker.run, reentry))
 }
 
 /// The plan of an adopted run. `reentry` has looked at what is to be undone already.

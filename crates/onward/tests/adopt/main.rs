@@ -8,9 +8,13 @@ mod asked;
 #[path = "../kill/bench.rs"]
 mod bench;
 mod entering;
+#[expect(dead_code, reason = "the conference tests use the rest")]
+#[path = "../conference/hall.rs"]
+mod hall;
 mod kills;
 mod late;
 mod laws;
+mod ours;
 mod prefixes;
 mod repaired;
 mod tea;
