@@ -108,15 +108,30 @@ fn trees(changes: &[&str]) -> Git {
 }
 
 #[test]
-fn worktrees_of_unfinished_researchers_go_back_to_their_branch_and_best_is_left_alone() {
+fn dirty_worktrees_go_back_to_their_branch_wherever_a_round_goes_on_and_best_is_left_alone() {
     let done = "A2.0 baseline 70\nA2.1 kept 66\nA2.2 kept 65\nB2.0 baseline 70";
-    let plan = in_round_2(done).git(trees(&[" M src/cache", "?? notes"])).plan();
-    let reset: Vec<_> = plan.reverts.iter().filter(|it| it.kind == "reset-worktree").collect();
-    assert_eq!(reset.len(), 1, "{reset:?}");
-    assert_eq!(reset[0].path, "trees/researcher-B");
-    assert_eq!(reset[0].rows, [" M src/cache", "?? notes"]);
+    let all = format!("{done}\nB2.1 kept 66\nB2.2 kept 65");
+    for more in ["", "\nposter 2", "\nposter 2\nreview 2", "\nposter 2\nreview 2\nend 2 65"] {
+        let script = if more.is_empty() { done.to_owned() } else { format!("{all}{more}") };
+        let plan = in_round_2(&script).git(trees(&[" M src/cache", "?? notes"])).plan();
+        let reset = plan.reverts.iter().filter(|it| it.kind == "reset-worktree");
+        let reset: Vec<(&str, &[String])> =
+            reset.map(|it| (it.path.as_str(), it.rows.as_slice())).collect();
+        let rows = [" M src/cache".to_owned(), "?? notes".to_owned()];
+        let wanted = ["trees/researcher-A", "trees/researcher-B"].map(|it| (it, rows.as_slice()));
+        assert_eq!(reset, wanted, "{}", plan.recovery_point.summary);
+    }
     let plan = in_round_2(done).git(trees(&[])).plan();
     assert_eq!(plan.reverts, []);
-    let plan = in_round_2(&format!("{done}\nposter 2")).git(trees(&["?? notes"])).plan();
-    assert_eq!(plan.reverts, [], "after the poster nobody is in mid-iteration");
+}
+
+#[test]
+fn a_dirty_worktree_is_left_alone_where_no_round_comes() {
+    let all = "A2.0 kept 70\nB2.0 kept 66\nposter 2\nreview 2\nend 2 65\nconverged";
+    let plan = in_round_2(all).git(trees(&["?? notes"])).plan();
+    assert_eq!(plan.recovery_point.code, "synthesis");
+    assert_eq!(plan.reverts, []);
+    let dirty: Vec<_> = plan.findings.iter().filter(|it| it.code == "dirty-tree").collect();
+    assert_eq!(dirty.len(), 2, "{:?}", plan.findings);
+    assert!(dirty.iter().all(|it| it.hint.as_deref().unwrap().contains("left as they are")));
 }

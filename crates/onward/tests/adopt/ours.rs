@@ -142,3 +142,30 @@ fn edits_of_an_agent_that_died_are_shown_and_rescued_and_it_starts_from_its_bran
     let rescued = hall.bench.exits("rescue list", 0).out;
     assert!(rescued.contains(".worktrees/researcher-A/a.txt"), "{rescued}");
 }
+
+#[test]
+fn work_that_lies_in_a_tree_between_two_rounds_is_shown_and_rescued() {
+    let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 2"));
+    hall.bench.exits("run conference --no-input", 11);
+    // As the other system would leave it: no run of ours, the first round over.
+    fs::remove_dir_all(hall.bench.path(".onward/runs")).unwrap();
+    let events = hall.events();
+    let over = events.iter().position(|line| line.contains("round.completed")).unwrap();
+    hall.bench.write("conference_events.jsonl", &(events[..=over].join("\n") + "\n"));
+    hall.bench.write(".worktrees/researcher-A/a.txt", "precious\n");
+    hall.bench.write(".worktrees/researcher-C/new.txt", "of somebody\n");
+    let plan = hall.bench.onward("plan --json").json();
+    assert_eq!(plan["recovery_point"]["code"], "round-start");
+    let trees = [".worktrees/researcher-A", ".worktrees/researcher-C"];
+    let paths = trees.map(|it| hall.bench.path(it).to_str().unwrap().to_owned());
+    assert_eq!(resets(&plan), paths);
+
+    hall.bench.exits("resume --yes --no-input", 11);
+    let rescues = fs::read_dir(hall.run_dir().join("rescue")).unwrap();
+    let rescues: Vec<_> = rescues.map(|it| it.unwrap().path().join("files")).collect();
+    for (path, text) in [("A/a.txt", "precious\n"), ("C/new.txt", "of somebody\n")] {
+        let path = format!(".worktrees/researcher-{path}");
+        let mut kept = rescues.iter().filter_map(|it| fs::read_to_string(it.join(&path)).ok());
+        assert_eq!(kept.next().as_deref(), Some(text), "{path}");
+    }
+}
