@@ -380,7 +380,7 @@ pub fn examine_run(
         Some(mut reentry) => {
             reentry.look_at_undo(&mut world, &run, &survey, run.state.rescues + 1)?;
             reentry.tell(&run, &mut survey);
-            Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
+            Ok(adopt::plan_adopted(&mut world, &run, &survey, choices, &reentry, &dir)?)
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Every wait is for a file or the end of a process, never for a time.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod agreed;
 mod asked;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/bench.rs"]
