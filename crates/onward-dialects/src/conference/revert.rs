@@ -14,7 +14,7 @@ use super::{
     rows::{Comparison, numbered},
     state::{Conference, Page, Part},
     step,
-    tsv::Row,
+    tsv::{Row, Table},
 };
 
 /// An iteration that its row shows to be finished although no event says so.
@@ -28,7 +28,7 @@ pub struct Inferred {
 /// Rows that stay without an event: up to the last kept one of an unfinished researcher. A baseline
 /// is among them only while nothing after it is logged: many logs never mention theirs.
 pub fn inferred(conference: &Conference, point: &Point) -> Vec<Inferred> {
-    let Some(round) = researching(point) else { return Vec::new() };
+    let Some(round) = researching(conference, point) else { return Vec::new() };
     let of = |researcher: &String| -> Vec<Inferred> {
         let rows = rows_of(conference, researcher, round);
         let stays = &rows[..kept_len(&rows)];
@@ -46,10 +46,10 @@ pub fn inferred(conference: &Conference, point: &Point) -> Vec<Inferred> {
 
 pub fn reverts(conference: &Conference, point: &Point) -> Vec<PlannedRevert> {
     let Some(round) = point.round else { return Vec::new() };
-    let truncation = |(part, rows): (Part, Vec<&Row>)| {
+    let truncation = |(part, lines): (Part, Vec<Line>)| {
         let step = part.researcher().map(|researcher| step::research(round, researcher));
         let step = step.unwrap_or_else(|| step::round(round));
-        let rows = rows.into_iter().map(|row| row.text.clone()).collect();
+        let rows = lines.into_iter().map(|(_, text)| text).collect();
         truncation(part.file_name(), rows, &step)
     };
     let rows = dropped(conference, point, round).into_iter().map(truncation);
@@ -68,8 +68,8 @@ pub fn undone(conference: &Conference, point: &Point) -> Undone {
     let mut undone = Undone { after: conference.clone(), rescued: BTreeMap::new() };
     let rows = point.round.map(|round| dropped(conference, point, round)).unwrap_or_default();
     for (part, rows) in rows {
-        let lines: Vec<usize> = rows.iter().map(|row| row.line).collect();
-        let mut text = rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n");
+        let lines: Vec<usize> = rows.iter().map(|(line, _)| *line).collect();
+        let mut text = rows.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         text.push('\n');
         undone.rescued.insert(part.file_name(), text.into_bytes());
         let table = match part.researcher() {
@@ -102,16 +102,22 @@ pub fn undone(conference: &Conference, point: &Point) -> Undone {
     undone
 }
 
-/// The rows that go, file by file: the researchers' own, then those of the shared results.
-fn dropped<'a>(conference: &'a Conference, point: &Point, round: u32) -> Vec<(Part, Vec<&'a Row>)> {
+/// A line of a table, by its number.
+type Line = (usize, String);
+
+/// The rows that go, file by file: the researchers' own, then those of the shared results. A row
+/// that was cut short at the end of a file goes with them, or the next one would come after it.
+fn dropped(conference: &Conference, point: &Point, round: u32) -> Vec<(Part, Vec<Line>)> {
     let mut files = Vec::new();
     let mut iterations: Vec<(u32, &String, u32)> = Vec::new();
-    for researcher in conference.researchers.keys() {
+    let line = |row: &Row| (row.line, row.text.clone());
+    for (researcher, own) in &conference.researchers {
         let rows = dropped_rows(conference, point, researcher, round);
         iterations.extend(rows.iter().map(|(round, number, _)| (*round, researcher, *number)));
-        let rows: Vec<&Row> = rows.into_iter().map(|(_, _, row)| row).collect();
-        if !rows.is_empty() {
-            files.push((Part::ResearcherResults(researcher.clone()), rows));
+        let mut lines: Vec<Line> = rows.into_iter().map(|(_, _, row)| line(row)).collect();
+        lines.extend(own.table.as_ref().and_then(Table::torn));
+        if !lines.is_empty() {
+            files.push((Part::ResearcherResults(researcher.clone()), lines));
         }
     }
     let is_dropped = |row: &&Row| {
@@ -124,21 +130,26 @@ fn dropped<'a>(conference: &'a Conference, point: &Point, round: u32) -> Vec<(Pa
         })
     };
     let shared = conference.results.iter().flat_map(|table| &table.rows);
-    let shared: Vec<&Row> = shared.filter(is_dropped).collect();
+    let mut shared: Vec<Line> = shared.filter(is_dropped).map(line).collect();
+    shared.extend(conference.results.as_ref().and_then(Table::torn));
     if !shared.is_empty() {
         files.push((Part::Results, shared));
     }
     files
 }
 
-/// The round whose research is about to go on.
-fn researching(point: &Point) -> Option<u32> {
+/// The round whose research is about to go on: one that was begun, or one that nobody logged the
+/// beginning of and that has a kept row all the same.
+fn researching(conference: &Conference, point: &Point) -> Option<u32> {
     match point.code {
         Code::ResearchContinue | Code::ResearchRestart => point.round,
+        Code::RoundStart => point.round.filter(|round| {
+            let mut rows = point.researchers.iter().flat_map(|it| rows_of(conference, it, *round));
+            rows.any(|row| row.trial.status == Status::Kept)
+        }),
         Code::Complete
         | Code::Close
         | Code::Synthesis
-        | Code::RoundStart
         | Code::KnowledgeTransfer
         | Code::PeerReview
         | Code::PosterSession => None,
@@ -160,7 +171,7 @@ fn dropped_rows<'a>(
             numbered.len()
         } else if segment.round > round {
             0
-        } else if researching(point).is_none() {
+        } else if researching(conference, point).is_none() {
             let is_start = point.code == Code::RoundStart;
             if is_start { baselines(&segment.rows) } else { numbered.len() }
         } else if point.researchers.iter().any(|it| it == researcher) {

@@ -297,9 +297,23 @@ impl Conference {
             return Some(schedule.in_round(round));
         }
         let settings = &self.settings;
-        let whole = settings.max_iterations?;
-        let shares = settings.count?.checked_mul(settings.max_rounds?)?;
-        (shares > 0 && whole.is_multiple_of(shares)).then(|| whole / shares)
+        let divided = || {
+            let whole = settings.max_iterations?;
+            let shares = settings.count?.checked_mul(settings.max_rounds?)?;
+            (shares > 0 && whole.is_multiple_of(shares)).then(|| whole / shares)
+        };
+        divided().or_else(|| self.iterations_seen())
+    }
+
+    /// What everybody had in every round whose research is over.
+    pub fn iterations_seen(&self) -> Option<u32> {
+        let rounds = self.history.rounds.iter();
+        let over = rounds.filter(|(_, it)| it.completed.is_some() || it.poster || it.review);
+        let mut counts = over.flat_map(|(number, round)| {
+            round.trials.keys().map(|who| self.finished_iterations(*number, who))
+        });
+        let first = counts.next().filter(|count| *count > 0)?;
+        counts.all(|count| count == first).then_some(first)
     }
 
     /// How many iterations of a round the researcher is known to have finished. A baseline row

@@ -1,7 +1,7 @@
 //! What a resume would undo, row by row and tree by tree.
 
 use onward_core::plan::{Plan, Verdict};
-use onward_dialects::{Branch, Git, Worktree};
+use onward_dialects::{Branch, Dialect as _, Git, Worktree, conference::CONFERENCE};
 
 use crate::builder::{Built, ROUND_1, conference, finding, verdict};
 
@@ -63,12 +63,55 @@ fn rows_of_earlier_rounds_are_never_dropped() {
 }
 
 #[test]
-fn rows_of_rounds_that_the_log_has_not_heard_of_are_dropped_before_one_begins() {
-    let built = conference(ROUND_1);
-    let built = built.row("A", "0 baseline 70").row("A", "1 kept 60").row("A", "0 baseline 60");
+fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_inferred_event() {
+    let built = conference(ROUND_1).row("A", "0 baseline 70").row("A", "1 kept 60");
+    let built = built.row("A", "2 reverted 61").row("A", "0 baseline 60").row("A", "1 kept 60");
     let plan = built.plan();
     assert_eq!(plan.recovery_point.code, "round-start");
-    assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 1 0"]);
+    assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 2 0 1"], "and no later round");
+    assert!(finding(&plan, "rows-exceed-events").hint.as_deref().unwrap().contains("stay"));
+    for iteration in ["baseline", "iterate[1]"] {
+        let step = format!("round[2]/research[A]/{iteration}");
+        assert_eq!(verdict(&plan, &step), Verdict::Adopt, "{step}");
+    }
+    let files = built.files();
+    let written = CONFERENCE.resumed(&files, &plan, "2026-05-05T20:00:00Z".parse().unwrap());
+    let (_, log) = written.iter().find(|(path, _)| path == "conference_events.jsonl").unwrap();
+    let log = String::from_utf8(log.clone()).unwrap();
+    let new: Vec<&str> = log[built.log.len()..].lines().collect();
+    assert!(new[0].contains("conference.resumed"), "{new:?}");
+    assert!(new[1].contains("round.started") && new[1].contains("\"round\":2"), "{new:?}");
+    assert!(new[3].contains("\"iteration\":1,\"metric_value\":60.0"), "{new:?}");
+    assert_eq!(new.len(), 4, "{new:?}");
+}
+
+#[test]
+fn baselines_alone_are_of_no_round_that_began() {
+    let plan = conference(ROUND_1).row("A", "0 baseline 70").row("A", "1 reverted 71").plan();
+    assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 1"]);
+    assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
+}
+
+#[test]
+fn a_row_that_was_cut_short_goes_to_the_rescue_and_not_before_the_next_one() {
+    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 66");
+    let torn = |built: Built, name: &str| {
+        let bytes = built.files().bytes(name).unwrap().to_vec();
+        built.file(name, &format!("{}2\t7", String::from_utf8(bytes).unwrap()))
+    };
+    let built = torn(torn(built, "researcher_A_results.tsv"), "conference_results.tsv");
+    let plan = built.plan();
+    let shown: Vec<(&str, &[String])> =
+        plan.reverts.iter().map(|it| (it.path.as_str(), it.rows.as_slice())).collect();
+    let rows = ["2\t7".to_owned()];
+    let wanted = ["researcher_A_results.tsv", "conference_results.tsv"];
+    assert_eq!(shown, wanted.map(|it| (it, rows.as_slice())));
+    let undone = CONFERENCE.undone(&built.files());
+    assert_eq!(undone.len(), 2);
+    for it in undone {
+        let after = String::from_utf8(it.after.unwrap()).unwrap();
+        assert!(after.ends_with("Z\n") && !after.contains("2\t7\n"), "{after}");
+    }
 }
 
 #[test]
