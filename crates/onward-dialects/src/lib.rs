@@ -9,7 +9,11 @@ mod files;
 
 use std::collections::BTreeMap;
 
-use onward_core::{address::Address, plan::Plan, time::Timestamp};
+use onward_core::{
+    address::Address,
+    plan::{Plan, PlannedRevert},
+    time::Timestamp,
+};
 use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
@@ -59,6 +63,17 @@ pub trait Dialect: Sync {
     /// Whether what the step does is in the files, so that they can tell when it is gone.
     fn witnesses(&self, _step: &Address) -> bool {
         false
+    }
+
+    /// Whether the step's work lies where a revert would undo it, until a step beside it that
+    /// [`witnesses`](Self::witnesses) has settled what becomes of it.
+    fn leaves_work(&self, _step: &Address) -> bool {
+        false
+    }
+
+    /// Whose work a revert of the plan undoes; `None` when it is nobody's in particular.
+    fn step_of(&self, _files: &Files, _revert: &PlannedRevert) -> Option<Address> {
+        None
     }
 
     /// What nothing proves, and what the files are without it.

@@ -412,9 +412,10 @@ fn examine(
     let dir = run_dir.display().to_string();
     match reentry {
         None => Ok(plan(&run, &survey, choices, &dir)?),
-        Some(reentry) => {
+        Some(mut reentry) => {
+            reentry.look_at_undo(&mut world, &run, &survey, run.state.rescues + 1)?;
             reentry.tell(&run, &mut survey);
-            Ok(adopt::plan_adopted(&run, &survey, choices, &reentry, &dir)?)
+            Ok(adopt::plan_adopted(&mut world, &run, &survey, choices, &reentry, &dir)?)
         }
     }
 }

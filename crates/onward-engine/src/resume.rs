@@ -137,7 +137,7 @@ impl<W: World> Driver<'_, W> {
         }
         if let Some(reentry) = &mut reentry {
             let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
-            reentry.look_at_undo(self.world, number)?;
+            reentry.look_at_undo(self.world, &self.run, &survey, number)?;
             reentry.tell(&self.run, &mut survey);
         }
         if let Some((pinned, new)) = edited {

@@ -11,7 +11,8 @@ use onward_core::{
 };
 
 use super::{
-    converge::span,
+    config::Mode,
+    converge::{span, time_used},
     recovery::{Code as PointCode, Point},
     revert::{self, Inferred},
     rows::Comparison,
@@ -38,6 +39,7 @@ pub enum Code {
     WorktreeMidRebase,
     DirtyTree,
     BudgetElapsed,
+    PrerequisiteMissing,
     StaleAge,
     ClockInFuture,
     StillRunning,
@@ -61,6 +63,7 @@ impl Code {
             Self::WorktreeMidRebase => "worktree-mid-rebase",
             Self::DirtyTree => "dirty-tree",
             Self::BudgetElapsed => "budget-elapsed",
+            Self::PrerequisiteMissing => "prerequisite-missing",
             Self::StaleAge => "stale-age",
             Self::ClockInFuture => "clock-in-future",
             Self::StillRunning => "still-running",
@@ -70,7 +73,7 @@ impl Code {
 
     const fn severity(self) -> Severity {
         match self {
-            Self::Spelling => Severity::Info,
+            Self::Spelling | Self::PrerequisiteMissing => Severity::Info,
             Self::DocumentIncomplete
             | Self::ConfirmationPending
             | Self::ClockInFuture
@@ -111,12 +114,14 @@ pub fn findings(conference: &Conference, point: &Point, age: Age) -> Vec<Finding
         return findings;
     }
     findings.extend(document(conference));
+    findings.extend(iterations(conference, point));
+    findings.extend(evaluator(conference, point));
     findings.extend(still_running(conference));
     findings.extend(log(conference));
     findings.extend(rows(conference, point));
     findings.extend(artifacts(conference, point));
     findings.extend(worktree::findings(conference, point));
-    findings.extend(budget(point));
+    findings.extend(budget(conference));
     findings.extend(age.finding());
     findings
 }
@@ -197,6 +202,37 @@ fn document(conference: &Conference) -> Vec<Finding> {
     findings
 }
 
+/// How long a round is must be known while there is one to come.
+fn iterations(conference: &Conference, point: &Point) -> Option<Finding> {
+    let round = point.round?;
+    let is_last = conference.settings.max_rounds.is_some_and(|max| round >= max);
+    let is_needed = !point.researchers.is_empty() || !is_last;
+    if conference.settings.iterations.is_some() || !is_needed {
+        return None;
+    }
+    let message = "conference.md has no iterations per round";
+    let finding = Code::DocumentIncomplete.found(message).at_path(DOCUMENT);
+    Some(match conference.iterations_in(round) {
+        None => finding.with_hint("add the iterations per round to conference.md"),
+        Some(count) => {
+            let hint = format!("as in the rest of it, everybody has {count} in round {round}");
+            Finding { severity: Severity::Warning, ..finding.with_hint(hint) }
+        }
+    })
+}
+
+/// Without a command that measures, a metric is what each researcher says it is.
+fn evaluator(conference: &Conference, point: &Point) -> Option<Finding> {
+    let settings = &conference.settings;
+    let is_measured = settings.mode != Some(Mode::Metric) || settings.evaluator.is_some();
+    if is_measured || point.round.is_none() {
+        return None;
+    }
+    let message = "conference.md names no evaluator: researchers report their metric themselves";
+    let hint = "add `- **Evaluator:** COMMAND` under Success Metric to have it measured";
+    Some(Code::PrerequisiteMissing.found(message).at_path(DOCUMENT).with_hint(hint))
+}
+
 fn still_running(conference: &Conference) -> Option<Finding> {
     let pid = conference.loop_pid.filter(|pid| conference.alive.contains(pid))?;
     let message = format!("the system's own loop is running as process {pid}");
@@ -233,7 +269,21 @@ fn rows(conference: &Conference, point: &Point) -> Vec<Finding> {
     researchers.sort_unstable();
     researchers.dedup();
     let of = |researcher: &String| rows_of(conference, researcher, &inferred);
-    researchers.into_iter().flat_map(of).collect()
+    let own = researchers.into_iter().flat_map(of);
+    own.chain(shared_rows(conference)).collect()
+}
+
+/// The results of all, which shipping needs.
+fn shared_rows(conference: &Conference) -> Option<Finding> {
+    let count = conference.history.iterations();
+    if conference.results.is_some() || count == 0 {
+        return None;
+    }
+    let message = format!("{RESULTS} is missing, and {count} iterations are logged");
+    let hint = format!("a resume rebuilds it with {count} rows from the log and the other results");
+    let finding = Code::RowsMissing.found(message).at_path(RESULTS).with_hint(hint);
+    // The system itself takes the file as a convenience.
+    Some(Finding { severity: Severity::Info, ..finding })
 }
 
 fn rows_of(conference: &Conference, researcher: &str, inferred: &[Inferred]) -> Vec<Finding> {
@@ -343,11 +393,13 @@ fn artifacts(conference: &Conference, point: &Point) -> Vec<Finding> {
     findings
 }
 
-fn budget(point: &Point) -> Option<Finding> {
-    let over = point.over.as_ref().filter(|_| point.is_out_of_time())?;
+/// Said whatever else ends it: to go on with the research needs more than the other reason gone.
+fn budget(conference: &Conference) -> Option<Finding> {
+    let used = time_used(conference, conference.history.last_at?)?;
+    let message = format!("the time budget is over: {used}");
     let hint = "what there is goes straight to the synthesis; to go on with the research, raise \
                 `Time budget` in conference.md";
-    Some(Code::BudgetElapsed.found(over.detail.clone()).with_hint(hint))
+    Some(Code::BudgetElapsed.found(message).with_hint(hint))
 }
 
 /// The age in words, for the summary.

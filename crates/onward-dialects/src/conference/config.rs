@@ -38,6 +38,8 @@ pub struct Settings {
     pub researcher_timeout_ms: Option<u64>,
     /// The search space is to be divided, not free for everybody.
     pub assigned: bool,
+    /// What is there and not exact: good enough to go on by, not to start with.
+    pub vague: Vec<&'static str>,
     /// Sections that a conference writes to and the file does not have.
     pub missing_sections: Vec<&'static str>,
 }
@@ -143,29 +145,32 @@ impl Settings {
         let said = look.value("search space", &["worktrees", "worktree mode", "code changes"]);
         let final_word = look.value("pre flight gate", &["final confirmation"]);
         let final_word = final_word.map(str::to_lowercase).unwrap_or_default();
-        let devil = look.value("researchers", &["devil's advocate", "devils advocate"]);
+        let devil = look.value("researchers", &DEVIL);
         let strategy = look.value("search space partitioning", &["strategy"]).unwrap_or_default();
         let noise_keys = ["noise threshold", "min consensus delta"];
         let limit = look.value("constraints", &["researcher timeout"]);
         let evaluator_keys = ["evaluator", "evaluator command", "evaluation command"];
         let evaluator = look.value("success metric", &evaluator_keys);
-        let evaluator = evaluator.map(|text| text.trim_matches(['`', ' ']).to_owned());
+        let evaluator = evaluator.map(|text| words::out_of_code(text).to_owned());
         Self {
             metric: look.value("success metric", &["metric"]).map(str::to_owned),
             direction: direction.or_else(|| target.map(direction_of)),
             target: target.map(|target: UnresolvedTarget| target.resolve(direction)),
-            count: look.whole("researchers", &["count", "researchers", "researcher count"]),
+            count: look.whole("researchers", &COUNT),
             iterations: look.schedule(),
-            max_rounds: look.whole("researchers", &["max rounds", "rounds"]),
+            max_rounds: look.whole("researchers", &ROUNDS),
             max_iterations: look.whole("constraints", &["max total iterations"]),
             time_budget_ms: look.value("constraints", &["time budget"]).and_then(words::span_ms),
             noise: look.value("noise handling", &noise_keys).and_then(words::number),
             noise_runs: look.whole("noise handling", &["noise runs"]),
-            devils_advocate: devil.map(is_yes),
+            devils_advocate: devil.and_then(words::yes_or_no),
             researcher_timeout_ms: limit.and_then(words::span_ms),
             assigned: strategy.to_lowercase().starts_with("assigned"),
             evaluator: evaluator.filter(|text| !text.is_empty() && mode != Some(Mode::Qualitative)),
-            changes_code: said.map_or_else(|| speaks_of_code(&allowed), is_yes),
+            changes_code: said
+                .and_then(words::yes_or_no)
+                .unwrap_or_else(|| speaks_of_code(&allowed)),
+            vague: look.vague(),
             unconfirmed: final_word.starts_with("pending"),
             confirmed: final_word.starts_with("confirmed") || final_word.starts_with("yes"),
             missing_sections: missing_sections(document),
@@ -237,6 +242,18 @@ impl<'a> Look<'a, '_> {
     fn schedule(&mut self) -> Option<Schedule> {
         self.whole("researchers", &["iterations per round"])?;
         Schedule::parse(self.value("researchers", &["iterations per round"])?)
+    }
+
+    fn vague(&mut self) -> Vec<&'static str> {
+        let mut is_vague = |keys: &[&str], exact: fn(&str) -> bool| {
+            self.value("researchers", keys).is_some_and(|text| !exact(text))
+        };
+        let asked = [
+            (is_vague(&COUNT, is_exact), "exact researcher count"),
+            (is_vague(&["iterations per round"], is_exact_schedule), "exact iterations per round"),
+            (is_vague(&ROUNDS, is_exact), "exact max rounds"),
+        ];
+        asked.into_iter().filter(|(vague, _)| *vague).map(|(_, name)| name).collect()
     }
 
     /// A section's text, or the value of a key.
@@ -338,9 +355,31 @@ fn target(text: &str) -> Option<UnresolvedTarget> {
     Some(UnresolvedTarget { relation: found.map(|(_, relation)| *relation), value, percent })
 }
 
-fn is_yes(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    ["yes", "true", "on", "enabled", "active"].iter().any(|word| lower.starts_with(word))
+const COUNT: [&str; 3] = ["count", "researchers", "researcher count"];
+const ROUNDS: [&str; 2] = ["max rounds", "rounds"];
+/// How the one who doubts is called, with and without the template's other name for it.
+const DEVIL: [&str; 5] = [
+    "devil's advocate",
+    "devils advocate",
+    "critic / devil's advocate",
+    "critic/devil's advocate",
+    "critic",
+];
+
+/// One number and nothing else.
+fn is_exact(text: &str) -> bool {
+    let text = text.trim().trim_matches('`');
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The same, or a number for each of some rounds.
+fn is_exact_schedule(text: &str) -> bool {
+    let of_rounds = |part: &str| {
+        let (number, rest) = part.trim().split_once(' ').unwrap_or((part.trim(), ""));
+        let rest = rest.trim();
+        is_exact(number) && (rest.is_empty() || rest.to_lowercase().starts_with("(round"))
+    };
+    text.split([',', ';']).all(of_rounds)
 }
 
 /// Whether the allowed changes are changes of code. Prompts and settings alone need no worktree.

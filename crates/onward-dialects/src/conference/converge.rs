@@ -1,15 +1,16 @@
 //! Whether a conference is over: what was logged, then the four rules in their order.
 //!
-//! Invariant: the same files give the same answer, and the first rule that holds gives it. While a
-//! round is under way, only what ends a conference in mid-round is asked: a logged end, a budget,
-//! everybody stuck. The rest was decided when the round began.
+//! Invariant: the same files give the same answer, and the first rule that holds gives it. The rules
+//! are about completed rounds. While a round is under way, only what ends a conference in mid-round
+//! is asked: a logged end, the time, a round too many. Used-up iterations and being stuck end the
+//! research of the round, not the round: what was found is shown, reviewed and shared.
 
 use onward_core::time::Timestamp;
 
 use super::{
     config::Mode,
-    event_log::{Status, StuckLevel},
-    history::{End, Round},
+    event_log::Status,
+    history::End,
     state::{Conference, scores},
 };
 
@@ -64,7 +65,7 @@ pub fn over(conference: &Conference) -> Option<Over> {
     logged(conference)
         .or_else(|| settled(target))
         .or_else(|| budget(conference))
-        .or_else(|| stalled(conference))
+        .or_else(|| settled(stalled))
         .or_else(|| settled(plateau))
         .or_else(|| settled(quality))
 }
@@ -109,11 +110,12 @@ fn budget(conference: &Conference) -> Option<Over> {
     if let Some(max) = settings.max_rounds.filter(|max| *max > 0 && completed >= *max) {
         return Some(because(Reason::Rounds, format!("{completed} of {max} rounds are completed")));
     }
-    let iterations = history.iterations();
-    if let Some(max) = settings.max_iterations.filter(|max| *max > 0 && iterations >= *max as usize)
-        && !past_research(conference)
+    let open = history.open_round().and_then(|number| history.round(number));
+    let is_researched = open.is_some_and(|round| round.iterations() > 0);
+    if let Some(max) = settings.max_iterations.filter(|_| conference.is_out_of_iterations())
+        && !is_researched
     {
-        let detail = format!("{iterations} of {max} iterations are used");
+        let detail = format!("{} of {max} iterations are used", history.iterations());
         return Some(because(Reason::Iterations, detail));
     }
     let used = time_used(conference, history.last_at?)?;
@@ -127,29 +129,11 @@ pub fn time_used(conference: &Conference, at: Timestamp) -> Option<String> {
     Some(format!("{} of {} are used", span(used_ms), span(budget_ms)))
 }
 
-/// The iterations of the open round are all there; what remains of it needs no more of them.
-fn past_research(conference: &Conference) -> bool {
-    let Some(number) = conference.history.open_round() else { return false };
-    let phases = conference.history.round(number).is_some_and(|round| round.poster || round.review);
-    let mut researchers = conference.researchers_of(number).into_iter();
-    phases || researchers.all(|researcher| conference.finish(number, &researcher).is_some())
-}
-
 /// Everybody at level 2 or more in the last round.
 fn stalled(conference: &Conference) -> Option<Over> {
-    let (number, round) = conference.history.rounds.last_key_value()?;
-    let researchers = conference.researchers_of(*number);
-    let is_stuck = |researcher: &String| stuck_level(round, researcher) >= 2;
-    let all = !researchers.is_empty() && researchers.iter().all(is_stuck);
+    let (number, _) = conference.history.rounds.last_key_value()?;
     let detail = format!("every researcher is stuck in round {number}");
-    all.then(|| because(Reason::Stalled, detail))
-}
-
-fn stuck_level(round: &Round, researcher: &str) -> u32 {
-    match round.stuck.get(researcher) {
-        Some(StuckLevel::Level(level)) => *level,
-        Some(StuckLevel::TimedOut) | None => 0,
-    }
+    conference.is_stalled_in(*number).then(|| because(Reason::Stalled, detail))
 }
 
 /// Two rounds in a row that did not better the one before them.

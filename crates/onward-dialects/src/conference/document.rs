@@ -131,11 +131,11 @@ fn pair<'a>(section: &'a str, line: &'a str) -> Option<Pair<'a>> {
     // `**Key:** value` leaves its closing mark on the value's side.
     let value = value.trim_start_matches('*').trim();
     let key = key.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`' | '"'));
-    let plain = |c: char| c.is_alphanumeric() || " _-/'&()".contains(c);
+    let plain = |c: char| c.is_alphanumeric() || " _-/'’&()".contains(c);
     if key.is_empty() || key.len() > KEY_BYTES_MAX || !key.chars().all(plain) {
         return None;
     }
-    let key = key.to_lowercase().replace(['_', '-'], " ");
+    let key = key.to_lowercase().replace(['_', '-'], " ").replace('’', "'");
     Some(Pair { section, key, value, bare: item.is_none() && !bold })
 }
 

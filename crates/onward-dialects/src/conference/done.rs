@@ -100,7 +100,10 @@ fn in_round(conference: &Conference, round: u32, id: &str) -> Option<Done> {
     let has_review = conference.reviews.contains_key(&round);
     match id {
         "begin" => {
-            let begun = known.is_some_and(|it| it.started || it.iterations() > 0);
+            let point = recovery::point(conference);
+            let inferred =
+                || revert::inferred(conference, &point).iter().any(|it| it.round == round);
+            let begun = known.is_some_and(|it| it.started || it.iterations() > 0) || inferred();
             let result = || facts::beginning(conference, round);
             let is_logged = known.is_some_and(|it| it.started);
             (after || begun || over && known.is_some()).then(|| told(is_logged, result()))
@@ -148,7 +151,7 @@ fn in_iteration(
     };
     let past = facts::is_past_research(conference, round) || is_after(conference, round);
     let finished = || conference.finish(round, researcher).is_some();
-    if !(past || logged || known.is_some() && (finished() || inferred())) {
+    if !(past || logged || known.is_some() && finished() || inferred()) {
         return None;
     }
     let result = match what {

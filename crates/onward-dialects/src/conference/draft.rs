@@ -5,7 +5,10 @@
 
 use std::fmt::Write as _;
 
-use super::config::{Direction, Mode};
+use super::{
+    config::{Direction, Mode},
+    words::in_code,
+};
 
 /// The answers. Text is one line or more, as the person gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,11 +59,11 @@ impl Draft {
                 section(
                     "Success Metric",
                     format!(
-                        "- **Metric:** {}\n{}- **Direction:** {}\n- **Evaluator:** `{}`",
+                        "- **Metric:** {}\n{}- **Direction:** {}\n- **Evaluator:** {}",
                         one_line(name),
                         target.unwrap_or_default(),
                         direction.as_str(),
-                        one_line(evaluator)
+                        in_code(&one_line(evaluator))
                     ),
                 );
             }

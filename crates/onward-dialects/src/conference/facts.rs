@@ -64,7 +64,8 @@ pub fn unready(conference: &Conference) -> Vec<&'static str> {
         (settings.devils_advocate.is_some(), "Devil's Advocate (yes or no)"),
     ];
     let missing = needed.into_iter().filter(|(there, _)| !there).map(|(_, name)| name);
-    settings.missing().into_iter().chain(missing).collect()
+    let vague = settings.vague.iter().copied();
+    settings.missing().into_iter().chain(missing).chain(vague).collect()
 }
 
 /// The most iterations that the conference can take.

@@ -39,7 +39,11 @@ pub mod words;
 pub mod worktree;
 pub mod write;
 
-use onward_core::{address::Address, plan::Plan, time::Timestamp};
+use onward_core::{
+    address::Address,
+    plan::{Plan, PlannedRevert},
+    time::Timestamp,
+};
 
 use crate::{Asked, Dialect, Done, Entering, Entry, Files, MissingMark, NoEntry, Undone};
 
@@ -79,6 +83,14 @@ impl Dialect for ConferenceDialect {
 
     fn workflow(&self) -> &'static str {
         "conference"
+    }
+
+    fn leaves_work(&self, step: &Address) -> bool {
+        reentry::leaves_work(step)
+    }
+
+    fn step_of(&self, files: &Files, revert: &PlannedRevert) -> Option<Address> {
+        reentry::whose(&import(files).ok()?, revert)
     }
 
     fn undone(&self, files: &Files) -> Vec<Undone> {

@@ -15,7 +15,7 @@ use super::{
     converge,
     recovery::{self, Code, Point},
     revert,
-    state::{Conference, EVENTS, import},
+    state::{Conference, EVENTS, REPORT, SYNTHESIS, import},
     step, steps,
 };
 use crate::{Asked, Files, MissingMark};
@@ -47,7 +47,17 @@ pub fn plan_for(conference: &Conference, written: Option<Timestamp>, asked: &Ask
             phase: point.code.phase().map(str::to_owned),
             round: point.round,
             steps: entry_steps(&point),
-            summary: point.summary(),
+            summary: match point.code {
+                Code::Complete => outputs(conference, asked.dir),
+                Code::Close
+                | Code::Synthesis
+                | Code::RoundStart
+                | Code::KnowledgeTransfer
+                | Code::PeerReview
+                | Code::PosterSession
+                | Code::ResearchContinue
+                | Code::ResearchRestart => point.summary(),
+            },
         },
         reverts: revert::reverts(conference, &point),
         counts: counts(&steps),
@@ -129,6 +139,17 @@ fn summary(conference: &Conference, point: &Point, now: Timestamp) -> Vec<String
     ];
     lines.extend(time_line(conference, point, now));
     lines
+}
+
+/// That it is over, and where what came of it is: only files that are there.
+fn outputs(conference: &Conference, dir: &str) -> String {
+    let all = [(SYNTHESIS, &conference.synthesis), (REPORT, &conference.report)];
+    let there = all.iter().filter(|(_, page)| page.is_some());
+    let there: Vec<String> = there.map(|(name, _)| format!("{dir}/{name}")).collect();
+    match there.as_slice() {
+        [] => "This conference is already complete. Its outputs are not there any more".to_owned(),
+        _ => format!("This conference is already complete. Outputs are in {}", there.join(" and ")),
+    }
 }
 
 /// The line that a resume logs is an event too: with it the time budget may be over.

@@ -199,9 +199,7 @@ impl Point {
         let who = self.researchers.join(", ");
         let why = self.over.as_ref().map_or("", |over| over.detail.as_str());
         match self.code {
-            Code::Complete => "The conference is complete; its outputs are synthesis.md and \
-                               final_report.md"
-                .to_owned(),
+            Code::Complete => "This conference is already complete".to_owned(),
             Code::Close => format!(
                 "Step 13: {why}, and synthesis.md and final_report.md are there; only the closing \
                  event is missing"

@@ -3,7 +3,7 @@
 //!
 //! Invariant: a file that is not named here is not touched, and the event log is never named.
 
-use onward_core::address::Address;
+use onward_core::{address::Address, plan::PlannedRevert};
 use serde_json::json;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     recovery::{self, Code},
     revert,
     state::{Conference, EVENTS, Part, export, import},
-    step, write,
+    step, worktree, write,
 };
 use crate::{Entering, Entry, Files, NoEntry, Undone};
 
@@ -27,6 +27,15 @@ pub fn undone(files: &Files) -> Vec<Undone> {
         step: step_of(path, round),
     };
     undone.rescued.keys().map(of).collect()
+}
+
+/// The researcher's own part of the round, for a tree that goes back to its branch.
+pub fn whose(conference: &Conference, revert: &PlannedRevert) -> Option<Address> {
+    let trees = conference.git.iter().flat_map(|git| &git.worktrees);
+    let tree = trees.into_iter().find(|tree| tree.path == revert.path)?;
+    let researcher = worktree::researcher_of(tree.branch.as_deref()?)?;
+    let point = recovery::point(conference);
+    Some(step::research(point.round.unwrap_or_else(|| round_meant(conference)), researcher))
 }
 
 /// Whose work a file is, in the round that is under way.
@@ -132,6 +141,11 @@ fn position(code: Code, round: Option<u32>) -> (u32, u32) {
         Code::Close => (u32::MAX, 6),
         Code::Complete => (u32::MAX, 7),
     }
+}
+
+/// An agent changes the tree, and an evaluator works in it; the iteration's end says what stays.
+pub fn leaves_work(step: &Address) -> bool {
+    matches!(done::place(step), Some(Place::Iteration(_, _, _, "propose" | "score")))
 }
 
 /// The steps that write what the conference itself goes by.

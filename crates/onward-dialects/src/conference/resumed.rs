@@ -7,10 +7,12 @@ use onward_core::{plan::Plan, time::Timestamp};
 
 use super::{
     deed::{Deed, Iterated, What},
-    rebuild, recovery, revert,
+    rebuild,
+    recovery::{self, Code},
+    revert,
     rows::numbered,
     state::{Conference, Part, import},
-    write,
+    transfer, write,
 };
 use crate::{File, Files};
 
@@ -27,8 +29,21 @@ pub fn resumed(
         reverted: reverted(plan),
     };
     let mut after = conference.after(&Deed { at, what });
-    for deed in inferred(conference, at) {
+    let inferred = inferred(conference, at);
+    let is_unheard_of = |round: &u32| conference.history.round(*round).is_none();
+    if let Some(round) = point.round.filter(is_unheard_of).filter(|_| !inferred.is_empty()) {
+        // Rows of it are there, so it has begun, although nobody said so.
+        let researchers = conference.researchers_of(round);
+        after = after.after(&Deed { at, what: What::RoundStarted { round, researchers } });
+    }
+    for deed in inferred {
         after = after.after(&deed);
+    }
+    // Whoever was interrupted before the end of the rounds was logged has it logged now.
+    if point.code == Code::Synthesis.as_str()
+        && let Some(what) = transfer::ending(&after)
+    {
+        after = after.after(&Deed { at, what });
     }
     let mut with_tables = super::state::export(&after);
     for (name, text) in rebuild::tables(&after) {

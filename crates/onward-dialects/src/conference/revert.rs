@@ -1,7 +1,7 @@
-//! What a resume undoes first: rows that nothing proves, and worktrees left in mid-iteration.
+//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch.
 //!
 //! Invariant: data only. A row that a logged iteration proves is never here, nor is anything when
-//! there is no research left to do; `conference/best` and the event log are never here at all.
+//! there is no round left; `conference/best` and the event log are never here at all.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{
     rows::{Comparison, numbered},
     state::{Conference, Page, Part},
     step,
-    tsv::Row,
+    tsv::{Row, Table},
 };
 
 /// An iteration that its row shows to be finished although no event says so.
@@ -28,7 +28,7 @@ pub struct Inferred {
 /// Rows that stay without an event: up to the last kept one of an unfinished researcher. A baseline
 /// is among them only while nothing after it is logged: many logs never mention theirs.
 pub fn inferred(conference: &Conference, point: &Point) -> Vec<Inferred> {
-    let Some(round) = researching(point) else { return Vec::new() };
+    let Some(round) = researching(conference, point) else { return Vec::new() };
     let of = |researcher: &String| -> Vec<Inferred> {
         let rows = rows_of(conference, researcher, round);
         let stays = &rows[..kept_len(&rows)];
@@ -46,14 +46,14 @@ pub fn inferred(conference: &Conference, point: &Point) -> Vec<Inferred> {
 
 pub fn reverts(conference: &Conference, point: &Point) -> Vec<PlannedRevert> {
     let Some(round) = point.round else { return Vec::new() };
-    let truncation = |(part, rows): (Part, Vec<&Row>)| {
+    let truncation = |(part, lines): (Part, Vec<Line>)| {
         let step = part.researcher().map(|researcher| step::research(round, researcher));
         let step = step.unwrap_or_else(|| step::round(round));
-        let rows = rows.into_iter().map(|row| row.text.clone()).collect();
+        let rows = lines.into_iter().map(|(_, text)| text).collect();
         truncation(part.file_name(), rows, &step)
     };
     let rows = dropped(conference, point, round).into_iter().map(truncation);
-    rows.chain(worktrees(conference, point, round)).collect()
+    rows.chain(worktrees(conference, round)).collect()
 }
 
 /// The conference without what nothing proves, and what goes to the rescue instead, by file name:
@@ -68,8 +68,8 @@ pub fn undone(conference: &Conference, point: &Point) -> Undone {
     let mut undone = Undone { after: conference.clone(), rescued: BTreeMap::new() };
     let rows = point.round.map(|round| dropped(conference, point, round)).unwrap_or_default();
     for (part, rows) in rows {
-        let lines: Vec<usize> = rows.iter().map(|row| row.line).collect();
-        let mut text = rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>().join("\n");
+        let lines: Vec<usize> = rows.iter().map(|(line, _)| *line).collect();
+        let mut text = rows.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n");
         text.push('\n');
         undone.rescued.insert(part.file_name(), text.into_bytes());
         let table = match part.researcher() {
@@ -102,16 +102,22 @@ pub fn undone(conference: &Conference, point: &Point) -> Undone {
     undone
 }
 
-/// The rows that go, file by file: the researchers' own, then those of the shared results.
-fn dropped<'a>(conference: &'a Conference, point: &Point, round: u32) -> Vec<(Part, Vec<&'a Row>)> {
+/// A line of a table, by its number.
+type Line = (usize, String);
+
+/// The rows that go, file by file: the researchers' own, then those of the shared results. A row
+/// that was cut short at the end of a file goes with them, or the next one would come after it.
+fn dropped(conference: &Conference, point: &Point, round: u32) -> Vec<(Part, Vec<Line>)> {
     let mut files = Vec::new();
     let mut iterations: Vec<(u32, &String, u32)> = Vec::new();
-    for researcher in conference.researchers.keys() {
+    let line = |row: &Row| (row.line, row.text.clone());
+    for (researcher, own) in &conference.researchers {
         let rows = dropped_rows(conference, point, researcher, round);
         iterations.extend(rows.iter().map(|(round, number, _)| (*round, researcher, *number)));
-        let rows: Vec<&Row> = rows.into_iter().map(|(_, _, row)| row).collect();
-        if !rows.is_empty() {
-            files.push((Part::ResearcherResults(researcher.clone()), rows));
+        let mut lines: Vec<Line> = rows.into_iter().map(|(_, _, row)| line(row)).collect();
+        lines.extend(own.table.as_ref().and_then(Table::torn));
+        if !lines.is_empty() {
+            files.push((Part::ResearcherResults(researcher.clone()), lines));
         }
     }
     let is_dropped = |row: &&Row| {
@@ -124,21 +130,26 @@ fn dropped<'a>(conference: &'a Conference, point: &Point, round: u32) -> Vec<(Pa
         })
     };
     let shared = conference.results.iter().flat_map(|table| &table.rows);
-    let shared: Vec<&Row> = shared.filter(is_dropped).collect();
+    let mut shared: Vec<Line> = shared.filter(is_dropped).map(line).collect();
+    shared.extend(conference.results.as_ref().and_then(Table::torn));
     if !shared.is_empty() {
         files.push((Part::Results, shared));
     }
     files
 }
 
-/// The round whose research is about to go on.
-fn researching(point: &Point) -> Option<u32> {
+/// The round whose research is about to go on: one that was begun, or one that nobody logged the
+/// beginning of and that has a kept row all the same.
+fn researching(conference: &Conference, point: &Point) -> Option<u32> {
     match point.code {
         Code::ResearchContinue | Code::ResearchRestart => point.round,
+        Code::RoundStart => point.round.filter(|round| {
+            let mut rows = point.researchers.iter().flat_map(|it| rows_of(conference, it, *round));
+            rows.any(|row| row.trial.status == Status::Kept)
+        }),
         Code::Complete
         | Code::Close
         | Code::Synthesis
-        | Code::RoundStart
         | Code::KnowledgeTransfer
         | Code::PeerReview
         | Code::PosterSession => None,
@@ -160,7 +171,7 @@ fn dropped_rows<'a>(
             numbered.len()
         } else if segment.round > round {
             0
-        } else if researching(point).is_none() {
+        } else if researching(conference, point).is_none() {
             let is_start = point.code == Code::RoundStart;
             if is_start { baselines(&segment.rows) } else { numbered.len() }
         } else if point.researchers.iter().any(|it| it == researcher) {
@@ -203,9 +214,10 @@ fn truncation(path: String, rows: Vec<String>, step: &Address) -> PlannedRevert 
     PlannedRevert { kind: "truncate-rows".to_owned(), path, rows, rescue }
 }
 
-/// Trees of researchers that were caught in the middle: back to the head of their branch.
-fn worktrees(conference: &Conference, point: &Point, round: u32) -> Vec<PlannedRevert> {
-    if researching(point).is_none() || !conference.has_worktrees() {
+/// Trees that are not as their branch is, of whoever takes part: research goes on from the branch,
+/// and a next round begins with clean trees. What is in them is shown and rescued before that.
+fn worktrees(conference: &Conference, round: u32) -> Vec<PlannedRevert> {
+    if !conference.has_worktrees() {
         return Vec::new();
     }
     let of = |researcher: &String| {
@@ -220,5 +232,5 @@ fn worktrees(conference: &Conference, point: &Point, round: u32) -> Vec<PlannedR
             rescue: format!("rescue/{}", step::research(round, researcher).file_name()),
         })
     };
-    point.researchers.iter().filter_map(of).collect()
+    conference.researchers_of(round).iter().filter_map(of).collect()
 }

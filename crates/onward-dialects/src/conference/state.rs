@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     config::Settings,
     document::{Document, Fence, heading},
-    event_log::{EventLog, Status},
+    event_log::{EventLog, Status, StuckLevel},
     history::{History, Round},
     rows::{self, Segment},
     tsv::Table,
@@ -240,6 +240,10 @@ pub enum Finish {
     Final,
     Stuck,
     Target,
+    /// No iteration is left in the whole conference.
+    Budget,
+    /// Everybody is stuck.
+    Stalled,
 }
 
 impl Conference {
@@ -267,15 +271,49 @@ impl Conference {
         Settings { count, ..Settings::default() }.researchers()
     }
 
-    /// How many iterations a researcher has in a round.
+    /// How many iterations a researcher has in a round: as many as conference.md says, and no more
+    /// than its share of what is left of all iterations, so that nobody's depends on who is faster.
     pub fn iterations_in(&self, round: u32) -> Option<u32> {
+        let asked = self.iterations_asked(round)?;
+        Some(self.share_of(round).map_or(asked, |share| asked.min(share)))
+    }
+
+    fn share_of(&self, round: u32) -> Option<u32> {
+        let max = self.settings.max_iterations.filter(|max| *max > 0)?;
+        let before = self.history.rounds.range(..round).map(|(_, it)| it.iterations());
+        let used = u32::try_from(before.sum::<usize>()).unwrap_or(u32::MAX);
+        let people = u32::try_from(self.researchers_of(round).len()).unwrap_or(u32::MAX);
+        Some(max.saturating_sub(used).div_ceil(people.max(1)).max(1))
+    }
+
+    /// Whether as many iterations were logged as there may be at all.
+    pub fn is_out_of_iterations(&self) -> bool {
+        let max = self.settings.max_iterations.filter(|max| *max > 0);
+        max.is_some_and(|max| self.history.iterations() >= max as usize)
+    }
+
+    fn iterations_asked(&self, round: u32) -> Option<u32> {
         if let Some(schedule) = &self.settings.iterations {
             return Some(schedule.in_round(round));
         }
         let settings = &self.settings;
-        let whole = settings.max_iterations?;
-        let shares = settings.count?.checked_mul(settings.max_rounds?)?;
-        (shares > 0 && whole.is_multiple_of(shares)).then(|| whole / shares)
+        let divided = || {
+            let whole = settings.max_iterations?;
+            let shares = settings.count?.checked_mul(settings.max_rounds?)?;
+            (shares > 0 && whole.is_multiple_of(shares)).then(|| whole / shares)
+        };
+        divided().or_else(|| self.iterations_seen())
+    }
+
+    /// What everybody had in every round whose research is over.
+    pub fn iterations_seen(&self) -> Option<u32> {
+        let rounds = self.history.rounds.iter();
+        let over = rounds.filter(|(_, it)| it.completed.is_some() || it.poster || it.review);
+        let mut counts = over.flat_map(|(number, round)| {
+            round.trials.keys().map(|who| self.finished_iterations(*number, who))
+        });
+        let first = counts.next().filter(|count| *count > 0)?;
+        counts.all(|count| count == first).then_some(first)
     }
 
     /// How many iterations of a round the researcher is known to have finished. A baseline row
@@ -301,8 +339,7 @@ impl Conference {
         let trials = || told.trials_of(researcher);
         let last = trials().last().map(|(_, trial)| trial.status);
         let stuck = told.stuck.get(researcher);
-        let at_least =
-            |level| matches!(stuck, Some(super::event_log::StuckLevel::Level(it)) if *it >= level);
+        let at_least = |level| matches!(stuck, Some(StuckLevel::Level(it)) if *it >= level);
         let done = self.finished_iterations(round, researcher);
         let target = self.settings.target.filter(|_| !self.target_met_before(round));
         let meets = |(number, trial): (u32, &super::event_log::Trial)| {
@@ -317,9 +354,24 @@ impl Conference {
             Some(Finish::Stuck)
         } else if trials().any(meets) {
             Some(Finish::Target)
+        } else if self.is_out_of_iterations() {
+            Some(Finish::Budget)
+        } else if self.is_stalled_in(round) {
+            Some(Finish::Stalled)
         } else {
             None
         }
+    }
+
+    /// Everybody at level 2 or more in the round.
+    pub fn is_stalled_in(&self, round: u32) -> bool {
+        let Some(told) = self.history.round(round) else { return false };
+        let researchers = self.researchers_of(round);
+        let is_stuck = |who: &String| match told.stuck.get(who) {
+            Some(StuckLevel::Level(level)) => *level >= 2,
+            Some(StuckLevel::TimedOut) | None => false,
+        };
+        !researchers.is_empty() && researchers.iter().all(is_stuck)
     }
 
     /// A conference that went on after its target was met is after something else.

@@ -123,6 +123,8 @@ fn finish_in_words(finish: Finish) -> &'static str {
         Finish::Final => "its last iteration is marked final",
         Finish::Stuck => "it is stuck at level 3 and stops for this round",
         Finish::Target => "it reached the target",
+        Finish::Budget => "no iteration is left in the whole conference",
+        Finish::Stalled => "everybody is stuck, so nobody goes on in this round",
     }
 }
 

@@ -93,6 +93,15 @@ impl Table {
         &self.bytes
     }
 
+    /// The last line, if it is a row that was cut short while it was written: its number and text.
+    pub fn torn(&self) -> Option<(usize, String)> {
+        let line = self.broken.last().copied()?;
+        let is_last = self.rows.last().is_none_or(|row| row.line < line);
+        let text = self.bytes.split(|byte| *byte == b'\n').nth(line - 1)?;
+        let text = String::from_utf8_lossy(text).trim_end_matches(['\r', '\0']).to_owned();
+        is_last.then_some((line, text))
+    }
+
     /// The same without these lines, counted from 1.
     #[must_use]
     pub fn without(&self, lines: &[usize]) -> Self {

@@ -1,4 +1,5 @@
-//! How people and agents spell numbers, moments and spans in the files of a conference.
+//! How people and agents spell numbers, moments, spans, words and commands in the files of a
+//! conference.
 //!
 //! Invariant: every function here is total. What cannot be read is `None`, never a guess.
 
@@ -210,6 +211,36 @@ pub fn researcher(text: &str) -> Option<String> {
     }
 }
 
+/// By its first word; anything else is neither.
+pub fn yes_or_no(text: &str) -> Option<bool> {
+    const YES: [&str; 7] = ["yes", "y", "true", "on", "enabled", "enable", "active"];
+    const NO: [&str; 8] = ["no", "n", "false", "off", "disabled", "disable", "none", "inactive"];
+    let lower = text.trim_matches(['`', '*', '"', ' ']).to_lowercase();
+    let word = lower.split(|c: char| !c.is_alphabetic()).next()?;
+    let is = |words: &[&str]| words.contains(&word);
+    if is(&YES) { Some(true) } else { is(&NO).then_some(false) }
+}
+
+/// Without the marks of a code span, where one encloses the whole of it: a command may well end in
+/// a backtick of its own.
+pub fn out_of_code(text: &str) -> &str {
+    let text = text.trim();
+    let marks = text.len() - text.trim_start_matches('`').len();
+    let inner = text.get(marks..text.len().saturating_sub(marks)).unwrap_or_default();
+    let is_run = |run: &str| run.len() == marks;
+    let mut runs = inner.split(|c: char| c != '`').filter(|run| !run.is_empty());
+    let encloses = text.ends_with(&text[..marks]) && !inner.trim().is_empty();
+    if marks > 0 && encloses && !runs.any(is_run) { inner.trim() } else { text }
+}
+
+/// In a code span that can hold it.
+pub fn in_code(text: &str) -> String {
+    let runs = text.split(|c: char| c != '`').map(str::len);
+    let marks = "`".repeat(runs.max().unwrap_or(0) + 1);
+    let space = if text.starts_with('`') || text.ends_with('`') { " " } else { "" };
+    format!("{marks}{space}{text}{space}{marks}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -295,5 +326,29 @@ mod tests {
         assert_eq!(researcher("Mira").as_deref(), Some("Mira"));
         assert_eq!(researcher("  "), None);
         assert_eq!(researcher("researcher"), Some("researcher".to_owned()));
+    }
+
+    #[test]
+    fn a_command_loses_only_the_marks_that_enclose_all_of_it() {
+        for command in ["sh score.sh", "echo `cat v`", "`cat v`", "echo ``", "`a` `b`"] {
+            assert_eq!(out_of_code(&in_code(command)), command);
+        }
+        assert_eq!(out_of_code("echo `cat v`"), "echo `cat v`");
+        assert_eq!(out_of_code("`echo 1`"), "echo 1");
+        assert_eq!(out_of_code("`a` `b`"), "`a` `b`");
+        assert_eq!(out_of_code("`` echo `cat v` ``"), "echo `cat v`");
+    }
+
+    #[test]
+    fn yes_and_no_have_many_spellings_and_maybe_is_neither() {
+        for yes in ["yes", "Enabled (B)", "true", "on", "active"] {
+            assert_eq!(yes_or_no(yes), Some(true), "{yes}");
+        }
+        for no in ["no", "disabled", "None", "off — not needed", "false"] {
+            assert_eq!(yes_or_no(no), Some(false), "{no}");
+        }
+        for vague in ["maybe", "only if needed", "not sure", "?"] {
+            assert_eq!(yes_or_no(vague), None, "{vague}");
+        }
     }
 }

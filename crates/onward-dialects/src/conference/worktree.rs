@@ -18,6 +18,10 @@ pub fn branch_of(researcher: &str) -> String {
     format!("conference/researcher-{researcher}")
 }
 
+pub fn researcher_of(branch: &str) -> Option<&str> {
+    branch.strip_prefix("conference/researcher-")
+}
+
 pub fn findings(conference: &Conference, point: &Point) -> Vec<Finding> {
     if !conference.has_worktrees() {
         return Vec::new();
@@ -32,7 +36,11 @@ pub fn findings(conference: &Conference, point: &Point) -> Vec<Finding> {
         let message = "none of the branches conference/… exists";
         return vec![missing(message, "they are made again from the current branch")];
     }
-    let mut findings: Vec<Finding> = researchers.iter().flat_map(|it| of(git, it)).collect();
+    let hint = match point.round {
+        Some(_) => "they are saved to the rescue before the tree goes back to its branch",
+        None => "they are left as they are: no round comes that would need the tree",
+    };
+    let mut findings: Vec<Finding> = researchers.iter().flat_map(|it| of(git, it, hint)).collect();
     if !git.branches.contains_key(BEST) {
         let message = format!("the branch {BEST} does not exist");
         findings.push(missing(&message, "it is made again from the current branch"));
@@ -45,7 +53,7 @@ fn missing(message: &str, hint: &str) -> Finding {
 }
 
 /// What is wrong with one researcher's branch and tree.
-fn of(git: &Git, researcher: &str) -> Vec<Finding> {
+fn of(git: &Git, researcher: &str, if_dirty: &str) -> Vec<Finding> {
     let branch = branch_of(researcher);
     if !git.branches.contains_key(&branch) {
         let message = format!("the branch {branch} does not exist");
@@ -70,8 +78,8 @@ fn of(git: &Git, researcher: &str) -> Vec<Finding> {
             .with_hint("finish or abort it")
     });
     let count = tree.changes.len();
-    let dirty = at(Code::DirtyTree, tree, &format!("has {count} uncommitted changes"))
-        .with_hint("they are saved to the rescue before the tree goes back to its branch");
+    let dirty =
+        at(Code::DirtyTree, tree, &format!("has {count} uncommitted changes")).with_hint(if_dirty);
     unfinished.chain((count > 0).then_some(dirty)).collect()
 }
 

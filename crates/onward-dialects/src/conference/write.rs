@@ -305,11 +305,7 @@ impl Conference {
         let decimals = |text: &str| text.split_once('.').map_or(0, |(_, digits)| digits.len());
         let places = decimals(&it.metric).max(decimals(&baseline.to_string())).clamp(1, 9);
         let delta = metric - baseline;
-        let percent = match baseline {
-            0.0 => "-".to_owned(),
-            _ => format!("{:+.1}%", 100.0 * delta / baseline.abs()),
-        };
-        (format!("{delta:+.places$}"), percent)
+        (format!("{delta:+.places$}"), percent(baseline, metric))
     }
 }
 
@@ -345,19 +341,30 @@ fn number(text: &str) -> Value {
     words::number(text).map_or_else(|| json!(text), |number| json!(number))
 }
 
+/// The change from a baseline, signed; `-` where there is no share of it.
+pub fn percent(baseline: f64, metric: f64) -> String {
+    match baseline {
+        0.0 => "-".to_owned(),
+        _ => format!("{:+.1}%", 100.0 * (metric - baseline) / baseline.abs()),
+    }
+}
+
 /// To the second, as the system writes times.
 pub fn seconds(at: Timestamp) -> String {
     let text = at.to_string();
     text.split_once('.').map_or_else(|| text.clone(), |(whole, _)| format!("{whole}Z"))
 }
 
+/// With one line more, which ends as the lines of the file do.
 fn with_line(bytes: &[u8], line: &str) -> Vec<u8> {
+    let first = bytes.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    let end = if first.ends_with(b"\r\n") { "\r\n" } else { "\n" };
     let mut all = bytes.to_vec();
     if all.last().is_some_and(|byte| *byte != b'\n') {
-        all.push(b'\n');
+        all.extend_from_slice(end.as_bytes());
     }
-    all.extend_from_slice(line.as_bytes());
-    all.push(b'\n');
+    all.extend_from_slice(line.replace('\n', end).as_bytes());
+    all.extend_from_slice(end.as_bytes());
     all
 }
 

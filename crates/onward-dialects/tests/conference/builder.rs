@@ -34,6 +34,7 @@ metric
 - **Metric:** p95_ms
 - **Target:** < 50
 - **Direction:** minimize
+- **Evaluator:** `sh score.sh`
 
 ## Researchers
 - **Count:** 2
@@ -57,6 +58,9 @@ metric
 pub(crate) const COLUMNS: &str =
     "iteration\tmetric_value\tdelta\tdelta_pct\tstatus\tdescription\tevaluator_source\ttimestamp\n";
 
+const SHARED_COLUMNS: &str = "iteration\tmetric_value\tdelta\tdelta_pct\tstatus\tdescription\t\
+    evaluator_source\tpeer_review_verdict\ttimestamp\n";
+
 /// A round of two researchers that is over, as script lines.
 pub(crate) const ROUND_1: &str = "start
 round 1: A B
@@ -76,6 +80,8 @@ pub(crate) struct Built {
     pub(crate) document: String,
     pub(crate) log: String,
     tables: BTreeMap<String, String>,
+    /// conference_results.tsv, unless a test brings its own.
+    shared: String,
     files: BTreeMap<String, String>,
     git: Option<Git>,
     alive: Vec<u32>,
@@ -88,6 +94,7 @@ pub(crate) fn conference(script: &str) -> Built {
         document: DOCUMENT.to_owned(),
         log: String::new(),
         tables: BTreeMap::new(),
+        shared: String::new(),
         files: BTreeMap::new(),
         git: None,
         alive: Vec::new(),
@@ -136,6 +143,8 @@ impl Built {
                 let (round, iteration) = numbers.split_once('.').unwrap();
                 let row = format!("{iteration}\t{metric}\t-\t-\t{status}\ta try\tscore.sh\t{at}");
                 self.add_row(researcher, &row);
+                let shared = row.replace("\tscore.sh\t", "\tscore.sh\t-\t");
+                writeln!(self.shared, "{round}\t{researcher}\t{shared}").unwrap();
                 let payload = format!(
                     "{{\"researcher\":\"{researcher}\",\"round\":{round},\
                      \"iteration\":{iteration},\"metric_value\":{metric},\"delta\":0.5,\
@@ -220,7 +229,11 @@ impl Built {
     pub(crate) fn files(&self) -> Files {
         let named = [("conference.md", &self.document), ("conference_events.jsonl", &self.log)];
         let named = named.into_iter().map(|(name, text)| (name.to_owned(), text));
-        let others = self.tables.iter().chain(&self.files);
+        let results = "conference_results.tsv".to_owned();
+        let shared = format!("round\tresearcher\t{}{}", SHARED_COLUMNS, self.shared);
+        let shared = [(results, shared)].into_iter().filter(|_| !self.shared.is_empty());
+        let shared: BTreeMap<String, String> = shared.collect();
+        let others = shared.iter().chain(&self.tables).chain(&self.files);
         let others = others.map(|(name, text)| (name.clone(), text));
         let mut files: Files =
             named.chain(others).map(|(name, text)| (name, text.as_bytes())).collect();

@@ -50,6 +50,9 @@ impl Driver {
         let reverted = at.researchers.clone();
         let recovery_point = at.code.as_str().to_owned();
         self.does(What::Resumed { recovery_point, round: at.round, reverted });
+        if at.code == Code::RoundStart && !inferred.is_empty() {
+            self.turn(&at);
+        }
         for it in inferred {
             self.iterates(&it.researcher, it.round, it.iteration);
         }

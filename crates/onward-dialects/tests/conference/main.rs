@@ -6,6 +6,7 @@ mod checks;
 mod converges;
 mod cuts;
 mod dones;
+mod gaps;
 mod laws;
 mod prefixes;
 mod recovery;

@@ -69,9 +69,21 @@ fn what_is_gathered_comes_in_the_order_of_gain_then_of_letters() {
 #[test]
 fn a_start_names_everything_that_is_not_exact() {
     let bare = conference("").says("- **Iterations per round:** 3\n", "");
+    let bare = bare.says("- **Evaluator:** `sh score.sh`\n", "");
     let missing = facts::unready(&read(&bare));
     let wanted = ["iterations per round", "evaluator command", "Devil's Advocate (yes or no)"];
     assert_eq!(missing, wanted);
+    let asked = |pairs: &[(&str, &str)]| {
+        let exact = "rounds:** 4\n- **Critic / Devil’s Advocate:** enabled";
+        let built = conference("").says("rounds:** 4", exact);
+        facts::unready(&read(&pairs.iter().fold(built, |it, (old, new)| it.says(old, new))))
+    };
+    assert_eq!(asked(&[]), [""; 0]);
+    assert_eq!(asked(&[("round:** 3", "round:** 4 (round 1-2), 3 (round 3)")]), [""; 0]);
+    let vague = [("Count:** 2", "Count:** 2-3"), ("round:** 3", "round:** 3-5")];
+    assert_eq!(asked(&vague), ["exact researcher count", "exact iterations per round"]);
+    assert_eq!(asked(&[("rounds:** 4", "rounds:** 4 or so")]), ["exact max rounds"]);
+    assert_eq!(asked(&[("enabled", "maybe")]), ["Devil's Advocate (yes or no)"]);
     let opening = facts::opening(&read(&conference("")));
     let question = opening["question"].as_str().unwrap();
     assert!(question.contains("Budget: at most 24 iterations"), "{question}");

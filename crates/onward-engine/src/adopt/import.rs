@@ -6,6 +6,7 @@ use onward_core::{
     address::Address,
     decide::{Command, Elsewhere, adoption, adoptions, regressed},
     event::Event,
+    evidence::Cause,
     facts::{Facts, Need},
     plan::next_record,
     run::Run,
@@ -38,6 +39,24 @@ impl Witness<'_> {
         self.ask(|elsewhere| regressed(run, elsewhere))
     }
 
+    /// Attempts that were `announced` and never begun are not begun if somebody else has done that
+    /// meanwhile, or if there is no place for them any more. Then everything else.
+    fn import_announced(
+        &self,
+        into: &mut impl Importing,
+        announced: &[Address],
+    ) -> Result<(), Stop> {
+        for step in announced {
+            if let Some(event) = self.ask(|elsewhere| adoption(step, elsewhere)) {
+                into.record(event)?;
+            } else if self.dialect.passed_over(self.files, step).is_some() {
+                let attempt = into.run().state.step(step).map_or(0, |entry| entry.attempts);
+                into.record(never_spawned(step, attempt))?;
+            }
+        }
+        self.import(into)
+    }
+
     /// What is to be recorded, one after the other, until nothing more can be adopted.
     fn import(&self, into: &mut impl Importing) -> Result<(), Stop> {
         let mut facts = Facts::default();
@@ -60,8 +79,19 @@ impl Witness<'_> {
     }
 }
 
+fn never_spawned(step: &Address, attempt: u32) -> Event {
+    Event::AttemptLost {
+        step: step.clone(),
+        attempt,
+        cause: Cause::Interrupted,
+        rung: "never-spawned".to_owned(),
+        reverted: Vec::new(),
+        rescue: None,
+    }
+}
+
 /// Whoever takes in what was found.
-trait Importing {
+pub(super) trait Importing {
     fn run(&self) -> &Run;
     fn record(&mut self, event: Event) -> Result<(), Stop>;
     fn find_out(
@@ -101,6 +131,14 @@ impl<W: World> Onlooker<'_, W> {
     pub(super) fn import(&mut self, witness: Witness<'_>) -> Result<(), Stop> {
         witness.import(self)
     }
+
+    pub(super) fn import_announced(
+        &mut self,
+        witness: Witness<'_>,
+        announced: &[Address],
+    ) -> Result<(), Stop> {
+        witness.import_announced(self, announced)
+    }
 }
 
 impl<W: World> Importing for Onlooker<'_, W> {
@@ -130,20 +168,10 @@ impl<W: World> Driver<'_, W> {
         witness.import(self)
     }
 
-    /// The same, with the files as they are now; nothing for a run of our own. Attempts that were
-    /// `announced` and never begun are not begun if somebody else has done that meanwhile, or if
-    /// there is no place for them any more.
+    /// The same, with the files as they are now; nothing for a run of our own.
     pub(crate) fn import_now(&mut self, announced: &[Address]) -> Result<(), Stop> {
         let Some(native) = self.how.native.clone() else { return Ok(()) };
         let files = native.files()?;
-        let witness = Witness { dialect: native.dialect, files: &files };
-        for step in announced {
-            if let Some(event) = witness.ask(|elsewhere| adoption(step, elsewhere)) {
-                self.record(event)?;
-            } else if native.dialect.passed_over(&files, step).is_some() {
-                self.give_up(step)?;
-            }
-        }
-        self.import(witness)
+        Witness { dialect: native.dialect, files: &files }.import_announced(self, announced)
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! - [`find`] and [`begin`]: the run that goes on with a directory, or a new one.
 //! - `import`: what the files prove is adopted, before anything is started, at every resume.
-//! - `reenter`: what is undone first, all or ask, and said before it is done; `elsewhere`: where a
-//!   person wants to enter instead.
+//! - `reenter`: what is undone first, all or ask, and said before it is done; `ours`: what of it is
+//!   our own and stays; `elsewhere`: where a person wants to enter instead.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //! - `plan`: the same for whoever only looks.
 //!
@@ -15,6 +15,7 @@ mod begin;
 mod elsewhere;
 mod export;
 mod import;
+mod ours;
 mod plan;
 mod reenter;
 

@@ -27,6 +27,7 @@ use onward_dialects::{Files, Undone};
 use super::{
     Native, Witness,
     elsewhere::{Elsewhere, FROM, unkept_wish},
+    ours::Ours,
 };
 use crate::{
     drive::Driver,
@@ -95,11 +96,15 @@ impl Reentry {
     pub(crate) fn look_at_undo<W: World>(
         &mut self,
         world: &mut W,
+        run: &Run,
+        survey: &Survey,
         number: u32,
     ) -> Result<(), Stop> {
         let mut number = number;
+        let mut undone = self.native.dialect.undone(&self.files);
+        self.spare(run, survey, &mut undone);
         let mut by_step: BTreeMap<Address, Vec<Undone>> = BTreeMap::new();
-        for undone in self.native.dialect.undone(&self.files) {
+        for undone in undone {
             by_step.entry(undone.step.clone()).or_default().push(undone);
         }
         for (step, undone) in by_step {
@@ -115,6 +120,22 @@ impl Reentry {
             }
         }
         Ok(())
+    }
+
+    /// What an attempt of ours has in hand, or has done and the files do not tell of yet, is not
+    /// half-done work of somebody who is gone: it is taken off the plan.
+    fn spare(&mut self, run: &Run, survey: &Survey, undone: &mut Vec<Undone>) {
+        let redone = self.entering.as_ref().is_some_and(|it| it.entry.is_some());
+        let ours = Ours { witness: self.witness(), run, survey, redone };
+        let written = undone.extract_if(.., |it| ours.is_writing(&it.step));
+        let mut spared: Vec<String> = written.map(|it| it.path).collect();
+        let trees = self.plan.reverts.iter().filter(|it| it.kind == RESET_WORKTREE);
+        let trees = trees.filter(|it| self.step_of(it).is_some_and(|step| ours.has_work(&step)));
+        spared.extend(trees.map(|it| it.path.clone()));
+        self.plan.reverts.retain(|it| !spared.contains(&it.path));
+        let is_spared = |path: &Option<String>| path.as_ref().is_some_and(|it| spared.contains(it));
+        let dirty = Code::DirtyTree.as_str();
+        self.plan.findings.retain(|it| it.code != dirty || !is_spared(&it.path));
     }
 
     fn files_of<W: World>(
@@ -160,7 +181,7 @@ impl Reentry {
         number: u32,
         planned: &PlannedRevert,
     ) -> Result<Option<Undoing>, Stop> {
-        let step = self.step_of(planned);
+        let step = self.step_of(planned).unwrap_or_else(|| Address::from_text("worktree"));
         let git = self.files.git.clone().unwrap_or_default();
         let branch = git.worktrees.iter().find(|it| it.path == planned.path);
         let branch = branch.and_then(|it| it.branch.as_ref());
@@ -186,11 +207,8 @@ impl Reentry {
         Ok(Some(revert::undoing(number, &started, &changes.all)))
     }
 
-    /// The step that enters first and whose rescue this is.
-    fn step_of(&self, planned: &PlannedRevert) -> Address {
-        let mut steps = self.plan.recovery_point.steps.iter().map(|it| Address::from_text(it));
-        let is_it = |step: &Address| planned.rescue.ends_with(&step.file_name());
-        steps.find(is_it).unwrap_or_else(|| Address::from_text("worktree"))
+    fn step_of(&self, planned: &PlannedRevert) -> Option<Address> {
+        self.native.dialect.step_of(&self.files, planned)
     }
 
     fn contest(&mut self, step: &Address, path: &str, why: &str) {

@@ -3,14 +3,19 @@
 //! Every wait is for a file or the end of a process, never for a time.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod agreed;
 mod asked;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/bench.rs"]
 mod bench;
 mod entering;
+#[expect(dead_code, reason = "the conference tests use the rest")]
+#[path = "../conference/hall.rs"]
+mod hall;
 mod kills;
 mod late;
 mod laws;
+mod ours;
 mod prefixes;
 mod repaired;
 mod tea;
