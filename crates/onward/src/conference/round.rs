@@ -71,10 +71,8 @@ pub(super) fn roll(with: &With) -> Result<Value, CallError> {
         seat.add(&conference, What::Failed { round })?;
     }
     let message = format!("every researcher failed in round {round}");
-    let hint = format!(
-        "final_report.md says what there is; see to the agents, then \
-         `onward resume --from 'round[{round}]/research'`"
-    );
+    let hint = "final_report.md says what there is; see to the agents, then `onward resume`: \
+                it asks every researcher again";
     Err(CallError::new(message).hint(hint))
 }
 
