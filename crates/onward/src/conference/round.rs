@@ -132,6 +132,7 @@ pub(super) fn review(with: &With) -> Result<Value, CallError> {
     let Some(verdicts) = Verdicts::read(&with.review) else {
         return Err(CallError::new("the reviewer's verdicts cannot be read"));
     };
+    let verdicts = verdicts.of_round(&conference, round);
     let page = verdicts.page(round);
     let after = seat.add(&conference, What::Reviewed { round, page: page.clone() })?;
     if !after.reviews.contains_key(&round) {
