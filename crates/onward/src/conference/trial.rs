@@ -240,6 +240,11 @@ fn judged(conference: &Conference, with: &With) -> Iterated {
         (_, "") => ("-", "-"),
         (_, why) => (why, why),
     };
+    let mut analysis = text("analysis", analysed);
+    if !why.is_empty() && analysis != why {
+        // What the researcher says of its attempt does not say why there is no number.
+        analysis = format!("no result: {why}; {analysis}");
+    }
     let evaluator = settings.evaluator.as_ref().map(|command| format!("command:{command}"));
     Iterated {
         researcher: researcher.clone(),
@@ -250,6 +255,6 @@ fn judged(conference: &Conference, with: &With) -> Iterated {
         description: text("description", described),
         evaluator: evaluator.unwrap_or_else(|| "self-reported".to_owned()),
         hypothesis: text("hypothesis", "-"),
-        analysis: text("analysis", analysed),
+        analysis,
     }
 }

@@ -13,3 +13,4 @@ mod saved;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/terminal.rs"]
 mod terminal;
+mod told;
