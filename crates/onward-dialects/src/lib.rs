@@ -76,6 +76,12 @@ pub trait Dialect: Sync {
         None
     }
 
+    /// Whether the files say that a step which they do not witness came to nothing, although it
+    /// ended well: somebody who goes on does it again.
+    fn came_to_nothing(&self, _files: &Files, _step: &Address) -> bool {
+        false
+    }
+
     /// What nothing proves, and what the files are without it.
     fn undone(&self, _files: &Files) -> Vec<Undone> {
         Vec::new()

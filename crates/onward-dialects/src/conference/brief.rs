@@ -33,6 +33,9 @@ pub fn brief(
             add(format!("{title}: {told}"));
         }
     }
+    if let Some(guard) = guard(conference) {
+        add(format!("Guard (it holds, whatever a change would gain): {guard}"));
+    }
     if let Some(focus) = facts::focus(conference, researcher) {
         add(format!("\nYour focus: {focus}"));
     }
@@ -53,6 +56,12 @@ pub fn brief(
          $ONWARD_RESULT names."
         .to_owned());
     text
+}
+
+/// What must hold whatever the metric says. A template's own words, in braces, are no guard.
+fn guard(conference: &Conference) -> Option<String> {
+    let text = conference.document.section("Guard")?.body.trim().to_owned();
+    (!text.is_empty() && !text.starts_with('{')).then_some(text)
 }
 
 /// The last of several, where conference.md asks for one.

@@ -85,7 +85,9 @@ impl History {
                 self.failed = false;
             }
             Fact::Iteration { researcher, round, trial } => {
-                let trials = self.round_mut(*round).trials.entry(researcher.clone()).or_default();
+                let round = self.round_mut(*round);
+                round.works_again(researcher);
+                let trials = round.trials.entry(researcher.clone()).or_default();
                 let after_last = || trials.keys().next_back().map_or(0, |it| it.saturating_add(1));
                 let iteration = trial.iteration.unwrap_or_else(after_last);
                 trials.insert(iteration, trial.clone());
@@ -110,7 +112,12 @@ impl History {
             Fact::Completed => self.completed = true,
             Fact::Resumed { redo } => {
                 self.resumes = self.resumes.saturating_add(1);
-                self.failed = false;
+                if std::mem::take(&mut self.failed) {
+                    // Nobody was left: whoever goes on asks all of them again.
+                    let rounds = self.rounds.values_mut();
+                    let open = rounds.filter(|round| round.completed.is_none());
+                    open.for_each(|round| round.stuck.retain(|_, it| *it != StuckLevel::TimedOut));
+                }
                 if let Some((code, round)) = redo {
                     self.enter(Code::parse(code), round.unwrap_or(0));
                 }
@@ -201,6 +208,13 @@ impl History {
 }
 
 impl Round {
+    /// An iteration came after all.
+    fn works_again(&mut self, researcher: &str) {
+        if self.stuck.get(researcher) == Some(&StuckLevel::TimedOut) {
+            self.stuck.remove(researcher);
+        }
+    }
+
     pub fn iterations(&self) -> usize {
         self.trials.values().map(BTreeMap::len).sum()
     }

@@ -113,6 +113,10 @@ impl Dialect for ConferenceDialect {
         reentry::witnesses(step)
     }
 
+    fn came_to_nothing(&self, files: &Files, step: &Address) -> bool {
+        import(files).is_ok_and(|it| reentry::came_to_nothing(&it, step))
+    }
+
     fn done(&self, files: &Files, step: &Address) -> Option<Done> {
         done::done(&import(files).ok()?, step)
     }

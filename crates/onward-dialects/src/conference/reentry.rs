@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{
     done::{self, Place},
+    event_log::StuckLevel,
     recovery::{self, Code},
     revert,
     state::{Conference, EVENTS, Part, export, import},
@@ -158,6 +159,17 @@ pub fn witnesses(step: &Address) -> bool {
         Some(Place::Iteration(_, _, _, what)) => what == "settle",
         None => false,
     }
+}
+
+/// A proposal in a round that the log knows nothing of (any more), or of a researcher that failed
+/// with all the others: no row or event is left of it, and whoever goes on asks for another.
+pub fn came_to_nothing(conference: &Conference, step: &Address) -> bool {
+    let Some(Place::Iteration(round, researcher, _, "propose")) = done::place(step) else {
+        return false;
+    };
+    let Some(told) = conference.history.round(round) else { return true };
+    let has_failed = told.stuck.get(&researcher) == Some(&StuckLevel::TimedOut);
+    conference.history.failed && has_failed && conference.finish(round, &researcher).is_none()
 }
 
 /// The round under way, or else the last one that was completed.

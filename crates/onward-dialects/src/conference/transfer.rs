@@ -23,8 +23,9 @@ pub struct Transfer {
 
 pub fn transfer(conference: &Conference, round: u32) -> Transfer {
     let page = conference.reviews.get(&round);
-    let judgements = page.map(review::judgements).unwrap_or_default();
     let researchers = conference.researchers_of(round);
+    let mut judgements = page.map(review::judgements).unwrap_or_default();
+    judgements.retain(|it| it.researcher.as_ref().is_none_or(|who| researchers.contains(who)));
     let validated = judgements.iter().filter(|it| it.verdict == Verdict::Validated);
     let by = |it: &Judgement| it.researcher.as_ref().map(|who| format!(" (Researcher {who})"));
     let finding = |it: &Judgement| format!("{}{}", it.finding, by(it).unwrap_or_default());
@@ -41,7 +42,11 @@ pub fn transfer(conference: &Conference, round: u32) -> Transfer {
         Some(What::Judged { round, researcher: who.clone(), verdict })
     });
     let noted = researchers.iter().map(|who| {
-        let own = judgements.iter().find(|it| it.researcher.as_ref() == Some(who));
+        // The finding that the verdict on the researcher comes from.
+        let is_it = |it: &&Judgement| {
+            it.researcher.as_ref() == Some(who) && Some(it.verdict) == verdict(who)
+        };
+        let own = judgements.iter().find(is_it);
         What::Noted {
             round,
             researcher: who.clone(),

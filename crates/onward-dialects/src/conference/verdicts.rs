@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::deed::Verdict;
+use super::{deed::Verdict, state::Conference};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdicts {
@@ -42,6 +42,41 @@ impl Verdicts {
         };
         let all: Option<Vec<Given>> = value["verdicts"].as_array()?.iter().map(given).collect();
         Some(Self { all: all?, notes: text(value, "notes") })
+    }
+
+    /// As the round takes them: those about anybody else are left out, and the notes say so;
+    /// whoever did something and was passed over is challenged, as only what a reviewer found to
+    /// hold is shared.
+    #[must_use]
+    pub fn of_round(mut self, conference: &Conference, round: u32) -> Self {
+        let researchers = conference.researchers_of(round);
+        let is_known = |it: &Given| researchers.contains(&it.researcher);
+        let (known, others): (Vec<Given>, Vec<Given>) = self.all.into_iter().partition(is_known);
+        let mut others: Vec<String> = others.into_iter().map(|it| it.researcher).collect();
+        others.sort();
+        others.dedup();
+        if !others.is_empty() {
+            let who = others.join(", ");
+            let left_out = format!("Left out: verdicts about {who}, not of this round.");
+            self.notes = format!("{} {left_out}", self.notes).trim().to_owned();
+        }
+        self.all = known;
+        let told = conference.history.round(round);
+        let has_tried = |who: &&String| {
+            told.is_some_and(|told| told.trials_of(who).any(|(number, _)| number > 0))
+        };
+        for researcher in researchers.iter().filter(has_tried) {
+            if self.all.iter().all(|it| it.researcher != *researcher) {
+                self.all.push(Given {
+                    researcher: researcher.clone(),
+                    claim: "all that it did in this round".to_owned(),
+                    verdict: Verdict::Challenged,
+                    reasoning: "the reviewer gave no verdict on it".to_owned(),
+                    score: None,
+                });
+            }
+        }
+        self
     }
 
     /// The page of the round. Ordered by researcher, whatever order they came in.

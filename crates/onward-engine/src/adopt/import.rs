@@ -24,7 +24,9 @@ impl Witness<'_> {
         let done = |step: &Address| self.dialect.done(self.files, step);
         // The first mark is where a person wrote down what they want.
         let by = self.dialect.marks().first().copied().unwrap_or_default();
-        let witnesses = |step: &Address| self.dialect.witnesses(step);
+        let witnesses = |step: &Address| {
+            self.dialect.witnesses(step) || self.dialect.came_to_nothing(self.files, step)
+        };
         let dialect = self.dialect.name();
         let passed_over = |step: &Address| self.dialect.passed_over(self.files, step);
         let (done, passed_over, witnesses) = (&done, &passed_over, &witnesses);

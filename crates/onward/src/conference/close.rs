@@ -10,6 +10,10 @@ pub(super) fn synthesis(with: &With) -> Result<Value, CallError> {
     let conference = seat.read()?;
     let synthesis = whole_draft(&seat, "synthesis.md")?;
     let report = whole_draft(&seat, "final_report.md")?;
+    if conference.has_worktrees() {
+        // What comes next is a choice about this branch.
+        Repo::of(&seat.dir)?.best(&facts::researchers(&conference))?;
+    }
     let after = seat.add(&conference, What::Synthesised { synthesis, report })?;
     seat.draw(&after)?;
     Ok(json!({"synthesis": "synthesis.md", "report": "final_report.md"}))

@@ -5,13 +5,20 @@
 //! tree which somebody cleaned up meanwhile changes nothing.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
 };
 
 use onward_engine::dialects::conference::Conference;
 
-use super::{CallError, repo::Repo, seat::Seat, tree::Tree};
+use super::{
+    CallError,
+    repo::Repo,
+    seat::Seat,
+    tree::{Tree, names},
+};
 
 pub(super) enum Ground {
     Tree(Tree),
@@ -40,7 +47,7 @@ impl Ground {
         researcher: &str,
     ) -> Result<Self, CallError> {
         if conference.has_worktrees() {
-            let tree = Tree::of(&Repo::of(&seat.dir)?, researcher);
+            let tree = Tree::of(&Repo::of(&seat.dir)?, researcher)?;
             tree.ensure()?;
             return Ok(Self::Tree(tree));
         }
@@ -57,11 +64,11 @@ impl Ground {
     }
 
     /// Takes in what another system did since the last iteration, and clears up.
-    pub(super) fn prepare(&self) -> Result<(), CallError> {
+    pub(super) fn prepare(&self, which: Which<'_>) -> Result<Vec<String>, CallError> {
         if let Self::Tree(tree) = self {
             tree.follow_branch()?;
         }
-        self.restore()
+        self.rescue(which)
     }
 
     pub(super) fn restore(&self) -> Result<(), CallError> {
@@ -71,15 +78,23 @@ impl Ground {
         }
     }
 
-    /// The same, for an attempt that was cut short: what it left is kept aside first.
-    pub(super) fn rescue(&self, which: Which<'_>, attempt: u32) -> Result<(), CallError> {
-        if let Self::Tree(tree) = self
-            && tree.is_dirty()?
-        {
-            let name = format!("rescue/{}/{attempt}", which.mark());
-            tree.save(&name, &format!("what was left before attempt {attempt}"))?;
+    /// The same, where somebody may have left something: that is kept aside first. Says where.
+    pub(super) fn rescue(&self, which: Which<'_>) -> Result<Vec<String>, CallError> {
+        let kept = match self {
+            Self::Tree(tree) => tree.keep_aside(&which.mark(), &tree.standing()?)?,
+            Self::Directory(directory) => directory.keep_aside(which)?,
+        };
+        self.restore()?;
+        Ok(kept)
+    }
+
+    /// The same, for a researcher of whom the round knows nothing yet: it begins with the best
+    /// there is, whatever became of its tree since the round was started.
+    pub(super) fn begin(&self, which: Which<'_>, best: &str) -> Result<Vec<String>, CallError> {
+        match self {
+            Self::Tree(tree) => tree.begin(which.round, best),
+            Self::Directory(_) => self.rescue(which),
         }
-        self.restore()
     }
 
     /// The state that the researcher proposes.
@@ -116,7 +131,7 @@ impl Ground {
                 tree.keep(saved, &subject, &which.mark())
             }
             // Its row makes it stand.
-            Self::Directory(_) => Ok(()),
+            Self::Directory(directory) => directory.show(saved),
         }
     }
 }
@@ -128,6 +143,8 @@ pub(super) struct Directory {
     states: PathBuf,
     /// The last one whose row stands.
     standing: String,
+    /// What would have been lost, by researcher.
+    rescues: PathBuf,
 }
 
 const FIRST: &str = "0-0";
@@ -144,7 +161,8 @@ impl Directory {
         });
         let mut standing = standing.filter(|name| states.join(name).is_dir());
         let standing = standing.next().unwrap_or_else(|| FIRST.to_owned());
-        Self { live: workspace.join(format!("researcher-{researcher}")), states, standing }
+        let live = workspace.join(format!("researcher-{researcher}"));
+        Self { live, states, standing, rescues: workspace.join(".rescue") }
     }
 
     fn ensure(&self) -> Result<(), CallError> {
@@ -159,6 +177,27 @@ impl Directory {
 
     fn restore(&self) -> Result<(), CallError> {
         replace(&self.states.join(&self.standing), &self.live)
+    }
+
+    /// What is not as it stands, as a copy of its own. Made again after a kill, it is the same one.
+    fn keep_aside(&self, which: Which<'_>) -> Result<Vec<String>, CallError> {
+        let standing = self.states.join(&self.standing);
+        if is_same(&standing, &self.live).map_err(CallError::io("compare", &self.live))? {
+            return Ok(Vec::new());
+        }
+        let name = format!("{}-{}", which.round, which.iteration);
+        let dir = self.rescues.join(which.researcher);
+        fs::create_dir_all(&dir).map_err(CallError::io("make", &dir))?;
+        for path in names(&dir.join(name)) {
+            let is_free = path.symlink_metadata().is_err();
+            if is_free {
+                replace(&self.live, &path)?;
+            }
+            if is_free || is_same(&path, &self.live).map_err(CallError::io("compare", &path))? {
+                return Ok(vec![path.display().to_string()]);
+            }
+        }
+        Err(CallError::new(format!("`{}` has no name left", dir.display())))
     }
 
     fn save(&self, which: Which<'_>) -> Result<String, CallError> {
@@ -186,6 +225,34 @@ fn replace(from: &Path, to: &Path) -> Result<(), CallError> {
         fs::rename(&part, to)
     };
     done().map_err(CallError::io("copy", from))
+}
+
+/// Whether two places hold the same names and contents.
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let kind = |path: &Path| path.symlink_metadata().map(|it| it.file_type());
+    let kinds = kind(one)?;
+    if kinds != kind(other)? {
+        return Ok(false);
+    }
+    if kinds.is_symlink() {
+        return Ok(fs::read_link(one)? == fs::read_link(other)?);
+    }
+    if !kinds.is_dir() {
+        return Ok(fs::read(one)? == fs::read(other)?);
+    }
+    let names = |path: &Path| -> io::Result<BTreeSet<OsString>> {
+        fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
+    };
+    let own = names(one)?;
+    if own != names(other)? {
+        return Ok(false);
+    }
+    for name in own {
+        if !is_same(&one.join(&name), &other.join(&name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

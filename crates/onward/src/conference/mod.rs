@@ -22,6 +22,7 @@ mod trial;
 
 use std::{
     ffi::OsString,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -97,6 +98,21 @@ pub(crate) struct Attempt {
 }
 
 pub(crate) fn call(
+    name: &str,
+    with: Value,
+    attempt: &Attempt,
+    program: &[OsString],
+) -> Result<Value, CallError> {
+    let result = called(name, with, attempt, program)?;
+    for place in result["rescued"].as_array().into_iter().flatten() {
+        // For whoever reads the step's log; what cannot be said there is in the result, too.
+        let place = place.as_str().unwrap_or_default();
+        let _ = writeln!(std::io::stderr(), "note: what was there before is kept in {place}");
+    }
+    Ok(result)
+}
+
+fn called(
     name: &str,
     with: Value,
     attempt: &Attempt,

@@ -22,9 +22,20 @@ impl From<GitError> for CallError {
     }
 }
 
+/// A worktree besides the person's own.
+#[derive(Clone, Debug)]
+pub(super) struct Linked {
+    pub(super) path: PathBuf,
+    /// As a full ref; `None` when it is on none.
+    pub(super) branch: Option<String>,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Repo {
+    /// The conference's.
     pub(super) dir: PathBuf,
+    /// What paths in git's answers are relative to, whenever it is asked there.
+    top: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
 }
 
@@ -52,7 +63,8 @@ impl Repo {
             return Err(CallError::new(message)
                 .hint("researchers change code here, each in a worktree: `git init` and commit"));
         }
-        Ok(Self { dir: dir.to_owned(), env })
+        let top = String::from_utf8_lossy(&top.out).trim_end_matches('\n').to_owned();
+        Ok(Self { dir: dir.to_owned(), top: top.into(), env })
     }
 
     pub(super) fn git(&self) -> Git {
@@ -81,27 +93,69 @@ impl Repo {
 }
 
 impl Repo {
-    pub(super) fn is_worktree(&self, path: &Path) -> Result<bool, CallError> {
+    /// The worktrees besides the person's own that are there. One that the conference lies in is
+    /// the person's, too.
+    pub(super) fn linked_trees(&self) -> Result<Vec<Linked>, CallError> {
         let out = self.git().run(&["worktree", "list", "--porcelain"])?;
-        let line = format!("worktree {}", path.display());
-        Ok(String::from_utf8_lossy(&out).lines().any(|it| it == line))
+        let text = String::from_utf8_lossy(&out).into_owned();
+        let of = |told: &str| {
+            let find = |key: &str| told.lines().find_map(|line| line.strip_prefix(key));
+            let path = PathBuf::from(find("worktree ")?);
+            Some(Linked { path, branch: find("branch ").map(str::to_owned) })
+        };
+        let linked = text.split("\n\n").skip(1).filter_map(of);
+        let is_there = |it: &Linked| it.path.join(".git").exists();
+        Ok(linked.filter(is_there).filter(|it| !self.dir.starts_with(&it.path)).collect())
+    }
+
+    /// conference/best, made where there is none: where the researchers' branches part, as a round
+    /// begins with all of them on it, or else at the person's commit.
+    pub(super) fn best(&self, researchers: &[String]) -> Result<String, CallError> {
+        if let Some(best) = self.commit(BEST)? {
+            return Ok(best);
+        }
+        let head = self.head()?;
+        let mut heads = Vec::new();
+        for researcher in researchers {
+            heads.extend(self.commit(&format!("refs/heads/conference/researcher-{researcher}"))?);
+        }
+        if heads.len() < 2 {
+            heads.push(head.clone());
+        }
+        let args = ["merge-base", "--octopus"].map(str::to_owned);
+        let args: Vec<String> = args.into_iter().chain(heads).collect();
+        let parting = self.git().ask(&args, &[])?;
+        let parting = String::from_utf8_lossy(&parting.out).trim().to_owned();
+        let at = if parting.is_empty() { head } else { parting };
+        self.git().run(&["update-ref", BEST, &at])?;
+        Ok(at)
+    }
+
+    /// Whether `commit` is, or has behind it, something that `base` has neither got nor picked.
+    pub(super) fn is_lost_without(&self, commit: &str, base: &str) -> Result<bool, CallError> {
+        let out = self.git().run(&["rev-list", &format!("{base}..{commit}")])?;
+        for commit in String::from_utf8_lossy(&out).lines() {
+            if !self.has_picked(base, commit)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Gathers the commits of these researchers on conference/best, the first named first. Where
     /// two changed the same place of a file, the file stays as the earlier one left it. One move
     /// of one ref at the end: all of it happens, or nothing.
-    pub(super) fn gather(&self, researchers: &[String]) -> Result<(), CallError> {
-        let Some(before) = self.commit(BEST)? else { return Ok(()) };
-        let mut best = before.clone();
+    pub(super) fn gather(&self, before: &str, researchers: &[String]) -> Result<(), CallError> {
+        let mut best = before.to_owned();
         for researcher in researchers {
-            for commit in Tree::of(self, researcher).commits()? {
+            for commit in Tree::of(self, researcher)?.commits()? {
                 if !self.has_picked(&best, &commit)? {
                     best = self.picked(&best, &commit)?;
                 }
             }
         }
         if best != before {
-            self.git().run(&["update-ref", BEST, &best, &before])?;
+            self.git().run(&["update-ref", BEST, &best, before])?;
         }
         Ok(())
     }
@@ -112,12 +166,16 @@ impl Repo {
         Ok(!self.git().run(&args)?.is_empty())
     }
 
+    fn git_at_top(&self) -> Git {
+        Git::new(&self.top, &self.env)
+    }
+
     /// `commit` on top of `best`, without any tree.
     fn picked(&self, best: &str, commit: &str) -> Result<String, CallError> {
         let parent = self.line(&["rev-parse", &format!("{commit}^")])?;
         let base = format!("--merge-base={parent}");
         let args = ["merge-tree", "--write-tree", "-z", "--name-only", &base, best, commit];
-        let answer = self.git().ask(&args, &[])?;
+        let answer = self.git_at_top().ask(&args, &[])?;
         let mut parts = answer.out.split(|byte| *byte == 0);
         let text = |part: &[u8]| String::from_utf8_lossy(part).trim().to_owned();
         let tree = parts.next().map(text).filter(|it| !it.is_empty());
@@ -141,9 +199,9 @@ impl Repo {
         other: &str,
         paths: &[String],
     ) -> Result<String, CallError> {
-        let index = self.line(&["rev-parse", "--git-path", "onward-gather-index"])?;
-        let index = self.dir.join(index);
-        let git = self.git().with("GIT_INDEX_FILE", &index);
+        let index = self.git_at_top().line(&["rev-parse", "--git-path", "onward-gather-index"])?;
+        let index = self.top.join(index);
+        let git = self.git_at_top().with("GIT_INDEX_FILE", &index);
         git.run(&["read-tree", tree])?;
         for path in paths {
             let out = git.run(&["ls-tree", "--full-tree", other, "--", path])?;
@@ -166,6 +224,11 @@ impl Repo {
 
     /// What a person chose at the end.
     pub(super) fn merge_best(&self) -> Result<(), CallError> {
+        if self.commit(BEST)?.is_none() {
+            let message = "there is no branch conference/best to merge";
+            let hint = "`git branch conference/best COMMIT` makes it; then `onward resume`";
+            return Err(CallError::new(message).hint(hint));
+        }
         let answer = self.git().ask(&["merge", "--no-edit", "conference/best"], &[])?;
         if answer.code == Some(0) {
             return Ok(());
@@ -178,7 +241,7 @@ impl Repo {
 
     pub(super) fn delete(&self, researchers: &[String]) -> Result<(), CallError> {
         for researcher in researchers {
-            let tree = Tree::of(self, researcher);
+            let tree = Tree::of(self, researcher)?;
             if tree.path.exists() {
                 let args = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
                 let args: Vec<&OsStr> = args.into_iter().chain([tree.path.as_os_str()]).collect();

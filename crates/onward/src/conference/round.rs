@@ -14,36 +14,41 @@ use onward_engine::dialects::conference::{
 use onward_engine::real::wall_clock;
 use serde_json::{Value, json};
 
-use super::{
-    CallError, With,
-    repo::{BEST, Repo},
-    seat::Seat,
-    tree::Tree,
-};
+use super::{CallError, With, repo::Repo, seat::Seat, tree::Tree};
 
-/// Everybody begins with the best there is.
+/// Everybody begins with the best there is. While no iteration of the round is logged, nobody has
+/// begun: called again, it clears up again.
 pub(super) fn begin(with: &With) -> Result<Value, CallError> {
     let seat = Seat::take(&with.dir)?;
     let mut conference = seat.read()?;
     let round = with.round;
-    let is_begun = |it: &Conference| {
-        it.history.round(round).is_some_and(|told| told.started || told.iterations() > 0)
-    };
-    if !is_begun(&conference) {
+    let told = conference.history.round(round);
+    let is_started = told.is_some_and(|told| told.started || told.iterations() > 0);
+    let is_under_way = told.is_some_and(|told| told.iterations() > 0);
+    let mut rescued = Vec::new();
+    if !is_under_way && conference.has_worktrees() {
         let researchers = facts::researchers(&conference);
-        if conference.has_worktrees() {
-            let repo = Repo::of(&seat.dir)?;
-            let best = repo.commit(BEST)?.map_or_else(|| repo.head(), Ok)?;
-            for researcher in &researchers {
-                let tree = Tree::of(&repo, researcher);
-                tree.ensure()?;
-                tree.stand_on(&best)?;
-                tree.restore()?;
-            }
+        let repo = Repo::of(&seat.dir)?;
+        let best = repo.best(&researchers)?;
+        for researcher in &researchers {
+            let tree = Tree::of(&repo, researcher)?;
+            tree.ensure()?;
+            rescued.extend(tree.begin(round, &best)?);
         }
+    }
+    if !is_started {
+        let researchers = facts::researchers(&conference);
         conference = seat.add(&conference, What::RoundStarted { round, researchers })?;
     }
-    Ok(facts::beginning(&conference, round))
+    Ok(with_rescued(facts::beginning(&conference, round), &rescued))
+}
+
+/// A result that also says where that is which would have been lost.
+pub(super) fn with_rescued(mut result: Value, rescued: &[String]) -> Value {
+    if !rescued.is_empty() {
+        result["rescued"] = rescued.into();
+    }
+    result
 }
 
 /// The conference has failed when nobody could work.
@@ -66,10 +71,8 @@ pub(super) fn roll(with: &With) -> Result<Value, CallError> {
         seat.add(&conference, What::Failed { round })?;
     }
     let message = format!("every researcher failed in round {round}");
-    let hint = format!(
-        "final_report.md says what there is; see to the agents, then \
-         `onward resume --from 'round[{round}]/research'`"
-    );
+    let hint = "final_report.md says what there is; see to the agents, then `onward resume`: \
+                it asks every researcher again";
     Err(CallError::new(message).hint(hint))
 }
 
@@ -129,6 +132,7 @@ pub(super) fn review(with: &With) -> Result<Value, CallError> {
     let Some(verdicts) = Verdicts::read(&with.review) else {
         return Err(CallError::new("the reviewer's verdicts cannot be read"));
     };
+    let verdicts = verdicts.of_round(&conference, round);
     let page = verdicts.page(round);
     let after = seat.add(&conference, What::Reviewed { round, page: page.clone() })?;
     if !after.reviews.contains_key(&round) {
@@ -148,7 +152,9 @@ pub(super) fn transfer(with: &With) -> Result<Value, CallError> {
     if !is_completed {
         conference = seat.add(&conference, transfer.learned)?;
         if conference.has_worktrees() {
-            Repo::of(&seat.dir)?.gather(&transfer.picks)?;
+            let repo = Repo::of(&seat.dir)?;
+            let best = repo.best(&conference.researchers_of(round))?;
+            repo.gather(&best, &transfer.picks)?;
         }
         for what in transfer.noted {
             conference = seat.add(&conference, what)?;

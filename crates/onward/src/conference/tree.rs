@@ -8,11 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_engine::git::Git;
+use onward_engine::git::{Answer, Git};
 
 use super::{
     CallError,
-    repo::{BEST, Repo},
+    repo::{BEST, Linked, Repo},
 };
 
 /// A researcher's own worktree.
@@ -24,9 +24,20 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn of(repo: &Repo, researcher: &str) -> Self {
+    /// In `.worktrees`, unless another system has checked the branch out elsewhere: two trees on
+    /// one branch would move it under each other.
+    pub(super) fn of(repo: &Repo, researcher: &str) -> Result<Self, CallError> {
         let path = repo.dir.join(".worktrees").join(format!("researcher-{researcher}"));
-        Self { repo: repo.clone(), researcher: researcher.to_owned(), path }
+        let mut tree = Self { repo: repo.clone(), researcher: researcher.to_owned(), path };
+        let linked = repo.linked_trees()?;
+        if !linked.iter().any(|it| it.path == tree.path) {
+            let branch = tree.branch();
+            let is_own = |it: &Linked| it.branch.as_deref() == Some(branch.as_str());
+            if let Some(elsewhere) = linked.into_iter().find(is_own) {
+                tree.path = elsewhere.path;
+            }
+        }
+        Ok(tree)
     }
 
     pub(super) fn branch(&self) -> String {
@@ -55,14 +66,16 @@ impl Tree {
         if self.repo.commit(&standing)?.is_none() {
             self.repo.git().run(&["update-ref", &standing, &at])?;
         }
-        if self.path.join(".git").exists() && self.repo.is_worktree(&self.path)? {
+        if self.repo.linked_trees()?.iter().any(|it| it.path == self.path) {
             return Ok(());
         }
         hide(&self.repo.dir.join(".worktrees"))?;
-        // Whatever is in the way was never a tree of ours.
+        // Whatever is in the way is no tree that git knows. It stays, under another name.
         if self.path.exists() {
             let aside = self.path.with_extension("aside");
-            std::fs::rename(&self.path, &aside).map_err(CallError::io("move", &self.path))?;
+            let free = names(&aside).find(|it| it.symlink_metadata().is_err());
+            std::fs::rename(&self.path, free.as_ref().unwrap_or(&aside))
+                .map_err(CallError::io("move", &self.path))?;
         }
         self.repo.git().run(&["worktree", "prune"])?;
         let name = format!("conference/researcher-{}", self.researcher);
@@ -104,6 +117,49 @@ impl Tree {
         Ok(())
     }
 
+    /// From `best` on, as at the start of a round. Gives the refs that keep what was there.
+    pub(super) fn begin(&self, round: u32, best: &str) -> Result<Vec<String>, CallError> {
+        let kept = self.keep_aside(&format!("{round}/{}/begin", self.researcher), best)?;
+        self.stand_on(best)?;
+        self.restore()?;
+        Ok(kept)
+    }
+
+    /// Keeps what a reset to `base` would take: commits of the branch and of the tree's own HEAD
+    /// that `base` has neither got nor picked, and changed files. A ref is named by what it keeps,
+    /// so that what is kept twice is kept once. Gives the refs.
+    pub(super) fn keep_aside(&self, place: &str, base: &str) -> Result<Vec<String>, CallError> {
+        let branch = self.repo.commit(&self.branch())?;
+        let git = self.git();
+        let head = git.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
+        let head = String::from_utf8_lossy(&head.out).trim().to_owned();
+        let head = Some(head).filter(|it| !it.is_empty()).or_else(|| branch.clone());
+        let is_dirty = self.is_dirty()?;
+        let mut refs = Vec::new();
+        let mut keep = |id: &str, commit: &str| -> Result<(), CallError> {
+            let name = format!("refs/onward/conference/rescue/{place}/{}", &id[..12]);
+            self.repo.git().run(&["update-ref", &name, commit])?;
+            refs.push(name);
+            Ok(())
+        };
+        let mut commits: Vec<String> = branch.into_iter().chain(head.clone()).collect();
+        commits.dedup();
+        for commit in commits {
+            if self.repo.is_lost_without(&commit, base)? {
+                keep(&commit, &commit)?;
+            }
+        }
+        if let Some(head) = head.filter(|_| is_dirty) {
+            let tree = self.files_as_they_are()?;
+            if tree != git.line(&["rev-parse", &format!("{head}^{{tree}}")])? {
+                let message = format!("left in the worktree of researcher {}", self.researcher);
+                let commit = git.line(&["commit-tree", &tree, "-p", &head, "-m", &message])?;
+                keep(&tree, &commit)?;
+            }
+        }
+        Ok(refs)
+    }
+
     pub(super) fn is_dirty(&self) -> Result<bool, CallError> {
         let out = self.git().run(&["status", "--porcelain"])?;
         Ok(!out.is_empty())
@@ -111,18 +167,25 @@ impl Tree {
 
     /// The files as they are, as a commit under a ref of ours. Ignored files are not in it.
     pub(super) fn save(&self, name: &str, message: &str) -> Result<String, CallError> {
+        let (git, standing) = (self.git(), self.standing()?);
+        let tree = self.files_as_they_are()?;
+        let commit = git.line(&["commit-tree", &tree, "-p", &standing, "-m", message])?;
+        git.run(&["update-ref", &format!("refs/onward/conference/{name}"), &commit])?;
+        Ok(commit)
+    }
+
+    fn files_as_they_are(&self) -> Result<String, CallError> {
         let index = self.git().line(&["rev-parse", "--git-path", "onward-index"])?;
         let index = self.path.join(index);
         let git = self.git().with("GIT_INDEX_FILE", &index);
-        let standing = self.standing()?;
-        git.run(&["read-tree", &standing])?;
-        git.run(&["add", "--all", "."])?;
+        git.run(&["read-tree", &self.standing()?])?;
+        let add = ["add", "--all", "--ignore-errors", "."];
+        if !is_all_but_unborn(&git.ask(&add, &[])?) {
+            git.run(&add)?;
+        }
         let tree = git.line(&["write-tree"])?;
-        let commit = git.line(&["commit-tree", &tree, "-p", &standing, "-m", message])?;
-        let name = format!("refs/onward/conference/{name}");
-        git.run(&["update-ref", &name, &commit])?;
         std::fs::remove_file(&index).map_err(CallError::io("remove", &index))?;
-        Ok(commit)
+        Ok(tree)
     }
 
     /// The files of a saved state, over what the researcher stands on.
@@ -153,6 +216,24 @@ impl Tree {
         let out = self.repo.git().run(&["rev-list", "--reverse", "--topo-order", &range])?;
         Ok(String::from_utf8_lossy(&out).lines().map(str::to_owned).collect())
     }
+}
+
+/// Whether git took everything, or all but repositories without a commit, which it cannot hold.
+/// Those stay where they are: a reset leaves them alone, too.
+fn is_all_but_unborn(answer: &Answer) -> bool {
+    let mut errors = answer.said.lines().filter(|line| line.starts_with("error:"));
+    let is_unborn = |line: &str| line.ends_with("does not have a commit checked out");
+    answer.code == Some(0) || answer.code == Some(1) && errors.all(is_unborn)
+}
+
+/// The name itself, then `NAME-2`, `NAME-3`, …
+pub(super) fn names(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let numbered = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!("-{number}"));
+        PathBuf::from(name)
+    };
+    std::iter::once(path.to_owned()).chain((2..=u32::MAX).map(numbered))
 }
 
 /// A directory of ours that git is to pass over.

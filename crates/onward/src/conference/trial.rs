@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 use super::{
     Attempt, CallError, With, evaluate,
     ground::{Ground, Which},
+    repo::Repo,
+    round::with_rescued,
     seat::Seat,
 };
 
@@ -43,11 +45,12 @@ fn which(with: &With) -> Which<'_> {
 pub(super) fn brief(with: &With) -> Result<Value, CallError> {
     let seat = Seat::take(&with.dir)?;
     let conference = seat.read()?;
-    Ground::of(&seat, &conference, &with.researcher)?.prepare()?;
+    let ground = Ground::of(&seat, &conference, &with.researcher)?;
+    let rescued = ground.prepare(which(with))?;
     let devil = prompt(&seat.dir, DEVIL);
     let With { round, researcher, iteration, .. } = with;
     let text = briefing::brief(&conference, *round, researcher, *iteration, &devil);
-    Ok(json!({"text": text}))
+    Ok(with_rescued(json!({"text": text}), &rescued))
 }
 
 /// The project's own version of a prompt, or ours.
@@ -76,7 +79,7 @@ pub(super) fn propose(attempt: &Attempt, program: &[OsString]) -> Result<Value, 
     let ground = Ground::of(&seat, &conference, &researcher)?;
     let dir = seat.dir.clone();
     drop(seat);
-    ground.rescue(which, attempt.number)?;
+    let rescued = ground.rescue(which)?;
     let limit = conference.settings.researcher_timeout_ms.map_or(TIMEOUT, Duration::from_millis);
     let Some((name, args)) = program.split_first() else {
         return Err(CallError::new("no agent to start"));
@@ -92,7 +95,7 @@ pub(super) fn propose(attempt: &Attempt, program: &[OsString]) -> Result<Value, 
     match evaluate::wait(&mut child, limit)? {
         None => {
             let why = format!("it took longer than {} s", limit.as_secs());
-            return Ok(json!({"outcome": "timeout", "why": why}));
+            return Ok(with_rescued(json!({"outcome": "timeout", "why": why}), &rescued));
         }
         Some(status) if status.success() => {}
         Some(status) => {
@@ -100,13 +103,13 @@ pub(super) fn propose(attempt: &Attempt, program: &[OsString]) -> Result<Value, 
             if attempt.number < ATTEMPTS_MAX {
                 return Err(CallError::new(why));
             }
-            return Ok(json!({"outcome": "failed", "why": why}));
+            return Ok(with_rescued(json!({"outcome": "failed", "why": why}), &rescued));
         }
     }
     let mut result = report(attempt);
     result["outcome"] = "done".into();
     result["state"] = ground.save(which)?.into();
-    Ok(result)
+    Ok(with_rescued(result, &rescued))
 }
 
 /// A relative path means the directory that we were started in, not the researcher's.
@@ -129,15 +132,16 @@ pub(super) fn score(with: &With) -> Result<Value, CallError> {
     let seat = Seat::take(&with.dir)?;
     let conference = seat.read()?;
     let ground = Ground::of(&seat, &conference, &with.researcher)?;
-    let dir = seat.dir.clone();
-    drop(seat);
     let no = |why: &str| json!({"ok": false, "why": why});
     let saved = with.proposal["state"].as_str();
+    let mut rescued = Vec::new();
     match saved {
         None if with.iteration > 0 => return Ok(no("nothing was proposed")),
-        None => ground.restore()?,
+        None => rescued = at_baseline(&seat, &conference, &ground, which(with))?,
         Some(saved) => ground.show(saved)?,
     }
+    let dir = seat.dir.clone();
+    drop(seat);
     let Some(command) = &conference.settings.evaluator else {
         let told = with.proposal["score"].as_f64();
         let told = told.map(|score| json!({"ok": true, "value": score.to_string()}));
@@ -151,7 +155,7 @@ pub(super) fn score(with: &With) -> Result<Value, CallError> {
     ];
     let runs = conference.settings.noise_runs.unwrap_or(1);
     match evaluate::measure(command, runs, ground.path(), &env)? {
-        Ok(value) => Ok(json!({"ok": true, "value": value})),
+        Ok(value) => Ok(with_rescued(json!({"ok": true, "value": value}), &rescued)),
         // Without a first number nothing that follows can be judged.
         Err(why) if with.iteration == 0 => {
             let who = &with.researcher;
@@ -160,6 +164,22 @@ pub(super) fn score(with: &With) -> Result<Value, CallError> {
         }
         Err(why) => Ok(no(&why)),
     }
+}
+
+/// Ready to be measured at the start of a round. Says where that is which was in the way.
+fn at_baseline(
+    seat: &Seat,
+    conference: &Conference,
+    ground: &Ground,
+    which: Which<'_>,
+) -> Result<Vec<String>, CallError> {
+    let told = conference.history.round(which.round);
+    let is_under_way = told.is_some_and(|told| told.trials.contains_key(which.researcher));
+    if is_under_way || !conference.has_worktrees() {
+        return ground.rescue(which);
+    }
+    let best = Repo::of(&seat.dir)?.best(&conference.researchers_of(which.round))?;
+    ground.begin(which, &best)
 }
 
 /// Keeps or reverts, and writes down which.
@@ -172,11 +192,12 @@ pub(super) fn settle(with: &With) -> Result<Value, CallError> {
     let ground = Ground::of(&seat, &conference, researcher)?;
     let outcome = with.proposal["outcome"].as_str();
     if !is_logged && matches!(outcome, Some("failed" | "timeout")) {
-        ground.restore()?;
+        let rescued = ground.rescue(which(with))?;
         let (round, level) = (*round, StuckLevel::TimedOut);
         let what = What::Stuck { researcher: researcher.clone(), round, level };
         seat.add(&conference, what)?;
-        return Ok(json!({"status": "failed", "finished": true, "failed": true}));
+        let result = json!({"status": "failed", "finished": true, "failed": true});
+        return Ok(with_rescued(result, &rescued));
     }
     if !is_logged {
         let iterated = judged(&conference, with);
@@ -219,6 +240,11 @@ fn judged(conference: &Conference, with: &With) -> Iterated {
         (_, "") => ("-", "-"),
         (_, why) => (why, why),
     };
+    let mut analysis = text("analysis", analysed);
+    if !why.is_empty() && analysis != why {
+        // What the researcher says of its attempt does not say why there is no number.
+        analysis = format!("no result: {why}; {analysis}");
+    }
     let evaluator = settings.evaluator.as_ref().map(|command| format!("command:{command}"));
     Iterated {
         researcher: researcher.clone(),
@@ -229,6 +255,6 @@ fn judged(conference: &Conference, with: &With) -> Iterated {
         description: text("description", described),
         evaluator: evaluator.unwrap_or_else(|| "self-reported".to_owned()),
         hypothesis: text("hypothesis", "-"),
-        analysis: text("analysis", analysed),
+        analysis,
     }
 }

@@ -9,6 +9,8 @@ mod hall;
 mod kills;
 mod protocol;
 mod rehearsed;
+mod saved;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/terminal.rs"]
 mod terminal;
+mod told;

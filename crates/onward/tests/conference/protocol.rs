@@ -108,6 +108,44 @@ fn an_agent_that_keeps_failing_costs_its_researcher_the_round_and_all_of_them_th
     assert!(hall.bench.text("final_report.md").starts_with("# Partial report"));
 }
 
+/// Agents that fail until there is a file `repaired`.
+fn broken() -> Hall {
+    let until = "    test -e \"$CONFERENCE_DIR/repaired\" || exit 3\n    value=$(cat";
+    Hall::with(
+        |text| text.replace("Max rounds:** 3", "Max rounds:** 1"),
+        |agent| agent.replace("    value=$(cat", until),
+    )
+}
+
+#[test]
+fn a_conference_that_failed_asks_everybody_again_when_somebody_goes_on() {
+    let hall = broken();
+    hall.bench.exits("run conference --no-input", 10);
+    hall.bench.exits("resume --yes --no-input", 10);
+    assert_eq!(count(&hall, "conference.failed"), 2, "once for each time that all were asked");
+    assert_eq!(count(&hall, "researcher.stuck"), 6);
+    hall.bench.write("repaired", "");
+    hall.bench.exits("resume --yes --no-input", 11);
+    assert_eq!(count(&hall, "conference.failed"), 2);
+    assert_eq!(count(&hall, "researcher.iteration"), 9, "three each, none of them twice");
+    hall.close("keep");
+    assert_eq!(hall.bench.text("final_report.md"), "# Final report\n\nIt was done.\n");
+}
+
+#[test]
+fn a_person_may_enter_a_conference_that_failed_where_its_research_begins() {
+    for place in ["round[1]/research", "research-restart", "round-start"] {
+        let hall = broken();
+        hall.bench.exits("run conference --no-input", 10);
+        hall.bench.write("repaired", "");
+        hall.bench.exits(&format!("resume --yes --no-input --from {place}"), 11);
+        assert_eq!(count(&hall, "conference.failed"), 1, "{place}");
+        let proposed = hall.events();
+        let proposed = proposed.iter().filter(|it| it.contains("\"iteration\":2"));
+        assert_eq!(proposed.count(), 3, "{place}");
+    }
+}
+
 #[test]
 fn a_finished_conference_is_shipped_when_a_person_says_so() {
     let early = Hall::new(|text| text).bench.exits("run ship --no-input", 10);
