@@ -17,6 +17,7 @@ use onward_engine::engine::examine_run;
 
 use crate::{
     cmd::{Context, plan},
+    diagnostic::printable,
     error::Error,
     outlook,
     prompt::{First, Person},
@@ -73,6 +74,7 @@ pub(crate) fn consult(
         }
         for finding in &standing {
             let Finding { code, message, .. } = finding;
+            let message = printable(message);
             person.screen().line(&format!("Going on accepts {code}: {message}"));
         }
         let talk = &mut Talk { person, of, plan: &plan, standing: &standing };

@@ -20,6 +20,8 @@ use onward_engine::{
 };
 use serde_json::{Value, json};
 
+use crate::diagnostic::printable;
+
 /// All is well.
 pub(crate) const OK: u8 = 0;
 /// Something outside did not work.
@@ -136,7 +138,7 @@ fn engine_chain(error: &EngineError) -> String {
     | EngineError::Stop(Stop::Conflicts(findings)) = error
     {
         for finding in findings {
-            text = format!("{text}\n  {}: {}", finding.code, finding.message);
+            text = format!("{text}\n  {}: {}", finding.code, printable(&finding.message));
         }
     }
     text

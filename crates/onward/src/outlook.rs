@@ -49,7 +49,7 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "    {hint}")?;
+            writeln!(out, "    {}", printable(hint))?;
         }
     }
     phases(out, plan)?;

@@ -27,6 +27,9 @@ impl Resumption {
             causes.extend(self.output(step, entry, output, &mut adopted));
         }
         for read in survey.reads.get(step).into_iter().flatten() {
+            if is_made_again(entry, read, survey) {
+                continue;
+            }
             if keeps {
                 kept.push(difference(read));
             } else {
@@ -153,6 +156,17 @@ impl Resumption {
         let verified = AttemptVerified { step, evidence, key, why };
         self.events.push(Event::AttemptVerified(Box::new(verified)));
     }
+}
+
+/// Whether a step that this one needs lost the file and makes it anew: when that is done, what it
+/// made tells whether this one is to run again.
+fn is_made_again(entry: &StepState, read: &ReadSeen, survey: &Survey) -> bool {
+    let Some(key) = entry.key.as_ref().filter(|_| read.now.is_none()) else { return false };
+    let lost = |need: &String| {
+        let mut outputs = survey.outputs.get(&Address::from_text(need)).into_iter().flatten();
+        outputs.any(|it| it.path == read.path && it.now.is_none())
+    };
+    key.get().needs.keys().any(lost)
 }
 
 fn difference(read: &ReadSeen) -> Difference {

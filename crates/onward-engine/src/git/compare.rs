@@ -103,11 +103,7 @@ impl Now {
             Some(after) => diff(&self.git, base, after)?,
             None => self.since(base)?,
         };
-        let moved_head = match (&base_head, &self.head) {
-            (Some(was), Some(is)) if was != is => diff(&self.git, was, is).unwrap_or_default(),
-            (None, Some(is)) => diff(&self.git, &self.empty_tree()?, is)?,
-            (Some(_) | None, _) => BTreeMap::new(),
-        };
+        let moved_head = self.moved_head(base_head.as_deref())?;
         let since = match after {
             Some(after) => self.since(after)?,
             None => BTreeMap::new(),
@@ -135,10 +131,25 @@ impl Now {
         Ok(Some(differences))
     }
 
-    /// The paths that are not as the newest snapshot of the chain has them.
+    /// The paths that are neither as the newest snapshot of the chain has them, nor as the branch
+    /// that moved on since has them: what was committed is told as commits.
     pub fn moved(&self) -> Result<Vec<String>, GitError> {
         let Some(tip) = self.chain.tip()? else { return Ok(Vec::new()) };
-        Ok(texts(&self.since(&tip.id)?))
+        let mut since = self.since(&tip.id)?;
+        let moved_head = self.moved_head(tip.head.as_deref())?;
+        since.retain(|path, (_, now)| {
+            moved_head.get(path).is_none_or(|(_, on_branch)| on_branch != now)
+        });
+        Ok(texts(&since))
+    }
+
+    /// What differs between where the branch stood and where it stands.
+    fn moved_head(&self, was: Option<&str>) -> Result<Sides, GitError> {
+        match (was, &self.head) {
+            (Some(was), Some(is)) if was != is => Ok(diff(&self.git, was, is).unwrap_or_default()),
+            (None, Some(is)) => diff(&self.git, &self.empty_tree()?, is),
+            (Some(_) | None, _) => Ok(Sides::new()),
+        }
     }
 
     /// Where the branch stands.

@@ -67,7 +67,7 @@ pub(super) struct Tree {
 pub(super) struct Tip {
     pub(super) id: String,
     tree: String,
-    head: Option<String>,
+    pub(super) head: Option<String>,
 }
 
 /// Says that the commit's tree was looked at while the branch stood there.

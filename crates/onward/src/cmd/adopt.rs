@@ -30,6 +30,7 @@ use crate::{
         run,
     },
     consult,
+    diagnostic::printable,
     error::Error,
     prompt::{First, Person},
     session::{Session, Which, word},
@@ -164,6 +165,7 @@ impl Talk<'_> {
             asks = true;
             plan::show(cx, &plan)?;
             for Finding { code, message, .. } in &standing {
+                let message = printable(message);
                 person.screen().line(&format!("Going on accepts {code}: {message}"));
             }
             let ways = [

@@ -79,7 +79,7 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
         let message = printable(&finding.message);
         writeln!(out, "  {style}{word}{style:#} {}: {message}", finding.code)?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "    {hint}")?;
+            writeln!(out, "    {}", printable(hint))?;
         }
     }
     writeln!(out, "\nSteps")?;
@@ -89,11 +89,11 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
         let verdict = step.verdict.as_str();
         let why: Vec<String> =
             step.why.iter().map(|why| format!("{}: {}", why.cause, why.detail)).collect();
-        let why = why.join("; ");
+        let why = printable(&why.join("; "));
         writeln!(out, "  {style}{verdict:<8}{style:#} {:<width$}  {why}", step.step)?;
     }
     for revert in &plan.reverts {
-        writeln!(out, "  undo     {} (kept in {})", revert.path, revert.rescue)?;
+        writeln!(out, "  undo     {} (kept in {})", printable(&revert.path), revert.rescue)?;
         for row in &revert.rows {
             writeln!(out, "           {}", printable(&row.replace('\t', "  ")))?;
         }
@@ -107,7 +107,7 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
         writeln!(out, "spent ${spent:.2}; re-run about ${again:.2}; restart about ${restart:.2}")?;
     }
     for need in &plan.needs {
-        writeln!(out, "needs you: {need}")?;
+        writeln!(out, "needs you: {}", printable(need))?;
     }
     if plan.can_resume {
         let which = if run.dialect == "onward" { &run.id } else { &run.dir };
@@ -174,7 +174,7 @@ pub(crate) fn why(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     }
     writeln!(cx.out, "{step}: {}", planned.verdict.as_str())?;
     for why in &planned.why {
-        writeln!(cx.out, "  {}: {}", why.cause, why.detail)?;
+        writeln!(cx.out, "  {}: {}", why.cause, printable(&why.detail))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -269,6 +269,19 @@ fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt()
 }
 
 #[test]
+fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
+    let agent = "if [ $ONWARD_ATTEMPT = 1 ]; then\n\
+        echo half > \"$(printf 'red\\033[31m\\nline')\"; half\nfi\necho done > made.o\n";
+    let bench = repo(agent, STEPS);
+    let run = killed_half_way(&bench, Killed::All);
+    let said = bench.exits(&format!("plan {}", id(&run)), 0);
+    assert!(said.out.contains("undo     red\\u{1b}[31m\\u{a}line (kept"), "{said:?}");
+    assert!(!said.out.contains('\u{1b}'), "{said:?}");
+    bench.exits("resume", 0);
+    bench.is_proved(&run);
+}
+
+#[test]
 fn a_plan_leaves_tree_repository_and_run_as_they_are() {
     let bench = repo(HALF_DONE, STEPS);
     let run = killed_half_way(&bench, Killed::All);
