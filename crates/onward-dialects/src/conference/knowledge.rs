@@ -134,6 +134,39 @@ fn appended(document: &Document, section: &Section<'_>, text: &str) -> Document 
     let rest = &all[end..];
     let before = &all[..end];
     let gap = if before.ends_with('\n') || before.is_empty() { "" } else { "\n" };
-    let after = if rest.starts_with('\n') { "" } else { "\n" };
+    // A rule right below a line would make a heading of it.
+    let after = match rest {
+        _ if rest.trim().is_empty() => {
+            if rest.starts_with('\n') {
+                ""
+            } else {
+                "\n"
+            }
+        }
+        _ if rest.starts_with("\n\n") || rest.starts_with("\n\r\n") => "",
+        _ if rest.starts_with('\n') => "\n",
+        _ => "\n\n",
+    };
     Document::read(format!("{before}{gap}{text}{after}{rest}").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_stays_apart_from_the_heading_or_rule_below() {
+        for (below, wanted) in [
+            ("\n## Conference Log\n", "1. Hot\n\n## Conference Log\n"),
+            ("0. Cold\n---\n", "1. Hot\n\n---\n"),
+            ("\n\n---\n", "1. Hot\n\n---\n"),
+            ("", "1. Hot\n"),
+        ] {
+            let document = Document::read(format!("## Shared Knowledge\n{below}").as_bytes());
+            let after = learned(&document, 1, &["Hot".to_owned()]);
+            let text = after.text();
+            assert!(text.ends_with(wanted), "{text}");
+            assert_eq!(learned(&after, 1, &["Hot".to_owned()]).bytes(), after.bytes());
+        }
+    }
 }

@@ -114,7 +114,9 @@ impl Dialect for ConferenceDialect {
     }
 
     fn came_to_nothing(&self, files: &Files, step: &Address) -> bool {
-        import(files).is_ok_and(|it| reentry::came_to_nothing(&it, step))
+        // Asked of every step: only for these the files are worth reading.
+        let is_proposal = step.as_str().ends_with("/propose");
+        is_proposal && import(files).is_ok_and(|it| reentry::came_to_nothing(&it, step))
     }
 
     fn done(&self, files: &Files, step: &Address) -> Option<Done> {

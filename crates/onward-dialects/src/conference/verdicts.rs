@@ -58,7 +58,9 @@ impl Verdicts {
         if !others.is_empty() {
             let who = others.join(", ");
             let left_out = format!("Left out: verdicts about {who}, not of this round.");
-            self.notes = format!("{} {left_out}", self.notes).trim().to_owned();
+            let notes = [self.notes, left_out];
+            self.notes =
+                notes.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ");
         }
         self.all = known;
         let told = conference.history.round(round);

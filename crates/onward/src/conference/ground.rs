@@ -15,7 +15,7 @@ use onward_engine::dialects::conference::Conference;
 
 use super::{
     CallError,
-    repo::Repo,
+    repo::{Repo, Reset},
     seat::Seat,
     tree::{Tree, names},
 };
@@ -81,7 +81,10 @@ impl Ground {
     /// The same, where somebody may have left something: that is kept aside first. Says where.
     pub(super) fn rescue(&self, which: Which<'_>) -> Result<Vec<String>, CallError> {
         let kept = match self {
-            Self::Tree(tree) => tree.keep_aside(&which.mark(), &tree.standing()?)?,
+            Self::Tree(tree) => {
+                let to = Reset { base: &tree.standing()?, round: which.round };
+                tree.keep_aside(&which.mark(), &to)?
+            }
             Self::Directory(directory) => directory.keep_aside(which)?,
         };
         self.restore()?;
@@ -94,6 +97,14 @@ impl Ground {
         match self {
             Self::Tree(tree) => tree.begin(which.round, best),
             Self::Directory(_) => self.rescue(which),
+        }
+    }
+
+    /// An agent may have done anything to the place. Called while the seat is held.
+    pub(super) fn mend(&self) -> Result<(), CallError> {
+        match self {
+            Self::Tree(tree) => tree.ensure(),
+            Self::Directory(directory) => directory.ensure(),
         }
     }
 

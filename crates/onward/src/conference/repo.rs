@@ -22,6 +22,16 @@ impl From<GitError> for CallError {
     }
 }
 
+/// What a commit that we make for a researcher says of its iteration: `ROUND/RESEARCHER/NUMBER`.
+pub(super) const MARK: &str = "Conference-Iteration: ";
+
+/// A tree is about to go to `base`. Reviews have had all rounds before this one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reset<'a> {
+    pub(super) base: &'a str,
+    pub(super) round: u32,
+}
+
 /// A worktree besides the person's own.
 #[derive(Clone, Debug)]
 pub(super) struct Linked {
@@ -104,7 +114,7 @@ impl Repo {
             Some(Linked { path, branch: find("branch ").map(str::to_owned) })
         };
         let linked = text.split("\n\n").skip(1).filter_map(of);
-        let is_there = |it: &Linked| it.path.join(".git").exists();
+        let is_there = |it: &Linked| it.path.join(".git").is_file();
         Ok(linked.filter(is_there).filter(|it| !self.dir.starts_with(&it.path)).collect())
     }
 
@@ -131,15 +141,26 @@ impl Repo {
         Ok(at)
     }
 
-    /// Whether `commit` is, or has behind it, something that `base` has neither got nor picked.
-    pub(super) fn is_lost_without(&self, commit: &str, base: &str) -> Result<bool, CallError> {
-        let out = self.git().run(&["rev-list", &format!("{base}..{commit}")])?;
+    /// Whether `commit` is, or has behind it, something that `base` has neither got nor picked, and
+    /// that no review had before it.
+    pub(super) fn is_lost_without(&self, commit: &str, to: &Reset<'_>) -> Result<bool, CallError> {
+        let out = self.git().run(&["rev-list", &format!("{}..{commit}", to.base)])?;
         for commit in String::from_utf8_lossy(&out).lines() {
-            if !self.has_picked(base, commit)? {
+            let round = self.round_of(commit)?;
+            let is_reviewed = round.is_some_and(|round| round < to.round);
+            if !is_reviewed && !self.has_picked(to.base, commit)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Of a commit that we made for a researcher.
+    fn round_of(&self, commit: &str) -> Result<Option<u32>, CallError> {
+        let told = self.git().run(&["log", "-1", "--format=%B", commit])?;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let mark = told.lines().find_map(|line| line.strip_prefix(MARK));
+        Ok(mark.and_then(|mark| mark.split('/').next()?.parse().ok()))
     }
 
     /// Gathers the commits of these researchers on conference/best, the first named first. Where

@@ -12,7 +12,7 @@ use onward_engine::git::{Answer, Git};
 
 use super::{
     CallError,
-    repo::{BEST, Linked, Repo},
+    repo::{BEST, Linked, MARK, Repo, Reset},
 };
 
 /// A researcher's own worktree.
@@ -49,8 +49,10 @@ impl Tree {
         format!("refs/onward/conference/standing/{}", self.researcher)
     }
 
+    /// Here or nowhere: a tree that lost its `.git` must not be taken for the person's own.
     pub(super) fn git(&self) -> Git {
-        Git::new(&self.path, &self.repo.env)
+        let above = self.path.parent().unwrap_or(&self.path);
+        Git::new(&self.path, &self.repo.env).with("GIT_CEILING_DIRECTORIES", above)
     }
 
     /// There, on its branch, and with something to stand on. Called while the seat is held.
@@ -66,8 +68,14 @@ impl Tree {
         if self.repo.commit(&standing)?.is_none() {
             self.repo.git().run(&["update-ref", &standing, &at])?;
         }
-        if self.repo.linked_trees()?.iter().any(|it| it.path == self.path) {
+        if self.is_linked()? {
             return Ok(());
+        }
+        if self.path.exists() {
+            self.repo.git().ask(&["worktree", "repair"], &[])?;
+            if self.is_linked()? {
+                return Ok(());
+            }
         }
         hide(&self.repo.dir.join(".worktrees"))?;
         // Whatever is in the way is no tree that git knows. It stays, under another name.
@@ -84,6 +92,10 @@ impl Tree {
         let args: Vec<&OsStr> = args.into_iter().chain([path, OsStr::new(&name)]).collect();
         self.repo.git().run(&args)?;
         Ok(())
+    }
+
+    fn is_linked(&self) -> Result<bool, CallError> {
+        Ok(self.repo.linked_trees()?.iter().any(|it| it.path == self.path))
     }
 
     /// From now on the researcher stands on this commit.
@@ -119,16 +131,17 @@ impl Tree {
 
     /// From `best` on, as at the start of a round. Gives the refs that keep what was there.
     pub(super) fn begin(&self, round: u32, best: &str) -> Result<Vec<String>, CallError> {
-        let kept = self.keep_aside(&format!("{round}/{}/begin", self.researcher), best)?;
+        let place = format!("{round}/{}/begin", self.researcher);
+        let kept = self.keep_aside(&place, &Reset { base: best, round })?;
         self.stand_on(best)?;
         self.restore()?;
         Ok(kept)
     }
 
-    /// Keeps what a reset to `base` would take: commits of the branch and of the tree's own HEAD
-    /// that `base` has neither got nor picked, and changed files. A ref is named by what it keeps,
-    /// so that what is kept twice is kept once. Gives the refs.
-    pub(super) fn keep_aside(&self, place: &str, base: &str) -> Result<Vec<String>, CallError> {
+    /// Keeps what a reset would take: commits of the branch and of the tree's own HEAD, and changed
+    /// files. A ref is named by what it keeps, so that what is kept twice is kept once. Gives the
+    /// refs.
+    pub(super) fn keep_aside(&self, place: &str, to: &Reset<'_>) -> Result<Vec<String>, CallError> {
         let branch = self.repo.commit(&self.branch())?;
         let git = self.git();
         let head = git.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
@@ -145,7 +158,7 @@ impl Tree {
         let mut commits: Vec<String> = branch.into_iter().chain(head.clone()).collect();
         commits.dedup();
         for commit in commits {
-            if self.repo.is_lost_without(&commit, base)? {
+            if self.repo.is_lost_without(&commit, to)? {
                 keep(&commit, &commit)?;
             }
         }
@@ -199,7 +212,7 @@ impl Tree {
     pub(super) fn keep(&self, saved: &str, subject: &str, mark: &str) -> Result<(), CallError> {
         let standing = self.standing()?;
         let told = self.repo.git().run(&["log", "-1", "--format=%B", &standing])?;
-        let mark = format!("Conference-Iteration: {mark}");
+        let mark = format!("{MARK}{mark}");
         if !String::from_utf8_lossy(&told).lines().any(|line| line == mark) {
             let message = format!("{subject}\n\n{mark}");
             let tree = format!("{saved}^{{tree}}");

@@ -106,6 +106,9 @@ pub(super) fn propose(attempt: &Attempt, program: &[OsString]) -> Result<Value, 
             return Ok(with_rescued(json!({"outcome": "failed", "why": why}), &rescued));
         }
     }
+    let seat = Seat::take(&dir)?;
+    ground.mend()?;
+    drop(seat);
     let mut result = report(attempt);
     result["outcome"] = "done".into();
     result["state"] = ground.save(which)?.into();

@@ -56,7 +56,7 @@ fn a_conference_leaves_every_native_file_and_the_best_of_everybody() {
 
 #[test]
 fn worktrees_are_deleted_only_when_a_person_says_so() {
-    let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 1"));
+    let hall = Hall::new(|text| text.replace("Max rounds:** 3", "Max rounds:** 2"));
     hall.bench.exits("run conference --no-input", 11);
     assert!(hall.bench.path(".worktrees/researcher-A").is_dir());
     hall.close("delete");

@@ -157,6 +157,8 @@ fn what_is_in_the_way_of_a_tree_is_put_aside_as_often_as_it_takes() {
     let tree = bench.tree("A");
     for turn in ["first", "second"] {
         fs::remove_file(tree.path.join(".git")).unwrap();
+        // A repository of its own, which is not ours to repair.
+        fs::create_dir(tree.path.join(".git")).unwrap();
         fs::write(tree.path.join("mine.txt"), turn).unwrap();
         tree.ensure().unwrap();
     }
@@ -164,6 +166,21 @@ fn what_is_in_the_way_of_a_tree_is_put_aside_as_often_as_it_takes() {
     assert_eq!(read("researcher-A.aside").unwrap(), "first");
     assert_eq!(read("researcher-A.aside-2").unwrap(), "second");
     assert!(tree.path.join("shared.txt").exists());
+}
+
+#[test]
+fn a_tree_whose_git_file_is_gone_is_never_the_persons_own_and_is_linked_again() {
+    let bench = Bench::new();
+    let tree = bench.tree("A");
+    fs::write(tree.path.join("one.txt"), "one").unwrap();
+    fs::remove_file(tree.path.join(".git")).unwrap();
+    fs::write(bench.repo.dir.join("shared.txt"), "the person's\n").unwrap();
+    assert!(tree.restore().is_err());
+    assert_eq!(fs::read_to_string(bench.repo.dir.join("shared.txt")).unwrap(), "the person's\n");
+    tree.ensure().unwrap();
+    let saved = tree.save("proposal/1", "proposal").unwrap();
+    let files = bench.repo.git().run(&["ls-tree", "--name-only", &saved]).unwrap();
+    assert_eq!(String::from_utf8(files).unwrap(), "one.txt\nshared.txt\n");
 }
 
 #[test]
@@ -179,7 +196,8 @@ fn a_repository_without_a_commit_is_left_out_of_a_state_and_left_alone() {
     assert_eq!(String::from_utf8(files).unwrap(), "one.txt\nshared.txt\n");
     tree.keep(&saved, "a step", "1/A/1").unwrap();
     assert!(tree.path.join("nested/deep/inner.txt").exists());
-    let kept = tree.keep_aside("1/A/2", &tree.standing().unwrap()).unwrap();
+    let to = Reset { base: &tree.standing().unwrap(), round: 1 };
+    let kept = tree.keep_aside("1/A/2", &to).unwrap();
     assert_eq!(kept, Vec::<String>::new());
 }
 
@@ -195,7 +213,7 @@ fn what_a_tree_has_is_kept_once_before_a_round_takes_it() {
     tree.git().run(&["commit", "--quiet", "--all", "--message=on no branch"]).unwrap();
     fs::write(tree.path.join("new.txt"), "x").unwrap();
     // Killed before the reset, it is all said again.
-    let first = tree.keep_aside("2/A/begin", &best).unwrap();
+    let first = tree.keep_aside("2/A/begin", &Reset { base: &best, round: 2 }).unwrap();
     let kept = tree.begin(2, &best).unwrap();
     assert_eq!((first.len(), &first), (3, &kept));
     let show = |name: &str, file: &str| {
@@ -208,6 +226,10 @@ fn what_a_tree_has_is_kept_once_before_a_round_takes_it() {
     assert_eq!(bench.log("conference/researcher-A"), ["start"]);
     assert!(!tree.is_dirty().unwrap());
     assert_eq!(tree.begin(2, &best).unwrap(), Vec::<String>::new());
+    // What a review had, and did not take, is no loss to a later round.
+    let saved = proposes(&tree, 2, "refused");
+    tree.keep(&saved, "refused", "2/A/1").unwrap();
+    assert_eq!(tree.begin(3, &best).unwrap(), Vec::<String>::new());
 }
 
 #[test]
