@@ -143,6 +143,7 @@ fn dropped(conference: &Conference, point: &Point, round: u32) -> Vec<(Part, Vec
 fn researching(conference: &Conference, point: &Point) -> Option<u32> {
     match point.code {
         Code::ResearchContinue | Code::ResearchRestart => point.round,
+        Code::RoundStart if conference.history.restarted == point.round => None,
         Code::RoundStart => point.round.filter(|round| {
             let mut rows = point.researchers.iter().flat_map(|it| rows_of(conference, it, *round));
             rows.any(|row| row.trial.status == Status::Kept)
