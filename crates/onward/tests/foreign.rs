@@ -113,7 +113,7 @@ fn a_conference_is_planned_where_it_lies() {
     Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
 
     Findings
-      info prerequisite-missing: conference.md names no evaluator: researchers report their metric themselves
+      info prerequisite-missing: no evaluator: researchers report their metric themselves
         add `- **Evaluator:** COMMAND` under Success Metric to have it measured
       warning rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
         they may be from an earlier, interrupted run

@@ -1,4 +1,5 @@
-//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch.
+//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch
+//! is.
 //!
 //! Invariant: data only. A row that a logged iteration proves is never here, nor is anything when
 //! there is no round left; `conference/best` and the event log are never here at all.

@@ -88,8 +88,11 @@ fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_infer
 
 #[test]
 fn a_round_that_a_person_wants_done_again_keeps_no_row() {
-    let redo = r#"{"event":"conference.resumed","timestamp":"2026-05-04T23:00:00Z","payload":{"recovery_point":"round-start","round":2,"redo":true}}"#;
-    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 60").line(redo).at("2026-05-04T23:01:00Z");
+    let payload = r#"{"recovery_point":"round-start","round":2,"redo":true}"#;
+    let at = "2026-05-04T23:00:00Z";
+    let redo =
+        format!(r#"{{"event":"conference.resumed","timestamp":"{at}","payload":{payload}}}"#);
+    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 60").line(&redo).at(at);
     let plan = built.plan();
     assert_eq!(plan.recovery_point.code, "round-start");
     assert!(truncations(&plan).contains(&"researcher_A_results.tsv: 1".to_owned()), "{plan:?}");

@@ -41,7 +41,7 @@ fn a_run_goes_on_with_the_agents_of_its_own_project_wherever_it_is_called_from()
 #[test]
 fn a_plan_tells_that_an_agent_is_missing_where_one_is_needed_and_only_there() {
     let finished = Tea::finished();
-    let lines = finished[crate::tea::LOG].iter().filter(|byte| **byte == b'\n').count();
+    let lines = finished[crate::tea::LOG].split_inclusive(|byte| *byte == b'\n').count();
     let tea = Tea::left(&finished, 4);
     assert!(!found(&tea.json("plan --json"), "prerequisite-missing"));
     without_agents(&tea);
