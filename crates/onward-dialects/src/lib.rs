@@ -82,6 +82,11 @@ pub trait Dialect: Sync {
         false
     }
 
+    /// Whether going on takes an agent at all.
+    fn needs_agents(&self, _files: &Files) -> bool {
+        true
+    }
+
     /// What nothing proves, and what the files are without it.
     fn undone(&self, _files: &Files) -> Vec<Undone> {
         Vec::new()

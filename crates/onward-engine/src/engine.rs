@@ -33,7 +33,8 @@ use onward_core::{
 use serde_json::Value;
 
 use crate::{
-    adopt, doubts,
+    adopt::{self, Native},
+    doubts,
     drive::Options,
     inbox::DecideError,
     journal::{JOURNAL, LoadError, load},
@@ -237,7 +238,9 @@ pub(crate) fn begin(
     machine: &Machine,
 ) -> Result<Begun, EngineError> {
     let workflow = new.workflow;
-    if let Some(error) = agents::missing(&workflow.workflow, &machine.agents) {
+    let native = new.adopted.as_ref().and_then(|it| Native::of(project, it));
+    let needed = native.is_none_or(|it| it.needs_agents());
+    if let Some(error) = agents::missing(&workflow.workflow, &machine.agents).filter(|_| needed) {
         return Err(error.into());
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
@@ -287,9 +290,10 @@ fn drive_held(
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
     let current = edited.as_ref().map_or(workflow, |edited| &edited.workflow);
+    let native = adopt::of_run(&at.project, &at.place.run_dir);
     // Whoever ends a run needs none of its agents.
-    let missing = lacking(current, machine).filter(|_| options.ending.is_none());
-    if let Some(finding) = missing {
+    let needed = options.ending.is_none() && native.as_ref().is_none_or(Native::needs_agents);
+    if let Some(finding) = lacking(current, machine).filter(|_| needed) {
         return Err(ResumeError::Conflicts(vec![finding]).into());
     }
     if options.ending.is_none() && has_orphans(&at.place)? {
@@ -300,7 +304,6 @@ fn drive_held(
             return Err(ResumeError::Conflicts(standing).into());
         }
     }
-    let native = adopt::of_run(&at.project, &at.place.run_dir);
     let how = Resume { mode, choices, options, edited, native };
     let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
@@ -377,7 +380,9 @@ fn examine(
     let is_new = |it: &Loaded| Some(it.hash) != loaded.state.workflow_hash;
     let edited = origin.valid().filter(is_new);
     let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
-    findings.extend(lacking(&current, machine));
+    let native = adopt::of_run(&at.project, run_dir);
+    let needed = native.as_ref().is_none_or(Native::needs_agents);
+    findings.extend(lacking(&current, machine).filter(|_| needed));
     let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
     let seen = look(&at.place)?;
     let connected = seen.connected;
@@ -386,9 +391,8 @@ fn examine(
         findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
     }
     let mut world = RealWorld::new(at.setup(machine), None);
-    let native = adopt::of_run(&at.project, run_dir).filter(|_| driver.is_none() && !complete);
     let mut reentry = None;
-    if let Some(native) = native {
+    if let Some(native) = native.filter(|_| driver.is_none() && !complete) {
         let (caught_up, looked) = adopt::look(&mut world, native, run, choices)?;
         run = caught_up;
         reentry = Some(looked);

@@ -138,6 +138,11 @@ impl Foreign<'_> {
         self.dialect.workflow()
     }
 
+    /// Whether going on with it takes an agent at all.
+    pub fn needs_agents(&self) -> Result<bool, ForeignError> {
+        Ok(self.dialect.needs_agents(&snapshot(self.dir, self.dialect)?))
+    }
+
     /// What a resume would do.
     pub fn plan(&self, now: Timestamp) -> Result<Plan, ForeignError> {
         self.plan_from(now, None)

@@ -65,6 +65,9 @@ pub(crate) enum Error {
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
     NothingToResume,
+    /// In the words of the system that wrote it.
+    #[error("{what}")]
+    AlreadyComplete { what: String },
     #[error("several runs can be resumed:\n{}", numbered(list))]
     SeveralRuns { list: Vec<String>, first: String },
     #[error("nobody confirmed the plan of `{run}`")]
@@ -165,7 +168,7 @@ impl Error {
             Self::CannotWrite(_) => "cannot_write",
             Self::Usage { .. } | Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
-            Self::NothingToResume => "nothing_to_resume",
+            Self::NothingToResume | Self::AlreadyComplete { .. } => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
             Self::NotConfirmed { .. } => "not_confirmed",
             Self::Interrupted { .. } => "interrupted",
@@ -197,6 +200,7 @@ impl Error {
             Self::CannotRead { .. }
             | Self::CannotMake { .. }
             | Self::CannotWrite(_)
+            | Self::AlreadyComplete { .. }
             | Self::Follow(_)
             | Self::Demo(_)
             | Self::Harness(_) => None,
@@ -267,6 +271,7 @@ impl Error {
             Self::Interrupted { .. } => INTERRUPTED,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
+            | Self::AlreadyComplete { .. }
             | Self::Foreign(ForeignError::Missing { .. })
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::Engine(error) => exit_of(error),

@@ -99,6 +99,17 @@ impl Session {
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
+    /// The session of the project that the run is kept in: its agents and settings count, wherever
+    /// somebody calls from.
+    pub(crate) fn of_run(self, cx: &Context, run: &Path, driving: &Driving) -> Result<Self, Error> {
+        match Project::of_run(run) {
+            Some(project) if project.root() != self.project.root() => {
+                Self::at(cx, project.root(), driving)
+            }
+            Some(_) | None => Ok(self),
+        }
+    }
+
     pub(crate) fn how(&self, choices: Choices) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
         let options = Options { grace_ms, ..Options::default() };
@@ -261,6 +272,10 @@ impl Found {
         let state = state_of(&dir.dir)?;
         let status = Status::of(&state, dir.is_driven());
         Ok(Self { dir, state, status })
+    }
+
+    pub(crate) fn is_complete(dir: &Path) -> Result<bool, Error> {
+        Ok(Status::of(&state_of(dir)?, false) == Status::Completed)
     }
 
     pub(crate) fn run(self) -> Result<Run, Error> {

@@ -113,8 +113,14 @@ fn a_conference_is_planned_where_it_lies() {
     Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
 
     Findings
+      info prerequisite-missing: no evaluator: researchers report their metric themselves
+        add `- **Evaluator:** COMMAND` under Success Metric to have it measured
       warning rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
         they may be from an earlier, interrupted run
+      info rows-missing: conference_results.tsv is missing, and 2 iterations are logged
+        a resume rebuilds it with 2 rows from the log and the other results
+      warning prerequisite-missing: agent `claude` has no command
+        put [agents.claude] command = [...] in .onward/config.toml
 
     Steps
       keep     round[1]/research[A]/baseline    done: baseline 40 at 2026-05-04T20:05:00Z

@@ -228,7 +228,7 @@ fn evaluator(conference: &Conference, point: &Point) -> Option<Finding> {
     if is_measured || point.round.is_none() {
         return None;
     }
-    let message = "conference.md names no evaluator: researchers report their metric themselves";
+    let message = "no evaluator: researchers report their metric themselves";
     let hint = "add `- **Evaluator:** COMMAND` under Success Metric to have it measured";
     Some(Code::PrerequisiteMissing.found(message).at_path(DOCUMENT).with_hint(hint))
 }

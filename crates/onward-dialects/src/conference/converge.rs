@@ -1,9 +1,9 @@
 //! Whether a conference is over: what was logged, then the four rules in their order.
 //!
-//! Invariant: the same files give the same answer, and the first rule that holds gives it. The rules
-//! are about completed rounds. While a round is under way, only what ends a conference in mid-round
-//! is asked: a logged end, the time, a round too many. Used-up iterations and being stuck end the
-//! research of the round, not the round: what was found is shown, reviewed and shared.
+//! Invariant: the same files give the same answer, and the first rule that holds gives it. The
+//! rules are about completed rounds. While a round is under way, only what ends a conference in
+//! mid-round is asked: a logged end, the time, a round too many. Used-up iterations and being stuck
+//! end the research of the round, not the round: what was found is shown, reviewed and shared.
 
 use onward_core::time::Timestamp;
 

@@ -30,6 +30,9 @@ pub struct History {
     pub failed: bool,
     pub completed: bool,
     pub resumes: u32,
+    /// A round that a person wants done from its beginning, and that has not begun again: nothing
+    /// that lies about of it counts.
+    pub restarted: Option<u32>,
 }
 
 /// Why there is no further round, as the log has it.
@@ -83,6 +86,7 @@ impl History {
                 round.started = true;
                 round.announced.clone_from(researchers);
                 self.failed = false;
+                self.restarted = None;
             }
             Fact::Iteration { researcher, round, trial } => {
                 let round = self.round_mut(*round);
@@ -92,6 +96,7 @@ impl History {
                 let iteration = trial.iteration.unwrap_or_else(after_last);
                 trials.insert(iteration, trial.clone());
                 self.failed = false;
+                self.restarted = None;
             }
             Fact::Stuck { researcher, round, level } => {
                 let stuck = &mut self.round_mut(*round).stuck;
@@ -150,6 +155,7 @@ impl History {
         match code {
             Code::RoundStart | Code::ResearchRestart => {
                 self.rounds.remove(&number);
+                self.restarted = Some(number);
             }
             Code::Complete
             | Code::Close

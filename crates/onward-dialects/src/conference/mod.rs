@@ -93,6 +93,11 @@ impl Dialect for ConferenceDialect {
         reentry::whose(&import(files).ok()?, revert)
     }
 
+    fn needs_agents(&self, files: &Files) -> bool {
+        let code = import(files).map(|it| recovery::point(&it).code);
+        !matches!(code, Ok(recovery::Code::Close | recovery::Code::Complete))
+    }
+
     fn undone(&self, files: &Files) -> Vec<Undone> {
         reentry::undone(files)
     }

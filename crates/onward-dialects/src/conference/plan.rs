@@ -41,23 +41,13 @@ pub fn plan_for(conference: &Conference, written: Option<Timestamp>, asked: &Ask
         cost: PlanCost::default(),
         schema: "onward.plan/1".to_owned(),
         run: run_info(conference, &point, age, asked),
-        summary: summary(conference, &point, asked.now),
+        summary: summary(conference, &point, asked),
         recovery_point: RecoveryPoint {
             code: point.code.as_str().to_owned(),
             phase: point.code.phase().map(str::to_owned),
             round: point.round,
             steps: entry_steps(&point),
-            summary: match point.code {
-                Code::Complete => outputs(conference, asked.dir),
-                Code::Close
-                | Code::Synthesis
-                | Code::RoundStart
-                | Code::KnowledgeTransfer
-                | Code::PeerReview
-                | Code::PosterSession
-                | Code::ResearchContinue
-                | Code::ResearchRestart => point.summary(),
-            },
+            summary: in_words(conference, &point, asked.dir),
         },
         reverts: revert::reverts(conference, &point),
         counts: counts(&steps),
@@ -111,7 +101,7 @@ fn run_info(conference: &Conference, point: &Point, age: Age, asked: &Asked<'_>)
 }
 
 /// The state in plain words.
-fn summary(conference: &Conference, point: &Point, now: Timestamp) -> Vec<String> {
+fn summary(conference: &Conference, point: &Point, asked: &Asked<'_>) -> Vec<String> {
     let history = &conference.history;
     let completed = history.rounds.values().filter(|round| round.completed.is_some()).count();
     let last = match (&history.last_name, history.last_at) {
@@ -135,10 +125,24 @@ fn summary(conference: &Conference, point: &Point, now: Timestamp) -> Vec<String
         format!("Last completed event: {last}"),
         format!("Researchers in the last round: {researchers}"),
         format!("Convergence reached: {converged}"),
-        format!("Interruption point: {}", point.summary()),
+        format!("Interruption point: {}", in_words(conference, point, asked.dir)),
     ];
-    lines.extend(time_line(conference, point, now));
+    lines.extend(time_line(conference, point, asked.now));
     lines
+}
+
+fn in_words(conference: &Conference, point: &Point, dir: &str) -> String {
+    match point.code {
+        Code::Complete => outputs(conference, dir),
+        Code::Close
+        | Code::Synthesis
+        | Code::RoundStart
+        | Code::KnowledgeTransfer
+        | Code::PeerReview
+        | Code::PosterSession
+        | Code::ResearchContinue
+        | Code::ResearchRestart => point.summary(),
+    }
 }
 
 /// That it is over, and where what came of it is: only files that are there.

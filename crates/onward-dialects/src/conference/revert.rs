@@ -1,4 +1,5 @@
-//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch.
+//! What a resume undoes first: rows that nothing proves, and worktrees that are not as their branch
+//! is.
 //!
 //! Invariant: data only. A row that a logged iteration proves is never here, nor is anything when
 //! there is no round left; `conference/best` and the event log are never here at all.
@@ -143,6 +144,7 @@ fn dropped(conference: &Conference, point: &Point, round: u32) -> Vec<(Part, Vec
 fn researching(conference: &Conference, point: &Point) -> Option<u32> {
     match point.code {
         Code::ResearchContinue | Code::ResearchRestart => point.round,
+        Code::RoundStart if conference.history.restarted == point.round => None,
         Code::RoundStart => point.round.filter(|round| {
             let mut rows = point.researchers.iter().flat_map(|it| rows_of(conference, it, *round));
             rows.any(|row| row.trial.status == Status::Kept)

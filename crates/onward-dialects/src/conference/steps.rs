@@ -139,7 +139,8 @@ fn next_work(
     let logged = conference.history.round(number).into_iter();
     let logged = logged.flat_map(|round| round.trials_of(researcher).map(|(number, _)| number));
     let last = logged.chain(inferred.iter().copied()).max();
-    let Some(last) = last.filter(|_| point.code != Code::RoundStart) else {
+    let is_begun = point.code != Code::RoundStart || !inferred.is_empty();
+    let Some(last) = last.filter(|_| is_begun) else {
         let step = step::research(number, researcher);
         return planned(&step, Verdict::Run, "pending", "nothing of it is logged");
     };

@@ -80,7 +80,7 @@ pub(crate) struct Built {
     pub(crate) document: String,
     pub(crate) log: String,
     tables: BTreeMap<String, String>,
-    /// conference_results.tsv, unless a test brings its own.
+    /// `conference_results.tsv`, unless a test brings its own.
     shared: String,
     files: BTreeMap<String, String>,
     git: Option<Git>,

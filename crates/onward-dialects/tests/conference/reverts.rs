@@ -70,6 +70,7 @@ fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_infer
     assert_eq!(plan.recovery_point.code, "round-start");
     assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 2 0 1"], "and no later round");
     assert!(finding(&plan, "rows-exceed-events").hint.as_deref().unwrap().contains("stay"));
+    assert_eq!(verdict(&plan, "round[2]/research[A]/iterate[2]"), Verdict::Run);
     for iteration in ["baseline", "iterate[1]"] {
         let step = format!("round[2]/research[A]/{iteration}");
         assert_eq!(verdict(&plan, &step), Verdict::Adopt, "{step}");
@@ -83,6 +84,19 @@ fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_infer
     assert!(new[1].contains("round.started") && new[1].contains("\"round\":2"), "{new:?}");
     assert!(new[3].contains("\"iteration\":1,\"metric_value\":60.0"), "{new:?}");
     assert_eq!(new.len(), 4, "{new:?}");
+}
+
+#[test]
+fn a_round_that_a_person_wants_done_again_keeps_no_row() {
+    let payload = r#"{"recovery_point":"round-start","round":2,"redo":true}"#;
+    let at = "2026-05-04T23:00:00Z";
+    let redo =
+        format!(r#"{{"event":"conference.resumed","timestamp":"{at}","payload":{payload}}}"#);
+    let built = in_round_2("A2.0 baseline 70\nA2.1 kept 60").line(&redo).at(at);
+    let plan = built.plan();
+    assert_eq!(plan.recovery_point.code, "round-start");
+    assert!(truncations(&plan).contains(&"researcher_A_results.tsv: 1".to_owned()), "{plan:?}");
+    assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
 }
 
 #[test]

@@ -104,6 +104,11 @@ impl Native {
         self.is_new && logs.filter_map(|it| files.bytes(it)).all(<[u8]>::is_empty)
     }
 
+    /// What cannot be read is for whoever goes on to find out.
+    pub(crate) fn needs_agents(&self) -> bool {
+        self.files().map_or(true, |files| self.dialect.needs_agents(&files))
+    }
+
     /// Keeps everybody else who respects the lock from changing the files, until it is dropped.
     pub(crate) fn hold(&self) -> Result<fs::File, Stop> {
         let held = fs::File::open(&self.dir).and_then(|dir| dir.lock().map(|()| dir));

@@ -19,6 +19,7 @@ use onward_engine::{
     adopt,
     engine::EngineError,
     foreign::{self, Foreign, ForeignError},
+    real::agents,
     resume::ResumeError,
     store::{FindError, TakeOver},
 };
@@ -33,7 +34,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     prompt::{First, Person},
-    session::{Session, Which, word},
+    session::{Driving, Found, Session, Which, word},
 };
 
 /// The run in this very directory; or else one of those that can be resumed here and below.
@@ -148,7 +149,7 @@ impl Talk<'_> {
         loop {
             let plan = self.found.plan_from(self.session.now, choices.from.as_ref())?;
             if plan.run.status == Status::Completed {
-                return Err(EngineError::Resume(ResumeError::Complete).into());
+                return Err(Error::AlreadyComplete { what: plan.recovery_point.summary });
             }
             let mut findings = plan.findings.clone();
             findings.extend(unproved(&plan));
@@ -236,6 +237,35 @@ impl Talk<'_> {
                 Error::NotConfirmed { run: self.found.dir.display().to_string() }
             }
         })
+    }
+}
+
+/// What a resume would do, and whether the agents that it takes are there.
+pub(crate) fn plan(cx: &mut Context, dir: &Path, dialect: Option<&str>) -> Result<Plan, Error> {
+    let session = Session::at(cx, dir, &Driving::default())?;
+    let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
+    let mut plan = found.plan(session.now)?;
+    if found.needs_agents()? {
+        let workflow = run::load(cx, Path::new(found.workflow()))?.workflow;
+        let missing = agents::missing(&workflow, &session.machine.agents);
+        plan.findings.extend(missing.map(|error| {
+            let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
+            // The files themselves stand against nothing: a line of configuration settles it.
+            Finding { severity: Severity::Warning, ..finding.with_hint(error.hint()) }
+        }));
+    }
+    Ok(plan)
+}
+
+/// A run that is over in the other system's own words: where its outputs are is said.
+pub(crate) fn refuse_complete(session: &Session, run: &Path) -> Result<(), Error> {
+    let Some(dir) = adopt::is_of(&session.project, run) else { return Ok(()) };
+    let plan = session.foreign_plan(&dir, None).ok();
+    match plan.filter(|plan| plan.run.status == Status::Completed) {
+        Some(plan) if Found::is_complete(run)? => {
+            Err(Error::AlreadyComplete { what: plan.recovery_point.summary })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use onward_engine::engine::plan_run;
 use serde_json::json;
 
 use crate::{
-    cmd::Context,
+    cmd::{Context, adopt},
     diagnostic::printable,
     error::Error,
     session::{Driving, Session, Which, word},
@@ -33,8 +33,11 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let plan = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
-        Which::Ours(dir) => plan_run(&dir, &session.machine, &Choices::default())?,
-        Which::Foreign { dir, dialect } => session.foreign_plan(&dir, dialect.as_deref())?,
+        Which::Ours(dir) => {
+            let session = session.of_run(cx, &dir, &Driving::default())?;
+            plan_run(&dir, &session.machine, &Choices::default())?
+        }
+        Which::Foreign { dir, dialect } => adopt::plan(cx, &dir, dialect.as_deref())?,
     };
     if cx.global.json {
         let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;

@@ -108,6 +108,8 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
             return adopt::resume(cx, person, &dir, dialect.as_deref(), args);
         }
     };
+    let session = session.of_run(cx, &dir, &args.driving)?;
+    adopt::refuse_complete(&session, &dir)?;
     let mode = session.mode_of(&dir);
     let way = if person.is_there() && !args.driving.yes {
         let subject = Subject { session: &session, dir: &dir, mode, pinned: args.pinned };

@@ -8,6 +8,7 @@ mod asked;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../kill/bench.rs"]
 mod bench;
+mod elsewhere;
 mod entering;
 #[expect(dead_code, reason = "the conference tests use the rest")]
 #[path = "../conference/hall.rs"]

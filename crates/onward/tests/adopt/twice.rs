@@ -33,6 +33,10 @@ fn a_killed_resume_is_taken_up_by_the_next_one_and_nothing_runs_twice() {
 fn what_the_original_skill_did_between_two_resumes_is_imported() {
     let finished = Tea::finished();
     let tea = Tea::left(&finished, ROUND_1);
+    for (name, lines) in [("researcher_A", 3), ("researcher_B", 3), ("conference", 5)] {
+        let name = format!("{name}_results.tsv");
+        fs::write(tea.dir().join(&name), first_lines(&finished[&name], lines)).unwrap();
+    }
     tea.killed_at("round[2]/research[A]/iterate[1]/propose", "resume --yes");
     // The skill takes over by itself: it ends the second round, in its own words.
     let theirs = String::from_utf8(finished[LOG].clone()).unwrap();
