@@ -162,7 +162,7 @@ impl Session {
         }
         let ours = match wanted {
             Some(wanted) => self.project.find(wanted),
-            None => self.project.runs()?.into_iter().next().ok_or(FindError::NoRuns),
+            None => self.project.last_run(),
         };
         match (ours, below.as_slice()) {
             (Ok(run), _) => Ok(Which::Ours(run.dir)),
@@ -222,10 +222,7 @@ impl Session {
     ) -> Result<PathBuf, Error> {
         match wanted {
             Some(wanted) => self.named(cx, wanted),
-            None => match self.project.runs()?.into_iter().next() {
-                Some(run) => Ok(run.dir),
-                None => Err(FindError::NoRuns.into()),
-            },
+            None => Ok(self.project.last_run()?.dir),
         }
     }
 

@@ -65,6 +65,17 @@ impl Project {
         Ok(runs)
     }
 
+    /// The one that was active last.
+    pub fn last_run(&self) -> Result<RunDir, FindError> {
+        let runs = self.even_lost_runs()?;
+        let has_journal = |run: &&RunDir| run.dir.join(JOURNAL).is_file();
+        match (runs.iter().find(has_journal), runs.first()) {
+            (Some(run), _) => Ok(run.clone()),
+            (None, Some(lost)) => Err(FindError::LostJournal { run: lost.id.clone() }),
+            (None, None) => Err(FindError::NoRuns),
+        }
+    }
+
     /// The same, and those that have lost their journal.
     pub fn even_lost_runs(&self) -> Result<Vec<RunDir>, FindError> {
         let path = self.runs_dir();

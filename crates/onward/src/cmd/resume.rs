@@ -14,10 +14,11 @@ use onward_core::{
     view::{Counts, view},
 };
 use onward_engine::{
+    collect::out_name,
     drive::Options,
     engine::{self, EngineError, FailedStep, How, Outcome, examine_run, resume_run},
     real::Sink,
-    store::{RunDir, TakeOver},
+    store::{FindError, RunDir, TakeOver},
 };
 use serde_json::json;
 
@@ -25,6 +26,7 @@ use crate::{
     attend::Attendant,
     cmd::{Context, adopt, plan, run::exit_code},
     consult::{Subject, Way, consult},
+    diagnostic::printable,
     error::{self, Error},
     outlook,
     progress::{self, Telling},
@@ -159,7 +161,12 @@ pub(crate) fn choose(
     mut runs: Vec<Found>,
 ) -> Result<PathBuf, Error> {
     match runs.len() {
-        0 => return Err(Error::NothingToResume),
+        0 => {
+            // One that lost its journal is no reason to start another.
+            let lost = session.project.last_run().err();
+            let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
+            return Err(lost.map_or(Error::NothingToResume, Error::Find));
+        }
         1 => return Ok(runs.remove(0).dir.dir),
         _ => {}
     }
@@ -249,6 +256,9 @@ pub(crate) fn drive(
     tell(cx, &outcome?)
 }
 
+/// So many letters of a complaint are shown; all of it is in the log.
+const WORDS_MAX: usize = 200;
+
 /// The last words: what became of the run, and what to type next.
 pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Error> {
     let code = exit_code(outcome.status);
@@ -280,6 +290,9 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
     if outcome.status == Status::Failed {
         for FailedStep { step, attempt, cause, detail } in &outcome.failed {
             writeln!(cx.err, "  {step}: {}, {detail}", cause.as_str())?;
+            if let Some(words) = last_words(&outcome.dir, step, *attempt) {
+                writeln!(cx.err, "    {words}")?;
+            }
             writeln!(cx.err, "    onward log {id} --step '{step}'   # attempt {attempt}")?;
         }
     }
@@ -290,6 +303,15 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
         writeln!(cx.err, "{next}")?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// What an attempt complained of: its first line that says `error`, or else its last one.
+fn last_words(dir: &Path, step: &Address, attempt: u32) -> Option<String> {
+    let bytes = std::fs::read(dir.join(out_name(step, attempt, "err"))).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let said = lines.clone().find(|line| line.starts_with("error")).or(lines.next_back())?;
+    Some(printable(&said.chars().take(WORDS_MAX).collect::<String>()))
 }
 
 /// Each open gate, with the commands that answer it.

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use onward_engine::harness::until;
 use serde_json::Value;
 
-use crate::tea::Tea;
+use crate::{bench::kill_all, tea::Tea};
 
 const POSTER: &str = "round[2]/poster/draft";
 
@@ -122,14 +123,22 @@ fn an_iteration_that_nobody_needs_any_more_is_told_as_such() {
     let text = fs::read_to_string(&agent).unwrap();
     fs::write(agent, text.replace("n - 1", "n + 1")).unwrap();
     let step = "round[1]/research[A]/iterate[3]/propose";
-    tea.killed_at(step, "run conference --no-input");
+    let mut engine = tea.held_at(step, "run conference --no-input");
+    // The other one goes on until it is stuck for good, and nothing of it is in flight any more.
+    let over = r#""kind":"loop.ended","step":"round[1]/research[B]/iterate""#;
+    until("the other researcher to end", || Ok(tea.journal().contains(over).then_some(())))
+        .unwrap();
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    let [run] = tea.runs().try_into().unwrap();
+    kill_all(&run);
+    tea.let_go();
     let stuck = |who: &str| {
         let payload = format!("{{\"researcher\":\"{who}\",\"round\":1,\"stuck_level\":2}}");
         let at = "2026-05-04T20:00:00Z";
         format!("{{\"event\":\"researcher.stuck\",\"timestamp\":\"{at}\",\"payload\":{payload}}}\n")
     };
     tea.append_to_log(&stuck("A"));
-    tea.append_to_log(&stuck("B"));
     let plan = tea.json("plan --json");
     assert_eq!(plan["recovery_point"]["code"], "poster-session", "{plan:#}");
     assert_eq!(verdict(&plan, step), "keep", "{plan:#}");

@@ -64,6 +64,26 @@ fn a_journal_whose_beginning_is_lost_is_damaged_and_can_be_repaired() {
     }
 }
 
+#[test]
+fn a_run_that_lost_its_journal_is_named_to_whoever_names_none() {
+    let bench = Bench::new(STEPS);
+    bench.exits("run w.yaml", 11);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    fs::remove_file(run.join("journal.jsonl")).unwrap();
+    for command in ["plan", "resume", "status"] {
+        let said = bench.exits(command, 15);
+        assert!(said.err.contains(&id(&run)) && said.err.contains("onward repair"), "{said:?}");
+    }
+}
+
+#[test]
+fn what_a_failed_step_complained_of_is_among_the_last_words() {
+    let bench =
+        Bench::new("  - { id: a, run: 'echo first >&2; echo \"no such flour\" >&2; exit 3' }");
+    let said = bench.exits("run w.yaml", 10);
+    assert!(said.err.contains("a: failed, exit 3\n    no such flour\n"), "{said:?}");
+}
+
 type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;
 
 fn picture(dir: &Path) -> Picture {
