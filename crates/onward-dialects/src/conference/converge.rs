@@ -1,9 +1,9 @@
 //! Whether a conference is over: what was logged, then the four rules in their order.
 //!
-//! Invariant: the same files give the same answer, and the first rule that holds gives it. The
-//! rules are about completed rounds. While a round is under way, only what ends a conference in
-//! mid-round is asked: a logged end, the time, a round too many. Used-up iterations and being stuck
-//! end the research of the round, not the round: what was found is shown, reviewed and shared.
+//! Invariant: the same files give the same answer, and the first rule that holds gives it. While a
+//! round is under way, only what ends a conference in mid-round is asked: a logged end, a budget,
+//! everybody stuck. What every researcher had finished by then, or was shown already, is still
+//! reviewed and shared.
 
 use onward_core::time::Timestamp;
 
@@ -11,7 +11,7 @@ use super::{
     config::Mode,
     event_log::Status,
     history::End,
-    state::{Conference, scores},
+    state::{Conference, Finish, scores},
 };
 
 /// The conference has no further round, and why.
@@ -65,7 +65,7 @@ pub fn over(conference: &Conference) -> Option<Over> {
     logged(conference)
         .or_else(|| settled(target))
         .or_else(|| budget(conference))
-        .or_else(|| settled(stalled))
+        .or_else(|| stalled(conference).filter(|_| !is_shown(conference)))
         .or_else(|| settled(plateau))
         .or_else(|| settled(quality))
 }
@@ -110,10 +110,8 @@ fn budget(conference: &Conference) -> Option<Over> {
     if let Some(max) = settings.max_rounds.filter(|max| *max > 0 && completed >= *max) {
         return Some(because(Reason::Rounds, format!("{completed} of {max} rounds are completed")));
     }
-    let open = history.open_round().and_then(|number| history.round(number));
-    let is_researched = open.is_some_and(|round| round.iterations() > 0);
     if let Some(max) = settings.max_iterations.filter(|_| conference.is_out_of_iterations())
-        && !is_researched
+        && !past_research(conference)
     {
         let detail = format!("{} of {max} iterations are used", history.iterations());
         return Some(because(Reason::Iterations, detail));
@@ -127,6 +125,22 @@ pub fn time_used(conference: &Conference, at: Timestamp) -> Option<String> {
     let used_ms = conference.history.ms_until(at)?;
     let budget_ms = conference.settings.time_budget_ms.filter(|budget| used_ms >= *budget)?;
     Some(format!("{} of {} are used", span(used_ms), span(budget_ms)))
+}
+
+/// The open round has come to its poster.
+fn is_shown(conference: &Conference) -> bool {
+    let open = conference.history.open_round().and_then(|it| conference.history.round(it));
+    open.is_some_and(|round| round.poster || round.review)
+}
+
+/// What the open round has of iterations is all there; what remains of it needs no more of them.
+fn past_research(conference: &Conference) -> bool {
+    let Some(number) = conference.history.open_round() else { return false };
+    let by_itself = |who: String| match conference.finish(number, &who) {
+        Some(Finish::Count | Finish::Final | Finish::Stuck | Finish::Target) => true,
+        Some(Finish::Budget | Finish::Stalled) | None => false,
+    };
+    is_shown(conference) || conference.researchers_of(number).into_iter().all(by_itself)
 }
 
 /// Everybody at level 2 or more in the last round.

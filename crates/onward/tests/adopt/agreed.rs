@@ -82,7 +82,7 @@ fn a_round_that_used_up_the_iterations_is_reviewed_whether_or_not_it_was_interru
 }
 
 #[test]
-fn a_round_in_which_everybody_is_stuck_is_reviewed_whether_or_not_it_was_interrupted() {
+fn a_round_in_which_everybody_is_stuck_is_reviewed_once_it_was_shown_and_else_passed_over() {
     let stuck = || {
         let tea = edited(&[("round:** 2", "round:** 9")]);
         let agent = tea.root.join("agent.sh");
@@ -106,12 +106,20 @@ fn a_round_in_which_everybody_is_stuck_is_reviewed_whether_or_not_it_was_interru
     undisturbed.exits("run conference --no-input", 0);
     assert_eq!(last(&undisturbed), wanted);
     let tea = stuck();
-    tea.killed_at("round[1]/poster/draft", "run conference --no-input");
+    tea.killed_at("round[1]/review/judge", "run conference --no-input");
     let plan = tea.json("plan --json");
-    assert_eq!(plan["recovery_point"]["code"], "poster-session");
-    assert_eq!(steps(&plan), ["round[1]/poster/draft"]);
+    assert_eq!(plan["recovery_point"]["code"], "peer-review");
+    assert_eq!(steps(&plan), ["round[1]/review/judge"]);
     tea.exits("resume --yes --no-input", 0);
     assert_eq!(last(&tea), wanted);
+    // The table of recovery points has nothing between being stuck and the synthesis.
+    let tea = stuck();
+    tea.killed_at("round[1]/poster/draft", "run conference --no-input");
+    let plan = tea.json("plan --json");
+    assert_eq!(plan["recovery_point"]["code"], "synthesis", "{plan:#}");
+    assert_eq!(steps(&plan), ["synthesis/draft"]);
+    tea.exits("resume --yes --no-input", 0);
+    assert_eq!((tea.count("conference.stalled"), tea.count("conference.completed")), (1, 1));
 }
 
 /// Killed when the last of them got stuck, while another one had gone on: that attempt is lost, and
@@ -140,10 +148,9 @@ fn an_iteration_that_nobody_needs_any_more_is_told_as_such() {
     };
     tea.append_to_log(&stuck("A"));
     let plan = tea.json("plan --json");
-    assert_eq!(plan["recovery_point"]["code"], "poster-session", "{plan:#}");
-    assert_eq!(verdict(&plan, step), "keep", "{plan:#}");
-    assert_eq!(steps(&plan), ["round[1]/roll"]);
+    assert_eq!(plan["recovery_point"]["code"], "synthesis", "{plan:#}");
+    assert_eq!(steps(&plan), ["synthesis/draft"], "{plan:#}");
     let before = tea.calls().len();
     tea.exits("resume --yes --no-input", 0);
-    assert_eq!(tea.calls()[before], "round[1]/poster/draft");
+    assert_eq!(tea.calls()[before..], ["synthesis/draft"]);
 }
