@@ -90,7 +90,8 @@ fn outcome(step: &Step, seal: &Seal, seen: &Collected) -> Outcome {
     }
 }
 
-fn failure(ending: &Ending) -> Option<(Cause, String)> {
+/// Why an end alone makes an attempt a failed one.
+pub fn failure(ending: &Ending) -> Option<(Cause, String)> {
     match ending {
         Ending::Exited { code: 0 } => None,
         Ending::Exited { code } => Some((Cause::Failed, format!("exit {code}"))),

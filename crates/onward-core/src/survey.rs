@@ -77,6 +77,8 @@ pub struct CommitSeen {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InFlight {
     pub facts: Facts,
+    /// How it came to nothing, where its end is on disk and says so.
+    pub failed: Option<String>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
     /// Paths somebody else changed since.

@@ -11,7 +11,8 @@ use onward_core::{
     evidence::Evidence,
     finding::{Code, Finding},
     graph::NodeId,
-    judge::ResultSeen,
+    judge::{self, ResultSeen},
+    launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
@@ -246,7 +247,10 @@ fn in_flight<W: World>(
         Some(id) => proof(world, run, id, one, committed)?,
         None => None,
     };
-    let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
+    let is_own = |seal: &&Seal| seal.step == *step && seal.attempt == attempt;
+    let seal = connected.seals.iter().find(is_own);
+    let sealed = seal.is_some();
+    let failed = seal.and_then(|it| judge::failure(&it.ending)).map(|(_, detail)| detail);
     let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
     let over = sealed || alive || proof.is_some();
@@ -267,6 +271,7 @@ fn in_flight<W: World>(
             dirty: is_dirty,
             contested: !judged.contested.is_empty(),
         },
+        failed,
         reverts: Vec::new(),
         contested: judged.contested,
         proof,

@@ -116,6 +116,10 @@ impl Resumption {
             | EffectState::Absent => {}
         }
         self.explain(step, row.name, row.why.to_owned());
+        if let Some(failed) = seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal) {
+            let text = format!("{failed}: it counts as failed, and is tried again where it may be");
+            self.explain(step, "failed", text);
+        }
         if let Some(lacks) = seen.session_lacks.as_ref().filter(|_| unseen_end) {
             let text = format!("its session is not continued: {lacks}");
             self.explain(step, "session", text.clone());

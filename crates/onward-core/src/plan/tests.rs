@@ -59,6 +59,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
             dirty: has('d'),
             contested: has('c'),
         },
+        failed: None,
         reverts: if has('d') { vec![revert("old"), revert("new")] } else { Vec::new() },
         contested: if has('c') { vec!["notes.md".into()] } else { Vec::new() },
         proof: has('p').then(|| Proof {

@@ -5,6 +5,7 @@ use crate::{
     address::Address,
     bill,
     evidence::Usd,
+    finding::{Code, Finding},
     graph::{NodeId, Role},
     key::KeyParts,
     recovery::Decision,
@@ -105,6 +106,12 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
             let why = is_gate.then(|| because("gate", "its last answer ended the run"));
             (verdict, why.into_iter().collect())
         }
+        Phase::Done
+            if entry.is_some_and(|entry| entry.gate.is_some())
+                && made.findings.iter().any(|it| is_outdated(it, step)) =>
+        {
+            (Verdict::Ask, vec![because("gate", "what it showed has moved since the answer")])
+        }
         Phase::Done | Phase::Skipped if node.is_settled() => {
             let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
             (verdict, vec![because(was.as_str(), &settled_detail(entry))])
@@ -124,6 +131,12 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         Phase::Pending if entry.is_some() => (Verdict::Rerun, vec![failure("failed", entry)]),
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
+}
+
+/// The answer of this gate counts no more.
+fn is_outdated(finding: &Finding, step: &Address) -> bool {
+    let is_it = finding.code == Code::ApprovalOutdated.as_str();
+    is_it && finding.step.as_deref() == Some(step.as_str())
 }
 
 fn in_flight(decision: Decision, after: Phase) -> Verdict {

@@ -337,7 +337,7 @@ fn rows_of(conference: &Conference, researcher: &str, inferred: &[Inferred]) -> 
             Code::RowsMissing,
             "lacks rows",
             &rowless,
-            "a resume adds them from the event log",
+            "the event log counts; the rows stay as they are",
         ),
         reported(Code::StatusDisagrees, "and the log disagree", &different, "the log is believed"),
     ];

@@ -287,6 +287,13 @@ pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Erro
     };
     let until = outcome.until.map(|until| format!(" until {until}")).unwrap_or_default();
     writeln!(cx.err, "run {id} is {status}{until}")?;
+    if outcome.status == Status::OverBudget
+        && let Ok(run) = open_run(&outcome.dir)
+        && let Some(limit) = run.defs.limits().usd
+    {
+        let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
+        writeln!(cx.err, "  ${spent:.2} are spent, and `limits.usd` is {limit:.2}")?;
+    }
     if outcome.status == Status::Failed {
         for FailedStep { step, attempt, cause, detail } in &outcome.failed {
             writeln!(cx.err, "  {step}: {}, {detail}", cause.as_str())?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use onward_core::time::Timestamp;
 
-use crate::bench::{Bench, codes, kill_all};
+use crate::bench::{Bench, codes, kill_all, sees_nobody_left};
 
 /// The third step fails until the file `ok` is there.
 const CHAIN: &str = "
@@ -97,6 +97,54 @@ fn an_interrupted_step_is_unfinished_to_whoever_enters_after_it() {
     assert_eq!(ran(&bench), "a b");
     bench.exits("resume --from c --force", 0);
     assert_eq!(ran(&bench), "a b c");
+}
+
+const ASKED: &str = "  - { id: a, run: 'LOG; echo 1 > one', writes: [one] }\n\
+    \x20 - { id: ask, gate: Is it good?, shows: [one] }\n\
+    \x20 - { id: b, run: LOG, when: \"{{ 1 == 2 }}\" }\n\
+    \x20 - { id: c, run: 'LOG; echo 2 > one' }\n  - { id: d, run: 'LOG; test -e ok' }\n";
+
+#[test]
+fn an_answer_to_what_has_moved_is_asked_for_again_in_the_plan_too() {
+    let bench = Bench::new(ASKED);
+    bench.exits("run w.yaml", 11);
+    bench.exits("approve", 0);
+    bench.write("one", "edited\n");
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let plan = bench.plan(&run);
+    assert!(codes(&plan).contains(&"approval-outdated"), "{plan:#}");
+    assert_eq!(
+        (&plan["steps"][1]["step"], &plan["steps"][1]["verdict"]),
+        (&"ask".into(), &"ask".into())
+    );
+}
+
+#[test]
+fn an_answer_that_was_acted_on_behind_a_skipped_step_is_used_up() {
+    let bench = Bench::new(ASKED);
+    bench.exits("run w.yaml", 11);
+    bench.exits("approve", 0);
+    bench.exits("resume", 10);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let plan = bench.plan(&run);
+    assert!(!codes(&plan).contains(&"approval-outdated"), "{plan:#}");
+}
+
+#[test]
+fn the_plan_tells_how_an_attempt_failed_that_nobody_saw_end() {
+    let bench = Bench::new("  - { id: a, run: 'LOG; while ! test -e go; do :; done; exit 3' }\n");
+    let (run, _) = bench.run_and_kill(|_| !bench.ran("a").is_empty());
+    bench.write("go", "");
+    sees_nobody_left(&run);
+    let plan = bench.plan(&run);
+    let why: Vec<&str> = plan["steps"][0]["why"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["detail"].as_str().unwrap())
+        .collect();
+    assert!(why.iter().any(|it| it.starts_with("exit 3: it counts as failed")), "{plan:#}");
+    bench.exits("resume", 10);
 }
 
 #[test]
