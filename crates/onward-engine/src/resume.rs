@@ -337,14 +337,19 @@ impl<W: World> Driver<'_, W> {
 
     pub(crate) fn give_up(&mut self, step: &Address) -> Result<(), Stop> {
         let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
-        self.record(Event::AttemptLost {
-            step: step.clone(),
-            attempt,
-            cause: Cause::Interrupted,
-            rung: "never-spawned".to_owned(),
-            reverted: Vec::new(),
-            rescue: None,
-        })
+        self.record(lost_before_spawn(step, attempt))
+    }
+}
+
+/// The end of an attempt that was announced and never came to be.
+pub(crate) fn lost_before_spawn(step: &Address, attempt: u32) -> Event {
+    Event::AttemptLost {
+        step: step.clone(),
+        attempt,
+        cause: Cause::Interrupted,
+        rung: "never-spawned".to_owned(),
+        reverted: Vec::new(),
+        rescue: None,
     }
 }
 

@@ -6,7 +6,6 @@ use onward_core::{
     address::Address,
     decide::{Command, Elsewhere, adoption, adoptions, regressed},
     event::Event,
-    evidence::Cause,
     facts::{Facts, Need},
     plan::next_record,
     run::Run,
@@ -16,6 +15,7 @@ use super::Witness;
 use crate::{
     drive::Driver,
     needs::find_out,
+    resume::lost_before_spawn,
     world::{Stop, World},
 };
 
@@ -53,7 +53,7 @@ impl Witness<'_> {
                 into.record(event)?;
             } else if self.dialect.passed_over(self.files, step).is_some() {
                 let attempt = into.run().state.step(step).map_or(0, |entry| entry.attempts);
-                into.record(never_spawned(step, attempt))?;
+                into.record(lost_before_spawn(step, attempt))?;
             }
         }
         self.import(into)
@@ -78,17 +78,6 @@ impl Witness<'_> {
                 }
             }
         }
-    }
-}
-
-fn never_spawned(step: &Address, attempt: u32) -> Event {
-    Event::AttemptLost {
-        step: step.clone(),
-        attempt,
-        cause: Cause::Interrupted,
-        rung: "never-spawned".to_owned(),
-        reverted: Vec::new(),
-        rescue: None,
     }
 }
 
