@@ -29,6 +29,7 @@ pub mod survey;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod told;
 pub mod view;
 mod words;
 pub mod workflow;

@@ -9,7 +9,8 @@ use onward_core::time::Timestamp;
 /// Everything a dialect is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
-    entries: BTreeMap<String, File>,
+    /// By the number of the site's root, then by path below it.
+    entries: BTreeMap<(usize, String), File>,
     /// `None` where there is no repository.
     pub git: Option<Git>,
     /// Of the processes that the files name, those that are alive.
@@ -26,6 +27,12 @@ pub struct File {
 /// What git says about the repository around the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Git {
+    /// The branch that the project is on; `None` when its head is detached.
+    pub branch: Option<String>,
+    /// The commit that the project is on; `None` before the first one.
+    pub head: Option<String>,
+    /// What differs from that commit, as `git status --porcelain` tells it.
+    pub changes: Vec<String>,
     /// By short name, such as `conference/best`.
     pub branches: BTreeMap<String, Branch>,
     pub worktrees: Vec<Worktree>,
@@ -51,34 +58,45 @@ pub struct Worktree {
 
 impl Files {
     pub fn insert(&mut self, path: impl Into<String>, file: File) {
-        self.entries.insert(path.into(), file);
+        self.insert_in(0, path, file);
+    }
+
+    pub fn insert_in(&mut self, root: usize, path: impl Into<String>, file: File) {
+        self.entries.insert((root, path.into()), file);
     }
 
     pub fn remove(&mut self, path: &str) -> Option<File> {
-        self.entries.remove(path)
+        self.entries.remove(&(0, path.to_owned()))
     }
 
     pub fn contains(&self, path: &str) -> bool {
-        self.entries.contains_key(path)
+        self.file(path).is_some()
     }
 
     pub fn file(&self, path: &str) -> Option<&File> {
-        self.entries.get(path)
+        self.file_in(0, path)
+    }
+
+    /// A file below another root of the site.
+    pub fn file_in(&self, root: usize, path: &str) -> Option<&File> {
+        self.entries.get(&(root, path.to_owned()))
     }
 
     pub fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.file(path).map(|file| file.bytes.as_slice())
     }
 
+    /// The files of the run's own root, in path order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
-        self.entries.iter().map(|(path, file)| (path.as_str(), file))
+        let own = self.entries.iter().take_while(|((root, _), _)| *root == 0);
+        own.map(|((_, path), file)| (path.as_str(), file))
     }
 }
 
 impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
     fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
         let file = |bytes: B| File { bytes: bytes.into(), modified: None };
-        let entries = files.into_iter().map(|(path, bytes)| (path.into(), file(bytes))).collect();
-        Self { entries, ..Self::default() }
+        let own = |(path, bytes): (P, B)| ((0, path.into()), file(bytes));
+        Self { entries: files.into_iter().map(own).collect(), ..Self::default() }
     }
 }

@@ -6,6 +6,7 @@
 pub mod builtin;
 pub mod conference;
 mod files;
+pub mod seam;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use onward_core::{
 use serde_json::Value;
 
 pub use files::{Branch, File, Files, Git, Worktree};
-pub use onward_core::decide::Done;
+pub use onward_core::told::Done;
 
 /// Another system's way of writing a run on disk.
 pub trait Dialect: Sync {

@@ -7,40 +7,20 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::{Command, Decider, Hold};
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptAdopted, Certainty, Event},
+    event::{AttemptAdopted, Event},
     evidence::Evidence,
     facts::Facts,
     graph::{NodeId, Role},
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
+    told::Done,
     workflow::model::{Gate, Kind},
 };
-
-/// A step that the files prove done.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Done {
-    /// What the step would have left; for a gate, `{"option": …}`.
-    pub result: Value,
-    /// Whether the files say so, or it follows from what they say.
-    pub certainty: Certainty,
-}
-
-impl Done {
-    pub fn recorded(result: Value) -> Self {
-        Self { result, certainty: Certainty::Recorded }
-    }
-
-    pub fn inferred(result: Value) -> Self {
-        Self { result, certainty: Certainty::Inferred }
-    }
-}
 
 /// Another system's files, as a witness.
 #[derive(Clone, Copy)]

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-pub use adopt::{Done, Elsewhere, adoption, adoptions, regressed};
+pub use adopt::{Elsewhere, adoption, adoptions, regressed};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,0 +1,173 @@
+//! What another system's files tell about a run, in core's own words.
+//!
+//! A dialect parses the files once into a [`Told`]; core and the engine ask it as often as they
+//! like. Invariant: a `Told` is pure data behind a trait. It answers the same question the same way
+//! each time, opens no file, and never builds a plan: core plans for every system.
+
+use serde_json::Value;
+
+use crate::{
+    address::Address,
+    event::Certainty,
+    finding::Finding,
+    plan::{LastEvent, RecoveryPoint, Status},
+    time::Timestamp,
+};
+
+/// The run of another system, as its files tell it.
+pub trait Told {
+    /// How the run stands. Ages and budgets are measured against `now`.
+    fn standing(&self, now: Timestamp) -> Standing;
+
+    /// What is wrong with the files, or stands against going on.
+    fn findings(&self, now: Timestamp) -> Vec<Finding>;
+
+    /// What the files say about one step of the built-in workflow.
+    fn step(&self, at: &Address) -> StepTold;
+
+    /// The row of a plan that a step belongs to. Several steps may share one, such as the draft of
+    /// a poster and its publication.
+    fn row(&self, at: &Address) -> Address {
+        at.clone()
+    }
+
+    /// Half-done work in the files and worktrees, to be saved and put back before going on.
+    fn undo(&self) -> Vec<Undo>;
+
+    /// The files that change when this happened. The log comes last, so that it never speaks of
+    /// something that is not on disk yet.
+    fn write(&self, deed: &Deed<'_>) -> Vec<Change>;
+
+    /// What has to be written so that the run re-enters where a person wants; empty when it goes on
+    /// there anyway.
+    fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
+        Err(NoEntry::Unknown(at.place.to_owned()))
+    }
+}
+
+/// How a run of another system stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standing {
+    pub status: Status,
+    pub started_at: Option<Timestamp>,
+    /// The last thing that the files tell, and when it was.
+    pub last_event: Option<LastTold>,
+    /// How often it was resumed, by whichever program.
+    pub resumes: u32,
+    /// Where it re-enters, in the system's own codes and phases.
+    pub point: RecoveryPoint,
+    /// The report that the system's users know, line by line.
+    pub report: Vec<String>,
+    /// Going on takes an agent.
+    pub needs_agents: bool,
+    /// What a person must say before the run goes on, although nothing is wrong.
+    pub asks: Option<String>,
+}
+
+/// The newest entry of a log, or the newest file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastTold {
+    pub kind: String,
+    pub at: Timestamp,
+}
+
+impl From<LastTold> for LastEvent {
+    fn from(last: LastTold) -> Self {
+        Self { kind: last.kind, at: last.at.to_string() }
+    }
+}
+
+/// What the files say about one step.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepTold {
+    /// They prove it done.
+    Done(Done),
+    /// It is not done and will not run either; the text says why.
+    PassedOver(String),
+    /// Something of it is there, and nothing vouches for it: saved, then done again.
+    Unproved(String),
+    /// They would tell if it were done, and do not: a journal that says so is wrong about it.
+    Undone,
+    /// They say nothing about such a step.
+    Silent,
+}
+
+/// A step that the files prove done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Done {
+    /// What the step would have left; for a gate, `{"option": …}`.
+    pub result: Value,
+    /// Whether the files say so, or it follows from what they say.
+    pub certainty: Certainty,
+}
+
+impl Done {
+    pub fn recorded(result: Value) -> Self {
+        Self { result, certainty: Certainty::Recorded }
+    }
+
+    pub fn inferred(result: Value) -> Self {
+        Self { result, certainty: Certainty::Inferred }
+    }
+}
+
+/// Half-done work of one step, and what is left when it is undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// Whose work it is. An attempt of ours within this step that still counts keeps its work.
+    pub step: Address,
+    /// A file of the site, or a worktree as git names it.
+    pub path: String,
+    pub what: UndoWhat,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UndoWhat {
+    /// The file loses these rows and then holds `after`.
+    Rows { rows: Vec<String>, after: Vec<u8> },
+    /// The file goes to the rescue; the step makes it again.
+    Remove,
+    /// The worktree goes back to the head of its branch; these paths differ from it.
+    Worktree { changes: Vec<String> },
+}
+
+/// Something that happened and that the other system's files must tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deed<'a> {
+    /// A resume begins. Written before anything else is.
+    Resumed { at: Timestamp, point: &'a RecoveryPoint, undone: &'a [Undo] },
+}
+
+/// One file of a site that changes. Its path is relative to the site's first root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    Append { path: String, bytes: Vec<u8> },
+    Replace { path: String, bytes: Vec<u8> },
+}
+
+impl Change {
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Append { path, .. } | Self::Replace { path, .. } => path,
+        }
+    }
+}
+
+/// Where a person wants to enter: a recovery code such as `peer-review`, or a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Entering<'a> {
+    pub place: &'a str,
+    /// Over unfinished work too.
+    pub force: bool,
+    pub now: Timestamp,
+}
+
+/// Why a run cannot be entered there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoEntry {
+    #[error("there is no `{0}` in this run")]
+    Unknown(String),
+    /// It lies ahead of what is done, and what is between would be passed over.
+    #[error("{0}")]
+    Ahead(String),
+}

@@ -1,0 +1,159 @@
+//! The seam between onward and every other system: one trait, and what it speaks of.
+//!
+//! A system is a [`Dialect`]: its [`Card`] says which files mark and make up a run, [`Dialect::sites`]
+//! names the runs that are there, and [`Dialect::read`] parses one of them into a
+//! [`Told`](onward_core::told::Told). Invariant: pure. The engine finds, reads and writes files; a
+//! dialect is shown what was found and says what it means.
+
+use std::collections::BTreeMap;
+
+use onward_core::{time::Timestamp, told::Told};
+use serde_json::Value;
+
+use crate::Files;
+
+/// Another system's way of writing a run on disk.
+pub trait Dialect: Sync {
+    fn card(&self) -> &'static Card;
+
+    /// The runs that are there. One directory may hold several.
+    fn sites(&self, seen: &Listing) -> Vec<Site>;
+
+    /// What the files mean. Refused only when a file is missing without which nothing can be said;
+    /// whatever else is wrong with the files is a finding.
+    fn read(&self, site: &Site, files: Files) -> Result<Box<dyn Told>, Missing>;
+}
+
+/// What is the same for every run of a system.
+#[derive(Debug)]
+pub struct Card {
+    /// The name used in `--dialect`, in `run.adopted` and in reports, such as `conference`.
+    pub name: &'static str,
+    /// The built-in workflows that go on with its runs.
+    pub workflows: &'static [&'static str],
+    /// The recovery codes that a person can enter at, in the order of the work.
+    pub entries: &'static [&'static str],
+    pub home: Home,
+    /// The files by which a run is recognised, as globs below the directory that holds it.
+    pub marks: &'static [Mark],
+    /// The files that make up a run, as globs below the site's first root.
+    pub reads: &'static [&'static str],
+    /// Files that only ever grow: they are appended to, never replaced.
+    pub grows: &'static [&'static str],
+    /// Branches of git that matter begin so; `None` where only the head and the tree matter.
+    pub branches: Option<&'static str>,
+    /// Files that hold the number of a process, and a word that its command line must contain.
+    pub processes: &'static [(&'static str, &'static str)],
+    /// The lock file that the system's own programs take, in the site's first root; `None` = the
+    /// directory itself is locked.
+    pub lock: Option<&'static str>,
+    /// Whether this build can go on with such a run, or only read and plan it.
+    pub continues: bool,
+}
+
+/// Where the runs of a system live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Home {
+    /// In the project, at most four levels deep.
+    Project,
+    /// In Claude Code's task lists, one directory each, outside the project.
+    TaskLists,
+}
+
+/// A file by which a run is recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub glob: &'static str,
+    /// [`Dialect::sites`] wants to see its content, not only its name.
+    pub peek: bool,
+}
+
+/// Directories in which the marks of some system were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    pub candidates: Vec<Candidate>,
+}
+
+/// One directory and the marks in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Candidate {
+    /// Relative to the project (`.` for the project itself), or absolute where it lies outside.
+    pub dir: String,
+    /// By path, relative to the directory.
+    pub marks: BTreeMap<String, Glimpse>,
+}
+
+/// A file that was listed, and its content where the card asks to peek.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glimpse {
+    pub modified: Option<Timestamp>,
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// A run of another system: where it is and which workflow goes on with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The card's name.
+    pub dialect: &'static str,
+    /// How lists and prompts call the run, such as a run id or the name of its directory.
+    pub name: String,
+    pub workflow: &'static str,
+    /// What that workflow is given.
+    pub inputs: BTreeMap<String, Value>,
+    /// Where its files are. The first root is the run's own; the others are only looked at.
+    pub roots: Vec<Root>,
+    pub last_activity: Option<Timestamp>,
+    /// It belongs to another project: listed, and never chosen by itself.
+    pub elsewhere: bool,
+    /// A mark that is not there; without it the run can be named but not read.
+    pub lacks: Option<Missing>,
+}
+
+/// A directory of a site, and the files in it that matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Relative to the project (`.` for the project itself), or absolute where it lies outside.
+    pub dir: String,
+    /// Globs below it.
+    pub reads: Vec<String>,
+}
+
+impl Site {
+    /// The run whose files lie in this directory, with what its card says of them.
+    pub fn at(card: &'static Card, dir: &str) -> Self {
+        let reads = card.reads.iter().map(|glob| (*glob).to_owned()).collect();
+        let name = dir.rsplit('/').find(|part| !part.is_empty()).unwrap_or(dir);
+        Self {
+            dialect: card.name,
+            name: name.to_owned(),
+            workflow: card.workflows.first().copied().unwrap_or_default(),
+            inputs: [("dir".to_owned(), Value::from(dir))].into(),
+            roots: vec![Root { dir: dir.to_owned(), reads }],
+            last_activity: None,
+            elsewhere: false,
+            lacks: None,
+        }
+    }
+
+    /// The directory that the run's own files are in.
+    pub fn dir(&self) -> &str {
+        self.roots.first().map_or(".", |root| root.dir.as_str())
+    }
+}
+
+impl Candidate {
+    /// When the newest of its marks was last changed.
+    pub fn last_activity(&self) -> Option<Timestamp> {
+        self.marks.values().filter_map(|mark| mark.modified).max()
+    }
+}
+
+/// A file without which nothing can be said about a run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cannot resume this {dialect}: `{file}` is missing")]
+pub struct Missing {
+    pub dialect: &'static str,
+    pub file: String,
+    /// What to do instead.
+    pub hint: String,
+}
