@@ -4,6 +4,7 @@
 //! different names, whatever their keys are.
 
 use crate::{
+    address::Address,
     digest::Digest,
     facts::StepFacts,
     graph::{NodeId, Role},
@@ -14,6 +15,11 @@ use crate::{
         template::{Quoting, RenderError},
     },
 };
+
+/// The first line of the commit that ends an attempt which was judged to be done.
+pub fn subject(step: &Address, attempt: u32) -> String {
+    format!("{step}, attempt {attempt}")
+}
 
 /// One worktree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! The seam between onward and every other system: one trait, and what it speaks of.
 //!
-//! A system is a [`Dialect`]: its [`Card`] says which files mark and make up a run, [`Dialect::sites`]
-//! names the runs that are there, and [`Dialect::read`] parses one of them into a
-//! [`Told`](onward_core::told::Told). Invariant: pure. The engine finds, reads and writes files; a
-//! dialect is shown what was found and says what it means.
+//! A system is a [`Dialect`]: its [`Card`] says which files mark and make up a run,
+//! [`Dialect::sites`] names the runs that are there, and [`Dialect::read`] parses one of them into
+//! a [`Told`]. Invariant: pure. The engine finds, reads and writes files; a dialect is shown what
+//! was found and says what it means.
 
 use std::collections::BTreeMap;
 

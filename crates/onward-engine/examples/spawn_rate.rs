@@ -15,7 +15,7 @@ use onward_core::{
     address::Address,
     launch::{Launch, Program},
 };
-use onward_engine::supervisor::{
+use onward_engine::world::supervisor::{
     Hands, HandsConfig, HandsEvent, Place, SuperviseConfig, seals::read_seals, supervise,
 };
 use rustix::{

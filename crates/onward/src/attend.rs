@@ -10,7 +10,11 @@ use std::{
 };
 
 use onward_core::{address::Address, digest::Digest, event::Event, run::Run};
-use onward_engine::{inbox::write_request, real::wall_clock, store::Project, world::Request};
+use onward_engine::{
+    locate::Project,
+    world::inbox::write_request,
+    world::{Request, real::wall_clock},
+};
 
 use crate::prompt::{Asked, Person};
 

@@ -4,19 +4,14 @@ use std::{io, path::PathBuf};
 
 use onward_core::finding::{Code, Finding};
 use onward_engine::{
-    care::CareError,
-    config::ConfigError,
+    care::{CareError, harness::HarnessError, rehearse::RehearseError},
+    drive::offline::DecideError,
     engine::EngineError,
-    follow::FollowError,
     foreign::ForeignError,
-    harness::HarnessError,
-    inbox::DecideError,
-    journal::LoadError,
-    rehearse::RehearseError,
+    load::{follow::FollowError, journal::LoadError},
+    locate::{CreateError, FindError, LoadWorkflowError, LockError, config::ConfigError},
     resume::ResumeError,
-    store::{CreateError, FindError, LoadWorkflowError, LockError},
-    supervisor::SuperviseError,
-    world::Stop,
+    world::{Stop, supervisor::SuperviseError},
 };
 use serde_json::{Value, json};
 

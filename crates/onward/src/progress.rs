@@ -19,7 +19,7 @@ use onward_core::{
     journal::decode_line,
     time::Timestamp,
 };
-use onward_engine::real::{Sink, wall_clock};
+use onward_engine::world::real::{Sink, wall_clock};
 
 use crate::{attend::Attendant, screen::Screen};
 

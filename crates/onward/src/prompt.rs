@@ -11,7 +11,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use onward_engine::real::Interrupts;
+use onward_engine::world::real::Interrupts;
 
 use crate::{cmd::Context, screen::Screen, session::Driving};
 

@@ -16,15 +16,16 @@ use onward_core::{
     time::Timestamp,
 };
 use onward_engine::{
-    adopt,
-    config::{Config, Flags, Origin, Setting},
     drive::Options,
     engine::{EngineError, How, Machine},
-    foreign,
-    journal::{JOURNAL, load},
-    real::wall_clock,
-    store::{FindError, Project, RunDir, TakeOver, holder, load_pinned, opened},
-    supervisor::socket_dir_of_this_user,
+    foreign::{self, adopt},
+    load::journal::{JOURNAL, load},
+    locate::{
+        FindError, Project, RunDir, TakeOver,
+        config::{Config, Flags, Origin, Setting},
+        holder, load_pinned, opened,
+    },
+    world::{real::wall_clock, supervisor::socket_dir_of_this_user},
 };
 
 use crate::{cmd::Context, error::Error};

@@ -223,7 +223,7 @@ fn branches(names: &[&str]) -> Git {
         ..Worktree::default()
     };
     let branches = names.iter().map(branch).collect();
-    Git { branches, worktrees: names.iter().map(tree).collect() }
+    Git { branches, worktrees: names.iter().map(tree).collect(), ..Git::default() }
 }
 
 const ALL: [&str; 3] = ["conference/best", "conference/researcher-A", "conference/researcher-B"];

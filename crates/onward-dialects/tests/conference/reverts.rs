@@ -161,6 +161,7 @@ fn trees(changes: &[&str]) -> Git {
     Git {
         branches: names.iter().map(branch).collect(),
         worktrees: names.iter().map(tree).collect(),
+        ..Git::default()
     }
 }
 

@@ -11,14 +11,16 @@ use onward_core::{event::Mode, plan::Plan, policy::Choices, state::State};
 use onward_engine::{
     drive::Options,
     engine::{self, EngineError, How, Machine, Outcome},
-    journal::load,
-    real::place_from_args,
-    store::{Project, TakeOver, load_workflow},
-    supervisor::{
-        Identity, Place, Stop, SuperviseConfig, Whereabouts,
-        orphans::clear_orphans,
-        seals::{Line, read_seals},
-        supervise,
+    load::journal::load,
+    locate::{Project, TakeOver, load_workflow},
+    world::{
+        real::place_from_args,
+        supervisor::{
+            Identity, Place, Stop, SuperviseConfig, Whereabouts,
+            orphans::clear_orphans,
+            seals::{Line, read_seals},
+            supervise,
+        },
     },
 };
 

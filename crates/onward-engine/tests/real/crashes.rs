@@ -8,8 +8,8 @@ use std::{
 
 use onward_core::plan::{Status, Verdict};
 use onward_engine::{
-    harness::until,
-    supervisor::{orphans::sweep, seals::read_seals},
+    care::harness::until,
+    world::supervisor::{orphans::sweep, seals::read_seals},
 };
 
 use crate::bench::{Bench, changed, picture, state};

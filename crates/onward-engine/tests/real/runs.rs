@@ -2,11 +2,11 @@
 
 use onward_core::{address::Address, plan::Status, state::Phase};
 use onward_engine::{
+    drive::gate::Answer,
     engine::{Decided, EngineError, decide, resume_run},
-    gate::Answer,
-    inbox,
+    locate::{LockError, Project, RunLock},
     resume::ResumeError,
-    store::{LockError, Project, RunLock},
+    world::inbox,
 };
 
 use crate::bench::{Bench, attended, picture, state};
@@ -115,7 +115,7 @@ fn an_answer_left_behind_by_a_crash_is_taken_once() {
     let run = bench.new_run("  - { id: ask, gate: Go on? }\n  - { id: two, run: 'true' }\n");
     assert_eq!(bench.resume(&run).unwrap().status, Status::Waiting);
     let id = run.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    let now = onward_engine::real::wall_clock();
+    let now = onward_engine::world::real::wall_clock();
     let lock = RunLock::take(&run, &id, now).unwrap();
     assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);
     assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);

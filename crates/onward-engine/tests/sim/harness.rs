@@ -14,11 +14,10 @@ use onward_core::{
     workflow::{self, model::Workflow},
 };
 use onward_engine::{
-    drive::Options,
-    files::write_durably,
-    journal::{JOURNAL, load},
-    resume::{Resume, ResumeError, open},
-    world::{At, Stop, World},
+    drive::{Options, Resume},
+    load::journal::{JOURNAL, load},
+    resume::{ResumeError, open},
+    world::{At, Stop, World, files::write_durably},
 };
 
 use crate::{
@@ -161,7 +160,7 @@ fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
     let how = Resume { mode, choices, options, edited, native: None };
     let story = world.story.clone();
     match open(world, workflow, &how) {
-        Ok(mut driver) => driver.drive(),
+        Ok(mut driver) => onward_engine::resume::drive(&mut driver),
         Err(ResumeError::Complete) => Ok(Status::Completed),
         Err(ResumeError::Stop(stop)) => Err(stop),
         Err(error) => panic!("a crash must not keep a run from going on: {error:?}: {story}"),

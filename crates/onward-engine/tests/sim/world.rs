@@ -14,7 +14,7 @@ use onward_core::{
     time::Timestamp,
 };
 use onward_engine::{
-    journal::JOURNAL,
+    load::journal::JOURNAL,
     world::{
         At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
         Undo, World,

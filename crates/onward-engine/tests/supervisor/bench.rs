@@ -16,7 +16,7 @@ use onward_core::{
     evidence::Ending,
     launch::{Launch, Program, Seal},
 };
-use onward_engine::supervisor::{
+use onward_engine::world::supervisor::{
     Alive, Hands, HandsConfig, HandsError, HandsEvent, Identity, Place, Stop, StopSignal,
     SuperviseConfig, Welcome, Whereabouts,
     orphans::clear_orphans,

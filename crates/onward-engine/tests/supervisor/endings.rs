@@ -4,7 +4,7 @@ use onward_core::{
     evidence::Ending,
     launch::{Launch, Program, Seal},
 };
-use onward_engine::supervisor::seals::Line;
+use onward_engine::world::supervisor::seals::Line;
 
 use crate::bench::{Bench, argv, exited, is_living, launch, say, shell};
 

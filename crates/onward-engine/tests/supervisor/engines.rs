@@ -6,7 +6,7 @@ use std::{
 };
 
 use onward_core::{address::Address, launch::Launch};
-use onward_engine::supervisor::{
+use onward_engine::world::supervisor::{
     HandsError, HandsEvent, Whereabouts, boot_id,
     orphans::{clear_orphans, end_orphans, sweep},
     seals::{Line, read_seals},
@@ -168,7 +168,7 @@ fn after_the_supervisors_death_its_orphans_are_found_and_ended() {
     assert_eq!(found.len(), 3, "also the one without a tag: {found:?}");
     assert_eq!(find(main).unwrap().step, Some(Address::from_text("x/a")));
     assert_eq!(find(other).unwrap().attempt, Some(1));
-    let stop = onward_engine::supervisor::Stop { grace_ms: 100, ..TERM };
+    let stop = onward_engine::world::supervisor::Stop { grace_ms: 100, ..TERM };
     let (ended, left) = clear_orphans(&bench.place.run, &seals, stop).unwrap();
     assert_eq!((ended.len(), left.len()), (3, 0));
     assert!(!is_living(main) && !is_living(other));
@@ -190,7 +190,7 @@ fn an_orphan_whose_pid_was_used_again_is_spared() {
     assert_eq!(orphan.identity, alive.identity());
     let mut earlier = orphan.clone();
     earlier.identity.start_time -= 1;
-    let left = end_orphans(&[earlier], onward_engine::supervisor::Stop::default()).unwrap();
+    let left = end_orphans(&[earlier], onward_engine::world::supervisor::Stop::default()).unwrap();
     assert_eq!(left, []);
     assert!(is_living(alive.pid));
     engine.hands.stop_all(TERM).unwrap();
@@ -216,7 +216,7 @@ fn a_supervisor_that_cannot_start_is_an_error_that_says_where_to_look() {
     let bench = Bench::new("cannot");
     let mut config = bench.config(1);
     config.exec = ["sh", "-c", "echo no luck >&2; exit 9"].map(Into::into).to_vec();
-    let error = onward_engine::supervisor::Hands::connect_or_start(&config).unwrap_err();
+    let error = onward_engine::world::supervisor::Hands::connect_or_start(&config).unwrap_err();
     assert!(matches!(&error, HandsError::DidNotStart { status, .. } if status.code() == Some(9)));
     assert!(error.hint().unwrap().contains("supervisor.log"));
     let said = std::fs::read_to_string(bench.place.complaints()).unwrap();

@@ -1,7 +1,7 @@
 //! Descendants: none survives its attempt, and none is touched before.
 
 use onward_core::{evidence::Ending, launch::Launch};
-use onward_engine::supervisor::{Stop, StopSignal};
+use onward_engine::world::supervisor::{Stop, StopSignal};
 
 use crate::bench::{Bench, TERM, argv, await_death, exited, hear, is_living, say, shell};
 

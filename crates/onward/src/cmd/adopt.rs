@@ -16,12 +16,11 @@ use onward_core::{
     policy::{self, Asking, Choices, EnterAt},
 };
 use onward_engine::{
-    adopt,
     engine::EngineError,
-    foreign::{self, Foreign, ForeignError},
-    real::agents,
+    foreign::{self, Foreign, ForeignError, adopt},
+    locate::{FindError, TakeOver},
     resume::ResumeError,
-    store::{FindError, TakeOver},
+    world::real::agents,
 };
 
 use crate::{

@@ -3,9 +3,9 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use onward_core::plan::Status;
-use onward_engine::{
+use onward_engine::care::{
+    CareError,
     archive::{Archive, ArchivedWorktree, Collectable, archive_run, collectable, delete},
-    care::CareError,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

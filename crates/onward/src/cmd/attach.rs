@@ -6,8 +6,8 @@ use std::{
 };
 
 use onward_engine::{
-    harness::{HarnessError, until},
-    store::{Holder, holder},
+    care::harness::{HarnessError, until},
+    locate::{Holder, holder},
 };
 use serde_json::json;
 

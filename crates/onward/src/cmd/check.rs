@@ -9,7 +9,7 @@ use std::{
 
 use onward_core::workflow::{Loaded, Problem, Severity, TEXT_BYTES_MAX, load};
 use onward_engine::dialects::builtin;
-use onward_engine::store::Project;
+use onward_engine::locate::Project;
 use serde_json::{Value, json};
 
 use crate::{

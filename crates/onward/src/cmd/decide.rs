@@ -4,11 +4,9 @@ use std::process::ExitCode;
 
 use onward_core::address::Address;
 use onward_engine::{
+    drive::gate::Answer,
     engine::{self, Decided},
-    gate::Answer,
-    inbox::write_request,
-    real::wall_clock,
-    world::Request,
+    world::{Request, inbox::write_request, real::wall_clock},
 };
 use serde_json::json;
 

@@ -14,8 +14,8 @@ use std::{
 
 use onward_core::{event::Event, plan::Status};
 use onward_engine::{
-    harness::{EngineProcess, Ledger, Watch, first_run},
-    store::Project,
+    care::harness::{EngineProcess, Ledger, Watch, first_run},
+    locate::Project,
 };
 use serde_json::{Value, json};
 

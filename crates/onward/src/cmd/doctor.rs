@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use onward_engine::doctor::{Health, examine};
+use onward_engine::care::doctor::{Health, examine};
 
 use crate::{
     cmd::Context,

@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode, time::Duration};
 
 use onward_core::{address::Address, event::Record, journal::encode, plan::Status};
-use onward_engine::follow::Follower;
+use onward_engine::load::follow::Follower;
 
 use crate::{
     cmd::Context,
@@ -91,7 +91,7 @@ fn output(cx: &mut Context, dir: &Path, step: &str) -> Result<ExitCode, Error> {
         return Err(Error::NoSuchStep { step: step.to_owned(), known });
     };
     for ending in ["out", "err"] {
-        let name = onward_engine::collect::out_name(&address, entry.attempts, ending);
+        let name = onward_engine::world::out_name(&address, entry.attempts, ending);
         if let Ok(bytes) = std::fs::read(dir.join(name)) {
             cx.out.write_all(&bytes)?;
         }

@@ -4,12 +4,12 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use onward_core::{address::Address, event::Mode, policy::Choices, workflow::Loaded};
 use onward_engine::{
-    config::variable,
+    care::rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, probe, rehearse},
     dialects::dialects,
     drive::Options,
     engine::{How, Machine},
-    rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, rehearse},
-    store::TakeOver,
+    locate::TakeOver,
+    world::real::variable,
 };
 
 use crate::{
@@ -93,7 +93,7 @@ fn must_be_ready(workflow: &Loaded, dir: Option<PathBuf>) -> Result<(), Error> {
 
 fn stand_in(this: &OsString, commands: bool) -> StandIn {
     let argv = vec![this.to_string_lossy().into_owned(), "stand-in".to_owned()];
-    StandIn { argv, commands }
+    StandIn { argv, commands, probe }
 }
 
 fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
@@ -144,9 +144,9 @@ pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCo
     let session = Session::new(cx, &Driving::default())?;
     let this = session.machine.supervise[0].clone();
     let stand_in = stand_in(&this, args.played == "all");
-    let workflow = onward_engine::store::load_pinned(&args.run)
+    let workflow = onward_engine::locate::load_pinned(&args.run)
         .map_err(onward_engine::engine::EngineError::from)?;
-    let agents = onward_engine::rehearse::played(&workflow.workflow, &stand_in);
+    let agents = onward_engine::care::rehearse::played(&workflow.workflow, &stand_in);
     let machine = Machine {
         agents,
         notify: Vec::new(),

@@ -4,10 +4,12 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use onward_engine::{
-    care::CareError,
-    journal::{JOURNAL, load},
-    repair::{Fate, Repair, Report},
-    store::{FindError, load_pinned},
+    care::{
+        CareError,
+        repair::{Fate, Repair, Report},
+    },
+    load::journal::{JOURNAL, load},
+    locate::{FindError, load_pinned},
 };
 
 use crate::{

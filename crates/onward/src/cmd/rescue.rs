@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use onward_engine::{
-    care::CareError,
+use onward_engine::care::{
+    CareError,
     rescues::{BringBack, Now, Rescue, list as all},
 };
 

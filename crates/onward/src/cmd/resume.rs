@@ -14,11 +14,11 @@ use onward_core::{
     view::{Counts, view},
 };
 use onward_engine::{
-    collect::out_name,
     drive::Options,
     engine::{self, EngineError, FailedStep, How, Outcome, examine_run, resume_run},
-    real::Sink,
-    store::{FindError, RunDir, TakeOver},
+    locate::{FindError, RunDir, TakeOver},
+    world::out_name,
+    world::real::Sink,
 };
 use serde_json::json;
 

@@ -13,8 +13,8 @@ use onward_core::{
 };
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run},
+    locate::{Origin, load_pinned},
     resume::ResumeError,
-    store::{Origin, load_pinned},
 };
 use serde_json::Value;
 

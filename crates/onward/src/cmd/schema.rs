@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use onward_core::{plan::Plan, view::View, workflow::schema::workflow_schema};
-use onward_engine::{
+use onward_engine::care::{
     archive::Archived,
     doctor::Checkup,
     rehearse::Rehearsal,

@@ -9,7 +9,7 @@ use onward_core::{
     survey::Survey,
     view::{GateView, View, of_plan, view},
 };
-use onward_engine::{adopt, follow::Follower, person::gates_now};
+use onward_engine::{engine::person::gates_now, foreign::adopt, load::follow::Follower};
 use serde_json::json;
 
 use crate::{

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::CommandFactory as _;
-use onward_engine::{
+use onward_engine::world::{
     real::{place_from_args, snapshot_from_args},
     supervisor::{SuperviseConfig, supervise as hold},
 };

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use onward_engine::verify::{Answer, verify_run};
+use onward_engine::care::verify::{Answer, verify_run};
 
 use crate::{
     cmd::Context,

@@ -171,7 +171,7 @@ mod tests {
         // Whether anybody reaps it is for the machine to say.
         let is_gone = || std::fs::read_to_string(&stat).map_or(true, |it| it.contains(") Z "));
         let seen = || Ok(is_gone().then_some(()));
-        onward_engine::harness::until("the end of what was left behind", seen).unwrap();
+        onward_engine::care::harness::until("the end of what was left behind", seen).unwrap();
         // One that left its group is not found, and not waited for either.
         let command = "setsid sleep 3 2>/dev/null & echo 81";
         assert_eq!(measure(command, 1, dir.path(), &[]).unwrap(), Ok("81".to_owned()));

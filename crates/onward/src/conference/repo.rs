@@ -10,7 +10,7 @@ use std::{
 };
 
 use onward_engine::dialects::{Branch, Git as Seen};
-use onward_engine::git::{Git, GitError};
+use onward_engine::world::git::{Git, GitError};
 
 use super::{CallError, tree::Tree};
 
@@ -59,7 +59,7 @@ pub(super) fn look(dir: &Path) -> Option<Seen> {
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     let branch = |(name, head): (&str, &str)| (name.to_owned(), Branch { head: head.to_owned() });
     let branches: BTreeMap<String, Branch> = pairs.map(branch).collect();
-    Some(Seen { branches, worktrees: Vec::new() })
+    Some(Seen { branches, ..Seen::default() })
 }
 
 impl Repo {

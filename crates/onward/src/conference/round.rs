@@ -11,7 +11,7 @@ use onward_engine::dialects::conference::{
     transfer as transferring,
     verdicts::Verdicts,
 };
-use onward_engine::real::wall_clock;
+use onward_engine::world::real::wall_clock;
 use serde_json::{Value, json};
 
 use super::{CallError, With, repo::Repo, seat::Seat, tree::Tree};

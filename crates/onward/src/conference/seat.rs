@@ -19,7 +19,7 @@ use onward_engine::dialects::{
         write,
     },
 };
-use onward_engine::real::wall_clock;
+use onward_engine::world::real::wall_clock;
 
 use super::CallError;
 

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_engine::git::{Answer, Git};
+use onward_engine::world::git::{Answer, Git};
 
 use super::{
     CallError,

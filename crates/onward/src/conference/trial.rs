@@ -19,7 +19,7 @@ use onward_engine::dialects::{
         facts, keep,
     },
 };
-use onward_engine::store::Project;
+use onward_engine::locate::Project;
 use serde_json::{Value, json};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 use serde_json::Value;
 
 use crate::{bench::kill_all, tea::Tea};

@@ -5,7 +5,7 @@ use std::{
     process::Stdio,
 };
 
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 
 use crate::{
     bench::kill_all,

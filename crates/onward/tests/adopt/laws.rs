@@ -12,7 +12,7 @@ use onward_core::{
     state::{Phase, State},
 };
 use onward_engine::dialects::{Dialect, Files, conference::CONFERENCE};
-use onward_engine::store::load_pinned;
+use onward_engine::locate::load_pinned;
 
 use crate::tea::{LOG, Tea};
 

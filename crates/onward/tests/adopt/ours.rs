@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Child};
 
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 use serde_json::Value;
 
 use crate::{

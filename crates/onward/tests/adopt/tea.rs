@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use onward_engine::{harness::until, store::Project};
+use onward_engine::{care::harness::until, locate::Project};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -101,7 +101,7 @@ fn orphans_are_ended_only_when_told_so() {
     let whereabouts: Value = serde_json::from_slice(&whereabouts).unwrap();
     let pid = u32::try_from(whereabouts["pid"].as_u64().unwrap()).unwrap();
     signal(pid, "-9");
-    onward_engine::harness::until("the supervisor to die", || {
+    onward_engine::care::harness::until("the supervisor to die", || {
         Ok((!processes(&run).contains(&pid)).then_some(()))
     })
     .unwrap();

@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 use tempfile::TempDir;
 
 use crate::bench::Bench;

@@ -3,7 +3,7 @@
 use std::{path::Path, process::Child};
 
 use onward_core::address::Address;
-use onward_engine::collect::out_name;
+use onward_engine::world::out_name;
 
 use crate::{
     bench::{id, kill_all, watched},

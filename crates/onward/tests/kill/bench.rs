@@ -13,8 +13,8 @@ use onward_core::{
     journal::encode,
 };
 use onward_engine::{
-    harness::{EngineProcess, Ledger, Watch, first_run, until},
-    store::Project,
+    care::harness::{EngineProcess, Ledger, Watch, first_run, until},
+    locate::Project,
 };
 use serde_json::Value;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
-use onward_engine::harness::Watch;
+use onward_engine::care::harness::Watch;
 
 use crate::{
     bench::{Bench, codes, id, kill_all, spend, watched},

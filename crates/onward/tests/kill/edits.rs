@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use onward_core::event::{Event, FileKind};
-use onward_engine::harness::Watch;
+use onward_engine::care::harness::Watch;
 
 use crate::{
     bench::{Bench, codes, id, journal, kill_all, processes, sees, sees_nobody_left, watched},
@@ -245,7 +245,7 @@ fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt()
     let whereabouts: serde_json::Value = serde_json::from_str(&whereabouts).unwrap();
     let supervisor = u32::try_from(whereabouts["pid"].as_u64().unwrap()).unwrap();
     crate::bench::signal(supervisor, "-9");
-    onward_engine::harness::until("the supervisor to die", || {
+    onward_engine::care::harness::until("the supervisor to die", || {
         Ok((!processes(&run).contains(&supervisor)).then_some(()))
     })
     .unwrap();

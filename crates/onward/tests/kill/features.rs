@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use onward_core::event::Event;
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 
 use crate::bench::{Bench, Said, id, journal, sees, sees_nobody_left, watched};
 

@@ -6,7 +6,7 @@
 use std::{fs, path::PathBuf};
 
 use onward_core::{finding::Code, time::Timestamp};
-use onward_engine::{files::temporary_name, supervisor::Identity};
+use onward_engine::world::{files::temporary_name, supervisor::Identity};
 use serde_json::Value;
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use onward_core::event::Event;
-use onward_engine::harness::{Watch, until};
+use onward_engine::care::harness::{Watch, until};
 
 use crate::bench::{Bench, id, kill_all, processes, sees, sees_nobody_left, signal, watched};
 
@@ -178,7 +178,7 @@ fn an_attempt_that_ended_in_a_turn_which_is_no_more_is_not_waited_for() {
     let go = bench.fifo("go");
     let (run, _) = bench.run_and_kill(|_| !bench.ran("round[2]/edit").is_empty());
     std::fs::write(go, "").unwrap();
-    onward_engine::harness::until("the attempt to be sealed", || {
+    onward_engine::care::harness::until("the attempt to be sealed", || {
         let seals = std::fs::read_to_string(run.join("exits.jsonl")).unwrap();
         let is_it = |line: &str| line.contains("exited") && line.contains("round[2]/edit");
         Ok(seals.lines().any(is_it).then_some(()))

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use onward_engine::{harness::until, rescue};
+use onward_engine::{care::harness::until, revert::rescue};
 
 use crate::bench::{Bench, kill_all, sees, signal};
 

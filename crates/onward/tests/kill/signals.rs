@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use onward_engine::harness::{EngineProcess, until};
+use onward_engine::care::harness::{EngineProcess, until};
 
 use crate::bench::{Bench, Said, id, journal, sees, sees_nobody_left, signal, watched};
 

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use onward_engine::harness::until;
+use onward_engine::care::harness::until;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},

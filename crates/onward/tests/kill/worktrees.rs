@@ -8,7 +8,7 @@ use std::{
 };
 
 use onward_core::event::Event;
-use onward_engine::harness::Watch;
+use onward_engine::care::harness::Watch;
 
 use crate::{
     bench::{Bench, Said, id, journal, kill_all, sees, sees_nobody_left},

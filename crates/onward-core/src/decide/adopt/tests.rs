@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::Bench;
+use crate::{event::Certainty, testing::Bench};
 
 const ROUNDS: &str = "
 steps:

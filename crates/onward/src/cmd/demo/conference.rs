@@ -8,7 +8,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use onward_engine::harness::{EngineProcess, until};
+use onward_engine::care::harness::{EngineProcess, until};
 use serde_json::{Value, json};
 
 use super::{Demo, say};

@@ -1,0 +1,177 @@
+//! The store: journals that cannot be read, runs that were never made, processes without a master.
+
+use std::{fs, io::ErrorKind, path::Path};
+
+use onward_core::{id::RunId, journal::Rest};
+
+use super::{Check, Health};
+use crate::{
+    care::{CareError, archive::free_name, supervisor_lives},
+    engine::{EngineError, Machine, RunPlace},
+    load::journal::{JOURNAL, load},
+    locate::{LockError, Project, RunDir, RunLock, holder},
+    world::{
+        real::{
+            disk::{io_stop, make_parents, sync_dir},
+            file_time, look, wall_clock,
+        },
+        supervisor::{Place, Stop as StopLadder, orphans::clear_orphans, seals::read_seals},
+    },
+};
+
+/// A run that is being made is not left over.
+const MAKING_MS: u64 = 60 * 1000;
+/// Two machines' clocks may differ by this much.
+const CLOCK_SLACK_MS: u64 = 5 * 60 * 1000;
+
+pub(super) fn checks(
+    project: &Project,
+    machine: &Machine,
+    fix: bool,
+) -> Result<Vec<Check>, CareError> {
+    let mut checks = Vec::new();
+    let runs = match project.even_lost_runs() {
+        Ok(runs) => runs,
+        Err(error) => {
+            let check = Check::new("runs", Health::Problem, error.to_string());
+            return Ok(vec![check.with_hint(error.hint())]);
+        }
+    };
+    for run in &runs {
+        checks.extend(journal(run));
+        checks.extend(processes(run, machine, fix)?);
+    }
+    checks.extend(half_made(project, fix)?);
+    if checks.is_empty() {
+        checks.push(Check::ok("runs", format!("{} runs, all can be read", runs.len())));
+    }
+    Ok(checks)
+}
+
+fn journal(run: &RunDir) -> Option<Check> {
+    let id = &run.id;
+    let repair = format!("rebuild it with `onward repair {id}`");
+    let problem = |word: &str, message: String| Check::new(word, Health::Problem, message);
+    let bytes = match fs::read(run.dir.join(JOURNAL)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let check = problem("journal-lost", format!("run {id} has lost its journal"));
+            return Some(check.with_hint(repair));
+        }
+        Err(error) => {
+            let message = format!("the journal of run {id} cannot be read: {error}");
+            return Some(problem("journal-damaged", message));
+        }
+    };
+    match load(&bytes) {
+        Err(error) => {
+            let message = format!("the journal of run {id} is damaged: {error}");
+            Some(problem("journal-damaged", message).with_hint(repair))
+        }
+        Ok(loaded) => match loaded.tail.rest {
+            Rest::Damaged(damage) => {
+                let lines = damage.listed.len() as u64 + damage.more;
+                let message = format!("the journal of run {id} is damaged: {lines} lines");
+                Some(problem("journal-damaged", message).with_hint(repair))
+            }
+            Rest::Clean | Rest::Torn(_) => {
+                let last = loaded.state.last_at;
+                let ahead = last > wall_clock().plus_ms(CLOCK_SLACK_MS);
+                let message = format!("the last event of run {id} is in the future: {last}");
+                let hint = "set the clock right, or the journal was damaged";
+                ahead.then(|| problem("clock-in-future", message).with_hint(hint))
+            }
+        },
+    }
+}
+
+fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, CareError> {
+    let at = RunPlace::even_without_journal(&run.dir, machine)?;
+    let (place, id) = (&at.place, &run.id);
+    // Whoever drives it looks after its processes.
+    if holder(&run.dir).is_some() {
+        return Ok(Vec::new());
+    }
+    let seen = look(place)?;
+    let mut checks = Vec::new();
+    if supervisor_lives(place) && !seen.connected.alive.is_empty() {
+        let count = seen.connected.alive.len();
+        let message = format!("{count} attempts of run {id} go on without a driver");
+        checks.push(Check::ok("supervisor", message).with_hint(format!("onward resume {id}")));
+    }
+    if seen.orphans > 0 {
+        let message = format!("{} processes of run {id} have lost their supervisor", seen.orphans);
+        checks.push(if fix {
+            end(place, message)?
+        } else {
+            Check::new("orphan-process", Health::Warning, message)
+                .with_hint("a resume ends them, and so does `onward doctor --fix`")
+        });
+    }
+    Ok(checks)
+}
+
+/// Ends processes that carry the run's tag, or that its supervisor wrote down in this boot.
+fn end(place: &Place, message: String) -> Result<Check, CareError> {
+    let _lock = match RunLock::take(&place.run_dir, &place.run, wall_clock()) {
+        Ok(lock) => lock,
+        // Somebody has just come, and ends them.
+        Err(LockError::RunHeld { .. }) => return Ok(Check::ok("orphan-process", message)),
+        Err(error) => return Err(EngineError::from(error).into()),
+    };
+    let path = place.seals();
+    let seals = read_seals(&path, None).map_err(io_stop("read", &path))?;
+    let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
+        .map_err(io_stop("end the orphans of", &place.run_dir))?;
+    Ok(match left.first() {
+        None => {
+            let message = format!("{message}; {} were ended", ended.len());
+            Check::new("orphan-process", Health::Fixed, message)
+        }
+        Some(defiant) => {
+            let pid = defiant.identity.pid;
+            Check::new("orphan-process", Health::Problem, format!("process {pid} cannot be ended"))
+        }
+    })
+}
+
+/// `.new-<id>` under `runs`: whoever was making it died.
+fn half_made(project: &Project, fix: bool) -> Result<Vec<Check>, CareError> {
+    let dir = project.runs_dir();
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(io_stop("list", &dir)(error).into()),
+    };
+    let mut checks = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(io_stop("list", &dir))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(id) = name.strip_prefix(".new-").and_then(|it| it.parse::<RunId>().ok()) else {
+            continue;
+        };
+        if is_young(&path) {
+            continue;
+        }
+        let message = format!("{name} is a run that was never made");
+        if !fix {
+            let check = Check::new("half-made-run", Health::Warning, message);
+            checks.push(check.with_hint("move it to the archive with `onward doctor --fix`"));
+            continue;
+        }
+        let archive = project.archive_dir();
+        let to = archive.join(free_name(&archive, &id, wall_clock()));
+        make_parents(&to)?;
+        fs::rename(&path, &to).map_err(io_stop("move", &path))?;
+        sync_dir(&dir)?;
+        sync_dir(&archive)?;
+        let message = format!("{message}; it is in {} now", to.display());
+        checks.push(Check::new("half-made-run", Health::Fixed, message));
+    }
+    Ok(checks)
+}
+
+fn is_young(path: &Path) -> bool {
+    let changed = fs::metadata(path).and_then(|found| found.modified());
+    changed.is_ok_and(|changed| wall_clock().ms_since(file_time(changed)) < MAKING_MS)
+}

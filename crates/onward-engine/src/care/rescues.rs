@@ -1,0 +1,318 @@
+//! Rescues: what was undone, listed and brought back.
+//!
+//! Invariant: a path is brought back only where it is as it was when it was undone; anything else
+//! is somebody's, and replaced only when they name it. What is replaced is kept in a rescue of its
+//! own first, and every path tells by itself how far a bringing back had got.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::ErrorKind,
+    os::unix::ffi::OsStringExt as _,
+    path::{Component, Path},
+};
+
+use onward_core::{
+    digest::Digest,
+    event::{Event, FileKind},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    care::{CareError, Opened, RunRef},
+    engine::{EngineError, Machine, RunPlace},
+    locate::{RunLock, Share, TakeOver, TreeLock},
+    revert::{
+        self, CutShort,
+        rescue::{self, FILES, NOTE, Note, Undone},
+    },
+    world::{
+        At, Stop, World as _,
+        files::put_durably,
+        real::{RealWorld, disk::io_stop, wall_clock},
+    },
+};
+
+/// What a path holds; `None` = nothing.
+type Held = Option<(Vec<u8>, FileKind)>;
+
+/// `onward rescue list --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Rescues {
+    pub schema: String,
+    pub run: RunRef,
+    /// The oldest first.
+    pub rescues: Vec<Rescue>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Rescue {
+    pub number: u32,
+    pub step: String,
+    pub attempt: u32,
+    pub at: String,
+    pub dir: String,
+    pub paths: Vec<RescuedPath>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RescuedPath {
+    pub path: String,
+    pub now: Now,
+}
+
+/// What a path is at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Now {
+    /// As it was before the attempt: it can be brought back.
+    Undone,
+    /// As the attempt left it.
+    Back,
+    /// Somebody changed it since.
+    Changed,
+}
+
+impl Now {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Undone => "undone",
+            Self::Back => "back",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+/// `onward undo --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BroughtBack {
+    pub schema: String,
+    pub run: RunRef,
+    pub rescue: Rescue,
+    /// Paths that were brought back now.
+    pub brought: Vec<String>,
+    /// The rescue that holds what they replaced.
+    pub replaced_in: Option<u32>,
+}
+
+/// All rescues of a run.
+pub fn list(run_dir: &Path, machine: &Machine) -> Result<Rescues, CareError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    let mut world = RealWorld::new(at.setup(machine), None);
+    let mut rescues = Vec::new();
+    for found in read(run_dir)? {
+        rescues.push(told(&mut world, &found)?);
+    }
+    Ok(Rescues { schema: "onward.rescues/1".to_owned(), run: RunRef::of(run_dir), rescues })
+}
+
+/// A rescue that is about to be brought back; it holds the run and the tree meanwhile.
+#[derive(Debug)]
+pub struct BringBack {
+    pub rescue: Rescue,
+    found: rescue::Rescue,
+    at: RunPlace,
+    world: RealWorld,
+    /// The number of the rescue for what is replaced.
+    next: u32,
+    _locks: (RunLock, TreeLock),
+}
+
+impl BringBack {
+    pub fn prepare(run_dir: &Path, machine: &Machine, number: u32) -> Result<Self, CareError> {
+        let at = RunPlace::of(run_dir, machine)?;
+        let now = wall_clock();
+        let run = &at.place.run;
+        let lock = RunLock::take(run_dir, run, now).map_err(EngineError::from)?;
+        let mut tree = TreeLock::take(&at.project, Some(run), Share::Alone, TakeOver::No)
+            .map_err(EngineError::from)?;
+        tree.sign(run, now).map_err(EngineError::from)?;
+        let all = read(run_dir)?;
+        let next = next_number(run_dir)?;
+        let numbers: Vec<String> = all.iter().map(|it| it.number.to_string()).collect();
+        let Some(found) = all.into_iter().find(|it| it.number == number) else {
+            let hint = match numbers.as_slice() {
+                [] => "it has none".to_owned(),
+                [..] => format!("its rescues: {}", numbers.join(", ")),
+            };
+            let what = format!("run `{run}` has no rescue {number}");
+            return Err(CareError::Refused { what, hint });
+        };
+        let Opened { mut world, run: folded, .. } =
+            Opened::read(&at, RealWorld::new(at.setup(machine), None))?;
+        if !CutShort::look(&mut world, folded.state.pending_reverts())?.rest.is_empty() {
+            // It would be brought back, and undone again by the resume that ends the undo.
+            let what = format!("a resume of run `{run}` was cut short while it undid");
+            return Err(CareError::Refused { what, hint: format!("`onward resume {run}` first") });
+        }
+        let rescue = told(&mut world, &found)?;
+        Ok(Self { rescue, found, at, world, next, _locks: (lock, tree) })
+    }
+
+    /// Brings it back; of paths that somebody changed, exactly those in `replace`.
+    pub fn adopt(mut self, replace: &BTreeSet<String>) -> Result<BroughtBack, CareError> {
+        for Undone { path, .. } in &self.found.note.paths {
+            if revert::is_in_gone_worktree(&mut self.world, path)? {
+                return Err(CareError::Refused {
+                    what: format!("the worktree of {path} is gone"),
+                    hint: "`git worktree add` makes it again from its branch".to_owned(),
+                });
+            }
+        }
+        let mut foreign = Vec::new();
+        let mut bring = Vec::new();
+        for (undone, shown) in self.found.note.paths.iter().zip(&self.rescue.paths) {
+            match shown.now {
+                Now::Back => {}
+                Now::Changed if !replace.contains(&undone.path) => {
+                    foreign.push(undone.path.clone());
+                }
+                Now::Undone | Now::Changed => {
+                    let now = self.world.content(&undone.path)?;
+                    bring.push((undone.clone(), left(&self.found, undone)?, now));
+                }
+            }
+        }
+        if !foreign.is_empty() {
+            return Err(CareError::Refused {
+                what: format!("changed since, and left alone: {}", foreign.join(", ")),
+                hint: "look at them; name those to be replaced with `--replace PATH`".to_owned(),
+            });
+        }
+        let brought: Vec<String> = bring.iter().map(|(undone, ..)| undone.path.clone()).collect();
+        if !bring.is_empty() {
+            self.keep_replaced(&bring)?;
+            for (undone, left, _) in &bring {
+                put(&mut self.world, At::Project(&undone.path), left)?;
+            }
+        }
+        let replaced_in = (!bring.is_empty()).then_some(self.next);
+        let (number, step) = (self.found.number, self.found.note.step.clone());
+        let rescue = told(&mut self.world, &self.found)?;
+        if let Some(next) = replaced_in {
+            let paths = brought.join(", ");
+            let text = format!("rescue {number} was brought back: {paths}; see rescue {next}");
+            let opened = Opened::read(&self.at, self.world)?;
+            opened.append(vec![Event::Note { text, step: Some(step) }])?;
+        }
+        let run = RunRef::of(&self.at.place.run_dir);
+        Ok(BroughtBack { schema: "onward.undo/1".to_owned(), run, rescue, brought, replaced_in })
+    }
+
+    /// What is there now goes to a rescue of its own, so that this can be undone too.
+    fn keep_replaced(&mut self, bring: &[(Undone, Held, Held)]) -> Result<(), Stop> {
+        let step = &self.found.note.step;
+        let dir = rescue::name(self.next, step);
+        let mut paths = Vec::new();
+        for (undone, left, now) in bring {
+            if now.is_some() {
+                put(&mut self.world, At::Run(&format!("{dir}/{FILES}/{}", undone.path)), now)?;
+            }
+            let digest = |held: &Held| held.as_ref().map(|(bytes, _)| Digest::of(bytes));
+            let kind = |held: &Held| held.as_ref().map(|(_, kind)| *kind).unwrap_or_default();
+            paths.push(Undone {
+                path: undone.path.clone(),
+                left: digest(now),
+                base: digest(left),
+                left_kind: kind(now),
+                base_kind: kind(left),
+            });
+        }
+        let (schema, step) = (self.found.note.schema.clone(), step.clone());
+        let (attempt, at) = (self.found.note.attempt, wall_clock());
+        let note = Note { schema, step, attempt, at, reference: None, commit: None, paths };
+        let mut text = serde_json::to_vec_pretty(&note).expect("a note is plain data");
+        text.push(b'\n');
+        let name = format!("{dir}/{NOTE}");
+        put_durably(&mut self.world, At::Run(&name), &text, FileKind::Plain)
+    }
+}
+
+/// Makes the path hold this, durably.
+fn put(world: &mut RealWorld, at: At<'_>, wanted: &Held) -> Result<(), Stop> {
+    if let Some((bytes, kind)) = wanted {
+        return put_durably(world, at, bytes, *kind);
+    }
+    world.remove(at)?;
+    world.sync_dir(at)
+}
+
+/// A rescue, and what its paths are now.
+fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareError> {
+    let note = &found.note;
+    let mut paths = Vec::new();
+    for undone in &note.paths {
+        let held = world.content(&undone.path)?;
+        let is = held.map(|(bytes, kind)| (Digest::of(&bytes), kind));
+        let was = |digest: Option<Digest>, kind| digest.map(|digest| (digest, kind));
+        let now = if is == was(undone.left, undone.left_kind) {
+            Now::Back
+        } else if is == was(undone.base, undone.base_kind) {
+            Now::Undone
+        } else {
+            Now::Changed
+        };
+        paths.push(RescuedPath { path: undone.path.clone(), now });
+    }
+    Ok(Rescue {
+        number: found.number,
+        step: note.step.to_string(),
+        attempt: note.attempt,
+        at: note.at.to_string(),
+        dir: found.dir.display().to_string(),
+        paths,
+    })
+}
+
+/// What the attempt left, from the rescue; it must be what the note says.
+fn left(found: &rescue::Rescue, undone: &Undone) -> Result<Held, CareError> {
+    let Some(digest) = undone.left else { return Ok(None) };
+    let path = found.dir.join(FILES).join(&undone.path);
+    let bytes = match undone.left_kind {
+        FileKind::Link => fs::read_link(&path).map(|to| to.into_os_string().into_vec()),
+        FileKind::Plain | FileKind::Executable => fs::read(&path),
+    };
+    match bytes.ok().filter(|bytes| Digest::of(bytes) == digest) {
+        Some(bytes) => Ok(Some((bytes, undone.left_kind))),
+        None => Err(CareError::Refused {
+            what: format!("rescue {} does not hold {} any more", found.number, undone.path),
+            hint: format!("look into {}", found.dir.display()),
+        }),
+    }
+}
+
+/// The oldest first.
+fn read(run_dir: &Path) -> Result<Vec<rescue::Rescue>, CareError> {
+    let found = rescue::list(run_dir).map_err(io_stop("read the rescues of", run_dir))?;
+    for it in &found {
+        if let Some(bad) = it.note.paths.iter().find(|undone| !stays_inside(&undone.path)) {
+            let (dir, path) = (it.dir.display(), &bad.path);
+            let what = format!("{dir}/{NOTE} names a path outside of the project: {path}");
+            return Err(CareError::Refused { what, hint: "somebody has changed it".to_owned() });
+        }
+    }
+    Ok(found)
+}
+
+/// One more than any name has, also of a rescue that never came about.
+fn next_number(run_dir: &Path) -> Result<u32, CareError> {
+    let dir = run_dir.join("rescue");
+    let mut last = 0;
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(1),
+        Err(error) => return Err(io_stop("list", &dir)(error).into()),
+    };
+    for entry in entries {
+        let name = entry.map_err(io_stop("list", &dir))?.file_name();
+        let number = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last + 1)
+}
+
+fn stays_inside(path: &str) -> bool {
+    let mut parts = Path::new(path).components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}

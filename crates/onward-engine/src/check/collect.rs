@@ -1,0 +1,63 @@
+//! What an attempt left, looked at after it ended.
+
+use onward_core::{
+    address::Address,
+    evidence::FileProof,
+    judge::{Collected, ResultSeen},
+    workflow::model::Step,
+};
+
+use crate::world::{At, Stop, World, out_name};
+
+/// How much of standard output a template can see.
+const STDOUT_BYTES_MAX: usize = 64 * 1024;
+
+pub fn collect<W: World>(
+    world: &mut W,
+    step: &Step,
+    address: &Address,
+    attempt: u32,
+    writes: &[String],
+    stdout_is_read: bool,
+) -> Result<Collected, Stop> {
+    let mut seen = Collected::default();
+    for pattern in writes {
+        let files: Vec<FileProof> = world.glob(pattern, &[])?;
+        if files.is_empty() {
+            seen.missing.push(pattern.clone());
+        }
+        seen.files.extend(files);
+    }
+    seen.files.sort_by(|one, other| one.path.cmp(&other.path));
+    seen.files.dedup_by(|one, other| one.path == other.path);
+    seen.result = result(world, step, address, attempt)?;
+    if stdout_is_read {
+        let name = out_name(address, attempt, "out");
+        let mut bytes = world.read(At::Run(&name))?.unwrap_or_default();
+        bytes.truncate(STDOUT_BYTES_MAX);
+        seen.stdout = Some(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    Ok(seen)
+}
+
+/// The result file, held against the step's schema where it has one.
+pub fn result<W: World>(
+    world: &mut W,
+    step: &Step,
+    address: &Address,
+    attempt: u32,
+) -> Result<ResultSeen, Stop> {
+    let name = out_name(address, attempt, "result");
+    let Some(bytes) = world.read(At::Run(&name))? else { return Ok(ResultSeen::Absent) };
+    let value: serde_json::Value = match serde_json::from_slice(&bytes) {
+        Ok(value) => value,
+        Err(error) => return Ok(ResultSeen::NotJson(format!("not JSON: {error}"))),
+    };
+    match &step.result {
+        None => Ok(ResultSeen::Valid(value)),
+        Some(schema) => match world.validate(&schema.text, &value) {
+            Ok(()) => Ok(ResultSeen::Valid(value)),
+            Err(why) => Ok(ResultSeen::Violates(why)),
+        },
+    }
+}

@@ -1,0 +1,462 @@
+//! The loop: take in what happened, decide, write it down, act.
+//!
+//! Invariant: an action (spawn, undo, stop) happens only after the commit that announces it, and a
+//! finish never waits behind a start: everything that has happened is taken in before anything new
+//! is decided.
+
+pub mod brief;
+pub mod gate;
+pub mod offline;
+pub(crate) mod outcome;
+mod prepare;
+
+use std::collections::BTreeSet;
+
+use onward_core::{
+    address::Address,
+    decide::{Command, Start, decide},
+    event::{AttemptStarted, EndStatus, Event, Mode, PauseCause, Revert, SettledBy},
+    evidence::{Cause, Ending},
+    facts::{Facts, Need},
+    graph::NodeId,
+    judge::{Collected, judge},
+    kept::Kept,
+    key::Key,
+    launch::{Launch, Seal},
+    plan::Status,
+    policy::Choices,
+    run::Run,
+    state::{EffectState, Phase, RunStatus},
+    time::Timestamp,
+    workflow::Loaded,
+};
+
+use self::{
+    brief::Behind,
+    prepare::{Inherited, UndoOfPrevious},
+};
+use crate::{
+    check::{collect, needs::find_out},
+    foreign::adopt::Native,
+    load::journal::Journal,
+    revert,
+    world::{Input, Request, Stop, World},
+};
+
+/// How a run is taken up.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    pub mode: Mode,
+    pub choices: Choices,
+    pub options: Options,
+    /// The workflow file as it is now, where it is not the one the run keeps.
+    pub edited: Option<Loaded>,
+    /// Where the run was found, if another system began it.
+    pub native: Option<Native>,
+}
+
+/// Why the loop came to rest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// The run is over, needs a person, or was asked to stop.
+    With(Status),
+    /// The supervisor is gone. What it said for itself, if it could.
+    HandsLost { why: Option<String> },
+}
+
+/// How a driver behaves; everything else is in the workflow.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long running steps may go on after the first interrupt.
+    pub grace_ms: u64,
+    /// Somebody is there to answer gates.
+    pub attended: bool,
+    /// Nothing is started any more: what was interrupted is settled as it always is, and then the
+    /// run ends as cancelled, for this reason.
+    pub ending: Option<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { grace_ms: 10_000, attended: false, ending: None }
+    }
+}
+
+/// One driver of one run.
+pub struct Driver<'w, W: World> {
+    pub(crate) world: &'w mut W,
+    pub run: Run,
+    pub(crate) journal: Journal,
+    pub(crate) facts: Facts,
+    /// Announced, not yet spawned.
+    pub(crate) announced: Vec<Announced>,
+    /// Steps whose next attempt goes on in the session of the last one.
+    pub(crate) continuing: BTreeSet<Address>,
+    pub(crate) how: Resume,
+    stop: Stopping,
+    /// The stop ladder is to begin with the next actions.
+    ending_asked: bool,
+}
+
+/// A start whose event is recorded and whose actions wait for the commit.
+pub(crate) struct Announced {
+    pub(crate) launch: Launch,
+    pub(crate) reverts: Vec<Revert>,
+}
+
+/// What was asked about the run as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopping {
+    No,
+    /// Nothing new starts; what runs has until then, if there is a then.
+    Draining {
+        why: StopWhy,
+        until: Option<Timestamp>,
+    },
+    /// The stop ladder is under way.
+    Ending {
+        why: StopWhy,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StopWhy {
+    Interrupted,
+    Paused,
+    Cancelled,
+}
+
+impl<'w, W: World> Driver<'w, W> {
+    pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
+        let facts = Facts { attended: how.options.attended, ..Facts::default() };
+        Self {
+            world,
+            run,
+            journal,
+            facts,
+            announced: Vec::new(),
+            continuing: BTreeSet::new(),
+            how,
+            stop: Stopping::No,
+            ending_asked: false,
+        }
+    }
+
+    /// Drives until nothing is left to do, a person is needed, a stop was asked for, or the
+    /// supervisor is gone.
+    pub fn drive(&mut self) -> Result<Rest, Stop> {
+        loop {
+            let wake = self.settle()?;
+            if let Some(status) = self.over() {
+                return Ok(Rest::With(status));
+            }
+            let mut lost = None;
+            for input in self.world.wait(wake)? {
+                match input {
+                    Input::Sealed(seal) => self.finish(&seal)?,
+                    Input::Asked(request) => self.asked(request)?,
+                    Input::Interrupted => self.interrupted()?,
+                    Input::HandsLost { why } => lost = Some(Rest::HandsLost { why }),
+                }
+            }
+            if let Some(lost) = lost {
+                return Ok(lost);
+            }
+        }
+    }
+
+    /// Decides until there is nothing more to decide, commits, acts. Returns when to wake up.
+    fn settle(&mut self) -> Result<Option<Timestamp>, Stop> {
+        let mut wake = None;
+        loop {
+            let now = self.world.now();
+            let mut moved = false;
+            for command in decide(&self.run, &self.facts, now) {
+                match command {
+                    Command::Record(event) => self.record(event)?,
+                    Command::Start(start) => self.announce(*start)?,
+                    Command::Need { step, needs } => self.answer(&step, needs)?,
+                    Command::StopAll => {
+                        self.begin_ending(StopWhy::Cancelled);
+                        continue;
+                    }
+                    Command::WakeAt(moment) => {
+                        wake = Some(moment);
+                        continue;
+                    }
+                }
+                moved = true;
+            }
+            if !moved {
+                break;
+            }
+        }
+        // Facts are of this moment; the next decision looks again.
+        self.facts.by_step.clear();
+        self.conclude_stop()?;
+        self.journal.commit(self.world)?;
+        self.act()?;
+        Ok(match self.stop {
+            Stopping::Draining { until, .. } => until,
+            Stopping::No | Stopping::Ending { .. } => wake,
+        })
+    }
+
+    pub(crate) fn record(&mut self, mut event: Event) -> Result<(), Stop> {
+        let at = self.world.now();
+        self.world.clean(&mut event);
+        self.journal.record(&mut self.run, at, event)
+    }
+
+    /// Prepares an attempt and records its start; nothing is spawned yet.
+    fn announce(&mut self, start: Start) -> Result<(), Stop> {
+        let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
+        let (step, attempt) = (launch.step.clone(), launch.attempt);
+        if !self.enter_worktree(&launch)? {
+            return Ok(());
+        }
+        let inherited = self.inherited(&mut launch);
+        let undo = if revert_previous {
+            match self.undo_of_previous(&step)? {
+                Some(undo) => undo,
+                None => return Ok(()),
+            }
+        } else {
+            UndoOfPrevious::default()
+        };
+        let continues = inherited.is_some();
+        let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
+            (base, saved, kinds)
+        } else {
+            let (saved, kinds) = self.save(&writes, &undo)?;
+            let base = match undo.undone.clone() {
+                Some(undone) => Some(undone),
+                // In a worktree of its own, whatever it changes is its own.
+                None if self.edits(&step) || !launch.cwd.is_empty() => {
+                    self.snapshot_before(&launch, &writes)?
+                }
+                None => None,
+            };
+            (base, saved, kinds)
+        };
+        let UndoOfPrevious { reverts, .. } = undo;
+        let session = self.world.session_of(&launch);
+        self.world.resolve(&mut launch)?;
+        self.equip(&mut launch, base.is_some(), &writes);
+        let behind = Behind { reverts: &reverts, continues };
+        brief::attach(self.world, &self.run, &mut launch, &behind)?;
+        let started = AttemptStarted {
+            step: step.clone(),
+            attempt,
+            key: Key::from(&key),
+            argv: Kept::from(&launch.program.argv()),
+            cwd: launch.cwd.clone(),
+            agent,
+            session,
+            continues,
+            base,
+            writes,
+            saved,
+            kinds,
+            reverts: reverts.clone(),
+        };
+        self.record(Event::AttemptStarted(Box::new(started)))?;
+        if let Some(effect) = effect {
+            self.record(Event::EffectIntended { step, attempt, effect })?;
+        }
+        self.announced.push(Announced { launch, reverts });
+        Ok(())
+    }
+
+    pub(crate) fn answer(&mut self, step: &Address, needs: BTreeSet<Need>) -> Result<(), Stop> {
+        find_out(self.world, self.facts.by_step.entry(step.clone()).or_default(), needs)
+    }
+
+    /// Everything announced is durable now: undo, then spawn.
+    pub(crate) fn act(&mut self) -> Result<(), Stop> {
+        let announced = std::mem::take(&mut self.announced);
+        for start in &announced {
+            // What somebody changed in this very moment stays, and the next attempt finds it.
+            revert::undo(self.world, &start.reverts)?;
+        }
+        let launches: Vec<Launch> = announced.into_iter().map(|start| start.launch).collect();
+        if !launches.is_empty() {
+            self.world.spawn(&launches)?;
+        }
+        if std::mem::take(&mut self.ending_asked) && self.run.state.running > 0 {
+            self.world.stop_all()?;
+        }
+        Ok(())
+    }
+
+    /// Judges an attempt that ended.
+    pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
+        let entry = self.run.state.step(&seal.step);
+        let current =
+            entry.filter(|entry| entry.phase == Phase::Running && entry.attempts == seal.attempt);
+        let Some(entry) = current else {
+            let text = format!("attempt {} ended after it was given up", seal.attempt);
+            return self.record(Event::Note { text, step: Some(seal.step.clone()) });
+        };
+        let Some(id) = self.run.graph.find(&seal.step) else {
+            // Its turn or item is no more, because something before it runs again.
+            return self.record(Event::AttemptLost {
+                step: seal.step.clone(),
+                attempt: seal.attempt,
+                cause: Cause::Interrupted,
+                rung: "vanished".to_owned(),
+                reverted: Vec::new(),
+                rescue: None,
+            });
+        };
+        let intended = entry.effect == EffectState::Intended;
+        let started = entry.started.clone();
+        let writes = started.as_ref().map(|it| it.writes.clone()).unwrap_or_default();
+        let def = self.run.graph.node(id).def;
+        let step = self.run.defs.step(def);
+        let reads_stdout = self.run.defs.stdout_is_read(def);
+        let (address, attempt) = (&seal.step, seal.attempt);
+        let seen = if seal.ending.is_success() {
+            collect::collect(self.world, step, address, attempt, &writes, reads_stdout)?
+        } else {
+            Collected::default()
+        };
+        let mut finished = judge(step, seal, seen);
+        if let Some(started) = &started {
+            self.add_footprint(&mut finished, seal, started)?;
+            self.commit_worktree(&mut finished, started)?;
+        }
+        // An exit code, good or bad, is the receipt: the attempt itself came back.
+        if intended && matches!(seal.ending, Ending::Exited { .. }) {
+            let (step, attempt) = (seal.step.clone(), seal.attempt);
+            let happened = seal.ending.is_success();
+            let by = SettledBy::Receipt;
+            self.record(Event::EffectSettled { step, attempt, happened, by })?;
+        }
+        self.record(Event::AttemptFinished(Box::new(finished)))?;
+        self.note_export_of(&seal.step)
+    }
+
+    fn asked(&mut self, request: Request) -> Result<(), Stop> {
+        match request {
+            Request::Pause => {
+                if self.stop == Stopping::No {
+                    self.drain(StopWhy::Paused, None);
+                }
+                Ok(())
+            }
+            Request::Cancel => {
+                self.begin_ending(StopWhy::Cancelled);
+                Ok(())
+            }
+            Request::Unattended => {
+                self.facts.attended = false;
+                Ok(())
+            }
+            Request::Decide { step, option, comment, by, hash } => {
+                let answer = gate::Answer { step, option, comment, by, hash };
+                match gate::decided(self.world, &self.run, answer)? {
+                    Ok(events) => events.into_iter().try_for_each(|event| self.record(event)),
+                    Err(refused) => {
+                        let text = format!("an answer was refused: {refused}");
+                        self.record(Event::Note { text, step: None })?;
+                        // Whoever answered is shown what there is now.
+                        refused.reopened().map_or(Ok(()), |event| self.record(event))
+                    }
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, why: StopWhy, until: Option<Timestamp>) {
+        self.facts.draining = true;
+        self.stop = Stopping::Draining { why, until };
+    }
+
+    /// This driver was only called to bring the run to its end.
+    pub(crate) fn end_where_asked(&mut self) {
+        if self.how.options.ending.is_some() {
+            self.begin_ending(StopWhy::Cancelled);
+        }
+    }
+
+    fn begin_ending(&mut self, why: StopWhy) {
+        self.facts.draining = true;
+        let under_way = matches!(self.stop, Stopping::Ending { .. });
+        self.stop = Stopping::Ending { why };
+        if !under_way {
+            self.ending_asked = true;
+        }
+    }
+
+    fn interrupted(&mut self) -> Result<(), Stop> {
+        match self.stop {
+            Stopping::No => {
+                let grace_ms = self.how.options.grace_ms;
+                let until = self.world.now().plus_ms(grace_ms);
+                self.drain(StopWhy::Interrupted, Some(until));
+                if self.run.state.running > 0 {
+                    let grace = grace_ms / 1000;
+                    let text = format!(
+                        "interrupted: what runs gets {grace} s to finish; interrupt again to stop \
+                         it now"
+                    );
+                    self.record(Event::Note { text, step: None })?;
+                }
+            }
+            Stopping::Draining { why, .. } => {
+                // Asked to cancel before, it stays cancelled.
+                let why = if why == StopWhy::Paused { StopWhy::Interrupted } else { why };
+                self.begin_ending(why);
+            }
+            Stopping::Ending { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Moves a stop on: the grace is over, or nothing runs any more.
+    fn conclude_stop(&mut self) -> Result<(), Stop> {
+        if let Stopping::Draining { why, until: Some(until) } = self.stop
+            && self.run.state.running > 0
+            && self.world.now() >= until
+        {
+            self.begin_ending(why);
+        }
+        let why = match self.stop {
+            Stopping::No => return Ok(()),
+            Stopping::Draining { why, .. } | Stopping::Ending { why } => why,
+        };
+        if self.run.state.running > 0 || self.run.state.status != RunStatus::UnderWay {
+            return Ok(());
+        }
+        self.record(match why {
+            StopWhy::Interrupted => {
+                Event::RunPaused { cause: PauseCause::Interrupted, until: None }
+            }
+            StopWhy::Paused => Event::RunPaused { cause: PauseCause::Asked, until: None },
+            StopWhy::Cancelled => {
+                let asked = || "somebody cancelled it".to_owned();
+                let why = Some(self.how.options.ending.clone().unwrap_or_else(asked));
+                Event::RunEnded { status: EndStatus::Cancelled, why }
+            }
+        })
+    }
+
+    fn over(&self) -> Option<Status> {
+        match self.run.state.status {
+            RunStatus::Paused { .. } | RunStatus::Ended { .. } => {
+                Some(Status::of(&self.run.state, false))
+            }
+            RunStatus::Unopened | RunStatus::UnderWay => None,
+        }
+    }
+
+    /// A stop that was asked of hands that are gone is asked of the new ones.
+    pub(crate) fn ask_again_to_stop(&mut self) {
+        self.ending_asked |= matches!(self.stop, Stopping::Ending { .. });
+    }
+
+    pub(crate) fn node(&self, step: &Address) -> Option<NodeId> {
+        self.run.graph.find(step)
+    }
+}

@@ -1,0 +1,26 @@
+//! The run store: where runs are, how one is made, found and held.
+//!
+//! - [`Project`] locates `.onward`; [`Project::runs`] and [`Project::find`] look into it.
+//! - [`create_run`] makes a run whole or not at all.
+//! - [`RunLock`] and [`TreeLock`] say who may write to a run, and to the tree.
+//! - [`load_workflow`] and [`load_pinned`] read a workflow, and the copy that a run keeps of one.
+//!
+//! Invariant: a name under `.onward/runs` that does not begin with a dot is a whole run.
+
+pub mod config;
+mod create;
+mod find;
+mod lock;
+mod network;
+mod origin;
+mod pinned;
+mod project;
+
+pub use create::{CreateError, NewRun, OPENED, create_run};
+pub use find::{FindError, RunDir};
+pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
+pub use origin::{Origin, opened};
+pub use pinned::{
+    LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
+};
+pub use project::Project;

@@ -1,0 +1,79 @@
+//! The workflow file that a run was made from, as it is now.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
+
+use onward_core::{
+    event::{Event, RunOpened},
+    finding::{Code, Finding},
+    journal::decode_line,
+    workflow::Loaded,
+};
+
+use super::{
+    LoadWorkflowError, Project, load_workflow,
+    pinned::{CHANGED, PINNED, WORKFLOW},
+};
+use crate::load::journal::JOURNAL;
+
+/// What became of the file.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// Nobody knows where it was, or it is gone: the run keeps its copy.
+    Gone,
+    /// As the run keeps it: there is nothing to read in it.
+    Same,
+    Valid(Box<Loaded>),
+    /// It is no workflow now; the run keeps its copy, and this is said.
+    Invalid(Finding),
+}
+
+impl Origin {
+    pub fn of(project: &Project, run_dir: &Path) -> Self {
+        let Some(file) = opened(run_dir).and_then(|opened| opened.file) else { return Self::Gone };
+        let path = project.root().join(&file);
+        if is_kept(run_dir, &path) {
+            return Self::Same;
+        }
+        match load_workflow(&path) {
+            Ok(loaded) => Self::Valid(Box::new(loaded)),
+            Err(LoadWorkflowError::Io { .. }) => Self::Gone,
+            Err(LoadWorkflowError::Invalid(problems)) => {
+                let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
+                let message = format!("{file} is no valid workflow now: {first}");
+                let finding = Finding::new(Code::WorkflowChanged, message).at_path(&file);
+                let hint = format!("the run goes on with its copy; see `onward check {file}`");
+                Self::Invalid(finding.with_hint(hint))
+            }
+        }
+    }
+
+    /// The file, where a run can go on with it.
+    pub fn valid(self) -> Option<Loaded> {
+        match self {
+            Self::Valid(loaded) => Some(*loaded),
+            Self::Gone | Self::Same | Self::Invalid(_) => None,
+        }
+    }
+}
+
+/// Whether the file is, byte for byte, the one copy that the run keeps. One that includes others,
+/// or was changed before, is looked at more closely.
+fn is_kept(run_dir: &Path, path: &Path) -> bool {
+    let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
+    let kept = || fs::read(run_dir.join(WORKFLOW)).ok();
+    is_plain && kept().is_some_and(|kept| fs::read(path).is_ok_and(|now| now == kept))
+}
+
+/// The first record of a run, without reading the rest.
+pub fn opened(run_dir: &Path) -> Option<RunOpened> {
+    let journal = File::open(run_dir.join(JOURNAL)).ok()?;
+    let mut line = Vec::new();
+    BufReader::new(journal).read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let Event::RunOpened(opened) = decode_line(line).ok()?.event else { return None };
+    Some(*opened)
+}

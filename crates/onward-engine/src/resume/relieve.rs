@@ -1,0 +1,74 @@
+//! The supervisor died and the engine lives: another one takes its place, and the run goes on.
+//!
+//! Invariant: what was in flight goes the way it would go after the engine's own death: orphans are
+//! ended, seals are read, the recovery table decides, and all of it is journaled as a resume.
+
+use onward_core::{plan::Status, state::Phase};
+
+use super::ResumeError;
+use crate::{
+    drive::{Driver, Rest},
+    world::{Stop, World},
+};
+
+/// Supervisors that may die in a row with nothing finished in between.
+const LOSSES_MAX: u32 = 3;
+
+/// How often it has come to this.
+#[derive(Clone, Copy, Debug, Default)]
+struct Losses {
+    in_a_row: u32,
+    finished_before: usize,
+}
+
+/// Drives a run that was opened until the loop comes to rest, over the deaths of supervisors.
+pub fn drive<W: World>(driver: &mut Driver<'_, W>) -> Result<Status, Stop> {
+    let mut losses = Losses::default();
+    loop {
+        match driver.drive()? {
+            Rest::With(status) => return Ok(status),
+            Rest::HandsLost { why: Some(why) } => return Err(Stop::HandsGaveUp(why)),
+            Rest::HandsLost { why: None } => {
+                losses.count(driver)?;
+                take_hold_again(driver)?;
+            }
+        }
+    }
+}
+
+impl Losses {
+    fn count<W: World>(&mut self, driver: &Driver<'_, W>) -> Result<(), Stop> {
+        let done = driver.run.state.steps.values().filter(|step| step.phase == Phase::Done);
+        let finished = done.count();
+        if finished > self.finished_before {
+            *self = Self { in_a_row: 0, finished_before: finished };
+        }
+        self.in_a_row += 1;
+        if self.in_a_row > LOSSES_MAX {
+            return Err(Stop::Hands(format!("it has died {LOSSES_MAX} times in a row")));
+        }
+        Ok(())
+    }
+}
+
+fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
+    // What had been heard before it died counts.
+    driver.journal.commit(driver.world)?;
+    // It may live and only have let go of us; a later epoch takes it from our former selves.
+    driver.journal.begin_epoch();
+    let connected = driver.world.connect(driver.journal.epoch())?;
+    driver.announced.clear();
+    driver.ask_again_to_stop();
+    // Where to enter was for the first time.
+    driver.how.choices.from = None;
+    driver.recover(&connected, None).map_err(|error| match error {
+        ResumeError::Conflicts(findings) => Stop::Conflicts(findings),
+        ResumeError::Stop(stop) => stop,
+        ResumeError::NoJournal
+        | ResumeError::Journal(_)
+        | ResumeError::Damaged
+        | ResumeError::NoSuchStep(_)
+        | ResumeError::NoSuchFinding(_)
+        | ResumeError::Complete => Stop::Hands(error.to_string()),
+    })
+}

@@ -1,0 +1,353 @@
+//! Undoing what a half-done attempt left, without losing it.
+//!
+//! Order, for every path: the rescue is durable, then the event that announces the undo is durable,
+//! then the path is put back. After a crash anywhere in between, the path itself tells how far it
+//! got: as the attempt left it = to do, as it was before = done, anything else = somebody's, and it
+//! is not touched.
+//!
+//! Invariant: all or ask. Either every path that the attempt changed is still as it left it, and
+//! all are undone; or only those declared outputs are for which that holds, and a person is asked
+//! about the rest.
+
+pub mod rescue;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    address::Address,
+    digest::Digest,
+    event::{AttemptStarted, FileKind, Revert},
+    finding::{Code, Finding},
+    run::Run,
+    state::{Phase, StepState},
+    time::Timestamp,
+    worktree::WorktreePlace,
+};
+
+use self::rescue::Undoing;
+use crate::world::{At, Change, Condition, Snapshot, Stop, When, World, files};
+
+/// How long after the last sign of life a change may still be the attempt's own.
+pub(crate) const AFTERGLOW_MS: u64 = 2_000;
+
+/// What an attempt changed: its declared outputs and, where there was a snapshot before it, all
+/// else in the tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Footprint {
+    /// In path order.
+    pub changes: Vec<Change>,
+    /// Paths that the step declares.
+    pub declared: BTreeSet<String>,
+    /// The snapshot that it would have to be compared with is gone.
+    pub is_lost: bool,
+}
+
+/// Compares the tree with what was saved before the attempt, and with the snapshots around it.
+pub fn footprint<W: World>(
+    world: &mut W,
+    started: &AttemptStarted,
+    after: Option<&str>,
+) -> Result<Footprint, Stop> {
+    let mut found = declared(world, started)?;
+    let Some(base) = &started.base else { return Ok(found) };
+    match world.changes(&snapshot_of(started), base, after)? {
+        None => found.is_lost = true,
+        Some(changes) => {
+            // Of what the snapshots cover, they know more: what was committed is not half-done.
+            found.changes.retain(|change| changes.skipped.contains(&change.path));
+            found.changes.extend(changes.all);
+            found.changes.sort_by(|one, other| one.path.cmp(&other.path));
+            found.changes.dedup_by(|one, other| one.path == other.path);
+        }
+    }
+    Ok(found)
+}
+
+/// The tree that an attempt works in, as it is when the attempt is over.
+pub(crate) fn snapshot_of(started: &AttemptStarted) -> Snapshot<'_> {
+    Snapshot {
+        tree: &started.cwd,
+        step: &started.step,
+        attempt: started.attempt,
+        when: When::After,
+        writes: &started.writes,
+    }
+}
+
+/// The declared outputs alone.
+pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Footprint, Stop> {
+    let mut declared: BTreeSet<String> = started.saved.keys().cloned().collect();
+    for pattern in &started.writes {
+        declared.extend(world.glob(pattern, &[])?.into_iter().map(|file| file.path));
+    }
+    let mut changes = Vec::new();
+    for path in &declared {
+        let saved = started.saved.get(path).copied().flatten();
+        let kind = started.kinds.get(path).copied().unwrap_or_default();
+        let base = saved.map(|digest| (digest, kind));
+        let seen = world.look(path)?;
+        let left = seen.map(crate::world::Looked::content);
+        if left != base {
+            let changed_ns = match seen {
+                Some(seen) => Some(seen.changed_ns),
+                None => world.dir_changed_ns(path)?,
+            };
+            let (path, base_at) = (path.clone(), String::new());
+            changes.push(Change { path, left, base, base_at, changed_ns, moved: false });
+        }
+    }
+    Ok(Footprint { changes, declared, is_lost: false })
+}
+
+/// Until when a change is an attempt's own, if nobody took a snapshot after it.
+pub fn limit_ns(last_sign: Timestamp) -> i64 {
+    last_sign.plus_ms(AFTERGLOW_MS).as_micros().saturating_mul(1000)
+}
+
+/// What tells an attempt's changes from those of others.
+#[derive(Clone, Copy, Debug)]
+pub struct Test<'a> {
+    /// Later changes are not its own; `None` where the snapshot after it tells.
+    pub limit_ns: Option<i64>,
+    /// Something of it lived on when nobody watched.
+    pub survived: bool,
+    pub others: &'a Others,
+}
+
+/// A footprint, judged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judged {
+    pub undo: Vec<Change>,
+    /// Not touched; a person is asked.
+    pub contested: Vec<String>,
+}
+
+impl Footprint {
+    pub fn judge(&self, test: &Test<'_>) -> Judged {
+        let others = test.others;
+        let is_mine = |change: &&Change| {
+            self.declared.contains(&change.path)
+                || !others.owned.get(&change.path).is_some_and(|owned| owned.is(change))
+        };
+        let clears = |change: &Change| {
+            let late = test.limit_ns.is_some_and(|limit_ns| {
+                change.changed_ns.is_some_and(|changed_ns| changed_ns > limit_ns)
+            });
+            let by_two = others.owned.contains_key(&change.path)
+                || (others.changed.contains(&change.path) && !self.declared.contains(&change.path));
+            !late && !change.moved && !by_two
+        };
+        let mine: Vec<&Change> = self.changes.iter().filter(is_mine).collect();
+        if !self.is_lost && !test.survived && mine.iter().all(|change| clears(change)) {
+            let undo = mine.into_iter().cloned().collect();
+            return Judged { undo, contested: Vec::new() };
+        }
+        let may_go = |change: &&&Change| self.declared.contains(&change.path) && clears(change);
+        let undo: Vec<Change> = mine.iter().filter(may_go).map(|it| (*it).clone()).collect();
+        let rest: Vec<&&Change> = mine.iter().filter(|change| !may_go(change)).collect();
+        // A person is told what somebody changed; the rest stays because of it.
+        let changed = rest.iter().any(|change| !clears(change));
+        let named = rest.iter().filter(|change| !changed || !clears(change));
+        let rest = named.map(|change| change.path.clone());
+        let lost = self.is_lost.then(|| "whatever else it changed: git lost the snapshot".into());
+        Judged { undo, contested: rest.chain(lost).collect() }
+    }
+}
+
+/// What others did to a tree while an attempt ran in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Others {
+    /// Paths that another step declares.
+    owned: BTreeMap<String, Owned>,
+    /// Paths that others changed without declaring them.
+    changed: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owned {
+    /// By an attempt that has not finished: it is undone with that one, if at all.
+    Unfinished,
+    /// Finished work is this.
+    Done(Digest),
+}
+
+impl Owned {
+    fn is(self, change: &Change) -> bool {
+        match self {
+            Self::Unfinished => true,
+            Self::Done(hash) => change.left.is_some_and(|(left, _)| left == hash),
+        }
+    }
+}
+
+/// An attempt that has not finished, and what it changed.
+#[derive(Clone, Debug)]
+pub struct Unfinished<'a> {
+    pub step: &'a Address,
+    pub entry: &'a StepState,
+    pub left: Footprint,
+}
+
+impl Others {
+    pub const NONE: Self = Self { owned: BTreeMap::new(), changed: BTreeSet::new() };
+
+    /// Whoever shared the tree with an attempt at `step` while that ran.
+    pub fn of(run: &Run, me: &Unfinished<'_>, all: &[Unfinished<'_>]) -> Self {
+        let mut others = Self::default();
+        let since = me.entry.started_at;
+        for (step, entry) in &run.state.steps {
+            if entry.phase == Phase::Done && entry.ended_at > since && step != me.step {
+                let files = entry.evidence.files.iter();
+                let owned = files.map(|file| (file.path.clone(), Owned::Done(file.hash)));
+                others.owned.extend(owned);
+            }
+        }
+        for (step, paths) in &run.state.shared {
+            let ended_at = run.state.step(step).map(|entry| entry.ended_at);
+            if step != me.step && ended_at.is_some_and(|it| it > since) {
+                others.changed.extend(paths.iter().cloned());
+            }
+        }
+        let ends = |entry: &StepState| match entry.phase {
+            Phase::Running => Timestamp::MAX,
+            Phase::Pending
+            | Phase::Waiting
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Skipped
+            | Phase::Lost
+            | Phase::Stale => entry.ended_at,
+        };
+        for other in all.iter().filter(|other| other.step != me.step) {
+            if ends(other.entry) > since && ends(me.entry) > other.entry.started_at {
+                let declared = other.left.declared.iter().cloned();
+                others.owned.extend(declared.map(|path| (path, Owned::Unfinished)));
+                let paths = other.left.changes.iter().map(|change| change.path.clone());
+                others.changed.extend(paths);
+            }
+        }
+        others
+    }
+}
+
+/// As announced, with the place where what is undone is kept.
+pub fn undoing(number: u32, started: &AttemptStarted, changes: &[Change]) -> Undoing {
+    let rescue = rescue::name(number, &started.step);
+    let kind = |side: Option<(Digest, FileKind)>| side.map(|(_, kind)| kind).unwrap_or_default();
+    let revert = |change: &Change| Revert {
+        path: change.path.clone(),
+        left: change.left.map(|(digest, _)| digest),
+        base: change.base.map(|(digest, _)| digest),
+        rescue: rescue.clone(),
+        left_kind: kind(change.left),
+        base_kind: kind(change.base),
+    };
+    let bases = changes.iter().map(|change| (change.path.clone(), change.base_at.clone()));
+    Undoing {
+        started: Box::new(started.clone()),
+        reverts: changes.iter().map(revert).collect(),
+        bases: bases.collect(),
+    }
+}
+
+/// A file on its own would look like a worktree in which all the others were deleted.
+pub(crate) fn is_in_gone_worktree<W: World>(world: &mut W, path: &str) -> Result<bool, Stop> {
+    let Some((place, _)) = WorktreePlace::split(path) else { return Ok(false) };
+    Ok(match world.worktree_condition(&place)? {
+        Condition::Missing { .. } => true,
+        Condition::Unmade
+        | Condition::Fine
+        | Condition::Unregistered { .. }
+        | Condition::Elsewhere(_)
+        | Condition::Busy(_) => false,
+    })
+}
+
+/// How far the undo of a path has got, as the path itself tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stands {
+    /// As the attempt left it.
+    Left,
+    /// As it was before.
+    Base,
+    /// Somebody's.
+    Neither,
+}
+
+fn stands<W: World>(world: &mut W, revert: &Revert) -> Result<Stands, Stop> {
+    if is_in_gone_worktree(world, &revert.path)? {
+        return Ok(Stands::Base);
+    }
+    let now = world.look(&revert.path)?.map(crate::world::Looked::content);
+    let base = revert.base.map(|digest| (digest, revert.base_kind));
+    let left = revert.left.map(|digest| (digest, revert.left_kind));
+    Ok(if now == base {
+        Stands::Base
+    } else if now == left {
+        Stands::Left
+    } else {
+        Stands::Neither
+    })
+}
+
+/// An undo that a crash cut short.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CutShort {
+    /// Still to be put back.
+    pub rest: Vec<Revert>,
+    /// Somebody changed these since.
+    pub strange: Vec<String>,
+}
+
+impl CutShort {
+    pub fn look<W: World>(world: &mut W, announced: &[Revert]) -> Result<Self, Stop> {
+        let mut found = Self::default();
+        for revert in announced {
+            match stands(world, revert)? {
+                Stands::Base => {}
+                Stands::Left => found.rest.push(revert.clone()),
+                Stands::Neither => found.strange.push(revert.path.clone()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a person has to say first.
+    pub fn finding(&self) -> Option<Finding> {
+        let first = self.strange.first()?;
+        let paths = self.strange.join(", ");
+        let message =
+            format!("a resume was cut short while it undid, and since then changed: {paths}");
+        let hint = "accepted, they stay as they are and the rest is undone";
+        Some(Finding::new(Code::AttemptContested, message).at_path(first).with_hint(hint))
+    }
+}
+
+/// Puts each path back, unless it is back already or somebody changed it. Returns the latter.
+pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
+    let mut foreign = Vec::new();
+    // What goes makes room for what comes back: a file may have taken a directory's place.
+    let (gone, back): (Vec<&Revert>, _) = reverts.iter().partition(|it| it.base.is_none());
+    for revert in gone.into_iter().chain(back) {
+        match stands(world, revert)? {
+            Stands::Left => {}
+            Stands::Base => continue,
+            Stands::Neither => {
+                foreign.push(revert.path.clone());
+                continue;
+            }
+        }
+        let at = At::Project(&revert.path);
+        match revert.base {
+            None => {
+                world.remove(at)?;
+                world.sync_dir(at)?;
+            }
+            Some(base) => match files::saved(world, base)? {
+                Some(bytes) => files::put_durably(world, at, &bytes, revert.base_kind)?,
+                None => foreign.push(revert.path.clone()),
+            },
+        }
+    }
+    Ok(foreign)
+}

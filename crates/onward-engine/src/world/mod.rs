@@ -1,0 +1,413 @@
+//! Everything the engine may ask of the outside, in one trait with two implementations: the real
+//! one and the simulated one.
+//!
+//! Invariant: the engine reaches files, processes and the clock only through [`World`]. Calls are
+//! small on purpose: a simulated power cut can fall between any two of them.
+
+pub mod files;
+pub mod git;
+pub mod inbox;
+pub mod real;
+pub mod supervisor;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+};
+
+use onward_core::{
+    address::Address,
+    digest::Digest,
+    event::{Event, FileKind, GitHead, Revert},
+    evidence::FileProof,
+    finding::Finding,
+    launch::{Launch, Seal},
+    recovery::Probed,
+    survey::CommitSeen,
+    time::Timestamp,
+    worktree::WorktreePlace,
+};
+
+pub use crate::world::git::{Condition, Rescued, Taken};
+
+/// The name of the journal in a run's directory.
+pub const JOURNAL: &str = "journal.jsonl";
+
+/// The commit that a finished attempt left on the branch of its worktree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorktreeHead {
+    pub attempt: u32,
+    pub commit: String,
+}
+
+/// A file, by the directory it is relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum At<'a> {
+    /// In the run's own directory.
+    Run(&'a str),
+    /// In the project, where the steps work.
+    Project(&'a str),
+}
+
+impl<'a> At<'a> {
+    pub fn path(self) -> &'a str {
+        match self {
+            Self::Run(path) | Self::Project(path) => path,
+        }
+    }
+}
+
+/// Why the engine must stop at once. It never appends again after this.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    #[error("cannot {doing} {path}")]
+    Io {
+        doing: &'static str,
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the supervisor cannot be reached: {0}")]
+    Hands(String),
+    /// It told us why it ended.
+    #[error("the supervisor cannot go on: {0}")]
+    HandsGaveUp(String),
+    /// What came of a supervisor's death is for a person to settle.
+    #[error("{} must be settled first", .0.len())]
+    Conflicts(Vec<Finding>),
+    /// A bug of ours, or a journal somebody else wrote to.
+    #[error(transparent)]
+    Impossible(#[from] onward_core::state::Violation),
+    #[error("an event cannot be written: {0}")]
+    Unwritable(String),
+    #[error("the journal is damaged")]
+    Damaged,
+    /// Something that a start needs is not set up on this machine.
+    #[error("{what}")]
+    Unready { what: String, hint: String },
+    /// The simulated machine went dark.
+    #[error("the machine stopped")]
+    Dark,
+}
+
+impl Stop {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Io { source, .. } => {
+                let kind = source.kind();
+                let is_full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+                is_full.then(|| "make room on that disk, then `onward resume`".to_owned())
+            }
+            Self::HandsGaveUp(_) => Some("put that right, then `onward resume`".to_owned()),
+            Self::Hands(_) => Some("`onward resume` starts another one".to_owned()),
+            Self::Conflicts(_) => Some(
+                "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
+            ),
+            Self::Unready { hint, .. } => Some(hint.clone()),
+            Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
+        }
+    }
+}
+
+/// See the module.
+pub trait World {
+    /// The time of events, and of whatever waits.
+    fn now(&mut self) -> Timestamp;
+    /// The time that ages are measured against; another one only where a person said so.
+    fn now_for_ages(&mut self) -> Timestamp {
+        self.now()
+    }
+    /// Takes out of an event what must never reach the journal, before it is written or believed.
+    fn clean(&mut self, event: &mut Event) {
+        let _ = event;
+    }
+
+    /// A word for each live session of another tool in this tree.
+    fn others(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    // Files. Nothing is durable before `sync`, and no name before `sync_dir`.
+
+    /// The whole content, or `None` when there is no such file.
+    fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop>;
+    /// Makes or replaces a file.
+    fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop>;
+    /// Makes or replaces a plain file.
+    fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop>;
+    /// Adds to the end of a file, in one write; makes it when it is not there.
+    fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop>;
+    fn truncate(&mut self, at: At<'_>, length: u64) -> Result<(), Stop>;
+    fn sync(&mut self, at: At<'_>) -> Result<(), Stop>;
+    /// Renames within one directory tree, replacing what is there.
+    fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop>;
+    /// Removes a file, and the project's directories that this leaves empty.
+    fn remove(&mut self, at: At<'_>) -> Result<(), Stop>;
+    /// Makes the names in the directory of `at` durable.
+    fn sync_dir(&mut self, at: At<'_>) -> Result<(), Stop>;
+    /// What a project file is, a link itself and not where it leads; `None` when there is none.
+    fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop>;
+    /// Its content, and what it is.
+    fn content(&mut self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop>;
+    /// When names were last added to or taken from the directory of a path, or the nearest one
+    /// above it that is there.
+    fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop>;
+    /// The digest of a project file, or `None` when it is not there.
+    fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
+    /// Project files that match a glob, in path order; `known` saves reading what has not changed.
+    fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop>;
+
+    // The tree as a whole, where git is there to record it. `tree` is a directory in the project,
+    // empty for the project itself; paths are relative to the project all the same.
+
+    /// Records the tree; durable when it returns. `None` outside git.
+    fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop>;
+    /// The command with which the supervisor takes the snapshot after an attempt.
+    fn snapshot_command(&self, of: &Snapshot<'_>) -> Option<Vec<String>>;
+    /// What differs between the snapshots `base` and `after`, or the tree now. `None` when they
+    /// are lost.
+    fn changes(
+        &mut self,
+        of: &Snapshot<'_>,
+        base: &str,
+        after: Option<&str>,
+    ) -> Result<Option<Changes>, Stop>;
+    /// The paths that differ between two snapshots.
+    fn footprint(&mut self, tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop>;
+    /// The content of a base that `changes` told of.
+    fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop>;
+    /// Keeps what is about to be undone; durable when it returns. `None` outside git.
+    fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
+    /// Those of the paths that are as the head of the branch has them.
+    fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
+    /// How a worktree of the run was left. Only looks.
+    fn worktree_condition(&mut self, _place: &WorktreePlace) -> Result<Condition, Stop> {
+        Ok(Condition::Unmade)
+    }
+    /// Sees to it that a worktree is there and on its branch; says why it cannot be.
+    fn worktree(&mut self, _place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        Ok(Err("there are no worktrees in this world".to_owned()))
+    }
+    /// Commits what is in a worktree, and gives the head of its branch; says why it cannot.
+    fn commit_worktree(
+        &mut self,
+        _place: &WorktreePlace,
+        _step: &Address,
+        _attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        Ok(Err("there are no worktrees in this world".to_owned()))
+    }
+    /// Steps whose commit no branch has any more.
+    fn lost_commits(
+        &mut self,
+        _heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        Ok(BTreeSet::new())
+    }
+    /// Branch and head of a tree; `None` outside git.
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop>;
+    /// Commits that `until` leads to and `since` does not, newest first.
+    fn commits(
+        &mut self,
+        tree: &str,
+        since: Option<&str>,
+        until: &str,
+    ) -> Result<Vec<CommitSeen>, Stop>;
+    /// Paths of a tree that are not as they were when a snapshot was last taken of it. Empty while
+    /// none was.
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop>;
+
+    // Processes.
+
+    /// Takes hold of the supervisor, starting one if none lives, and ends what a dead one left.
+    fn connect(&mut self, epoch: u32) -> Result<Connected, Stop>;
+    /// Spawns attempts whose announcement is durable.
+    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop>;
+    /// Ends every running attempt; their seals come as inputs.
+    fn stop_all(&mut self) -> Result<(), Stop>;
+    /// Asks the probe of an effect outside: a command, and the exit code that means absent.
+    fn probe(&mut self, tree: &str, command: &str, absent: i32) -> Result<Probed, Stop>;
+    /// Waits until something happens or the moment comes. Returns all that has happened.
+    fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop>;
+    /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.
+    fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop>;
+    /// The session that an attempt will have or go on in, where its agent keeps sessions.
+    fn session_of(&self, _launch: &Launch) -> Option<String> {
+        None
+    }
+    /// What keeps the session of an attempt from going on; `None` = nothing.
+    fn session_lacks(&mut self, _of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
+        Ok(Some("nobody knows how".to_owned()))
+    }
+    /// How a child process names the file.
+    fn absolute(&self, at: At<'_>) -> String;
+    /// Tells whoever watches that these records are durable.
+    fn published(&mut self, lines: &[u8]);
+    /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.
+    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
+}
+
+/// An agent's own session.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionOf<'a> {
+    /// The agent's name in the workflow, and the one it goes by.
+    pub agent: &'a str,
+    pub adapter: &'a str,
+    pub session: &'a str,
+    /// The directory in the project that it worked in.
+    pub cwd: &'a str,
+}
+
+/// A file, looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looked {
+    pub hash: Digest,
+    pub kind: FileKind,
+    /// When it, or what is known of it, was last changed.
+    pub changed_ns: i64,
+}
+
+impl Looked {
+    pub fn content(self) -> Content {
+        (self.hash, self.kind)
+    }
+}
+
+/// What a file is: digest and kind.
+pub type Content = (Digest, FileKind);
+
+/// Which tree, and for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot<'a> {
+    /// A directory in the project, empty for the project itself.
+    pub tree: &'a str,
+    pub step: &'a Address,
+    pub attempt: u32,
+    pub when: When,
+    /// Patterns of declared outputs: part of the tree even where git ignores them.
+    pub writes: &'a [String],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    Before,
+    After,
+}
+
+/// What [`World::changes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// In path order.
+    pub all: Vec<Change>,
+    /// Paths that the snapshots do not cover, as they are too large or cannot be read.
+    pub skipped: Vec<String>,
+}
+
+/// One path that is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: String,
+    /// As it is now.
+    pub left: Option<Content>,
+    pub base: Option<Content>,
+    /// The snapshot or commit that has the base.
+    pub base_at: String,
+    /// When the path, or for one that is gone its directory, was last changed.
+    pub changed_ns: Option<i64>,
+    /// It is not as the snapshot after the attempt has it, or cannot be put back.
+    pub moved: bool,
+}
+
+/// What [`World::keep_rescue`] is to keep.
+#[derive(Clone, Debug)]
+pub struct Undo<'a> {
+    /// The number of the rescue.
+    pub number: u32,
+    pub reverts: &'a [Revert],
+    /// For each path, what has its base.
+    pub bases: &'a BTreeMap<String, String>,
+}
+
+/// What a supervisor, old or new, has to say when it is taken hold of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Connected {
+    /// Attempts it still holds.
+    pub alive: Vec<(Address, u32)>,
+    /// Attempts known to have been spawned.
+    pub spawned: Vec<(Address, u32)>,
+    /// Every seal on disk.
+    pub seals: Vec<Seal>,
+    /// Nothing is missing from `spawned`, unless the machine has been restarted.
+    pub spawned_is_complete: bool,
+    /// Processes of a dead supervisor that had to be ended.
+    pub orphans_ended: u32,
+    /// Attempts of which something outlived the supervisor; all of them where that is unclear.
+    pub survived: Survived,
+    /// The moment the last supervisor was seen alive.
+    pub last_heartbeat: Option<Timestamp>,
+    pub boot_id: String,
+}
+
+/// Whose processes outlived their supervisor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Survived {
+    These(Vec<(Address, u32)>),
+    /// One of them did not say whose it is.
+    Any,
+}
+
+impl Default for Survived {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+impl Survived {
+    pub fn has(&self, step: &Address, attempt: u32) -> bool {
+        match self {
+            Self::Any => true,
+            Self::These(these) => these.iter().any(|it| it.0 == *step && it.1 == attempt),
+        }
+    }
+}
+
+/// What can happen to a driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// An attempt ended.
+    Sealed(Seal),
+    /// Somebody asks for something, through the inbox.
+    Asked(Request),
+    /// SIGINT, SIGTERM or SIGHUP.
+    Interrupted,
+    /// The supervisor is gone, and what it held with it. `why` if it could still say so.
+    HandsLost { why: Option<String> },
+}
+
+/// What a person can ask of a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Request {
+    Decide {
+        step: Address,
+        option: String,
+        comment: Option<String>,
+        by: String,
+        /// What the person saw; `None` takes what is shown now.
+        hash: Option<Digest>,
+    },
+    Pause,
+    Cancel,
+    /// Whoever was there to answer gates is gone: an open gate no longer keeps the driver.
+    Unattended,
+}
+
+/// `out/<address>.<attempt>.<ending>` in the run's directory.
+pub fn out_name(step: &Address, attempt: u32, ending: &str) -> String {
+    format!("out/{}.{attempt}.{ending}", step.file_name())
+}
+
+/// Whether a declared output is a pattern and not the name of one file.
+pub(crate) fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '{'])
+}

@@ -1,0 +1,230 @@
+//! Holding the supervisor: take it, start it, or only look whether it lives.
+//!
+//! Invariant: [`look`] starts, ends and writes nothing.
+
+use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
+
+use onward_core::{address::Address, launch::Seal, time::Timestamp};
+
+use super::clock::file_time;
+use crate::world::{
+    Connected, Stop, Survived,
+    supervisor::{
+        Hands, HandsConfig, HandsError, Place, Stop as StopLadder, Whereabouts, boot_id,
+        orphans::{Orphan, clear_orphans, sweep},
+        seals::{Line, Seals, read_seals},
+    },
+};
+
+/// What the hidden subcommand is told after its own name: four arguments.
+fn args_of(place: &Place) -> [OsString; 4] {
+    let Place { run, run_dir, project_dir, socket_dir } = place;
+    [run.to_string().into(), run_dir.into(), project_dir.into(), socket_dir.into()]
+}
+
+/// The place that the arguments of the hidden subcommand name.
+pub fn place_from_args(args: &[OsString]) -> Option<Place> {
+    let [run, run_dir, project_dir, socket_dir] = args else { return None };
+    Some(Place {
+        run: run.to_str()?.parse().ok()?,
+        run_dir: run_dir.into(),
+        project_dir: project_dir.into(),
+        socket_dir: socket_dir.into(),
+    })
+}
+
+/// Takes hold of the supervisor of a run, and ends what a dead one left.
+pub(super) fn connect(
+    place: &Place,
+    epoch: u32,
+    env: Vec<(OsString, OsString)>,
+    supervise: &[OsString],
+) -> Result<(Hands, Connected), Stop> {
+    // Before a new supervisor touches it.
+    let last_heartbeat = heartbeat(place)?;
+    let had_supervisor = place.seals().exists();
+    let exec = supervise.iter().cloned().chain(args_of(place)).collect();
+    let config = HandsConfig { place: place.clone(), epoch, env, exec };
+    let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
+    let seals = read(place, Some(welcome.log_bytes))?;
+    let (mut orphans_ended, mut survived) = (0, Survived::default());
+    if welcome.is_new && had_supervisor {
+        let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
+            .map_err(io_stop("end the orphans of", &place.run_dir))?;
+        if let Some(defiant) = left.first() {
+            let pid = defiant.identity.pid;
+            return Err(Stop::Hands(format!("process {pid} of this run cannot be ended")));
+        }
+        orphans_ended = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        survived = survived_of(&ended);
+    }
+    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
+    let lives_before = opened_in(&seals, &boot_id).saturating_sub(usize::from(welcome.is_new));
+    let alive: Vec<_> = welcome.alive.into_iter().map(|it| (it.step, it.attempt)).collect();
+    // One whose end is written and whose snapshot is being taken is waited for.
+    let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let connected = Connected {
+        spawned: spawned(&seals),
+        spawned_is_complete: lives_before > 0 && is_whole(&seals),
+        seals: seals.seals().filter(|seal| is_over(seal)).cloned().collect(),
+        alive,
+        orphans_ended,
+        survived,
+        last_heartbeat,
+        boot_id,
+    };
+    Ok((hands, connected))
+}
+
+/// What [`look`] saw.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Look {
+    pub connected: Connected,
+    /// Processes that a resume would end.
+    pub orphans: usize,
+}
+
+/// What a supervisor would say, found out without asking or disturbing it.
+pub fn look(place: &Place) -> Result<Look, Stop> {
+    let seals = read(place, None)?;
+    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
+    let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
+    let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
+    let had_supervisor = opened_in(&seals, &boot_id) > 0;
+    let orphans = if lives || !had_supervisor {
+        Vec::new()
+    } else {
+        let found = sweep(&place.run, &seals);
+        found.map_err(io_stop("look for the orphans of", &place.run_dir))?
+    };
+    let connected = Connected {
+        alive: if lives { held(&seals) } else { Vec::new() },
+        spawned: spawned(&seals),
+        spawned_is_complete: had_supervisor && is_whole(&seals),
+        seals: seals.seals().cloned().collect(),
+        orphans_ended: 0,
+        survived: survived_of(&orphans),
+        last_heartbeat: heartbeat(place)?,
+        boot_id,
+    };
+    Ok(Look { connected, orphans: orphans.len() })
+}
+
+/// Whether a dead supervisor left processes that taking hold of the run would end.
+pub fn has_orphans(place: &Place) -> Result<bool, Stop> {
+    let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
+    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
+    // Without any, or with one that lives, nothing is ended.
+    if here.is_none_or(|it| it.boot_id != boot_id || it.identity().is_alive()) {
+        return Ok(false);
+    }
+    let found = sweep(&place.run, &Seals::default());
+    Ok(!found.map_err(io_stop("look for the orphans of", &place.run_dir))?.is_empty())
+}
+
+/// Whose the orphans are.
+fn survived_of(orphans: &[Orphan]) -> Survived {
+    let whose = orphans.iter().map(|it| Some((it.step.clone()?, it.attempt?)));
+    whose.collect::<Option<Vec<_>>>().map_or(Survived::Any, Survived::These)
+}
+
+fn read(place: &Place, bytes_max: Option<u64>) -> Result<Seals, Stop> {
+    let path = place.seals();
+    read_seals(&path, bytes_max).map_err(io_stop("read", &path))
+}
+
+fn opened_in(seals: &Seals, boot: &str) -> usize {
+    let is_of_boot = |line: &&Line| matches!(line, Line::Opened(it) if it.boot_id == boot);
+    seals.lines.iter().filter(is_of_boot).count()
+}
+
+fn is_whole(seals: &Seals) -> bool {
+    seals.damaged.is_empty() && seals.torn.is_empty()
+}
+
+/// What the last supervisor spawned, or was about to, and has not sealed.
+fn held(seals: &Seals) -> Vec<(Address, u32)> {
+    let mut held = BTreeSet::new();
+    for line in &seals.lines {
+        match line {
+            Line::Opened(_) => held.clear(),
+            Line::Spawning(it) => {
+                held.insert((it.step.clone(), it.attempt));
+            }
+            Line::Exited(seal) => {
+                held.remove(&(seal.step.clone(), seal.attempt));
+            }
+            Line::Spawned(_) | Line::Snapshot(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+        }
+    }
+    held.into_iter().collect()
+}
+
+/// From the line that is written before the spawn: without it there was none.
+fn spawned(seals: &Seals) -> Vec<(Address, u32)> {
+    let spawning = seals.lines.iter().filter_map(|line| match line {
+        Line::Spawning(it) => Some((it.step.clone(), it.attempt)),
+        Line::Spawned(_)
+        | Line::Opened(_)
+        | Line::Exited(_)
+        | Line::Snapshot(_)
+        | Line::OutputLost(_)
+        | Line::Unknown(_) => None,
+    });
+    spawning.collect()
+}
+
+fn heartbeat(place: &Place) -> Result<Option<Timestamp>, Stop> {
+    let path = place.heartbeat();
+    match std::fs::metadata(&path).and_then(|found| found.modified()) {
+        Ok(time) => Ok(Some(file_time(time))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_stop("look at", &path)(error)),
+    }
+}
+
+pub(super) fn hands_stop(error: &HandsError) -> Stop {
+    let mut text = error.to_string();
+    let cause = std::error::Error::source(error);
+    for more in [cause.map(ToString::to_string), error.hint()].into_iter().flatten() {
+        text.push_str("; ");
+        text.push_str(&more);
+    }
+    Stop::Hands(text)
+}
+
+fn io_stop(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stop {
+    super::disk::io_stop(doing, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_survives_the_command_line() {
+        let place = Place {
+            run: "demo-20261115-k3fq".parse().unwrap(),
+            run_dir: "/p/.onward/runs/demo-20261115-k3fq".into(),
+            project_dir: "/p".into(),
+            socket_dir: "/s".into(),
+        };
+        assert_eq!(place_from_args(&args_of(&place)), Some(place));
+        assert_eq!(place_from_args(&[]), None);
+    }
+
+    #[test]
+    fn a_look_at_a_run_that_never_had_a_supervisor_finds_nothing_and_makes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place {
+            run: "r-1".parse().unwrap(),
+            run_dir: dir.path().into(),
+            project_dir: dir.path().into(),
+            socket_dir: dir.path().join("s"),
+        };
+        let seen = look(&place).unwrap();
+        assert!(!seen.connected.spawned_is_complete);
+        assert_eq!((seen.orphans, seen.connected.alive.len()), (0, 0));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}
