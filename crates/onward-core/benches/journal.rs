@@ -70,6 +70,7 @@ fn finished(number: u64) -> Event {
         stdout: None,
         after: None,
         footprint: vec![],
+        tolerated: false,
     }))
 }
 

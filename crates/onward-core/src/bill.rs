@@ -27,7 +27,7 @@ pub struct Bill {
     pub reverted: Sum,
     /// Attempts that have not ended.
     pub under_way: Sum,
-    /// Time in which nobody drove the run, though it was not over.
+    /// Time in which no driver held the run, though it was not over.
     pub waiting: Sum,
     /// What was not useful, by what it came from.
     pub by_cause: BTreeMap<String, Sum>,
@@ -52,7 +52,7 @@ pub struct Biller {
     reverted: Cost,
     waiting_ms: u64,
     by_cause: BTreeMap<&'static str, Cost>,
-    /// Nobody drives it since, and why.
+    /// No driver holds it since, and why.
     idle: Option<(Timestamp, &'static str)>,
     /// The moment the last driver was known to live, as its successor found it.
     died_at: Option<Timestamp>,
@@ -105,9 +105,9 @@ impl Biller {
                 let cost = Cost { attempts: 1, started_at: at, ..Cost::default() };
                 self.open.insert(started.step.clone(), cost);
             }
-            Event::AttemptSpent { step, usd, .. } => {
+            Event::AttemptSpent { step, spent, .. } => {
                 if let Some(cost) = self.open.get_mut(step) {
-                    cost.usd = cost.usd.plus(*usd);
+                    cost.usd = cost.usd.plus(spent.usd.unwrap_or_default());
                 }
             }
             Event::AttemptFinished(finished) => {
@@ -127,7 +127,7 @@ impl Biller {
                 }
             }
             Event::AttemptLost { step, cause, reverted, .. } => {
-                // It died with its driver at the latest, not when somebody came to look.
+                // It died with its driver at the latest, not when a person came to look.
                 let died_at = self.died_at.unwrap_or(at);
                 if let Some(cost) = self.close(step, died_at.min(at)) {
                     self.wasted(cost, cause.as_str(), !reverted.is_empty());
@@ -187,7 +187,7 @@ impl Biller {
         self.by_cause.entry(cause).or_default().ms += ms;
     }
 
-    /// The bill so far. With `now`, a run that nobody drives has been waiting until then.
+    /// The bill so far. With `now`, a run that no driver holds has been waiting until then.
     pub fn bill(&self, now: Option<Timestamp>) -> Bill {
         let mut all = self.clone();
         for (cost, cause) in std::mem::take(&mut all.failed).into_values() {
@@ -253,6 +253,7 @@ mod tests {
     use crate::{
         event::{AttemptAdopted, Certainty, RunResumed},
         evidence::{Cause, Evidence},
+        said::Spent,
         state::tests::{finished, opened, started},
     };
 
@@ -284,7 +285,7 @@ mod tests {
     fn spent(step: &str, attempt: u32, dollars: u64) -> Event {
         let usd = Usd(dollars * 1_000_000);
         let step = Address::from_text(step);
-        Event::AttemptSpent { step, attempt, usd, tokens_in: 0, tokens_out: 0 }
+        Event::AttemptSpent { step, attempt, spent: Spent::of_usd(usd) }
     }
 
     fn failed(step: &str, attempt: u32, cause: Cause) -> Event {
@@ -296,7 +297,7 @@ mod tests {
             step: Address::from_text(step),
             attempt,
             cause: Cause::Interrupted,
-            rung: "died-dirty".into(),
+            rung: crate::recovery::Rung::DiedDirty,
             reverted: reverted.iter().map(|it| (*it).to_owned()).collect(),
             rescue: None,
         }
@@ -310,6 +311,7 @@ mod tests {
             count,
             boot_id: "boot".into(),
             accepted: Vec::new(),
+            entered: None,
             git: None,
             reverts: Vec::new(),
         }))
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_driver_costs_the_time_until_somebody_came() {
+    fn a_killed_driver_costs_the_time_until_a_person_came() {
         let events = [
             (0, started("a", 1)),
             (0, started("b", 1)),

@@ -15,6 +15,8 @@ use crate::{
     id::RunId,
     kept::Kept,
     key::{Difference, Key, KeyParts},
+    recovery::Rung,
+    said::Spent,
     time::Timestamp,
 };
 
@@ -106,9 +108,14 @@ pub enum Event {
     /// The agent's own session is known. Legal while the attempt runs.
     #[serde(rename = "attempt.session")]
     AttemptSession { step: Address, attempt: u32, session: String },
-    /// Money or tokens since the last such record. Legal while the attempt runs.
+    /// Money or tokens since the last such record, as the agent said. Legal while the attempt runs.
     #[serde(rename = "attempt.spent")]
-    AttemptSpent { step: Address, attempt: u32, usd: Usd, tokens_in: u64, tokens_out: u64 },
+    AttemptSpent {
+        step: Address,
+        attempt: u32,
+        #[serde(flatten)]
+        spent: Spent,
+    },
     /// The attempt ended and was judged. Legal while it runs.
     #[serde(rename = "attempt.finished")]
     AttemptFinished(Box<AttemptFinished>),
@@ -118,8 +125,8 @@ pub enum Event {
         step: Address,
         attempt: u32,
         cause: Cause,
-        /// The row of the recovery table that decided it.
-        rung: String,
+        /// What decided it: a row of the recovery table, or what happened outside of a resume.
+        rung: Rung,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reverted: Vec<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,10 +173,14 @@ pub enum Event {
     /// Foreign files say what our journal says up to here. Legal in adopted runs.
     #[serde(rename = "native.exported")]
     NativeExported { files: Vec<Exported> },
-    /// A provider's limit was met. Legal while the run is under way.
+    /// A provider's limit was met: written right before the attempt that met it finishes. Always
+    /// legal.
     #[serde(rename = "limit.hit")]
     LimitHit {
         provider: String,
+        /// The agent program (`use`) whose steps wait; `None` = all agents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -255,6 +266,9 @@ pub struct RunResumed {
     pub git: Option<GitHead>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+    /// The step or recovery code at which a person entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entered: Option<String>,
     /// What is undone next. The rescue is durable already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
@@ -274,6 +288,9 @@ pub struct Revert {
     pub left_kind: FileKind,
     #[serde(default, skip_serializing_if = "FileKind::is_plain")]
     pub base_kind: FileKind,
+    /// The step whose work is undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Address>,
 }
 
 impl Revert {
@@ -380,6 +397,9 @@ pub struct AttemptFinished {
     /// Paths the attempt changed beyond its declared outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub footprint: Vec<String>,
+    /// It failed, no try was left, and the workflow goes on without it: `on_failure: continue`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tolerated: bool,
 }
 
 /// A result of `null` is a result.
@@ -514,4 +534,16 @@ pub enum EditClass {
     Cosmetic,
     Pending,
     TouchesDone,
+}
+
+/// The end of an attempt that was announced and never came to be.
+pub fn lost_before_spawn(step: &Address, attempt: u32) -> Event {
+    Event::AttemptLost {
+        step: step.clone(),
+        attempt,
+        cause: Cause::Interrupted,
+        rung: Rung::NeverSpawned,
+        reverted: Vec::new(),
+        rescue: None,
+    }
 }

@@ -77,62 +77,91 @@ pub enum Outcome {
     Failed { cause: Cause, detail: String },
 }
 
-/// The one list of causes: in `retry.on`, in the journal, on the screen.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// Died by a signal that nobody of ours sent.
-    Crash,
-    /// Wall or idle time ran out.
-    Timeout,
-    Overloaded,
-    Server,
-    Network,
-    /// Exit code other than 0.
-    Failed,
-    /// A declared output is missing, or the check failed.
-    Unproved,
-    SchemaViolation,
-    RateLimited,
-    UsageLimit,
-    ContextOverflow,
-    Auth,
-    Budget,
-    MaxTurns,
-    PermissionDenied,
-    /// Stopped by us: Ctrl-C, pause or cancel.
-    Interrupted,
-    SessionMissing,
-    SessionBusy,
+crate::listed! {
+    /// The one list of causes: in `retry.on`, in the journal, on the screen.
+    #[derive(
+        Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum Cause {
+        /// Died by a signal that onward did not send.
+        Crash,
+        /// Wall or idle time ran out.
+        Timeout,
+        Overloaded,
+        Server,
+        Network,
+        /// Exit code other than 0.
+        Failed,
+        /// A declared output is missing, or the check failed.
+        Unproved,
+        SchemaViolation,
+        RateLimited,
+        UsageLimit,
+        ContextOverflow,
+        Auth,
+        Budget,
+        MaxTurns,
+        PermissionDenied,
+        /// Stopped by us: Ctrl-C, pause or cancel.
+        Interrupted,
+        SessionMissing,
+        SessionBusy,
+    }
 }
 
 impl Cause {
-    pub const ALL: [Self; 18] = [
-        Self::Crash,
-        Self::Timeout,
-        Self::Overloaded,
-        Self::Server,
-        Self::Network,
-        Self::Failed,
-        Self::Unproved,
-        Self::SchemaViolation,
-        Self::RateLimited,
-        Self::UsageLimit,
-        Self::ContextOverflow,
-        Self::Auth,
-        Self::Budget,
-        Self::MaxTurns,
-        Self::PermissionDenied,
-        Self::Interrupted,
-        Self::SessionMissing,
-        Self::SessionBusy,
-    ];
-
     /// The causes that are retried when a step does not say which.
     pub const RETRIED: [Self; 5] =
         [Self::Crash, Self::Timeout, Self::Overloaded, Self::Server, Self::Network];
+
+    /// A provider's limit: it says nothing about the work, and parks the step.
+    pub const fn is_limit(self) -> bool {
+        match self {
+            Self::RateLimited | Self::UsageLimit => true,
+            Self::Crash
+            | Self::Timeout
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::Failed
+            | Self::Unproved
+            | Self::SchemaViolation
+            | Self::ContextOverflow
+            | Self::Auth
+            | Self::Budget
+            | Self::MaxTurns
+            | Self::PermissionDenied
+            | Self::Interrupted
+            | Self::SessionMissing
+            | Self::SessionBusy => false,
+        }
+    }
+
+    /// Whether `on_failure: continue` covers it. What says nothing about the step's own work never
+    /// lets the run go on without the step: limits park, and the rest is for a person to settle.
+    pub const fn may_be_tolerated(self) -> bool {
+        match self {
+            Self::Crash
+            | Self::Timeout
+            | Self::Overloaded
+            | Self::Server
+            | Self::Network
+            | Self::Failed
+            | Self::Unproved
+            | Self::SchemaViolation
+            | Self::ContextOverflow
+            | Self::MaxTurns
+            | Self::SessionMissing
+            | Self::SessionBusy => true,
+            Self::RateLimited
+            | Self::UsageLimit
+            | Self::Auth
+            | Self::Budget
+            | Self::PermissionDenied
+            | Self::Interrupted => false,
+        }
+    }
 
     /// The word in files and on the screen.
     pub const fn as_str(self) -> &'static str {
@@ -173,7 +202,7 @@ pub enum Ending {
     TimedOut {
         idle: bool,
     },
-    /// The stop ladder ended it on somebody's request.
+    /// The stop ladder ended it, on request of a person or a signal.
     Stopped,
     /// It could not be started at all, such as a missing program.
     NotStarted {

@@ -12,9 +12,9 @@ use crate::{address::Address, evidence::FileProof, workflow::template::FileTexts
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     pub by_step: BTreeMap<Address, StepFacts>,
-    /// Nothing new may start: somebody asked to stop.
+    /// Nothing new may start: a person or a signal asked the driver to stop.
     pub draining: bool,
-    /// Somebody is there to answer gates, so an open gate is no reason to let go of the run.
+    /// A person is there to answer gates, so an open gate is no reason to let go of the run.
     pub attended: bool,
     /// Steps that a person must look at before they are tried again.
     pub held: BTreeSet<Address>,
@@ -48,7 +48,7 @@ impl Facts {
 }
 
 impl StepFacts {
-    /// The files of all `patterns`, or the patterns nobody has looked at yet.
+    /// The files of all `patterns`, or the patterns that have not been looked at yet.
     pub(crate) fn files(&self, patterns: &[String]) -> Result<Vec<&FileProof>, BTreeSet<Need>> {
         let unknown = patterns.iter().filter(|pattern| !self.globs.contains_key(*pattern));
         let needs: BTreeSet<Need> = unknown.cloned().map(Need::Glob).collect();

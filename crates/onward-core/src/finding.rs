@@ -1,4 +1,8 @@
 //! Something the check found: a code, how bad it is, what, where, and what to do.
+//!
+//! Invariant: a severity comes from a row of a table and from nowhere else: [`Code`] here, and
+//! [`DialectCode`] for another system. Where one word has two severities, it has two rows, and the
+//! name of each says what makes the difference. Readers see the word alone.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +12,8 @@ use crate::address::Address;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub code: String,
-    pub severity: Severity,
+    /// Private, so that no caller can change what the table says.
+    severity: Severity,
     pub message: String,
     /// A file, relative to the project.
     pub path: Option<String>,
@@ -27,95 +32,66 @@ pub enum Severity {
     Blocking,
 }
 
-/// Every code that is known. The word is the contract; a dialect may add its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    // What was made, and what it was made from.
-    MissingArtifact,
-    ArtifactChanged,
-    InputChanged,
-    ArtifactUnproved,
-    LeftoverTempFile,
-    // What the journal says against what else says it.
-    StatusDisagrees,
-    DoneWithUnfinishedDependency,
-    PhaseAheadOfEvidence,
-    AllDoneNotDelivered,
-    RowsExceedEvents,
-    RowsMissing,
-    BrokenLine,
-    // Git.
-    BranchMismatch,
-    DirtyTree,
-    AttemptContested,
-    MissingCommits,
-    UnexpectedCommits,
-    WorktreeMissing,
-    WorktreeDetached,
-    WorktreeMidRebase,
-    // Where to enter.
-    EntersEarlier,
-    // Time, and how often.
-    StaleAge,
-    ClockInFuture,
-    ResumedRepeatedly,
-    ResumesInVain,
-    BudgetElapsed,
-    // Who else is there.
-    StillRunning,
-    OtherSessionLive,
-    OrphanProcess,
-    // The journal itself.
-    TornTail,
-    JournalDamaged,
-    // The workflow, and what it needs.
-    WorkflowChanged,
-    DefinitionTouchesDone,
-    ApprovalOutdated,
-    EffectUnknown,
-    PrerequisiteMissing,
+crate::listed! {
+    /// Every code of onward itself. The word is the contract.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Code {
+        // What was made, and what it was made from.
+        MissingArtifact,
+        ArtifactChanged,
+        InputChanged,
+        ArtifactUnproved,
+        /// Work is there that nothing proves, and going on without asking would count it as done.
+        UnprovedWorkCounts,
+        LeftoverTempFile,
+        // What the journal says against what else says it.
+        StatusDisagrees,
+        DoneWithUnfinishedDependency,
+        PhaseAheadOfEvidence,
+        /// A person asked to enter there, and that would pass over unfinished steps.
+        EntersAhead,
+        AllDoneNotDelivered,
+        RowsExceedEvents,
+        RowsMissing,
+        BrokenLine,
+        // Git.
+        BranchMismatch,
+        DirtyTree,
+        AttemptContested,
+        MissingCommits,
+        UnexpectedCommits,
+        WorktreeMissing,
+        WorktreeDetached,
+        WorktreeMidRebase,
+        // Where to enter.
+        EntersEarlier,
+        // Time, and how often.
+        StaleAge,
+        ClockInFuture,
+        ResumedRepeatedly,
+        ResumesInVain,
+        BudgetElapsed,
+        // Who else is there.
+        StillRunning,
+        OtherSessionLive,
+        OrphanProcess,
+        // The journal itself.
+        TornTail,
+        JournalDamaged,
+        // The workflow, and what it needs.
+        WorkflowChanged,
+        DefinitionTouchesDone,
+        ApprovalOutdated,
+        EffectUnknown,
+        PrerequisiteMissing,
+        /// The same for a run of another system: its files are fine, a line of configuration is
+        /// all that is missing.
+        AgentNotConfigured,
+        CannotContinue,
+    }
 }
 
 impl Code {
-    pub const ALL: [Self; 36] = [
-        Self::MissingArtifact,
-        Self::ArtifactChanged,
-        Self::InputChanged,
-        Self::ArtifactUnproved,
-        Self::LeftoverTempFile,
-        Self::StatusDisagrees,
-        Self::DoneWithUnfinishedDependency,
-        Self::PhaseAheadOfEvidence,
-        Self::AllDoneNotDelivered,
-        Self::RowsExceedEvents,
-        Self::RowsMissing,
-        Self::BrokenLine,
-        Self::BranchMismatch,
-        Self::DirtyTree,
-        Self::AttemptContested,
-        Self::MissingCommits,
-        Self::UnexpectedCommits,
-        Self::WorktreeMissing,
-        Self::WorktreeDetached,
-        Self::WorktreeMidRebase,
-        Self::EntersEarlier,
-        Self::StaleAge,
-        Self::ClockInFuture,
-        Self::ResumedRepeatedly,
-        Self::ResumesInVain,
-        Self::BudgetElapsed,
-        Self::StillRunning,
-        Self::OtherSessionLive,
-        Self::OrphanProcess,
-        Self::TornTail,
-        Self::JournalDamaged,
-        Self::WorkflowChanged,
-        Self::DefinitionTouchesDone,
-        Self::ApprovalOutdated,
-        Self::EffectUnknown,
-        Self::PrerequisiteMissing,
-    ];
-
     /// Its word, how bad it is, and whether a person's yes settles it when it blocks.
     #[rustfmt::skip]
     const fn row(self) -> (&'static str, Severity, Yes) {
@@ -125,11 +101,13 @@ impl Code {
             Self::ArtifactChanged | Self::InputChanged =>
                                          ("artifact-changed",     Warning,  Settles),
             Self::ArtifactUnproved    => ("artifact-unproved",    Warning,  Settles),
+            Self::UnprovedWorkCounts  => ("artifact-unproved",    Blocking, Settles),
             Self::LeftoverTempFile    => ("leftover-temp-file",   Info,     Settles),
             Self::StatusDisagrees     => ("status-disagrees",     Warning,  Settles),
             Self::DoneWithUnfinishedDependency =>
                                    ("done-with-unfinished-dependency", Warning, Settles),
             Self::PhaseAheadOfEvidence => ("phase-ahead-of-evidence", Warning, Settles),
+            Self::EntersAhead         => ("phase-ahead-of-evidence", Blocking, Settles),
             Self::AllDoneNotDelivered => ("all-done-not-delivered", Info,   Settles),
             Self::RowsExceedEvents    => ("rows-exceed-events",   Warning,  Settles),
             Self::RowsMissing         => ("rows-missing",         Warning,  Settles),
@@ -161,6 +139,9 @@ impl Code {
             Self::ApprovalOutdated    => ("approval-outdated",    Warning,  Settles),
             Self::EffectUnknown       => ("effect-unknown",       Blocking, Settles),
             Self::PrerequisiteMissing => ("prerequisite-missing", Blocking, Not),
+            // The files stand against nothing; a setting, or this version of onward, does.
+            Self::AgentNotConfigured | Self::CannotContinue =>
+                                         ("prerequisite-missing", Warning,  Not),
         }
     }
 
@@ -186,16 +167,30 @@ enum Yes {
     Not,
 }
 
+/// A code in the table of a dialect. It may use a word of [`Code`]: what the other system's users
+/// call by that word may be graver or milder there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DialectCode {
+    pub word: &'static str,
+    pub severity: Severity,
+}
+
 impl Finding {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code: code.as_str().to_owned(),
-            severity: code.severity(),
-            message: message.into(),
-            path: None,
-            step: None,
-            hint: None,
-        }
+        Self::with(code.as_str(), code.severity(), message.into())
+    }
+
+    /// The only other way: by a row of a dialect's table.
+    pub fn of_dialect(code: DialectCode, message: impl Into<String>) -> Self {
+        Self::with(code.word, code.severity, message.into())
+    }
+
+    fn with(word: &str, severity: Severity, message: String) -> Self {
+        Self { code: word.to_owned(), severity, message, path: None, step: None, hint: None }
+    }
+
+    pub fn severity(&self) -> Severity {
+        self.severity
     }
 
     #[must_use]
@@ -222,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_means_one_thing_to_whoever_accepts_it() {
+    fn a_person_who_accepts_a_word_accepts_one_thing() {
         for code in Code::ALL {
             for other in Code::ALL.iter().filter(|other| other.as_str() == code.as_str()) {
                 assert!(code.row().2 == other.row().2, "{}", code.as_str());
@@ -232,12 +227,31 @@ mod tests {
 
     #[test]
     fn only_facts_that_no_opinion_changes_cannot_be_accepted() {
-        let refused: Vec<&str> = Code::ALL
+        let mut refused: Vec<&str> = Code::ALL
             .iter()
             .map(|code| code.as_str())
             .filter(|word| !Code::can_be_accepted(word))
             .collect();
-        let facts = ["worktree-mid-rebase", "still-running", "journal-damaged"];
-        assert_eq!(refused, [&facts[..], &["prerequisite-missing"]].concat());
+        refused.dedup();
+        let (missing, damaged) = ("prerequisite-missing", "journal-damaged");
+        assert_eq!(refused, ["worktree-mid-rebase", "still-running", damaged, missing]);
+    }
+
+    /// A severity that differs has its reason in the name of the second row.
+    #[test]
+    fn the_words_with_two_severities_are_these() {
+        let mut twice: Vec<&str> = Vec::new();
+        for code in Code::ALL {
+            let differs =
+                |it: &&Code| it.as_str() == code.as_str() && it.severity() != code.severity();
+            if Code::ALL.iter().any(|it| differs(&it)) && !twice.contains(&code.as_str()) {
+                twice.push(code.as_str());
+            }
+        }
+        let unproved = ["artifact-unproved", "phase-ahead-of-evidence", "dirty-tree"];
+        assert_eq!(
+            twice,
+            [&unproved[..], &["resumed-repeatedly", "prerequisite-missing"]].concat()
+        );
     }
 }

@@ -65,6 +65,11 @@ pub struct BadStepId(String);
 pub struct RunId(String);
 
 impl RunId {
+    /// The id of a run that is only imagined, for a look at a project before there is one.
+    pub fn imagined() -> Self {
+        Self("imagined-20000101-aaaa".to_owned())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

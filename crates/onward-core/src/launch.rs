@@ -28,6 +28,22 @@ pub struct Launch {
     /// snapshot of the tree that it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Vec<String>>,
+    /// The signal that makes an agent and its tools tidy up; `None` = TERM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<StopSignal>,
+}
+
+/// The polite request to end. What still lives after the grace is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopSignal {
+    Term,
+    Int,
+}
+
+/// `out/<address>.<attempt>.<ending>` in the run's directory.
+pub fn out_name(step: &Address, attempt: u32, ending: &str) -> String {
+    format!("out/{}.{attempt}.{ending}", step.file_name())
 }
 
 /// What is executed.
@@ -57,9 +73,6 @@ pub struct AgentCall {
     /// The session of its own to go on in; `None` = a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_in: Option<String>,
-    /// The built-in function that starts it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<String>,
 }
 
 impl Program {

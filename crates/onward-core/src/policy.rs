@@ -1,7 +1,7 @@
 //! Who answers at a resume, and what needs a person: the modes, as tables.
 //!
 //! Invariant: what is not accepted here is accepted nowhere else. A front end asks a person only
-//! what [`standing`] returns, and a resume that nobody watches goes on only when that is nothing.
+//! what [`standing`] returns, and a resume without a person goes on only when that is nothing.
 
 use std::{fmt, str::FromStr};
 
@@ -95,13 +95,15 @@ impl Choices {
     }
 
     fn settle(&self, finding: &Finding) -> bool {
-        self.accept(finding) || (self.yes && finding.severity == Severity::Warning)
+        self.accept(finding) || (self.yes && finding.severity() == Severity::Warning)
     }
 }
 
 /// How deep the check goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
+    /// What the journal and the other system's files say; nothing else is looked at.
+    Glance,
     /// Stats and statuses.
     Quick,
     /// Every hash, every `check` and every prerequisite.
@@ -127,16 +129,16 @@ pub const fn preset(mode: Mode) -> (Depth, Asking) {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answer {
+enum Ruling {
     Go,
     /// A person must say so.
     Ask,
 }
 
-/// Columns: under a day, up to seven days, older. Rows: the worst finding that nobody accepted.
+/// Columns: under a day, up to seven days, older. Rows: the worst finding that was not accepted.
 #[rustfmt::skip]
-const AUTOPILOT: [[Answer; 3]; 3] = {
-    use Answer::{Ask, Go};
+const AUTOPILOT: [[Ruling; 3]; 3] = {
+    use Ruling::{Ask, Go};
     [
         [Go,  Go,  Ask], // none, or info
         [Go,  Ask, Ask], // warnings
@@ -144,7 +146,7 @@ const AUTOPILOT: [[Answer; 3]; 3] = {
     ]
 };
 
-fn answer(worst: Severity, band: AgeBand) -> Answer {
+fn ruling(worst: Severity, band: AgeBand) -> Ruling {
     let row = match worst {
         Severity::Info => 0,
         Severity::Warning => 1,
@@ -161,8 +163,8 @@ fn answer(worst: Severity, band: AgeBand) -> Answer {
 /// What needs a person before the run may go on; nothing = go.
 pub fn standing(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<Finding> {
     let open: Vec<&Finding> = findings.iter().filter(|it| !choices.settle(it)).collect();
-    let worst = open.iter().map(|it| it.severity).max().unwrap_or(Severity::Info);
-    // The age is a finding itself, and whoever accepts that one has accepted the column.
+    let worst = open.iter().map(|it| it.severity()).max().unwrap_or(Severity::Info);
+    // The age is a finding itself, and a person who accepts that one has accepted the column.
     let is_age = |it: &&Finding| it.code == Code::StaleAge.as_str();
     let band = match band {
         AgeBand::Stale if findings.iter().any(|it| is_age(&it) && choices.settle(it)) => {
@@ -170,17 +172,17 @@ pub fn standing(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<F
         }
         AgeBand::Fresh | AgeBand::Recent | AgeBand::Moderate | AgeBand::Stale => band,
     };
-    match answer(worst, band) {
-        Answer::Go => Vec::new(),
-        Answer::Ask => {
-            open.into_iter().filter(|it| it.severity != Severity::Info).cloned().collect()
+    match ruling(worst, band) {
+        Ruling::Go => Vec::new(),
+        Ruling::Ask => {
+            open.into_iter().filter(|it| it.severity() != Severity::Info).cloned().collect()
         }
     }
 }
 
-/// Why the policy went on over a finding that nobody was asked about, for the journal.
+/// Why the policy went on over a finding without asking a person, for the journal.
 pub fn passed_over(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<String> {
-    let silent = |it: &&Finding| it.severity == Severity::Warning && !choices.settle(it);
+    let silent = |it: &&Finding| it.severity() == Severity::Warning && !choices.settle(it);
     let age = match band {
         AgeBand::Fresh => "the run is fresh",
         AgeBand::Recent => "the run is recent",
@@ -221,7 +223,7 @@ mod tests {
         use AgeBand::{Fresh, Moderate, Recent, Stale};
         let (info, warning, blocking) =
             (Code::TornTail, Code::ArtifactChanged, Code::BranchMismatch);
-        let nobody = Choices::default();
+        let silent = Choices::default();
         let cases: [(&[Code], [bool; 4]); 5] = [
             (&[], [true, true, true, false]),
             (&[info], [true, true, true, false]),
@@ -231,7 +233,7 @@ mod tests {
         ];
         for (codes, goes) in cases {
             for (band, goes) in [Fresh, Recent, Moderate, Stale].into_iter().zip(goes) {
-                let asked = asked(codes, band, &nobody);
+                let asked = asked(codes, band, &silent);
                 assert_eq!(asked.is_empty(), goes, "{codes:?} {band:?} {asked:?}");
             }
         }
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_accept_what_is_a_fact() {
+    fn a_fact_cannot_be_accepted() {
         for code in [Code::StillRunning, Code::JournalDamaged, Code::PrerequisiteMissing] {
             let asked = asked(&[code], AgeBand::Fresh, &accept(&[code.as_str()]));
             assert_eq!(asked, [code.as_str()]);

@@ -3,12 +3,12 @@
 //! The table *is* the policy. Exactly one row matches any set of facts; a test tries all of them.
 //! To find the rule for a case, go down the columns: the first row whose marks fit is the only one.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What can be observed about one attempt after an interruption.
 #[expect(clippy::struct_excessive_bools, reason = "independent observations, one per column")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct AttemptFacts {
     /// The journal has `attempt.started`.
     pub announced: bool,
     /// The process existed, as far as anybody can tell; doubt counts as yes.
@@ -25,7 +25,7 @@ pub struct Facts {
     pub session: bool,
     /// The attempt changed something, compared with what was saved before it.
     pub dirty: bool,
-    /// Somebody else changed the same paths after it ended, or that cannot be ruled out.
+    /// The same paths were changed after it ended and not by it, or that cannot be ruled out.
     pub contested: bool,
 }
 
@@ -53,9 +53,76 @@ pub enum Decision {
     Refuse,
 }
 
+crate::listed! {
+    /// Why an attempt was given up: `rung` of `attempt.lost`, and the reason in `plan`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Rung {
+        // The rows of the recovery table.
+        SealOutOfNowhere,
+        ProcessOutOfNowhere,
+        SpawnOutOfNowhere,
+        NeverAnnounced,
+        Sealed,
+        Alive,
+        NeverSpawned,
+        NeverSpawnedYetDirty,
+        Proved,
+        Contested,
+        SessionDirty,
+        SessionClean,
+        DiedDirty,
+        DiedClean,
+        // Effects beyond this machine.
+        /// The probe says that the effect did not happen.
+        EffectAbsent,
+        /// A person accepts that nothing can tell, and the step runs again.
+        EffectAccepted,
+        // What happened outside of a resume.
+        /// The process was gone before its end could be sealed, while the engine lived.
+        Vanished,
+        /// The run was archived while the attempt was open.
+        Archived,
+        /// A repair of the journal found the start and no end.
+        Repair,
+    }
+}
+
+impl Rung {
+    /// The word in the journal and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SealOutOfNowhere => "seal-out-of-nowhere",
+            Self::ProcessOutOfNowhere => "process-out-of-nowhere",
+            Self::SpawnOutOfNowhere => "spawn-out-of-nowhere",
+            Self::NeverAnnounced => "never-announced",
+            Self::Sealed => "sealed",
+            Self::Alive => "alive",
+            Self::NeverSpawned => "never-spawned",
+            Self::NeverSpawnedYetDirty => "never-spawned-yet-dirty",
+            Self::Proved => "proved",
+            Self::Contested => "contested",
+            Self::SessionDirty => "session-dirty",
+            Self::SessionClean => "session-clean",
+            Self::DiedDirty => "died-dirty",
+            Self::DiedClean => "died-clean",
+            Self::EffectAbsent => "effect-absent",
+            Self::EffectAccepted => "effect-accepted",
+            Self::Vanished => "vanished",
+            Self::Archived => "archived",
+            Self::Repair => "repair",
+        }
+    }
+
+    /// Whether an attempt that was given up for this reason was to go on in its own session.
+    pub fn continues(self) -> bool {
+        TABLE.iter().any(|row| row.rung == self && row.decision == Decision::Continue)
+    }
+}
+
 /// One row: its name in the journal and in `plan`, its marks, its decision, its reason.
 pub struct Row {
-    pub name: &'static str,
+    pub rung: Rung,
     marks: [Option<bool>; 8],
     pub decision: Decision,
     pub why: &'static str,
@@ -65,60 +132,51 @@ const __: Option<bool> = None;
 const NO: Option<bool> = Some(false);
 const YES: Option<bool> = Some(true);
 
-const fn row(
-    name: &'static str,
-    marks: [Option<bool>; 8],
-    decision: Decision,
-    why: &'static str,
-) -> Row {
-    Row { name, marks, decision, why }
+const fn row(rung: Rung, marks: [Option<bool>; 8], decision: Decision, why: &'static str) -> Row {
+    Row { rung, marks, decision, why }
 }
 
 #[rustfmt::skip]
 pub const TABLE: [Row; 14] = [
-    //                        announced spawned sealed alive proof session dirty contested
-    row("seal-out-of-nowhere",    [NO,  __,  YES, __,  __,  __,  __,  __ ], Decision::Refuse,
+    //                          announced spawned sealed alive proof session dirty contested
+    row(Rung::SealOutOfNowhere,     [NO,  __,  YES, __,  __,  __,  __,  __ ], Decision::Refuse,
         "an exit is sealed that no start announced"),
-    row("process-out-of-nowhere", [NO,  __,  NO,  YES, __,  __,  __,  __ ], Decision::Refuse,
+    row(Rung::ProcessOutOfNowhere,  [NO,  __,  NO,  YES, __,  __,  __,  __ ], Decision::Refuse,
         "a process of this run lives that no start announced"),
-    row("spawn-out-of-nowhere",   [NO,  YES, NO,  NO,  __,  __,  __,  __ ], Decision::Refuse,
+    row(Rung::SpawnOutOfNowhere,    [NO,  YES, NO,  NO,  __,  __,  __,  __ ], Decision::Refuse,
         "a process was spawned that no start announced"),
-    row("never-announced",        [NO,  NO,  NO,  NO,  __,  __,  __,  __ ], Decision::Start,
+    row(Rung::NeverAnnounced,       [NO,  NO,  NO,  NO,  __,  __,  __,  __ ], Decision::Start,
         "it never began"),
-    row("sealed",                 [YES, __,  YES, __,  __,  __,  __,  __ ], Decision::AdoptSeal,
+    row(Rung::Sealed,               [YES, __,  YES, __,  __,  __,  __,  __ ], Decision::AdoptSeal,
         "it ended, and how is on disk"),
-    row("alive",                  [YES, __,  NO,  YES, __,  __,  __,  __ ], Decision::Reattach,
+    row(Rung::Alive,                [YES, __,  NO,  YES, __,  __,  __,  __ ], Decision::Reattach,
         "it is still running"),
-    row("never-spawned",          [YES, NO,  NO,  NO,  __,  __,  NO,  __ ], Decision::Start,
+    row(Rung::NeverSpawned,         [YES, NO,  NO,  NO,  __,  __,  NO,  __ ], Decision::Start,
         "it was announced and never spawned"),
-    row("never-spawned-yet-dirty",[YES, NO,  NO,  NO,  __,  __,  YES, __ ], Decision::Ask,
-        "it was never spawned, yet its paths changed: somebody else did that"),
-    row("proved",                 [YES, YES, NO,  NO,  YES, __,  __,  __ ], Decision::AdoptProof,
+    row(Rung::NeverSpawnedYetDirty, [YES, NO,  NO,  NO,  __,  __,  YES, __ ], Decision::Ask,
+        "it was never spawned, yet its paths changed, and not by it"),
+    row(Rung::Proved,               [YES, YES, NO,  NO,  YES, __,  __,  __ ], Decision::AdoptProof,
         "it died, but what it left proves itself"),
-    row("contested",              [YES, YES, NO,  NO,  NO,  __,  __,  YES], Decision::Ask,
-        "it died, and somebody changed the same paths since"),
-    row("session-dirty",          [YES, YES, NO,  NO,  NO,  YES, YES, NO ], Decision::Continue,
+    row(Rung::Contested,            [YES, YES, NO,  NO,  NO,  __,  __,  YES], Decision::Ask,
+        "it died, and the same paths were changed since"),
+    row(Rung::SessionDirty,         [YES, YES, NO,  NO,  NO,  YES, YES, NO ], Decision::Continue,
         "it died half-way, and its session knows what it was doing"),
-    row("session-clean",          [YES, YES, NO,  NO,  NO,  YES, NO,  NO ], Decision::Continue,
+    row(Rung::SessionClean,         [YES, YES, NO,  NO,  NO,  YES, NO,  NO ], Decision::Continue,
         "it died, and its session can go on"),
-    row("died-dirty",             [YES, YES, NO,  NO,  NO,  NO,  YES, NO ],
+    row(Rung::DiedDirty,            [YES, YES, NO,  NO,  NO,  NO,  YES, NO ],
         Decision::RevertThenRerun, "it died half-way"),
-    row("died-clean",             [YES, YES, NO,  NO,  NO,  NO,  NO,  NO ], Decision::Rerun,
+    row(Rung::DiedClean,            [YES, YES, NO,  NO,  NO,  NO,  NO,  NO ], Decision::Rerun,
         "it died and left nothing"),
 ];
 
-/// Whether an attempt that was given up under this name was to go on in its own session.
-pub fn continues(name: &str) -> bool {
-    TABLE.iter().any(|row| row.name == name && row.decision == Decision::Continue)
-}
-
 /// The one row that matches.
-pub fn row_for(facts: Facts) -> &'static Row {
+pub fn row_for(facts: AttemptFacts) -> &'static Row {
     matching(facts).next().expect("the table is total")
 }
 
-fn matching(facts: Facts) -> impl Iterator<Item = &'static Row> {
-    let Facts { announced, spawned, sealed, alive, proof, session, dirty, contested } = facts;
+fn matching(facts: AttemptFacts) -> impl Iterator<Item = &'static Row> {
+    let AttemptFacts { announced, spawned, sealed, alive, proof, session, dirty, contested } =
+        facts;
     let seen = [announced, spawned, sealed, alive, proof, session, dirty, contested];
     TABLE.iter().filter(move |row| {
         row.marks.iter().zip(seen).all(|(mark, seen)| mark.is_none_or(|mark| mark == seen))
@@ -147,10 +205,10 @@ pub fn effect_decision(probed: Probed) -> Decision {
 mod tests {
     use super::*;
 
-    fn all_facts() -> impl Iterator<Item = Facts> {
+    fn all_facts() -> impl Iterator<Item = AttemptFacts> {
         (0_u8..=255).map(|bits| {
             let bit = |index: u8| bits & (1 << index) != 0;
-            Facts {
+            AttemptFacts {
                 announced: bit(0),
                 spawned: bit(1),
                 sealed: bit(2),
@@ -173,18 +231,23 @@ mod tests {
     #[test]
     fn every_row_is_the_answer_to_something_and_has_a_name_of_its_own() {
         for row in &TABLE {
-            assert!(all_facts().any(|facts| row_for(facts).name == row.name), "{}", row.name);
-            assert_eq!(TABLE.iter().filter(|it| it.name == row.name).count(), 1);
+            assert!(all_facts().any(|facts| row_for(facts).rung == row.rung), "{:?}", row.rung);
+            assert_eq!(TABLE.iter().filter(|it| it.rung == row.rung).count(), 1);
             assert!(!row.why.is_empty());
         }
     }
 
     #[test]
     fn only_the_rows_about_sessions_let_an_attempt_go_on_in_its_own() {
-        let names: Vec<&str> =
-            TABLE.iter().map(|row| row.name).filter(|it| continues(it)).collect();
-        assert_eq!(names, ["session-dirty", "session-clean"]);
-        assert!(!continues("exit 1"), "a failure has other words");
+        let rungs: Vec<Rung> = Rung::ALL.into_iter().filter(|it| it.continues()).collect();
+        assert_eq!(rungs, [Rung::SessionDirty, Rung::SessionClean]);
+    }
+
+    #[test]
+    fn the_journal_has_the_word_that_people_see() {
+        for rung in Rung::ALL {
+            assert_eq!(serde_json::to_value(rung).unwrap(), rung.as_str());
+        }
     }
 
     #[test]
@@ -200,7 +263,7 @@ mod tests {
             // What is known to have ended, or to live, is never run again.
             assert_eq!(decision == Decision::AdoptSeal, facts.sealed, "{text}");
             assert_eq!(decision == Decision::Reattach, facts.alive && !facts.sealed, "{text}");
-            // Only what the attempt itself changed is undone, and only when nobody else did.
+            // Only what the attempt changed is undone, and only where nothing else changed it.
             if decision == Decision::RevertThenRerun {
                 assert!(facts.spawned && facts.dirty && !facts.contested, "{text}");
             }
@@ -243,7 +306,7 @@ mod tests {
     #[track_caller]
     fn check(letters: &str, name: &str, decision: Decision) {
         let has = |letter| letters.contains(letter);
-        let row = row_for(Facts {
+        let row = row_for(AttemptFacts {
             announced: has('A'),
             spawned: has('S'),
             sealed: has('x'),
@@ -253,7 +316,7 @@ mod tests {
             dirty: has('d'),
             contested: has('c'),
         });
-        assert_eq!((row.name, row.decision), (name, decision), "{letters}");
+        assert_eq!((row.rung.as_str(), row.decision), (name, decision), "{letters}");
     }
 
     #[test]

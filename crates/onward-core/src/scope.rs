@@ -209,6 +209,10 @@ fn step_value(run: &Run, id: NodeId) -> Value {
                 let writes = entry.evidence.files.iter().map(|file| file.path.clone());
                 value.insert("writes".to_owned(), writes.collect::<Vec<_>>().into());
             }
+            let failed = entry.filter(|entry| entry.phase == Phase::Tolerated);
+            if let Some(failure) = failed.and_then(|entry| entry.failure.as_ref()) {
+                value.insert("cause".to_owned(), failure.0.as_str().into());
+            }
         }
         Role::Root | Role::Group | Role::Item | Role::Turn => {
             for child in &node.children {
@@ -236,10 +240,17 @@ fn step_value(run: &Run, id: NodeId) -> Value {
         value.insert("branch".to_owned(), place.branch.into());
         value.insert("path".to_owned(), place.path.into());
     }
-    let status = match (node.role, node.is_settled(), phase) {
-        (Role::Leaf, _, phase) | (_, _, phase @ Phase::Skipped) => phase.as_str(),
-        (_, true, _) => "done",
-        (_, false, _) => "pending",
+    let status = match node.role {
+        Role::Leaf => phase.as_str(),
+        Role::Root | Role::Group | Role::Each | Role::Loop | Role::Item | Role::Turn => {
+            if phase == Phase::Skipped {
+                phase.as_str()
+            } else if node.is_settled() {
+                "done"
+            } else {
+                "pending"
+            }
+        }
     };
     value.insert("status".to_owned(), status.into());
     Value::Object(value)

@@ -1,4 +1,4 @@
-//! The world as it was found when somebody asked to resume: the input of the plan.
+//! The world as it was found when a person asked to resume: the input of the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::{
     evidence::{Evidence, FileProof},
     finding::Finding,
     key::Difference,
-    recovery::{Facts, Probed},
+    recovery::{AttemptFacts, Probed},
     state::{Phase, State},
     time::Timestamp,
 };
@@ -19,13 +19,13 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Survey {
     pub now: Timestamp,
-    /// Somebody drives the run at this moment.
+    /// A driver holds the run at this moment.
     pub driven: bool,
     /// For each attempt the journal says is running.
     pub in_flight: BTreeMap<Address, InFlight>,
     /// For each failed step: what its last attempt left, to be undone before another.
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
-    /// For each failed step: what is not undone, because somebody changed it since.
+    /// For each failed step: what is not undone, because it was changed since by other hands.
     pub contested_of_failed: BTreeMap<Address, Vec<String>>,
     /// What an earlier resume announced to undo before it was cut short.
     pub cut_short: Vec<Revert>,
@@ -76,16 +76,16 @@ pub struct CommitSeen {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InFlight {
-    pub facts: Facts,
+    pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
     pub failed: Option<String>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
-    /// Paths somebody else changed since.
+    /// Paths that were changed since by other hands.
     pub contested: Vec<String>,
-    /// What it left that proves itself, for [`Facts::proof`].
+    /// What it left that proves itself, for [`AttemptFacts::proof`].
     pub proof: Option<Proof>,
-    /// `None` while nobody has asked the probe.
+    /// `None` while the probe has not been asked.
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
     pub session_lacks: Option<String>,

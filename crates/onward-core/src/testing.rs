@@ -8,13 +8,14 @@ use crate::{
     address::Address,
     decide::{Command, Start, decide},
     digest::Digest,
-    event::{AttemptFinished, AttemptStarted, Event, Mode, RunOpened},
+    event::{AttemptFinished, AttemptStarted, Event, Mode, Record, RunOpened},
     evidence::{Cause, Evidence, FileProof, Outcome, Stat},
     facts::{Facts, Need},
     graph::{Defs, Graph},
     kept::Kept,
     key::Key,
     plan::next_record,
+    recovery::Rung,
     run::Run,
     state::State,
     time::Timestamp,
@@ -28,6 +29,8 @@ pub(crate) struct Bench {
     /// Files of the project: path and content.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) log: String,
+    /// Everything that was taken in.
+    pub(crate) records: Vec<Record>,
     /// The last start of each step.
     pub(crate) starts: BTreeMap<String, Start>,
 }
@@ -50,6 +53,7 @@ impl Bench {
             now,
             files: BTreeMap::new(),
             log: String::new(),
+            records: Vec::new(),
             starts: BTreeMap::new(),
         };
         bench.record(Event::RunOpened(Box::new(RunOpened {
@@ -67,13 +71,14 @@ impl Bench {
         bench
     }
 
-    /// Takes in an event, and checks that the graph kept up by steps is the graph built anew.
+    /// Takes in an event, and checks the graph that was kept up against one from scratch.
     pub(crate) fn record(&mut self, event: Event) {
         let text = format!("{event:?}");
         let record = next_record(&self.run.state, self.now, event);
+        self.records.push(record.clone());
         self.run.after(record).unwrap_or_else(|error| panic!("{error}: {text}\n{}", self.log));
-        let anew = Graph::new(&self.run.defs, &self.run.state);
-        assert_eq!(picture(&self.run.graph), picture(&anew), "after {text}\n{}", self.log);
+        let fresh = Graph::new(&self.run.defs, &self.run.state);
+        assert_eq!(picture(&self.run.graph), picture(&fresh), "after {text}\n{}", self.log);
     }
 
     /// Lets the decider go on until it has nothing more to say.
@@ -220,7 +225,7 @@ impl Bench {
                 step,
                 attempt,
                 cause: Cause::Interrupted,
-                rung: "died-clean".into(),
+                rung: Rung::DiedClean,
                 reverted: Vec::new(),
                 rescue: None,
             }),
@@ -244,7 +249,7 @@ impl Bench {
             evidence.files = vec![self.proof(&path)];
         }
         evidence.result = result.as_ref().map(|it| Digest::of(it.to_string().as_bytes()));
-        self.record(Event::AttemptFinished(Box::new(AttemptFinished {
+        let mut finished = AttemptFinished {
             step: step.clone(),
             attempt,
             outcome,
@@ -254,7 +259,10 @@ impl Bench {
             stdout: Some(format!("stdout of {step}")),
             after: None,
             footprint: Vec::new(),
-        })));
+            tolerated: false,
+        };
+        finished.tolerated = self.run.tolerates(&finished);
+        self.record(Event::AttemptFinished(Box::new(finished)));
     }
 }
 

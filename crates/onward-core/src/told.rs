@@ -38,6 +38,11 @@ pub trait Told {
     /// something that is not on disk yet.
     fn write(&self, deed: &Deed<'_>) -> Vec<Change>;
 
+    /// A report in a format of the system's own, such as `l1`; `None` when it has no such format.
+    fn page(&self, _format: &str) -> Option<String> {
+        None
+    }
+
     /// What has to be written so that the run re-enters where a person wants; empty when it goes on
     /// there anyway.
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {

@@ -1,10 +1,14 @@
 //! What watchers see: one run, step by step, in the words of `onward status --json`.
+//!
+//! Invariant: there is one fold. What is shown while a run is driven ([`Live`]), and what `status`
+//! and `list` show of the same records, is computed by the same functions from the same [`Run`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     bill::Bill,
+    event::{Event, Record},
     graph::{NodeId, Role},
     plan::{Plan, RunInfo, Verdict},
     run::Run,
@@ -23,12 +27,13 @@ pub struct View {
     pub last_completed: Option<LastCompleted>,
     /// What starts next.
     pub next: Vec<String>,
-    /// What interruptions have cost, when somebody asked for it.
+    /// What interruptions have cost, where the caller asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
 }
 
-/// Leaf steps known so far; skipped ones count as done.
+/// Leaf steps known so far; skipped ones, and failed ones that the run goes on without, count as
+/// done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     pub done: u32,
@@ -65,10 +70,50 @@ pub fn counts(run: &Run) -> Counts {
         let node = run.graph.node(id);
         if node.role == Role::Leaf {
             counts.total += 1;
-            counts.done += u32::from(state_word(run, id) == "done" || is_skipped(run, id));
+            counts.done += u32::from(is_over(run, id));
         }
     }
     counts
+}
+
+/// A run as its records come in, for a counter that is drawn while the run is driven.
+#[derive(Clone, Debug)]
+pub struct Live {
+    run: Run,
+}
+
+/// What became of a record that a [`Live`] was shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed {
+    Yes,
+    /// It was part of the run already.
+    Known,
+    /// The run is another one from here on: its workflow changed, or records are missing. Read it
+    /// again from disk.
+    Lost,
+}
+
+impl Live {
+    /// Goes on from here; records that `run` has taken in already are recognised.
+    pub fn new(run: Run) -> Self {
+        Self { run }
+    }
+
+    pub fn take(&mut self, record: Record) -> Followed {
+        if record.seq < self.run.state.next_seq {
+            return Followed::Known;
+        }
+        let is_other_workflow = matches!(record.event, Event::WorkflowChanged { .. });
+        if is_other_workflow || self.run.after(record).is_err() {
+            return Followed::Lost;
+        }
+        Followed::Yes
+    }
+
+    /// As `status` and `list` would count at this moment.
+    pub fn counts(&self) -> Counts {
+        counts(&self.run)
+    }
 }
 
 pub fn view(run: &Run, info: RunInfo) -> View {
@@ -81,12 +126,12 @@ pub fn view(run: &Run, info: RunInfo) -> View {
     let steps: Vec<StepView> = leaves.iter().map(|id| step_view(run, *id)).collect();
     let next = run.graph.ready_work().chain(run.graph.ready_control());
     let next: Vec<String> = next.map(|id| run.graph.node(id).address.to_string()).collect();
-    let phase = steps.iter().find(|step| !matches!(&*step.state, "done" | "skipped"));
+    let phase = leaves.iter().zip(&steps).find(|(id, _)| !is_over(run, **id));
     let done = run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Done);
     let last = done.max_by_key(|(_, entry)| entry.ended_at);
     View {
         schema: "onward.status/1".to_owned(),
-        phase: phase.map(|step| {
+        phase: phase.map(|(_, step)| {
             let top = step.step.split('/').next().unwrap_or("");
             top.split('[').next().unwrap_or(top).to_owned()
         }),
@@ -146,6 +191,13 @@ fn step_view(run: &Run, id: NodeId) -> StepView {
     }
 }
 
+/// Nothing is left to do about it: done, skipped, or failed and the run goes on without it.
+fn is_over(run: &Run, id: NodeId) -> bool {
+    let node = run.graph.node(id);
+    let is_tolerated = run.state.phase(&node.address) == Phase::Tolerated && node.is_settled();
+    is_tolerated || state_word(run, id) == "done" || is_skipped(run, id)
+}
+
 fn state_word(run: &Run, id: NodeId) -> &'static str {
     let node = run.graph.node(id);
     let phase = run.state.phase(&node.address);
@@ -153,7 +205,10 @@ fn state_word(run: &Run, id: NodeId) -> &'static str {
         "skipped"
     } else if phase == Phase::Pending && run.graph.is_blocked(id, &run.state) {
         "blocked"
-    } else if phase == Phase::Done && !node.is_settled() && node.is_reachable() {
+    } else if matches!(phase, Phase::Done | Phase::Tolerated)
+        && !node.is_settled()
+        && node.is_reachable()
+    {
         "stale"
     } else {
         phase.as_str()
@@ -183,4 +238,69 @@ fn gate_view(run: &Run, id: NodeId) -> Option<GateView> {
         shows: gate.shows.clone(),
         hash: gate.hash.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{plan::next_record, state::State, testing::Bench, time::Timestamp};
+
+    const YAML: &str = "steps:
+  - { id: a, run: x }
+  - { id: s, run: x, when: '{{ false }}' }
+  - { id: m, each: [p, q], steps: [{ id: b, run: y }] }
+  - { id: g, gate: Go on? }
+  - id: l
+    repeat: { max: 2, until: '{{ false }}', on_max: continue }
+    steps: [{ id: c, run: z }]
+";
+
+    fn note(seq_of: &Bench, text: &str) -> Record {
+        let event = Event::Note { text: text.into(), step: None };
+        next_record(&seq_of.run.state, Timestamp::default(), event)
+    }
+
+    #[test]
+    fn the_live_counter_is_what_status_counts_after_every_record() {
+        let bench = Bench::new(YAML).tell("a! m[p]/b? m[q]/b!");
+        let defs = || Arc::clone(&bench.run.defs);
+        let mut live = Live::new(Run::new(defs(), State::default()));
+        let (mut state, mut seen) = (State::default(), Vec::new());
+        for record in &bench.records {
+            assert_eq!(live.take(record.clone()), Followed::Yes);
+            state.after(record.clone()).unwrap();
+            let as_read = Run::new(defs(), state.clone());
+            assert_eq!(live.counts(), counts(&as_read), "after {record:?}");
+            seen.push((live.counts().done, live.counts().total));
+        }
+        seen.dedup();
+        assert_eq!(seen, [(0, 3), (1, 3), (2, 3), (2, 5), (3, 5)]);
+    }
+
+    #[test]
+    fn a_record_that_is_known_counts_once_and_a_gap_is_noticed() {
+        let bench = Bench::new(YAML).tell("a!");
+        let mut live = Live::new(bench.run.clone());
+        let before = live.counts();
+        for record in bench.records.iter().cloned() {
+            assert_eq!(live.take(record), Followed::Known);
+        }
+        assert_eq!(live.counts(), before);
+        let next = note(&bench, "next");
+        let later = Record { seq: next.seq + 2, ..next.clone() };
+        assert_eq!(live.take(later), Followed::Lost);
+        assert_eq!(live.take(next), Followed::Yes);
+    }
+
+    #[test]
+    fn another_workflow_cannot_be_followed() {
+        let bench = Bench::new(YAML).tell("a!");
+        let mut live = Live::new(bench.run.clone());
+        let hash = crate::digest::Digest::of(b"another");
+        let event = Event::WorkflowChanged { hash, edits: Vec::new() };
+        let record = Record { event, ..note(&bench, "") };
+        assert_eq!(live.take(record), Followed::Lost);
+    }
 }

@@ -110,7 +110,7 @@ fn is_turn(run: &Run, id: NodeId) -> bool {
 
 /// Letters, digits, `-` and `_` stand for themselves; what else there is in an address is a dot.
 /// Where more than that had to be replaced, a digest tells the names apart.
-fn component(text: &str) -> String {
+pub fn component(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let mut name = String::with_capacity(text.len());
     for c in text.chars() {

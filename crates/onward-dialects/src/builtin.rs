@@ -3,13 +3,13 @@
 //! Invariant: text only. A project may put another prompt in the place of ours, see
 //! [`replaceable`]; a run pins what it was begun with either way.
 
-/// Every built-in function that a step can `call`, or an agent can be started `via`.
-pub const CALLS: [&str; 16] = [
+/// Every built-in function that a step can `call`. A test of the engine, which has the functions,
+/// says that this is the list of them.
+pub const CALLS: [&str; 15] = [
     "conference.open",
     "conference.start",
     "conference.begin",
     "conference.brief",
-    "conference.propose",
     "conference.score",
     "conference.settle",
     "conference.roll",
@@ -23,8 +23,10 @@ pub const CALLS: [&str; 16] = [
     "ship.publish",
 ];
 
-const WORKFLOWS: [(&str, &str); 2] = [
+const WORKFLOWS: [(&str, &str); 4] = [
     ("conference", include_str!("../workflows/conference.yaml")),
+    ("dotagent", include_str!("../workflows/dotagent.yaml")),
+    ("pipeline", include_str!("../workflows/pipeline.yaml")),
     ("ship", include_str!("../workflows/ship.yaml")),
 ];
 
@@ -34,15 +36,35 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 10] = files![
+const FILES: [(&str, &str); 30] = files![
     "prompts/conference/chair.md",
     "prompts/conference/researcher.md",
     "prompts/conference/devils-advocate.md",
     "prompts/conference/session-chair.md",
     "prompts/conference/reviewer.md",
     "prompts/conference/synthesizer.md",
+    "prompts/dotagent/pm.md",
+    "prompts/dotagent/architect.md",
+    "prompts/dotagent/roundtable.md",
+    "prompts/dotagent/executor.md",
+    "prompts/dotagent/implementer.md",
+    "prompts/dotagent/resolver.md",
+    "prompts/dotagent/verifier.md",
+    "prompts/dotagent/qa.md",
+    "prompts/dotagent/reflector.md",
+    "prompts/pipeline/lead.md",
+    "prompts/pipeline/analyst.md",
+    "prompts/pipeline/implementer.md",
+    "prompts/pipeline/verifier.md",
+    "prompts/pipeline/deliverer.md",
     "prompts/ship/writer.md",
     "prompts/ship/reviewer.md",
+    "schemas/dotagent/tasks.json",
+    "schemas/dotagent/output.json",
+    "schemas/dotagent/verdict.json",
+    "schemas/pipeline/intake.json",
+    "schemas/pipeline/verdict.json",
+    "schemas/pipeline/holds.json",
     "schemas/partition.json",
     "schemas/review.json",
 ];

@@ -36,6 +36,8 @@ pub struct Git {
     /// By short name, such as `conference/best`.
     pub branches: BTreeMap<String, Branch>,
     pub worktrees: Vec<Worktree>,
+    /// Of the commits that a site names, those that are not in the history of the head.
+    pub missing: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

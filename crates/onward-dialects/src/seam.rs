@@ -5,7 +5,7 @@
 //! a [`Told`]. Invariant: pure. The engine finds, reads and writes files; a dialect is shown what
 //! was found and says what it means.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{time::Timestamp, told::Told};
 use serde_json::Value;
@@ -72,6 +72,18 @@ pub struct Mark {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     pub candidates: Vec<Candidate>,
+    pub project: Project,
+}
+
+/// The project that the user is in, for systems whose runs lie outside of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Project {
+    /// Its absolute path; empty when it is not known.
+    pub path: String,
+    /// The local branches of its repository.
+    pub branches: BTreeSet<String>,
+    /// The files in it, as git lists them: tracked, or new and not ignored.
+    pub files: BTreeSet<String>,
 }
 
 /// One directory and the marks in it.
@@ -97,12 +109,16 @@ pub struct Site {
     pub dialect: &'static str,
     /// How lists and prompts call the run, such as a run id or the name of its directory.
     pub name: String,
+    /// How messages name its directory: as the engine found it.
+    pub place: String,
     pub workflow: &'static str,
     /// What that workflow is given.
     pub inputs: BTreeMap<String, Value>,
     /// Where its files are. The first root is the run's own; the others are only looked at.
     pub roots: Vec<Root>,
     pub last_activity: Option<Timestamp>,
+    /// Commits that its files name; [`Git::missing`](crate::Git) says which of them are gone.
+    pub commits: Vec<String>,
     /// It belongs to another project: listed, and never chosen by itself.
     pub elsewhere: bool,
     /// A mark that is not there; without it the run can be named but not read.
@@ -126,10 +142,12 @@ impl Site {
         Self {
             dialect: card.name,
             name: name.to_owned(),
+            place: dir.to_owned(),
             workflow: card.workflows.first().copied().unwrap_or_default(),
             inputs: [("dir".to_owned(), Value::from(dir))].into(),
             roots: vec![Root { dir: dir.to_owned(), reads }],
             last_activity: None,
+            commits: Vec::new(),
             elsewhere: false,
             lacks: None,
         }

@@ -157,6 +157,7 @@ fn launch(number: u32) -> Launch {
         idle_ms: None,
         sync_seal: false,
         snapshot: None,
+        stop: None,
     }
 }
 

@@ -4,6 +4,7 @@
 //! here prints, colours or parses arguments; a room uses only rooms below it (`tests/tidy` has the
 //! list); and the drive loop reaches the outside only through [`world::World`].
 
+pub mod agents;
 pub mod care;
 pub mod check;
 pub mod drive;
@@ -11,6 +12,7 @@ pub mod engine;
 pub mod foreign;
 pub mod load;
 pub mod locate;
+pub mod play;
 pub mod resume;
 pub mod revert;
 pub mod world;

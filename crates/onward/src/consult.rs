@@ -9,7 +9,10 @@ use onward_core::{
     address::Address,
     event::Mode,
     finding::{Code, Finding, Severity},
-    plan::{Entry, Outlook, Plan, PlannedStep, Status, Verdict, entries, entry, has_entry},
+    plan::{
+        EntryPoint, Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict,
+        entries, entry, has_entry,
+    },
     policy::{self, Accept, Asking, Choices, Depth, EnterAt},
     run::Run,
 };
@@ -69,7 +72,7 @@ pub(crate) fn consult(
         plan::show(cx, &plan)?;
         outlook::show(&mut *cx.err, &plan)?;
         match depth {
-            Depth::Quick => {}
+            Depth::Glance | Depth::Quick => {}
             Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
         }
         for finding in &standing {
@@ -106,7 +109,7 @@ pub(crate) const OTHER_POINT: &str = "enter at another phase or step";
 /// The word that goes on.
 pub(crate) fn go_on(depth: Depth) -> &'static str {
     match depth {
-        Depth::Quick => "resume",
+        Depth::Glance | Depth::Quick => "resume",
         Depth::Full => "proceed",
     }
 }
@@ -119,10 +122,10 @@ pub(crate) fn counts(plan: &Plan) -> String {
 
 /// Who looked at everything, or goes on over what blocks, says so in full.
 pub(crate) fn first(depth: Depth, standing: &[Finding]) -> First {
-    let blocks = standing.iter().any(|it| it.severity == Severity::Blocking);
+    let blocks = standing.iter().any(|it| it.severity() == Severity::Blocking);
     match depth {
-        Depth::Quick if !blocks => First::ByDefault,
-        Depth::Quick | Depth::Full => First::InFull,
+        Depth::Glance | Depth::Quick if !blocks => First::ByDefault,
+        Depth::Glance | Depth::Quick | Depth::Full => First::InFull,
     }
 }
 
@@ -208,17 +211,15 @@ impl Talk<'_> {
             } else if was_improved(planned) {
                 all.push(ask(About::Improved, format!("{step} is kept: {}", why())));
             }
-            let own = |rescue: &str| {
-                let name = rescue.strip_prefix("rescue/").and_then(|name| name.split_once('-'));
-                name.is_some_and(|(_, name)| name == step.file_name())
+            // What another system left half done is undone or kept as a whole.
+            let own = |it: &PlannedRevert| match it.kind {
+                RevertKind::RestoreFile | RevertKind::RemoveFile => {
+                    it.step.as_ref() == Some(&planned.step)
+                }
+                RevertKind::TruncateRows | RevertKind::ResetWorktree => false,
             };
-            let undone: Vec<&str> = self
-                .plan
-                .reverts
-                .iter()
-                .filter(|it| own(&it.rescue))
-                .map(|it| it.path.as_str())
-                .collect();
+            let undone: Vec<&str> =
+                self.plan.reverts.iter().filter(|it| own(it)).map(|it| it.path.as_str()).collect();
             if !undone.is_empty() {
                 let text = format!("{step} left half-done work in {}", undone.join(", "));
                 all.push(ask(About::HalfDone, text));
@@ -321,7 +322,7 @@ fn was_improved(planned: &PlannedStep) -> bool {
 }
 
 /// What entering there would mean.
-fn means(entry: &Entry) -> String {
+fn means(entry: &EntryPoint) -> String {
     let mut parts = Vec::new();
     if entry.redone > 0 {
         parts.push(format!("{} done steps run again", entry.redone));
@@ -338,7 +339,7 @@ enum Target {
     Back,
 }
 
-fn target(run: &Run, list: &[Entry], text: &str) -> Option<Target> {
+fn target(run: &Run, list: &[EntryPoint], text: &str) -> Option<Target> {
     if text.is_empty() {
         return Some(Target::Back);
     }

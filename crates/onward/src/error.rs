@@ -7,7 +7,6 @@ use onward_engine::{
     care::{CareError, harness::HarnessError, rehearse::RehearseError},
     drive::offline::DecideError,
     engine::EngineError,
-    foreign::ForeignError,
     load::{follow::FollowError, journal::LoadError},
     locate::{CreateError, FindError, LoadWorkflowError, LockError, config::ConfigError},
     resume::ResumeError,
@@ -55,7 +54,7 @@ pub(crate) enum Error {
     #[error("{message}")]
     Usage { message: String, hint: String },
     #[error(transparent)]
-    Call(#[from] crate::conference::CallError),
+    Call(#[from] onward_engine::play::CallError),
     #[error("`{name}` is not a valid workflow: {first}")]
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
@@ -82,8 +81,8 @@ pub(crate) enum Error {
     Find(#[from] FindError),
     #[error(transparent)]
     Follow(#[from] FollowError),
-    #[error("{}", chain(.0))]
-    Foreign(#[from] ForeignError),
+    #[error("there is no dialect `{name}`")]
+    NoSuchDialect { name: String, known: Vec<String> },
     #[error("`{}` was written by another system, and no run goes on with it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
@@ -155,25 +154,24 @@ fn care_chain(error: &CareError) -> String {
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::CannotRead { .. }
-            | Self::Foreign(ForeignError::Io { .. } | ForeignError::TooLarge { .. }) => {
-                "cannot_read"
-            }
+            Self::CannotRead { .. } => "cannot_read",
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
-            Self::Usage { .. } | Self::Foreign(ForeignError::NoSuchDialect { .. }) => "usage",
+            Self::Usage { .. } | Self::NoSuchDialect { .. } => "usage",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume | Self::AlreadyComplete { .. } => "nothing_to_resume",
             Self::SeveralRuns { .. } => "several_runs",
             Self::NotConfirmed { .. } => "not_confirmed",
             Self::Interrupted { .. } => "interrupted",
             Self::Supervise(_) => "supervise",
-            Self::NoSuchStep { .. } | Self::Foreign(ForeignError::NoEntry(_)) => "no_such_step",
+            Self::NoSuchStep { .. } | Self::Engine(EngineError::Stop(Stop::NoEntry(_))) => {
+                "no_such_step"
+            }
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
             Self::Find(_) => "no_such_run",
-            Self::Foreign(ForeignError::Missing { .. }) => "missing_file",
+            Self::Engine(EngineError::Stop(Stop::MissingFile { .. })) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
@@ -221,7 +219,7 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
-            Self::Foreign(error) => Some(error.hint()),
+            Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
             Self::NotAdopted { dir } => {
                 let dir = dir.display();
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
@@ -248,9 +246,6 @@ impl Error {
             | Self::NoSuchStep { .. }
             | Self::WhichGate { .. }
             | Self::Find(FindError::Several { .. } | FindError::Io { .. })
-            | Self::Foreign(
-                ForeignError::Io { .. } | ForeignError::TooLarge { .. } | ForeignError::NoEntry(_),
-            )
             | Self::NotAdopted { .. }
             | Self::Follow(_)
             | Self::Supervise(_)
@@ -261,13 +256,13 @@ impl Error {
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
             | Self::Config(_)
-            | Self::Foreign(ForeignError::NoSuchDialect { .. }) => INVALID,
+            | Self::NoSuchDialect { .. } => INVALID,
             Self::SeveralRuns { .. } | Self::NotConfirmed { .. } => CONFLICTS,
             Self::Interrupted { .. } => INTERRUPTED,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::AlreadyComplete { .. }
-            | Self::Foreign(ForeignError::Missing { .. })
+            | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::Engine(error) => exit_of(error),
             Self::Care(error) => exit_of_care(error),
@@ -322,7 +317,9 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Stop(Stop::Damaged) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
         | EngineError::Stop(Stop::Conflicts(_))
-        | EngineError::BegunElsewhere { .. } => CONFLICTS,
+        | EngineError::BegunElsewhere { .. }
+        | EngineError::CannotContinue { .. } => CONFLICTS,
+        EngineError::Resume(ResumeError::Parked { .. }) => PARKED,
         EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
         EngineError::Resume(ResumeError::NoSuchStep(_) | ResumeError::NoSuchFinding(_))
         | EngineError::Agent(_)
@@ -335,6 +332,7 @@ fn exit_of(error: &EngineError) -> u8 {
             | CreateError::Secret { .. },
         ) => INVALID,
         EngineError::Machine { .. }
+        | EngineError::NoWorkflow { .. }
         | EngineError::Create(CreateError::Unwritable(_) | CreateError::Stop(_))
         | EngineError::Lock(LockError::Io { .. })
         | EngineError::Workflow(LoadWorkflowError::Io { .. })

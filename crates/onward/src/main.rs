@@ -3,7 +3,6 @@
 mod attend;
 mod cli;
 mod cmd;
-mod conference;
 mod confirm;
 mod consult;
 mod diagnostic;

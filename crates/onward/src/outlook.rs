@@ -45,7 +45,7 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let id = &plan.run.id;
     writeln!(out, "\n{id} cannot be resumed as it is:")?;
     let stuck =
-        |it: &&Finding| it.severity == Severity::Blocking && !Code::can_be_accepted(&it.code);
+        |it: &&Finding| it.severity() == Severity::Blocking && !Code::can_be_accepted(&it.code);
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
@@ -127,7 +127,7 @@ pub(crate) fn compared(out: &mut dyn Write, run: &Run, plan: &Plan) -> io::Resul
 
 fn risks(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nRisks")?;
-    let grave = plan.findings.iter().filter(|it| it.severity != Severity::Info).count();
+    let grave = plan.findings.iter().filter(|it| it.severity() != Severity::Info).count();
     let reverts = plan.reverts.len();
     let again = plan.counts.get("rerun").copied().unwrap_or(0);
     if grave == 0 && reverts == 0 && again == 0 {

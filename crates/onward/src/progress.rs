@@ -1,11 +1,13 @@
 //! What people see of a run while it is driven: plain lines, and on a terminal one line that moves.
 //!
 //! Invariant: it is fed durable journal lines and nothing else, so it can show nothing that did not
-//! happen. It writes to standard error; standard output belongs to data.
+//! happen, and it counts nothing itself: core does. It writes to standard error; standard output
+//! belongs to data.
 
 use std::{
     collections::BTreeMap,
     io::Write as _,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
@@ -17,11 +19,13 @@ use onward_core::{
     event::{Event, Record},
     evidence::Outcome,
     journal::decode_line,
+    run::Run,
     time::Timestamp,
+    view::{Counts, Followed, Live},
 };
 use onward_engine::world::real::{Sink, wall_clock};
 
-use crate::{attend::Attendant, screen::Screen};
+use crate::{attend::Attendant, screen::Screen, session::open_run};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
@@ -35,13 +39,43 @@ pub(crate) enum Telling {
     Lines { screen: Screen, quiet: bool },
     /// The same on a terminal, with a line that moves.
     Words {
-        done: u32,
-        total: u32,
+        counter: Counter,
         screen: Screen,
-        /// Where somebody is there to answer gates.
+        /// Where a person is there to answer gates.
         attendant: Option<Attendant>,
         quiet: bool,
     },
+}
+
+/// How much of the run is done, for the line that moves.
+pub(crate) struct Counter {
+    dir: PathBuf,
+    live: Option<Box<Live>>,
+}
+
+impl Counter {
+    pub(crate) fn new(dir: PathBuf, run: Run) -> Self {
+        Self { dir, live: Some(Box::new(Live::new(run))) }
+    }
+
+    fn none() -> Self {
+        Self { dir: PathBuf::new(), live: None }
+    }
+
+    fn take(&mut self, record: Record) {
+        let Some(live) = &mut self.live else { return };
+        match live.take(record) {
+            Followed::Yes | Followed::Known => {}
+            // What cannot be read now is not counted any more; the run goes on without a counter.
+            Followed::Lost => {
+                self.live = open_run(&self.dir).ok().map(|run| Box::new(Live::new(run)));
+            }
+        }
+    }
+
+    fn counts(&self) -> Option<Counts> {
+        self.live.as_ref().map(|live| live.counts())
+    }
 }
 
 /// How often the moving line is drawn again while nothing happens.
@@ -63,11 +97,13 @@ pub(crate) fn sink(telling: Telling) -> Sink {
         Telling::Lines { quiet: true, .. }
         | Telling::Words { quiet: true, attendant: None, .. } => Box::new(|_| {}),
         Telling::Lines { screen, quiet } => {
-            let (done, total, attendant) = (0, 0, None);
-            sink(Telling::Words { done, total, screen, attendant, quiet })
+            let (counter, attendant) = (Counter::none(), None);
+            sink(Telling::Words { counter, screen, attendant, quiet })
         }
-        Telling::Words { done, total, screen, attendant, quiet } => {
-            let words = Words { running: BTreeMap::new(), done, total, screen, quiet };
+        Telling::Words { counter, screen, attendant, quiet } => {
+            // Counting means folding: only for those who see the count.
+            let counter = if screen.moves() && !quiet { counter } else { Counter::none() };
+            let words = Words { running: BTreeMap::new(), counter, screen, quiet };
             let words = Arc::new(Mutex::new(words));
             tick(&words);
             Box::new(move |lines| {
@@ -78,6 +114,7 @@ pub(crate) fn sink(telling: Telling) -> Sink {
                         if let Some(attendant) = &attendant {
                             attendant.hear(&record.event);
                         }
+                        words.counter.take(record);
                     }
                 }
                 words.redraw();
@@ -109,8 +146,7 @@ fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 struct Words {
     running: BTreeMap<Address, Timestamp>,
-    done: u32,
-    total: u32,
+    counter: Counter,
     screen: Screen,
     quiet: bool,
 }
@@ -134,39 +170,38 @@ impl Words {
                 let took = began.map_or(String::new(), |began| elapsed(record.at, began));
                 match &finished.outcome {
                     Outcome::Done => {
-                        self.done += 1;
                         self.line(&format!("{GOOD}done{GOOD:#}  {}{took}", finished.step));
                     }
                     Outcome::Failed { cause, detail } => {
                         let cause = cause.as_str();
                         let step = &finished.step;
-                        self.line(&format!("{BAD}fail{BAD:#}  {step}{took}: {cause}, {detail}"));
+                        let and =
+                            if finished.tolerated { "; the run goes on without it" } else { "" };
+                        self.line(&format!(
+                            "{BAD}fail{BAD:#}  {step}{took}: {cause}, {detail}{and}"
+                        ));
                     }
                 }
             }
             Event::StepSkipped { step, .. } => {
-                self.done += 1;
                 self.line(&format!("{DIM}skip{DIM:#}  {step}"));
             }
             Event::AttemptLost { step, rung, .. } => {
                 self.running.remove(step);
-                self.line(&format!("{DIM}lost{DIM:#}  {step}: {rung}"));
+                self.line(&format!("{DIM}lost{DIM:#}  {step}: {}", rung.as_str()));
             }
             Event::AttemptAdopted(adopted) => {
                 self.running.remove(&adopted.step);
-                self.done += 1;
                 self.line(&format!("{GOOD}adopt{GOOD:#} {} ({})", adopted.step, adopted.source));
             }
             Event::StepInvalidated { step, causes } => {
                 let parts: Vec<&str> = causes.iter().map(|cause| cause.part.as_str()).collect();
-                self.done = self.done.saturating_sub(1);
                 self.line(&format!("{DIM}stale{DIM:#} {step}: {}", parts.join(", ")));
             }
             Event::GateOpened { step, prompt, .. } => {
                 self.line(&format!("{BAD}gate{BAD:#}  {step}: {prompt}"));
             }
             Event::GateDecided { step, option, by, .. } => {
-                self.done += 1;
                 self.line(&format!("{GOOD}gate{GOOD:#}  {step}: {option}, said {by}"));
             }
             Event::LoopTurned { step, turn } => {
@@ -222,8 +257,9 @@ impl Words {
             .collect();
         let more = self.running.len().saturating_sub(3);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let total = self.total.max(self.done);
-        self.screen.moving(format!("[{}/{total}] {}{more}", self.done, running.join(", ")));
+        let counts = self.counter.counts();
+        let counts = counts.map_or(String::new(), |it| format!("[{}/{}] ", it.done, it.total));
+        self.screen.moving(format!("{counts}{}{more}", running.join(", ")));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where a command works: the project, its configuration, this machine, and which run is meant.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,18 +11,18 @@ use onward_core::{
     event::Mode,
     graph::Defs,
     plan::{Plan, Status},
-    policy::Choices,
+    policy::{Choices, Depth},
     run::Run,
     state::State,
     time::Timestamp,
 };
 use onward_engine::{
+    dialects::{dialect, dialects},
     drive::Options,
-    engine::{EngineError, How, Machine},
-    foreign::{self, adopt},
+    engine::{EngineError, How, Machine, adopt, plan_site},
     load::journal::{JOURNAL, load},
     locate::{
-        FindError, Project, RunDir, TakeOver,
+        FindError, FoundSite, Project, RunDir, Search, TakeOver,
         config::{Config, Flags, Origin, Setting},
         holder, load_pinned, opened,
     },
@@ -91,6 +92,7 @@ impl Session {
             socket_dir: socket_dir_of_this_user(),
             agents: config.agent_commands(),
             continuations: config.agent_continuations(),
+            adapters: config.agent_adapters(),
             notify: config.notify.value.clone(),
             catch_signals: true,
             now,
@@ -134,85 +136,136 @@ impl Session {
         user.map_or_else(|| "somebody".to_owned(), |(_, value)| value.to_string_lossy().into())
     }
 
-    /// The run of ours somebody named: its directory, its id or a prefix of it.
+    /// The run of ours that was named: by its directory, its id or a prefix of it.
     pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
-        match self.which(cx, Some(wanted), None)? {
+        match self.which(cx, &Wanted { run: Some(wanted), ..Wanted::default() })? {
             Which::Ours(dir) => Ok(dir),
-            Which::Foreign { dir, .. } => Err(Error::NotAdopted { dir }),
+            Which::Foreign(found) => Err(Error::NotAdopted { dir: found.dir }),
         }
     }
 
-    /// The run that is meant, whoever wrote it. Without a name: the one in this very directory, the
-    /// one of ours that was active last, or the only one that another system left below.
-    pub(crate) fn which(
-        &self,
-        cx: &Context,
-        wanted: Option<&str>,
-        dialect: Option<&str>,
-    ) -> Result<Which, Error> {
-        let path = cx.path(Path::new(wanted.unwrap_or(".")));
+    /// Where runs of other systems are looked for.
+    pub(crate) fn search<'a>(&'a self, tasks: Option<&'a Path>) -> Search<'a> {
+        Search { dialects: dialects(), env: &self.machine.env, tasks }
+    }
+
+    /// The run that is meant, of ours or of another system. Without a name: the one in this very
+    /// directory, the one of ours that was active last, or the only one that another system left
+    /// below.
+    pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
+        let path = cx.path(Path::new(wanted.run.unwrap_or(".")));
         let dir =
             std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?;
-        let foreign = |dir: PathBuf| self.adopted_or_foreign(dir, dialect);
-        if wanted.is_some() && dir.join(JOURNAL).is_file() {
+        if wanted.run.is_some() && dir.join(JOURNAL).is_file() {
             return Ok(Which::Ours(dir));
         }
-        let below = if dir.is_dir() { foreign::below(&dir) } else { Vec::new() };
-        if dialect.is_some() || below.contains(&dir) {
-            return foreign(dir);
+        let cannot_read = |source| Error::CannotRead { path: dir.clone(), source };
+        let tasks = wanted.tasks.map(|tasks| cx.path(tasks));
+        let search = self.search(tasks.as_deref());
+        if let Some(name) = wanted.dialect
+            && dialect(name).is_none()
+        {
+            let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
+            return Err(Error::NoSuchDialect { name: name.to_owned(), known });
         }
-        let ours = match wanted {
-            Some(wanted) => self.project.find(wanted),
-            None => self.project.last_run(),
+        let here = if dir.is_dir() {
+            search.at(&dir, wanted.dialect).map_err(cannot_read)?
+        } else {
+            Vec::new()
         };
-        match (ours, below.as_slice()) {
-            (Ok(run), _) => Ok(Which::Ours(run.dir)),
-            (Err(_), [only]) => foreign(only.clone()),
-            (Err(_), []) if dir.is_dir() && foreign::at(&dir, None)?.is_some() => foreign(dir),
-            (Err(error), []) => Err(error.into()),
-            (Err(_), several) => {
-                let list: Vec<String> =
-                    several.iter().map(|dir| dir.display().to_string()).collect();
-                let first = list.first().cloned().unwrap_or_default();
-                Err(Error::SeveralRuns { list, first })
+        let whole: Vec<&FoundSite> = here.iter().filter(|it| it.site.lacks.is_none()).collect();
+        // A run that onward can only look at does not stand before one of our own.
+        let is_ours_first = wanted.run.is_none()
+            && whole.iter().all(|it| !it.card().continues)
+            && self.project.last_run().is_ok();
+        if !whole.is_empty() && !is_ours_first || wanted.dialect.is_some() && wanted.tasks.is_none()
+        {
+            return self.only(here);
+        }
+        let ours = match (wanted.run, wanted.tasks) {
+            (Some(run), _) => self.project.find(run),
+            (None, None) => self.project.last_run(),
+            (None, Some(_)) => Err(FindError::NoRuns),
+        };
+        let error = match ours {
+            Ok(run) => return Ok(Which::Ours(run.dir)),
+            Err(error) => error,
+        };
+        let below =
+            if dir.is_dir() { search.below(&dir).map_err(cannot_read)? } else { Vec::new() };
+        let is_of = |it: &FoundSite| wanted.dialect.is_none_or(|name| it.card().name == name);
+        let below: Vec<FoundSite> =
+            below.into_iter().filter(|it| is_of(it) && !it.site.elsewhere).collect();
+        match (below.is_empty(), here.is_empty()) {
+            (false, _) => self.only(below),
+            // One that lacks a file: reading it says which.
+            (true, false) => self.only(here),
+            (true, true) => Err(error.into()),
+        }
+    }
+
+    /// The one that was found; several are listed.
+    fn only(&self, mut found: Vec<FoundSite>) -> Result<Which, Error> {
+        let dialects: BTreeSet<&str> = found.iter().map(|it| it.card().name).collect();
+        if dialects.len() == 1 {
+            // Of several runs in one place, the last active one is meant.
+            let dir = found.first().map(|it| it.dir.clone());
+            if found.iter().all(|it| Some(&it.dir) == dir.as_ref()) {
+                found.sort_by_key(|it| it.site.last_activity);
+                found.drain(..found.len() - 1);
             }
         }
-    }
-
-    /// The run that goes on with a directory of another system, or else the directory itself.
-    pub(crate) fn adopted_or_foreign(
-        &self,
-        dir: PathBuf,
-        dialect: Option<&str>,
-    ) -> Result<Which, Error> {
-        let located = Project::locate(&dir);
-        let project = located.map_err(|source| Error::CannotRead { path: dir.clone(), source })?;
-        let is_over = |dir: &Path| {
-            let plan = self.foreign_plan(dir, dialect);
-            plan.is_ok_and(|plan| plan.run.status == Status::Completed)
-        };
-        match adopt::find(&project, &dir)? {
-            Some(it) if !it.is_complete || is_over(&dir) => Ok(Which::Ours(it.run.dir)),
-            Some(_) | None => Ok(Which::Foreign { dir, dialect: dialect.map(str::to_owned) }),
+        if let [_, _, ..] = found.as_slice() {
+            let line = |it: &FoundSite| format!("{} ({})", it.dir.display(), it.card().name);
+            let list: Vec<String> = found.iter().map(line).collect();
+            let first = found.first().map(|it| it.dir.display().to_string()).unwrap_or_default();
+            return Err(Error::SeveralRuns { list, first });
+        }
+        match found.pop() {
+            Some(found) => self.adopted_or_foreign(found),
+            None => Err(FindError::NoRuns.into()),
         }
     }
 
-    /// The directories at and below this one in which another system left a run that no run of ours
+    /// The run that goes on with another system's run, or else that run itself.
+    pub(crate) fn adopted_or_foreign(&self, found: FoundSite) -> Result<Which, Error> {
+        match adopt::adopter(&found.project, &found)? {
+            Some(it) if !it.is_complete || self.is_over(&found) => Ok(Which::Ours(it.run.dir)),
+            Some(_) | None => Ok(Which::Foreign(Box::new(found))),
+        }
+    }
+
+    fn is_over(&self, found: &FoundSite) -> bool {
+        let plan = self.glance(found);
+        plan.is_ok_and(|plan| plan.run.status == Status::Completed)
+    }
+
+    /// Runs of other systems at and below this directory, and in task lists, that no run of ours
     /// goes on with.
-    pub(crate) fn strangers(&self, below: &Path) -> Result<Vec<PathBuf>, Error> {
+    pub(crate) fn strangers(&self, below: &Path) -> Result<Vec<FoundSite>, Error> {
+        let cannot_read = |source| Error::CannotRead { path: below.to_owned(), source };
         let mut strangers = Vec::new();
-        for dir in foreign::below(below) {
-            if let Which::Foreign { dir, .. } = self.adopted_or_foreign(dir, None)? {
-                strangers.push(dir);
+        for found in self.search(None).below(below).map_err(cannot_read)? {
+            if let Which::Foreign(found) = self.adopted_or_foreign(found)? {
+                strangers.push(*found);
             }
         }
         Ok(strangers)
     }
 
+    /// How another system's run stands, by its files alone.
+    pub(crate) fn glance(&self, found: &FoundSite) -> Result<Plan, Error> {
+        Ok(plan_site(found, &self.machine, &Choices::default(), Depth::Glance)?)
+    }
+
     /// What a resume of another system's run would do.
-    pub(crate) fn foreign_plan(&self, dir: &Path, dialect: Option<&str>) -> Result<Plan, Error> {
-        let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-        Ok(found.plan(self.now)?)
+    pub(crate) fn foreign_plan(
+        &self,
+        found: &FoundSite,
+        choices: &Choices,
+        depth: Depth,
+    ) -> Result<Plan, Error> {
+        Ok(plan_site(found, &self.machine, choices, depth)?)
     }
 
     /// The named run, or the one that was active last.
@@ -252,10 +305,21 @@ fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
     value.parse().ok()
 }
 
+/// How a run was named on the command line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// An id, a prefix of one, or a directory.
+    pub(crate) run: Option<&'a str>,
+    /// Which system wrote it.
+    pub(crate) dialect: Option<&'a str>,
+    /// Where task lists are.
+    pub(crate) tasks: Option<&'a Path>,
+}
+
 /// A run, by who wrote it.
 pub(crate) enum Which {
     Ours(PathBuf),
-    Foreign { dir: PathBuf, dialect: Option<String> },
+    Foreign(Box<FoundSite>),
 }
 
 /// A run on disk, folded. Its workflow is read by whoever asks for more than how it stands.

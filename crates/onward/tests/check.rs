@@ -1,12 +1,17 @@
 //! `onward check`, end to end: words, data and exit codes.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "support/program.rs"]
+mod program;
+
 use std::{
     fs::{self, File},
     path::Path,
     process::{Command, Output},
 };
 
+use program::{Said, bare};
 use tempfile::TempDir;
 
 /// A directory of files and a fixed environment.
@@ -33,9 +38,7 @@ impl Project {
     }
 
     fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-        command.args(arguments.split(' ')).current_dir(self.path()).env_clear();
-        command
+        bare(self.path(), arguments)
     }
 
     /// Standard output, standard error and exit code as one text.
@@ -45,16 +48,8 @@ impl Project {
     }
 }
 
-/// An object on standard output is spread over lines, to be read.
 fn shown(output: &Output) -> String {
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let (mut out, err) = (text(&output.stdout), text(&output.stderr));
-    if out.starts_with('{') {
-        assert_eq!(out.lines().count(), 1);
-        let object: serde_json::Value = serde_json::from_str(&out).unwrap();
-        out = format!("{object:#}\n");
-    }
-    format!("{out}--- stderr\n{err}--- exit {}\n", output.status.code().unwrap())
+    format!("{}\n", Said::of(output).shown())
 }
 
 const SUB: &str = "onward: 1

@@ -1,12 +1,14 @@
 //! What people and scripts are told: standard output, standard error and exit code as one text.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use std::{
-    fs,
-    process::{Command, Output},
-};
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "support/program.rs"]
+mod program;
+
+use std::fs;
 
 use insta::assert_snapshot;
+use program::Said;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -32,28 +34,18 @@ impl Talk {
         talk
     }
 
-    fn output(&self, arguments: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-        let path = std::env::var_os("PATH").unwrap();
-        command.args(arguments.split(' ')).current_dir(self.0.path()).env_clear();
-        command.env("PATH", path).env("USER", "ann").output().unwrap()
+    fn said(&self, arguments: &str) -> Said {
+        Said::of(&program::onward(self.0.path(), arguments).output().unwrap())
     }
 
     #[must_use]
     fn onward(&self, arguments: &str) -> String {
-        let output = self.output(arguments);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        let (mut out, err) = (text(&output.stdout), text(&output.stderr));
-        if out.starts_with('{') {
-            let object: Value = serde_json::from_str(&out).unwrap();
-            out = format!("{object:#}\n");
-        }
-        let said = format!("{out}--- stderr\n{err}--- exit {}", output.status.code().unwrap());
+        let said = self.said(arguments).shown();
         masked(&said.replace(fs::canonicalize(self.0.path()).unwrap().to_str().unwrap(), "HERE"))
     }
 
     fn json(&self, arguments: &str) -> Value {
-        serde_json::from_slice(&self.output(arguments).stdout).unwrap()
+        self.said(arguments).json()
     }
 }
 
@@ -164,7 +156,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     "#);
     assert_snapshot!(talk.onward("resume"), @r#"
     --- stderr
-    resume 4 steps are done; go on from there
+    resume 4 steps are kept; go on at two
     start two
     fail  two: failed, exit 1
     run story-ID is failed
@@ -176,7 +168,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     fs::write(talk.0.path().join("allowed"), "").unwrap();
     assert_snapshot!(talk.onward("resume"), @r#"
     --- stderr
-    resume 4 steps are done; failed ones run again
+    resume 4 steps are kept; go on at two, which failed
     start two (attempt 2)
     done  two
     run story-ID is completed
@@ -306,10 +298,10 @@ fn what_cannot_be_done_is_said_with_what_can() {
 fn events_are_printed_as_they_are_kept() {
     let talk = Talk::new();
     let _ = talk.onward("run w.yaml");
-    let log = talk.output("log --json").stdout;
+    let log = talk.said("log --json").out;
     let run = talk.json("status --json")["run"]["dir"].as_str().unwrap().to_owned();
     let journal = fs::read_to_string(format!("{run}/journal.jsonl")).unwrap();
-    assert_eq!(String::from_utf8(log).unwrap(), journal);
+    assert_eq!(log, journal);
     let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
     assert_snapshot!(masked(&format!("{first:#}")), @r#"
     {

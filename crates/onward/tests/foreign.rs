@@ -1,13 +1,14 @@
 //! What is said about a run that another system left behind.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
-};
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "support/program.rs"]
+mod program;
+
+use std::{fs, path::Path};
 
 use insta::assert_snapshot;
+use program::Said;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -77,28 +78,19 @@ fn conference(dir: &Path) {
     fs::write(dir.join("researcher_A_results.tsv"), ROWS).unwrap();
 }
 
-fn output(at: &Path, arguments: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-    let path = std::env::var_os("PATH").unwrap();
-    command.args(arguments.split(' ')).current_dir(at).env_clear().env("PATH", path);
-    command.env("ONWARD_NOW", "2026-05-04T22:10:00Z").output().unwrap()
+fn said(at: &Path, arguments: &str) -> Said {
+    let mut command = program::onward(at, arguments);
+    Said::of(&command.env("ONWARD_NOW", "2026-05-04T22:10:00Z").output().unwrap())
 }
 
 fn onward(at: &Path, arguments: &str) -> String {
-    let output = output(at, arguments);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let said = format!(
-        "{}--- stderr\n{}--- exit {}",
-        text(&output.stdout),
-        text(&output.stderr),
-        output.status.code().unwrap()
-    );
+    let said = said(at, arguments).shown();
     let root = fs::canonicalize(at).unwrap();
     said.replace(root.to_str().unwrap(), "HERE")
 }
 
 fn json(at: &Path, arguments: &str) -> Value {
-    serde_json::from_slice(&output(at, arguments).stdout).unwrap()
+    said(at, arguments).json()
 }
 
 #[test]
@@ -113,30 +105,38 @@ fn a_conference_is_planned_where_it_lies() {
     Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
 
     Findings
+      warning prerequisite-missing: agent `claude` has no command
+        put [agents.claude] command = [...] in .onward/config.toml
       info prerequisite-missing: no evaluator: researchers report their metric themselves
         add `- **Evaluator:** COMMAND` under Success Metric to have it measured
       warning rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
         they may be from an earlier, interrupted run
       info rows-missing: conference_results.tsv is missing, and 2 iterations are logged
         a resume rebuilds it with 2 rows from the log and the other results
-      warning prerequisite-missing: agent `claude` has no command
-        put [agents.claude] command = [...] in .onward/config.toml
 
     Steps
-      keep     round[1]/research[A]/baseline    done: baseline 40 at 2026-05-04T20:05:00Z
-      keep     round[1]/research[A]/iterate[1]  done: kept 44 at 2026-05-04T20:10:00Z
-      run      round[1]/research[A]/iterate[2]  pending: 2 of 3 iterations are logged
-      run      round[1]/research[B]             pending: nothing of it is logged
+      keep     open                             done: the files record it
+      keep     confirm                          done: at 2026-05-04T22:10:00.000000Z
+      adopt    partition                        inferred: the files show it; no line records it
+      keep     start                            done: the files record it
+      keep     round[1]/begin                   done: the files record it
+      keep     round[1]/research[A]/baseline    done: the files record it
+      keep     round[1]/research[A]/iterate[1]  done: the files record it
+      run      round[1]/research[A]/iterate[2]  pending: it has not run yet
+      run      round[1]/research[B]/baseline    pending: it has not run yet
+      run      round[1]/research[B]/iterate     pending: it has not run yet
+      run      round[1]/roll                    pending: it has not run yet
       run      round[1]/poster                  pending: it has not run yet
       run      round[1]/review                  pending: it has not run yet
-      run      round[1]/transfer                pending: each of its parts adds what is missing
-      run      round[2]                         pending: unless it converges before
+      run      round[1]/transfer                pending: it has not run yet
+      run      round[1]/converge                pending: it has not run yet
       run      synthesis                        pending: it has not run yet
+      run      worktrees                        pending: it has not run yet
       run      close                            pending: it has not run yet
-      undo     researcher_A_results.tsv (kept in rescue/round[1]~research[%41])
+      undo     researcher_A_results.tsv (kept in rescue/1-round[1]~research[%41])
                2  41  -3  -7%  reverted  colder  taste.sh  2026-05-04T20:14:00Z
 
-    keep 2, run 8
+    adopt 1, keep 6, run 11
     onward resume HERE/talks/tea
     --- stderr
     --- exit 0
@@ -172,7 +172,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     Run:            tea
     Status:         interrupted
     Phase:          1
-    Steps:          2 of 10 done
+    Steps:          6 of 18 done
     Last activity:  2026-05-04T20:10:00.000000Z (2 h 0 min ago)
     Last completed: round[1]/research[A]/iterate[1] at 2026-05-04T20:10:00.000000Z
     Next step:      round[1]/research[A]
@@ -181,7 +181,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     --- exit 0
     ");
     assert_snapshot!(onward(project.path(), "list"), @r"
-    HERE/talks/tea  interrupted 2/10  1  2 h 0 min ago  conference
+    HERE/talks/tea  interrupted 6/18  1  2 h 0 min ago  conference
     --- stderr
     --- exit 0
     ");
@@ -216,15 +216,15 @@ fn doubt_is_settled_by_asking() {
     assert_snapshot!(onward(project.path(), "plan"), @r"
     --- stderr
     error: several runs can be resumed:
-      1. HERE/talks/coffee
-      2. HERE/talks/tea
+      1. HERE/talks/coffee (conference)
+      2. HERE/talks/tea (conference)
     help: say which, such as `onward resume HERE/talks/coffee`, or take `--all`
     --- exit 16
     ");
     assert_snapshot!(onward(project.path(), "plan talks/tea --dialect parliament"), @r"
     --- stderr
     error: there is no dialect `parliament`
-    help: known: conference
+    help: known: conference, dotagent, pipeline
     --- exit 2
     ");
     assert_snapshot!(onward(project.path(), "plan talks/milk"), @r"
@@ -279,7 +279,7 @@ fn looking_changes_nothing() {
     };
     let before = state();
     for command in ["plan talks/tea", "status talks/tea", "list", "plan --json"] {
-        assert!(output(project.path(), command).status.success());
+        assert_eq!(said(project.path(), command).code, 0);
     }
     assert_eq!(state(), before);
 }

@@ -1,4 +1,4 @@
-//! Progress that was made elsewhere, found by asking the decider what it would do next: a step that
+//! Progress that was made source, found by asking the decider what it would do next: a step that
 //! it would start and that another system's files prove done is adopted instead, and one that they
 //! leave no place for is skipped.
 //!
@@ -18,39 +18,53 @@ use crate::{
     run::Run,
     state::{Phase, StepState},
     time::Timestamp,
-    told::Done,
+    told::{Done, StepTold, Told},
     workflow::model::{Gate, Kind},
 };
 
-/// Another system's files, as a witness.
+/// Another system's files, as the source of what was done.
 #[derive(Clone, Copy)]
-pub struct Elsewhere<'a> {
+pub struct Source<'a> {
     /// The name of the dialect.
     pub dialect: &'a str,
     /// Who answered the gates, such as `conference.md`.
     pub by: &'a str,
-    /// What the files prove about a step.
-    pub done: &'a dyn Fn(&Address) -> Option<Done>,
-    /// Why a step that is not done will not run either, such as that the time is over.
-    pub passed_over: &'a dyn Fn(&Address) -> Option<String>,
-    /// Whether the files would tell that the step is not done any more.
-    pub witnesses: &'a dyn Fn(&Address) -> bool,
+    pub told: &'a dyn Told,
+}
+
+impl Source<'_> {
+    fn done(&self, step: &Address) -> Option<Done> {
+        match self.told.step(step) {
+            StepTold::Done(done) => Some(done),
+            StepTold::PassedOver(_)
+            | StepTold::Unproved(_)
+            | StepTold::Undone
+            | StepTold::Silent => None,
+        }
+    }
+
+    fn passed_over(&self, step: &Address) -> Option<String> {
+        match self.told.step(step) {
+            StepTold::PassedOver(why) => Some(why),
+            StepTold::Done(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => None,
+        }
+    }
 }
 
 /// What to write down next, and what must be found out first; nothing when nothing more can be
 /// adopted. Only [`Command::Record`] and [`Command::Need`] are given.
-pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Command> {
+pub fn adoptions(run: &Run, facts: &Facts, source: Source<'_>) -> Vec<Command> {
     let now = Timestamp::default();
-    let mut decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let mut decider = Decider::new(run, facts, now);
     for id in run.graph.open_gates() {
-        decider.commands.extend(answered(run, id, elsewhere).map(Command::Record));
+        decider.commands.extend(answered(run, id, source).map(Command::Record));
     }
     for id in run.graph.ready_control() {
-        let found = decider.controlled(id, elsewhere);
+        let found = decider.controlled(id, source);
         decider.adopted(id, found);
     }
     for id in run.graph.ready_work() {
-        let found = decider.worked(id, elsewhere);
+        let found = decider.worked(id, source);
         decider.adopted(id, found);
     }
     decider.commands
@@ -58,16 +72,16 @@ pub fn adoptions(run: &Run, facts: &Facts, elsewhere: Elsewhere<'_>) -> Vec<Comm
 
 /// The event that counts a step as done, if the files prove it. For one that was announced and
 /// never begun; whatever is ready is found by [`adoptions`].
-pub fn adoption(step: &Address, elsewhere: Elsewhere<'_>) -> Option<Event> {
-    (elsewhere.done)(step).map(|done| adopted(step.clone(), done, elsewhere))
+pub fn adoption(step: &Address, source: Source<'_>) -> Option<Event> {
+    source.done(step).map(|done| adopted(step.clone(), done, source))
 }
 
-fn adopted(step: Address, done: Done, elsewhere: Elsewhere<'_>) -> Event {
+fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
     let Done { result, certainty } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,
-        source: elsewhere.dialect.to_owned(),
+        source: source.dialect.to_owned(),
         certainty,
         evidence: Evidence { result: Some(digest), ..Evidence::default() },
         result: Some(result),
@@ -77,13 +91,17 @@ fn adopted(step: Address, done: Done, elsewhere: Elsewhere<'_>) -> Event {
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
 /// and those of which they are the witness. Also steps that were passed over, and are not any more.
-pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, String> {
+pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
     let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
-        Phase::Done => {
-            let told = entry.elsewhere || (elsewhere.witnesses)(step);
-            told && run.graph.find(step).is_some() && (elsewhere.done)(step).is_none()
+        Phase::Done | Phase::Tolerated => {
+            run.graph.find(step).is_some()
+                && match source.told.step(step) {
+                    StepTold::Done(_) => false,
+                    StepTold::Undone | StepTold::Unproved(_) => true,
+                    StepTold::PassedOver(_) | StepTold::Silent => entry.elsewhere,
+                }
         }
-        Phase::Skipped => was_passed_over(run, step) && (elsewhere.passed_over)(step).is_none(),
+        Phase::Skipped => was_passed_over(run, step) && source.passed_over(step).is_none(),
         Phase::Pending
         | Phase::Running
         | Phase::Waiting
@@ -91,7 +109,7 @@ pub fn regressed(run: &Run, elsewhere: Elsewhere<'_>) -> BTreeMap<Address, Strin
         | Phase::Lost
         | Phase::Stale => false,
     };
-    let says = format!("the files of the {} do not", elsewhere.dialect);
+    let says = format!("the files of the {} do not", source.dialect);
     let gone = run.state.steps.iter().filter(is_gone);
     gone.map(|(step, _)| (step.clone(), says.clone())).collect()
 }
@@ -115,36 +133,36 @@ impl Decider<'_> {
         }
     }
 
-    fn controlled(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
+    fn controlled(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {
         let node = self.run.graph.node(id);
         let Kind::Gate(gate) = &self.run.defs.step(node.def).kind else { return self.control(id) };
         let phase = self.run.state.phase(&node.address);
         if !phase.is_startable() {
             return if phase.is_settled() { self.control(id) } else { Ok(Vec::new()) };
         }
-        let Some(option) = option(gate, (elsewhere.done)(&node.address)) else {
-            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
+        let Some(option) = option(gate, source.done(&node.address)) else {
+            return Ok(self.skipped_only(id, source)?.into_iter().collect());
         };
         let opened = self.opened(id, id, gate)?;
         let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
-        let decided = decided(&node.address, option, *hash, elsewhere);
+        let decided = decided(&node.address, option, *hash, source);
         Ok(vec![Command::Record(opened), Command::Record(decided)])
     }
 
-    fn worked(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Vec<Command>, Hold> {
+    fn worked(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {
         let step = self.run.graph.node(id).address.clone();
-        let Some(done) = (elsewhere.done)(&step) else {
-            return Ok(self.skipped_only(id, elsewhere)?.into_iter().collect());
+        let Some(done) = source.done(&step) else {
+            return Ok(self.skipped_only(id, source)?.into_iter().collect());
         };
-        Ok(vec![Command::Record(adopted(step, done, elsewhere))])
+        Ok(vec![Command::Record(adopted(step, done, source))])
     }
 
-    fn skipped_only(&self, id: NodeId, elsewhere: Elsewhere<'_>) -> Result<Option<Command>, Hold> {
+    fn skipped_only(&self, id: NodeId, source: Source<'_>) -> Result<Option<Command>, Hold> {
         let node = self.run.graph.node(id);
         if !self.run.state.phase(&node.address).is_startable() {
             return Ok(None);
         }
-        let skipped = match (elsewhere.passed_over)(&node.address) {
+        let skipped = match source.passed_over(&node.address) {
             Some(reason) => {
                 let needs = self.run.graph.need_digests(id, &self.run.defs);
                 Some(Event::StepSkipped { step: node.address.clone(), reason, needs })
@@ -156,24 +174,24 @@ impl Decider<'_> {
 }
 
 /// The answer to a gate that is open already.
-fn answered(run: &Run, id: NodeId, elsewhere: Elsewhere<'_>) -> Option<Event> {
+fn answered(run: &Run, id: NodeId, source: Source<'_>) -> Option<Event> {
     let node = run.graph.node(id);
     let Kind::Gate(gate) = &run.defs.step(node.def).kind else { return None };
     let hash = run.state.step(&node.address)?.gate.as_ref()?.hash;
-    let option = option(gate, (elsewhere.done)(&node.address))?;
-    Some(decided(&node.address, option, hash, elsewhere))
+    let option = option(gate, source.done(&node.address))?;
+    Some(decided(&node.address, option, hash, source))
 }
 
-/// An option that lets the run go on; nobody but a person ends one.
+/// An option that lets the run go on; only a person ends one.
 fn option(gate: &Gate, done: Option<Done>) -> Option<String> {
     let option = done?.result.get("option")?.as_str()?.to_owned();
     (gate.options.contains(&option) && !gate.stop.contains(&option)).then_some(option)
 }
 
-fn decided(step: &Address, option: String, hash: Digest, elsewhere: Elsewhere<'_>) -> Event {
+fn decided(step: &Address, option: String, hash: Digest, source: Source<'_>) -> Event {
     Event::GateDecided {
         step: step.clone(),
-        by: elsewhere.by.to_owned(),
+        by: source.by.to_owned(),
         option,
         comment: None,
         hash,

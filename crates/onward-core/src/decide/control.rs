@@ -30,10 +30,22 @@ impl Decider<'_> {
         if phase == Phase::Failed {
             return Ok(Vec::new());
         }
-        match (node.role, &step.many, &step.kind) {
-            (Role::Loop, Many::Repeat(repeat), _) => self.turn(id, step, repeat),
-            (Role::Leaf, _, Kind::Gate(gate)) => self.gate(id, step, gate),
-            _ => self.expand(id, step),
+        match node.role {
+            Role::Loop => match &step.many {
+                Many::Repeat(repeat) => self.turn(id, step, repeat),
+                Many::Once | Many::Each(_) => self.expand(id, step),
+            },
+            Role::Leaf => match &step.kind {
+                Kind::Gate(gate) => self.gate(id, step, gate),
+                Kind::Run { .. }
+                | Kind::Agent { .. }
+                | Kind::Call { .. }
+                | Kind::Group { .. }
+                | Kind::Sub { .. } => self.expand(id, step),
+            },
+            Role::Root | Role::Group | Role::Each | Role::Item | Role::Turn => {
+                self.expand(id, step)
+            }
         }
     }
 

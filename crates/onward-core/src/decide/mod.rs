@@ -21,7 +21,7 @@ use crate::{
     launch::Launch,
     run::Run,
     scope::Scope,
-    state::{Phase, RunStatus},
+    state::{Lifted, Phase, RunStatus},
     time::Timestamp,
     workflow::{
         model::{Kind, Template},
@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-pub use adopt::{Elsewhere, adoption, adoptions, regressed};
+pub use adopt::{Source, adoption, adoptions, regressed};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,7 +74,7 @@ pub enum Again {
 /// Renders an announced attempt once more.
 pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
     let now = Timestamp::default();
-    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let decider = Decider::new(run, facts, now);
     let started = run.state.step(step).and_then(|entry| entry.started.as_ref());
     let (Some(id), Some(started)) = (run.graph.find(step), started) else {
         return Again::Different;
@@ -136,7 +136,7 @@ pub enum Content {
 /// Looks at an answered gate again.
 pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
     let now = Timestamp::default();
-    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let decider = Decider::new(run, facts, now);
     let seen = run.state.step(gate).and_then(|entry| entry.gate.as_ref());
     let (Some(id), Some(seen)) = (run.graph.find(gate), seen) else { return Content::Same };
     let Kind::Gate(declared) = &run.defs.step(run.graph.node(id).def).kind else {
@@ -160,7 +160,7 @@ pub enum Rendering {
 /// Renders an attempt that the journal does not know.
 pub fn rendering(run: &Run, facts: &Facts, step: NodeId, attempt: u32) -> Rendering {
     let now = Timestamp::default();
-    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let decider = Decider::new(run, facts, now);
     match decider.rendered(step, attempt) {
         Ok(start) => Rendering::Ready(Box::new(start)),
         Err(Hold::Lacks(needs)) => Rendering::Lacks(needs),
@@ -187,7 +187,7 @@ pub enum Shown {
 /// Looks at a gate as it is now, whatever it showed when it was opened.
 pub fn gate_now(run: &Run, facts: &Facts, step: &Address) -> Shown {
     let now = Timestamp::default();
-    let decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let decider = Decider::new(run, facts, now);
     let found = run.graph.find(step).map(|id| (id, &run.defs.step(run.graph.node(id).def).kind));
     let Some((id, Kind::Gate(gate))) = found else {
         return Shown::Fails(format!("`{step}` is no gate"));
@@ -221,7 +221,7 @@ pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
     {
         return over_budget(run, limit);
     }
-    let mut decider = Decider { run, facts, now, commands: Vec::new(), wake: None };
+    let mut decider = Decider::new(run, facts, now);
     decider.look();
     decider.conclude()
 }
@@ -246,8 +246,18 @@ struct Decider<'a> {
     facts: &'a Facts,
     now: Timestamp,
     commands: Vec<Command>,
-    /// The earliest moment at which something more becomes possible.
+    /// The earliest moment at which a failed try may be repeated.
     wake: Option<Timestamp>,
+    /// A limit holds something back: the first of them to be lifted.
+    limited: Option<Lifted>,
+}
+
+/// The earlier of two moments that may be unknown.
+fn sooner(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Why a ready node does not move yet.
@@ -268,6 +278,12 @@ impl From<RenderError> for Hold {
 impl From<BTreeSet<Need>> for Hold {
     fn from(needs: BTreeSet<Need>) -> Self {
         Self::Lacks(needs)
+    }
+}
+
+impl<'a> Decider<'a> {
+    fn new(run: &'a Run, facts: &'a Facts, now: Timestamp) -> Self {
+        Self { run, facts, now, commands: Vec::new(), wake: None, limited: None }
     }
 }
 
@@ -304,8 +320,13 @@ impl Decider<'_> {
         }
     }
 
-    /// A failed try waits for its backoff; everything waits while a limit holds.
+    /// A failed try waits for its backoff; the steps of an agent wait while its limit holds.
     fn must_wait(&mut self, id: NodeId) -> bool {
+        if let Some(lifted) = self.limit_of(id) {
+            let other = self.limited.and_then(Lifted::moment);
+            self.limited = Some(sooner(other, lifted.moment()).map_or(Lifted::Unknown, Lifted::At));
+            return true;
+        }
         let node = self.run.graph.node(id);
         let entry = self.run.state.step(&node.address);
         let failed = entry.filter(|entry| entry.phase == Phase::Failed);
@@ -315,15 +336,30 @@ impl Decider<'_> {
             let doublings = entry.failures.saturating_sub(1).min(16);
             entry.ended_at.plus_ms(backoff_ms.saturating_mul(1 << doublings))
         });
-        let not_before = retry_at.max(self.run.state.limited_until);
-        let waits = not_before.is_some_and(|moment| moment > self.now);
+        let waits = retry_at.is_some_and(|moment| moment > self.now);
         if waits {
-            self.wake = match (self.wake, not_before) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
+            self.wake = sooner(self.wake, retry_at);
         }
         waits
+    }
+
+    /// The limit that keeps a step from starting.
+    fn limit_of(&self, id: NodeId) -> Option<Lifted> {
+        let node = self.run.graph.node(id);
+        let of_agent = if let Kind::Agent { agent, .. } = &self.run.defs.step(node.def).kind {
+            let declared = self.run.defs.workflow_of(node.def).agents.get(agent);
+            self.run.state.limit_of(declared.map_or(agent, |it| &it.adapter))
+        } else {
+            None
+        };
+        let entry = self.run.state.step(&node.address);
+        let parked = entry.is_some_and(|entry| {
+            let cause = entry.failure.as_ref().map(|failure| failure.0);
+            entry.phase == Phase::Failed && cause.is_some_and(Cause::is_limit)
+        });
+        // One that says nothing of a reset is tried again when a person asks for it.
+        let lifted = of_agent.or(parked.then_some(Lifted::Unknown))?;
+        lifted.holds_at(self.now).then_some(lifted)
     }
 
     /// A step whose templates cannot be rendered has failed at its first try, without a process.
@@ -341,6 +377,7 @@ impl Decider<'_> {
             stdout: None,
             after: None,
             footprint: Vec::new(),
+            tolerated: false,
         };
         [
             Command::Record(Event::AttemptStarted(Box::new(started))),
@@ -348,17 +385,18 @@ impl Decider<'_> {
         ]
     }
 
-    /// When there is nothing to do and nothing runs, the run is over, or waits for somebody.
+    /// When there is nothing to do and nothing runs, the run is over, or waits for a person.
     fn conclude(mut self) -> Vec<Command> {
         let run = self.run;
+        let waits = self.wake.is_some() || self.gate_is_attended();
         if self.commands.is_empty() && run.state.running == 0 {
             self.commands.extend(if run.graph.root().is_settled() {
                 Some(end(EndStatus::Completed, None))
-            } else if let Some(until) = run.state.limited_until.filter(|it| *it > self.now) {
-                let cause = PauseCause::Limit;
-                Some(Command::Record(Event::RunPaused { cause, until: Some(until) }))
-            } else if self.wake.is_some() || self.gate_is_attended() {
+            } else if waits {
                 None
+            } else if let Some(lifted) = self.limited {
+                let (cause, until) = (PauseCause::Limit, lifted.moment());
+                Some(Command::Record(Event::RunPaused { cause, until }))
             } else if run.graph.open_gates().next().is_some() {
                 let cause = PauseCause::Gate;
                 Some(Command::Record(Event::RunPaused { cause, until: None }))
@@ -366,7 +404,8 @@ impl Decider<'_> {
                 Some(end(EndStatus::Failed, self.first_failure()))
             });
         }
-        self.commands.extend(self.wake.map(Command::WakeAt));
+        let wake = sooner(self.wake, self.limited.and_then(Lifted::moment));
+        self.commands.extend(wake.map(Command::WakeAt));
         self.commands
     }
 

@@ -14,7 +14,9 @@ use crate::{
     scope::Scope,
     state::Phase,
     workflow::{
-        model::{Kind, Step, Template, Workflow},
+        dir::inside_project,
+        duration,
+        model::{Kind, Span, Step, Template, Workflow},
         template::Quoting,
     },
     worktree::{below, worktree_of},
@@ -100,7 +102,16 @@ impl Decider<'_> {
             define("worktree", place.name());
             writes = writes.into_iter().map(|pattern| below(&place.path, pattern)).collect();
         }
-        let cwd = worktree.map(|place| place.path).unwrap_or_default();
+        let mut cwd = worktree.map(|place| place.path).unwrap_or_default();
+        if let Some(dir) = &step.dir {
+            if !cwd.is_empty() {
+                return Err(Hold::Fails("dir: the step works in a worktree already".to_owned()));
+            }
+            let dir = scope.text(dir, Quoting::Plain)?;
+            cwd = inside_project(&dir).map_err(|why| Hold::Fails(format!("dir: {why}")))?;
+            define("dir", &cwd);
+            writes = writes.into_iter().map(|pattern| below(&cwd, pattern)).collect();
+        }
         self.add_reads(&scope, step, &cwd, &mut key)?;
         key.needs = self.run.graph.need_digests(id, &self.run.defs);
         let launch = Launch {
@@ -111,9 +122,10 @@ impl Decider<'_> {
             cwd,
             env,
             check,
-            timeout_ms: step.timeout_ms,
+            timeout_ms: timeout(&scope, step)?,
             idle_ms: step.idle_ms,
             snapshot: None,
+            stop: None,
         };
         Ok(Start { launch, key, writes, revert_previous: false, effect, agent })
     }
@@ -148,6 +160,20 @@ impl Decider<'_> {
     }
 }
 
+/// In milliseconds.
+fn timeout(scope: &Scope<'_>, step: &Step) -> Result<Option<u64>, Hold> {
+    match &step.timeout {
+        None => Ok(None),
+        Some(Span::Fixed(ms)) => Ok(Some(*ms)),
+        Some(Span::Expression(template)) => {
+            let text = scope.text(template, Quoting::Plain)?;
+            let ms = duration::parse(&text).filter(|ms| *ms > 0);
+            let no = || format!("timeout: `{text}` is not a length of time, such as `30m`");
+            ms.map(Some).ok_or_else(|| Hold::Fails(no()))
+        }
+    }
+}
+
 fn program(
     scope: &Scope<'_>,
     step: &Step,
@@ -175,18 +201,9 @@ fn program(
             let text = system.map(|file| KeyParts::value(&file.text));
             key.agent.extend(text.map(|text| ("system".to_owned(), text)));
             let system = system.map(|file| file.text.clone());
-            let via = declared.and_then(|agent| agent.via.clone());
-            key.agent.extend(via.clone().map(|via| ("via".to_owned(), via)));
             let name = name.clone();
-            let call = AgentCall {
-                name: name.clone(),
-                adapter,
-                model,
-                system,
-                prompt,
-                via,
-                goes_on_in: None,
-            };
+            let (goes_on_in, of) = (None, name.clone());
+            let call = AgentCall { name: of, adapter, model, system, prompt, goes_on_in };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

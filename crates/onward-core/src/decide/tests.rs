@@ -1,5 +1,8 @@
 //! What is decided, told as what a watcher would see.
 
+mod limits;
+mod tolerated;
+
 use serde_json::json;
 
 use super::*;
@@ -103,7 +106,7 @@ steps:
     bench.facts.attended = true;
     bench.files.insert("notes.md".into(), "one".into());
     let mut bench = bench.tell("");
-    // Somebody edits what was shown, and then the answer to the old content comes in.
+    // A person edits what was shown, and then the answer to the old content comes in.
     bench.files.insert("notes.md".into(), "two".into());
     let mut bench = bench.tell("ok=approve");
     assert!(bench.log.ends_with("> ok=approve\nask ok: Go?\n"), "{}", bench.log);
@@ -320,30 +323,6 @@ fn an_effect_has_one_name_for_all_its_attempts() {
 }
 
 #[test]
-fn money_over_the_limit_lets_what_runs_end_and_starts_nothing() {
-    use crate::evidence::Usd;
-    let mut bench = Bench::new(
-        "limits: { usd: 1 }
-steps: [{ id: a, run: x }, { id: b, run: y }, { id: c, needs: [], run: z }]",
-    );
-    bench.settle();
-    let (step, usd) = (crate::address::Address::from_text("a"), Usd(1_000_000));
-    bench.record(Event::AttemptSpent { step, attempt: 1, usd, tokens_in: 0, tokens_out: 0 });
-    let bench = bench.tell("a! c!");
-    assert!(bench.log.ends_with("> a!\n> c!\nbudget.hit\npause Budget\n"), "{}", bench.log);
-}
-
-#[test]
-fn a_limit_parks_the_run_until_it_is_lifted() {
-    let mut bench = Bench::new("steps: [{ id: a, run: x }, { id: b, run: y }]");
-    bench.settle();
-    let resets_at = Some(bench.now.plus_ms(60_000));
-    bench.record(Event::LimitHit { provider: "p".into(), account: None, resets_at });
-    let bench = bench.tell("a!");
-    assert!(bench.log.ends_with("> a!\npause Limit\nwake in 60s\n"), "{}", bench.log);
-}
-
-#[test]
 fn a_stop_that_was_asked_for_starts_nothing_new() {
     let mut bench = Bench::new("steps: [{ id: a, run: x }]");
     bench.facts.draining = true;
@@ -506,16 +485,6 @@ fn a_loop_whose_condition_does_not_hold_never_turns() {
 }
 
 #[test]
-fn a_limit_that_is_lifted_at_this_very_moment_holds_nothing_back() {
-    let mut bench = Bench::new("steps: [{ id: a, run: x }, { id: b, run: y }]");
-    bench.settle();
-    let resets_at = Some(bench.now);
-    bench.record(Event::LimitHit { provider: "p".into(), account: None, resets_at });
-    let bench = bench.tell("a?failed");
-    assert!(bench.log.ends_with("> a?failed\nend Failed: a: bad\n"), "{}", bench.log);
-}
-
-#[test]
 fn a_call_is_given_the_values_it_asks_for() {
     let yaml = "
 steps:
@@ -544,7 +513,7 @@ steps:
     };
     assert_eq!(look("c", Quoting::Shell).as_deref(), Some("test 'a;b'"));
     assert_eq!(look("c", Quoting::Plain).as_deref(), Some("test a;b"));
-    assert_eq!(look("b", Quoting::Shell), None, "nobody has read the file");
+    assert_eq!(look("b", Quoting::Shell), None, "the file has not been read yet");
 }
 
 #[test]

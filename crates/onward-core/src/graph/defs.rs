@@ -39,7 +39,7 @@ impl Def {
         Self { step, children: Vec::new(), workflow, sources: BTreeSet::new() }
     }
 
-    /// The declaration. The root has none, and nobody asks for it.
+    /// The declaration. The root has none, and no caller asks for it.
     pub fn step(&self) -> &Step {
         self.step.as_ref().expect("only the root has no declaration, and it is never decided")
     }

@@ -1,8 +1,8 @@
 //! The instances of a run's steps, and which of them have something to decide.
 //!
 //! Invariant: a graph is a function of the workflow and the folded state. It is kept up to date
-//! event by event only because building it anew after each one would be slow; a test builds it anew
-//! after every event and compares.
+//! event by event only because building it from scratch after each one would be slow; a test
+//! builds it from scratch after every event and compares.
 //!
 //! A node is *settled* when its dependents may go on. A node whose needs are settled is *ready*: it
 //! is handed to the decider until an event moves it on. A done step that stands downstream of

@@ -10,6 +10,7 @@ use crate::{
     address::Address,
     digest::Digest,
     event::LoopEnd,
+    evidence::Cause,
     key::Key,
     state::{Phase, State, StepState},
     workflow::model::{Kind, Retry},
@@ -25,7 +26,7 @@ pub(super) fn start(graph: &mut Graph, defs: &Defs, state: &State) {
 pub(super) fn note(graph: &mut Graph, defs: &Defs, state: &State, noted: &Noted) {
     match noted {
         Noted::Nothing => {}
-        // Every failed step may have become ready; building anew is as cheap as looking for them.
+        // Every failed step may have become ready; to build the graph again is as cheap as to look.
         Noted::Resumed => *graph = Graph::new(defs, state),
         Noted::Shape(address) => note_shape(graph, defs, state, address),
         Noted::Step(address) => note_step(graph, defs, state, address),
@@ -222,7 +223,7 @@ impl Mover<'_> {
             Phase::Waiting => {
                 self.graph.open_gates.insert(id);
             }
-            Phase::Done | Phase::Skipped => {
+            Phase::Done | Phase::Skipped | Phase::Tolerated => {
                 let key = entry.and_then(|entry| entry.key.as_ref());
                 if key.is_none_or(|key| self.graph.key_holds(id, key)) {
                     self.settle(id);
@@ -383,24 +384,26 @@ impl Mover<'_> {
     fn digest_of(&self, id: NodeId) -> Digest {
         let node = self.graph.node(id);
         let entry = self.state.step(&node.address);
-        match (node.role, entry) {
-            (Role::Leaf, Some(entry)) => entry.evidence_digest(&node.address),
-            (Role::Group | Role::Each | Role::Loop, Some(entry))
-                if entry.phase == Phase::Skipped =>
-            {
-                entry.evidence_digest(&node.address)
+        let own = match node.role {
+            Role::Leaf => entry,
+            Role::Group | Role::Each | Role::Loop => {
+                entry.filter(|entry| entry.phase == Phase::Skipped)
             }
-            _ => {
-                let children = node.children.iter().map(|child| self.graph.node(*child));
-                let digests: Vec<Digest> = children.filter_map(|child| child.digest).collect();
-                Digest::of_parts(digests.iter().map(Digest::as_bytes))
-            }
+            Role::Root | Role::Item | Role::Turn => None,
+        };
+        if let Some(entry) = own {
+            return entry.evidence_digest(&node.address);
         }
+        let children = node.children.iter().map(|child| self.graph.node(*child));
+        let digests: Vec<Digest> = children.filter_map(|child| child.digest).collect();
+        Digest::of_parts(digests.iter().map(Digest::as_bytes))
     }
 }
 
-/// Failed, for a cause that is retried, and not too often yet.
+/// Failed, for a cause that is retried, and not too often yet; or parked at a provider's limit,
+/// which takes no try.
 pub(crate) fn has_tries_left(entry: &StepState, retry: &Retry) -> bool {
     let cause = entry.failure.as_ref().map(|failure| failure.0);
-    cause.is_some_and(|cause| retry.on.contains(&cause)) && entry.failures <= retry.max
+    let retried = |cause: Cause| retry.on.contains(&cause) && entry.failures <= retry.max;
+    cause.is_some_and(|cause| cause.is_limit() || retried(cause))
 }

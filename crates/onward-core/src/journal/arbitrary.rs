@@ -19,6 +19,8 @@ use crate::{
     journal::FORMAT,
     kept::Kept,
     key::{Difference, Key, KeyParts},
+    recovery::Rung,
+    said::Spent,
     time::Timestamp,
 };
 
@@ -113,6 +115,15 @@ fn usd() -> BoxedStrategy<Usd> {
     prop_oneof![0..10_000_000_u64, 0..=1_000_000_000_000_000_u64].prop_map(Usd).boxed()
 }
 
+fn spent() -> BoxedStrategy<Spent> {
+    let tokens = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>());
+    (tokens, option::of(usd()))
+        .prop_map(|((input_tokens, output_tokens, cache_read_tokens, cache_write_tokens), usd)| {
+            Spent { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, usd }
+        })
+        .boxed()
+}
+
 fn value() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -167,6 +178,10 @@ fn cause() -> BoxedStrategy<Cause> {
     select(&Cause::ALL[..]).boxed()
 }
 
+fn rung() -> BoxedStrategy<Rung> {
+    select(&Rung::ALL[..]).boxed()
+}
+
 fn mode() -> BoxedStrategy<Mode> {
     select(vec![Mode::Autopilot, Mode::Interactive, Mode::Preflight]).boxed()
 }
@@ -176,14 +191,10 @@ fn kind() -> BoxedStrategy<FileKind> {
 }
 
 fn reverts() -> BoxedStrategy<Vec<Revert>> {
-    let revert = (text(), option::of(digest()), option::of(digest()), text(), kind(), kind());
-    let revert = revert.prop_map(|(path, left, base, rescue, left_kind, base_kind)| Revert {
-        path,
-        left,
-        base,
-        rescue,
-        left_kind,
-        base_kind,
+    let sides = (option::of(digest()), option::of(digest()), kind(), kind());
+    let revert = (text(), sides, text(), option::of(address()));
+    let revert = revert.prop_map(|(path, (left, base, left_kind, base_kind), rescue, step)| {
+        Revert { path, left, base, rescue, left_kind, base_kind, step }
     });
     vec(revert, 0..3).boxed()
 }
@@ -211,8 +222,9 @@ fn about_runs() -> BoxedStrategy<Event> {
                     mode,
                 }
             });
-    let resumed = (text(), text(), mode(), any::<u32>(), text(), texts(), git(), reverts())
-        .prop_map(|(code, summary, mode, count, boot_id, accepted, git, reverts)| RunResumed {
+    let said = (texts(), maybe_text());
+    let resumed = (text(), text(), mode(), any::<u32>(), text(), said, git(), reverts()).prop_map(
+        |(code, summary, mode, count, boot_id, (accepted, entered), git, reverts)| RunResumed {
             code,
             summary,
             mode,
@@ -220,8 +232,10 @@ fn about_runs() -> BoxedStrategy<Event> {
             boot_id,
             git,
             accepted,
+            entered,
             reverts,
-        });
+        },
+    );
     let file = (text(), digest()).prop_map(|(path, hash)| SourceFile { path, hash });
     let pause = select(vec![
         PauseCause::Gate,
@@ -316,23 +330,23 @@ fn finished() -> BoxedStrategy<Event> {
         text().prop_map(|why| Ending::NotStarted { why }),
     ];
     let judged = (address(), any::<u32>(), outcome, option::of(ending), evidence());
-    let left = (option::of(value()), maybe_text(), maybe_text(), texts());
+    let left = (option::of(value()), maybe_text(), maybe_text(), texts(), any::<bool>());
     (judged, left)
-        .prop_map(
-            |((step, attempt, outcome, ending, evidence), (result, stdout, after, footprint))| {
-                Event::AttemptFinished(Box::new(AttemptFinished {
-                    step,
-                    attempt,
-                    outcome,
-                    ending,
-                    evidence,
-                    result,
-                    stdout,
-                    after,
-                    footprint,
-                }))
-            },
-        )
+        .prop_map(|((step, attempt, outcome, ending, evidence), left)| {
+            let (result, stdout, after, footprint, tolerated) = left;
+            Event::AttemptFinished(Box::new(AttemptFinished {
+                step,
+                attempt,
+                outcome,
+                ending,
+                evidence,
+                result,
+                stdout,
+                after,
+                footprint,
+                tolerated,
+            }))
+        })
         .boxed()
 }
 
@@ -348,12 +362,9 @@ fn about_attempts() -> BoxedStrategy<Event> {
         3 => finished(),
         1 => (address(), any::<u32>(), text())
             .prop_map(|(step, attempt, session)| Event::AttemptSession { step, attempt, session }),
-        2 => (address(), any::<u32>(), usd(), any::<u64>(), any::<u64>()).prop_map(
-            |(step, attempt, usd, tokens_in, tokens_out)| Event::AttemptSpent {
-                step, attempt, usd, tokens_in, tokens_out
-            }
-        ),
-        1 => (address(), any::<u32>(), cause(), text(), texts(), maybe_text()).prop_map(
+        2 => (address(), any::<u32>(), spent())
+            .prop_map(|(step, attempt, spent)| Event::AttemptSpent { step, attempt, spent }),
+        1 => (address(), any::<u32>(), cause(), rung(), texts(), maybe_text()).prop_map(
             |(step, attempt, cause, rung, reverted, rescue)| Event::AttemptLost {
                 step, attempt, cause, rung, reverted, rescue
             }
@@ -402,8 +413,13 @@ fn about_the_rest() -> BoxedStrategy<Event> {
             Event::EffectSettled { step, attempt, happened, by }
         }),
         vec(exported, 0..3).prop_map(|files| Event::NativeExported { files }),
-        (text(), maybe_text(), option::of(timestamp())).prop_map(
-            |(provider, account, resets_at)| Event::LimitHit { provider, account, resets_at }
+        (text(), maybe_text(), maybe_text(), option::of(timestamp())).prop_map(
+            |(provider, agent, account, resets_at)| Event::LimitHit {
+                provider,
+                agent,
+                account,
+                resets_at
+            }
         ),
         (usd(), usd()).prop_map(|(spent, limit)| Event::BudgetHit { spent, limit }),
         (digest(), vec(edit, 0..3))

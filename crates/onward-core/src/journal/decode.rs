@@ -108,7 +108,9 @@ mod tests {
             | Event::StepSkipped { .. }
             | Event::Note { .. } => true,
             // The smallest amounts and the largest are written with an exponent.
-            Event::AttemptSpent { usd, .. } => (100..1_000_000_000_000_000).contains(&usd.0),
+            Event::AttemptSpent { spent, .. } => {
+                spent.usd.is_none_or(|usd| (100..1_000_000_000_000_000).contains(&usd.0))
+            }
             Event::RunOpened(_)
             | Event::RunAdopted { .. }
             | Event::RunResumed(_)
@@ -179,7 +181,8 @@ mod tests {
         let (plain, hash) = (r#"{"definition":{"a":"b"}}"#, Digest::of(b"x"));
         let spent = |usd: &str| {
             let step = r#""attempt.spent","step":"a","attempt":1"#;
-            format!(r#"{step},"usd":{usd},"tokens_in":1,"tokens_out":1"#)
+            let tokens = r#""input_tokens":1,"output_tokens":1,"cache_read_tokens":1"#;
+            format!(r#"{step},{tokens},"cache_write_tokens":1,"usd":{usd}"#)
         };
         let reads = |first: &str, second: &str| {
             format!(r#"{{"reads":{{"{first}":"{hash}","{second}":"{hash}"}}}}"#)
@@ -194,6 +197,7 @@ mod tests {
             "\"note\",\"text\":\"a\tb\"".to_owned(),
             spent("1."),
             spent("0.1234567"),
+            spent("nul"),
             started(plain, r#"["\/"]"#),
             started(plain, r#"["\u0008"]"#),
             started(plain, r#"["\u0009"]"#),

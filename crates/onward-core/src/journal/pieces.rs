@@ -39,7 +39,7 @@ pub(super) enum EndedBy {
 
 /// Where a piece stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Span {
     /// Counted from 1, as editors do.
     pub(super) line: u64,
     /// Bytes before it.
@@ -80,10 +80,10 @@ impl<R: Read> Pieces<R> {
         self.pass_newline(EndedBy::Newline);
     }
 
-    pub(super) fn next(&mut self) -> io::Result<Option<(Place, Piece<'_>)>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<(Span, Piece<'_>)>> {
         let (line, offset) = (self.line, self.offset);
         let Some((piece, end)) = self.piece()? else { return Ok(None) };
-        Ok(Some((Place { line, offset, end }, piece)))
+        Ok(Some((Span { line, offset, end }, piece)))
     }
 
     fn piece(&mut self) -> io::Result<Option<(Piece<'_>, u64)>> {
@@ -214,7 +214,7 @@ mod tests {
     fn told(bytes: &[u8], portion: usize) -> Vec<String> {
         let mut pieces = Pieces::new(Trickle { bytes, portion, interrupt: false }, 1, 0);
         let (mut all, mut last_end) = (Vec::new(), 0);
-        while let Some((Place { line, offset, end }, piece)) = pieces.next().unwrap() {
+        while let Some((Span { line, offset, end }, piece)) = pieces.next().unwrap() {
             assert_eq!(offset, last_end);
             last_end = end;
             let what = match piece {

@@ -28,7 +28,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Why `record` cannot come next; batches are numbered anew in each epoch, or go on.
+    /// Why `record` cannot come next; batches begin at 0 in each epoch, or go on.
     pub(super) fn fault_of(&self, record: &Record) -> Option<Fault> {
         let (expected, found) = (self.next_seq, record.seq);
         if found < expected {

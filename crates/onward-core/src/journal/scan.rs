@@ -15,6 +15,7 @@ use crate::{
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     kept::Kept,
+    said::Spent,
 };
 
 /// Reads a line up to, and without, `,"crc"`.
@@ -146,6 +147,7 @@ impl Cursor<'_> {
             stdout: None,
             after: None,
             footprint: Vec::new(),
+            tolerated: false,
         });
         if self.eat(r#","ending":{"how":""#) {
             finished.ending = Some(self.ending()?);
@@ -165,18 +167,25 @@ impl Cursor<'_> {
         if self.eat(r#","footprint":["#) {
             finished.footprint = self.list(Self::quoted_string)?;
         }
+        finished.tolerated = self.eat(r#","tolerated":true"#);
         Some(Event::AttemptFinished(finished))
     }
 
     fn attempt_spent(&mut self) -> Option<Event> {
         let (step, attempt) = (self.step()?, self.attempt()?);
+        self.expect(r#","input_tokens":"#)?;
+        let input_tokens = self.u64()?;
+        self.expect(r#","output_tokens":"#)?;
+        let output_tokens = self.u64()?;
+        self.expect(r#","cache_read_tokens":"#)?;
+        let cache_read_tokens = self.u64()?;
+        self.expect(r#","cache_write_tokens":"#)?;
+        let cache_write_tokens = self.u64()?;
         self.expect(r#","usd":"#)?;
-        let usd = self.usd()?;
-        self.expect(r#","tokens_in":"#)?;
-        let tokens_in = self.u64()?;
-        self.expect(r#","tokens_out":"#)?;
-        let tokens_out = self.u64()?;
-        Some(Event::AttemptSpent { step, attempt, usd, tokens_in, tokens_out })
+        let usd = if self.eat("null") { None } else { Some(self.usd()?) };
+        let spent =
+            Spent { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, usd };
+        Some(Event::AttemptSpent { step, attempt, spent })
     }
 
     fn loop_ended(&mut self) -> Option<Event> {
@@ -221,8 +230,10 @@ impl Cursor<'_> {
         let rescue = self.text_field(r#","rescue":""#)?;
         let left_kind = self.optional_kind(r#","left_kind":"#)?;
         let base_kind = self.optional_kind(r#","base_kind":"#)?;
+        let step = if self.eat(r#","step":""#) { Some(self.string()?) } else { None };
+        let step = step.map(|text| Address::from_text(&text));
         self.expect("}")?;
-        Some(Revert { path, left, base, rescue, left_kind, base_kind })
+        Some(Revert { path, left, base, rescue, left_kind, base_kind, step })
     }
 
     /// Plain is what is left out.

@@ -18,7 +18,7 @@ use memchr::memmem;
 
 use super::{
     decode::{LineError, decode_line},
-    pieces::{EndedBy, Piece, Place},
+    pieces::{EndedBy, Piece, Span},
     read::Mark,
 };
 use crate::event::Record;
@@ -130,15 +130,15 @@ enum Since {
 
 impl Suspects {
     /// `last` is where the valid prefix ends.
-    pub(super) fn new(last: Mark, place: Place, why: Fault) -> Self {
-        let Place { line, offset, .. } = place;
+    pub(super) fn new(last: Mark, place: Span, why: Fault) -> Self {
+        let Span { line, offset, .. } = place;
         let (damaged, pending) = <(DamagedLines, DamagedLines)>::default();
         let torn = Torn { line, offset, end: offset, why };
         let since = Since::Nothing;
         Self { torn, last, since, earliest: None, damaged, pending, after_nuls: false }
     }
 
-    pub(super) fn take(&mut self, place: Place, piece: &Piece<'_>) {
+    pub(super) fn take(&mut self, place: Span, piece: &Piece<'_>) {
         let follows_nuls = std::mem::replace(&mut self.after_nuls, false);
         let touches_nuls = |ended_by: EndedBy| follows_nuls || ended_by == EndedBy::Nul;
         match *piece {
@@ -163,8 +163,8 @@ impl Suspects {
         self.torn.end = place.end;
     }
 
-    fn unreadable(&mut self, place: Place, why: Fault, are_lost_pages: bool) {
-        let Place { line, offset, .. } = place;
+    fn unreadable(&mut self, place: Span, why: Fault, are_lost_pages: bool) {
+        let Span { line, offset, .. } = place;
         self.pending.add(Damage { line, offset, why });
         if !are_lost_pages {
             self.since = Since::Unexplained;
@@ -174,7 +174,7 @@ impl Suspects {
     }
 
     /// A record that can be read, though it may be out of order.
-    fn readable(&mut self, place: Place, record: &Record) {
+    fn readable(&mut self, place: Span, record: &Record) {
         match self.last.fault_of(record) {
             None => {}
             // Unreadable bytes explain missing numbers, but not a step back.

@@ -17,7 +17,7 @@ use crate::{
 /// Two machines' clocks may differ by this much before it is called corruption.
 const CLOCK_SLACK_MS: u64 = 5 * 60 * 1000;
 
-/// From so many resumes on, somebody should look at why.
+/// From so many resumes on, a person should find out why.
 const RESUMES_MANY: u32 = 3;
 
 /// So many paths or commits are named; the rest is counted.
@@ -182,7 +182,7 @@ fn repository(git: &GitSeen) -> Vec<Finding> {
         all.push(Finding::new(Code::UnexpectedCommits, message).with_hint(hint));
     }
     if let Some(first) = git.changed.first() {
-        let message = format!("changed by nobody the run knows: {}", some_of(&git.changed));
+        let message = format!("changed, and not by this run: {}", some_of(&git.changed));
         let finding = Finding::new(Code::DirtyTree, message).at_path(first);
         all.push(finding.with_hint("these changes are left as they are"));
     }

@@ -39,12 +39,13 @@ impl Resumption {
         if let Some(says) = survey.disagreements.get(step).filter(|_| keeps) {
             self.explain(step, "kept", format!("{says}; it is kept, as asked"));
         } else if let Some(says) = survey.disagreements.get(step) {
-            let message = format!("the journal has {step} as done, but {says}");
+            let was = entry.phase.as_str();
+            let message = format!("the journal has {step} as {was}, but {says}");
             let finding = Finding::new(Code::StatusDisagrees, message).at_step(step);
             self.findings.push(finding.with_hint("the careful reading counts: it runs again"));
             causes.push(Difference {
                 part: "status".to_owned(),
-                was: Some("done".to_owned()),
+                was: Some(was.to_owned()),
                 is: Some(says.clone()),
             });
         }
@@ -66,7 +67,8 @@ impl Resumption {
                 kept.extend(differences.iter().cloned());
             } else {
                 let parts: Vec<&str> = differences.iter().map(|it| it.part.as_str()).collect();
-                let message = format!("{step} is done, and {} changed", parts.join(", "));
+                let was = entry.phase.as_str();
+                let message = format!("{step} is {was}, and {} changed", parts.join(", "));
                 let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
                 let hint = format!("it runs again; keep it with `--keep {step}`");
                 self.findings.push(finding.with_hint(hint));
@@ -86,7 +88,7 @@ impl Resumption {
         }
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
-            let why = "somebody changed an output; the change is kept";
+            let why = "an output was changed by hand; the change is kept";
             self.verified(step, Some(adopted), None, why);
         }
     }
@@ -158,7 +160,7 @@ impl Resumption {
     }
 }
 
-/// Whether a step that this one needs lost the file and makes it anew: when that is done, what it
+/// Whether a step that this one needs lost the file and makes it again: when that is done, what it
 /// made tells whether this one is to run again.
 fn is_made_again(entry: &StepState, read: &ReadSeen, survey: &Survey) -> bool {
     let Some(key) = entry.key.as_ref().filter(|_| read.now.is_none()) else { return false };

@@ -15,7 +15,7 @@ use crate::{
     graph::{NodeId, Role},
     id::StepId,
     run::Run,
-    state::{Phase, StepState},
+    state::StepState,
     survey::Edited,
     workflow::model::{Agent, Kind, Place, Step, Workflow},
 };
@@ -35,7 +35,7 @@ pub fn edited(
     compare(&mut edits, "", (pinned, &pinned.steps), (new, &new.steps));
     let done = |id: &NodeId| {
         let node = run.graph.node(*id);
-        node.role == Role::Leaf && run.state.phase(&node.address) == Phase::Done
+        node.role == Role::Leaf && run.state.phase(&node.address).is_concluded()
     };
     let mut lacking = Lacking::new();
     let mut redefined = BTreeMap::new();
@@ -59,7 +59,7 @@ pub fn edited(
     }
     for gone in edits.iter_mut().filter(|edit| !names(new, &edit.step)) {
         let had_done = |(step, entry): (&Address, &StepState)| {
-            entry.phase == Phase::Done && declared(step) == gone.step
+            entry.phase.is_concluded() && declared(step) == gone.step
         };
         if run.state.steps.iter().any(had_done) {
             gone.class = EditClass::TouchesDone;
@@ -171,7 +171,8 @@ fn bare(step: &Step) -> Step {
 fn without_labels(step: Step, other: &Step) -> Step {
     Step {
         description: other.description.clone(),
-        timeout_ms: other.timeout_ms,
+        timeout: other.timeout.clone(),
+        on_failure: other.on_failure,
         idle_ms: other.idle_ms,
         retry: other.retry.clone(),
         ..step

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{Resumption, Why};
+use super::{Resumption, Why, next_record};
 use crate::{
     address::Address,
-    event::Event,
-    finding::{Code, Finding, Severity},
+    event::{AttemptVerified, Event},
+    finding::{Code, Finding},
     graph::{NodeId, Role},
-    key::Difference,
+    key::{Difference, Key, KeyParts},
     run::Run,
     state::Phase,
+    survey::Survey,
 };
 
 /// Whether the run has such a step, instance or phase.
@@ -23,7 +24,7 @@ pub fn has_entry(run: &Run, step: &str) -> bool {
 
 /// A place where a person may enter, and what that would mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct EntryPoint {
     pub step: Address,
     /// Done steps that run again.
     pub redone: usize,
@@ -33,7 +34,7 @@ pub struct Entry {
 
 /// Every phase, and every step inside one, in the order of the workflow; at most `most` of them,
 /// whole phases before what is inside them.
-pub fn entries(run: &Run, most: usize) -> Vec<Entry> {
+pub fn entries(run: &Run, most: usize) -> Vec<EntryPoint> {
     let graph = &run.graph;
     let nodes: Vec<NodeId> =
         graph.in_order().into_iter().filter(|id| *id != graph.root_id()).collect();
@@ -46,16 +47,16 @@ pub fn entries(run: &Run, most: usize) -> Vec<Entry> {
 }
 
 /// One such place, if there is one of that name.
-pub fn entry(run: &Run, step: &str) -> Option<Entry> {
+pub fn entry(run: &Run, step: &str) -> Option<EntryPoint> {
     let step = Address::from_text(step);
     let id = run.graph.find(&step).filter(|id| *id != run.graph.root_id())?;
     let redone = downstream(run, &step).len();
-    Some(Entry { redone, passed_over: unfinished_before(run, id).len(), step })
+    Some(EntryPoint { redone, passed_over: unfinished_before(run, id).len(), step })
 }
 
 impl Resumption {
     /// Applies `--from`, where one was given and the run has such a step.
-    pub(super) fn enter(&mut self, run: &Run) {
+    pub(super) fn enter(&mut self, run: &Run, survey: &Survey) {
         let Some(from) = self.choices.from.clone() else { return };
         let target = Address::from_text(&from.step);
         let Some(id) = run.graph.find(&target) else { return };
@@ -65,8 +66,7 @@ impl Resumption {
         if !unfinished.is_empty() && !from.force {
             let names: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
             let message = format!("before {target}, these are unfinished: {}", names.join(", "));
-            let mut finding = Finding::new(Code::PhaseAheadOfEvidence, message).at_step(&target);
-            finding.severity = Severity::Blocking;
+            let finding = Finding::new(Code::EntersAhead, message).at_step(&target);
             let finding = finding.with_hint("`--force` passes them over");
             let accepted = self.choices.accept(&finding);
             self.findings.push(finding);
@@ -74,20 +74,26 @@ impl Resumption {
                 return;
             }
         }
-        for step in &unfinished {
-            let event = Event::StepSkipped {
-                step: step.clone(),
-                reason: format!("a person entered at {target}"),
-                needs: run
-                    .graph
-                    .find(step)
-                    .map(|id| run.graph.need_digests(id, &run.defs))
-                    .unwrap_or_default(),
-            };
-            self.explain(step, "from", format!("passed over to enter at {target}"));
-            self.events.push(event);
-        }
+        self.pass_over(run, survey, &unfinished, &target);
         self.redo(run, &target);
+    }
+
+    /// Each step is passed over under what its needs are by then, so that it is not looked at
+    /// again.
+    fn pass_over(&mut self, run: &Run, survey: &Survey, unfinished: &[Address], target: &Address) {
+        // What the events so far make impossible is refused when they are folded for the plan.
+        let Ok(mut after) = self.folded(run, survey) else { return };
+        let nodes = run.graph.in_order().into_iter().map(|id| run.graph.node(id).address.clone());
+        for step in nodes.filter(|it| unfinished.contains(it)) {
+            self.explain(&step, "from", format!("passed over to enter at {target}"));
+            for event in passed_over(&after, &step, target) {
+                self.events.push(event.clone());
+                let record = next_record(&after.state, survey.now, event);
+                if after.after(record).is_err() {
+                    return;
+                }
+            }
+        }
     }
 
     /// Its attempt is given up.
@@ -129,6 +135,32 @@ impl Resumption {
     }
 }
 
+/// What is done stays done under other needs; what was skipped before is skipped once more.
+fn passed_over(after: &Run, step: &Address, target: &Address) -> Vec<Event> {
+    let Some(id) = after.graph.find(step) else { return Vec::new() };
+    let needs = after.graph.need_digests(id, &after.defs);
+    let why = format!("a person entered at {target}");
+    let skipped =
+        Event::StepSkipped { step: step.clone(), reason: why.clone(), needs: needs.clone() };
+    match after.state.phase(step) {
+        Phase::Done => {
+            let key = after.state.step(step).and_then(|entry| entry.key.as_ref());
+            let parts = KeyParts { needs, ..key.map(Key::get).unwrap_or_default() };
+            let (step, key) = (step.clone(), Some(Key::from(&parts)));
+            let verified = AttemptVerified { step, evidence: None, key, why };
+            vec![Event::AttemptVerified(Box::new(verified))]
+        }
+        Phase::Skipped => {
+            let cause = Difference { part: "from".to_owned(), was: None, is: Some(why) };
+            let causes = vec![cause];
+            vec![Event::StepInvalidated { step: step.clone(), causes }, skipped]
+        }
+        Phase::Pending | Phase::Waiting | Phase::Lost | Phase::Stale => vec![skipped],
+        // It is waited for, tried again, or settled as failed.
+        Phase::Running | Phase::Failed | Phase::Tolerated => Vec::new(),
+    }
+}
+
 /// Leaves and unopened groups that stand before `id` and are not settled, outermost first.
 fn unfinished_before(run: &Run, id: NodeId) -> Vec<Address> {
     let mut seen = BTreeSet::new();
@@ -157,7 +189,7 @@ fn downstream(run: &Run, target: &Address) -> Vec<Address> {
         .into_iter()
         .filter(|id| {
             let node = run.graph.node(*id);
-            node.role == Role::Leaf && run.state.phase(&node.address) == Phase::Done
+            node.role == Role::Leaf && run.state.phase(&node.address).is_concluded()
         })
         .collect();
     let mut redone: BTreeSet<Address> = BTreeSet::new();

@@ -9,6 +9,7 @@ mod edits;
 mod enter;
 mod phases;
 mod resumption;
+mod retell;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -32,9 +33,10 @@ use crate::{
 };
 
 pub use edits::{Lacking, edited};
-pub use enter::{Entry, entries, entry, has_entry};
+pub use enter::{EntryPoint, entries, entry, has_entry};
 pub use phases::{Outlook, Phases};
 pub use resumption::{Resumption, resumption};
+pub use retell::Telling;
 
 /// `onward plan --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +105,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// By the journal, and whether somebody drives the run.
+    /// By the journal, and whether a driver holds the run.
     pub fn of(state: &State, driven: bool) -> Self {
         match state.status {
             RunStatus::Ended { status: EndStatus::Completed } => Self::Completed,
@@ -113,10 +115,10 @@ impl Status {
                 Self::Running
             }
             RunStatus::Paused { cause, .. } => match cause {
-                PauseCause::Gate if waits_for_somebody(state) => Self::Waiting,
+                PauseCause::Gate if has_open_gate(state) => Self::Waiting,
                 PauseCause::Limit => Self::Parked,
                 PauseCause::Budget => Self::OverBudget,
-                // A gate that was answered while nobody drove the run only has to be taken up.
+                // A gate that was answered while no driver held the run only has to be taken up.
                 PauseCause::Gate | PauseCause::Interrupted | PauseCause::Asked => Self::Interrupted,
             },
             RunStatus::Unopened => Self::Fresh,
@@ -140,7 +142,7 @@ impl Status {
     }
 }
 
-fn waits_for_somebody(state: &State) -> bool {
+fn has_open_gate(state: &State) -> bool {
     state.steps.values().any(|entry| entry.phase == Phase::Waiting)
 }
 
@@ -170,6 +172,19 @@ impl AgeBand {
             DAY..=604_800 => Self::Moderate,
             _ => Self::Stale,
         }
+    }
+}
+
+impl Plan {
+    /// The plan of a run that waits for a limit: its rows are for the time after it.
+    #[must_use]
+    pub fn parked(mut self, until: Timestamp) -> Self {
+        let point = &mut self.recovery_point;
+        let then = &point.summary;
+        point.summary =
+            format!("a limit holds until {until}: a resume before then changes nothing; {then}");
+        "parked".clone_into(&mut point.code);
+        self
     }
 }
 
@@ -258,38 +273,68 @@ impl Why {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedRevert {
-    pub kind: String,
+    pub kind: RevertKind,
     pub path: String,
     pub rows: Vec<String>,
     pub rescue: String,
+    /// Whose half-done work it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+}
+
+/// What an undo does to its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RevertKind {
+    /// The file becomes what it was before the attempt.
+    RestoreFile,
+    /// The attempt made the file: it goes.
+    RemoveFile,
+    /// A table of another system loses the rows that belong to unfinished work.
+    TruncateRows,
+    /// A worktree of another system goes back to the head of its branch.
+    ResetWorktree,
 }
 
 /// See the module. `dir` is how the person knows the run's directory.
 pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<Plan, Violation> {
     let resumption = resumption(run, survey, choices);
+    let after = resumption.folded(run, survey)?;
+    Ok(assemble(run, &after, &resumption, survey, dir))
+}
+
+/// The plan of a resume that brings the run from `run` to `after` and goes on from there.
+pub fn assemble(
+    run: &Run,
+    after: &Run,
+    resumption: &Resumption,
+    survey: &Survey,
+    dir: &str,
+) -> Plan {
+    let choices = &resumption.choices;
     let status = Status::of(&run.state, survey.driven);
     let complete = status == Status::Completed;
-    let after = if complete { run.clone() } else { folded(run, survey, &resumption)? };
-    let steps = verdict::steps(run, &after, &resumption);
-    let recovery_point = verdict::recovery_point(&after, &steps, status);
-    let mut counts = BTreeMap::new();
-    for step in &steps {
-        *counts.entry(step.verdict.as_str().to_owned()).or_insert(0) += 1;
-    }
-    let blocks = |it: &Finding| it.severity == Severity::Blocking && !choices.accept(it);
+    let steps = verdict::steps(run, after, resumption);
+    let recovery_point = verdict::recovery_point(after, &steps, status);
+    let counts = counts(&steps);
+    let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
     let reverts = resumption.reverts.iter().map(|revert| PlannedRevert {
-        kind: if revert.base.is_some() { "restore-file" } else { "remove-file" }.to_owned(),
+        kind: match revert.base {
+            Some(_) => RevertKind::RestoreFile,
+            None => RevertKind::RemoveFile,
+        },
         path: revert.path.clone(),
         rows: Vec::new(),
         rescue: revert.rescue.clone(),
+        step: revert.step.as_ref().map(ToString::to_string),
     });
     let cost = PlanCost {
         spent_usd: run.state.spent.dollars(),
         rerun_usd: verdict::rerun_cost(run, &steps).dollars(),
         restart_usd: bill::restart(&run.state).dollars(),
     };
-    Ok(Plan {
+    Plan {
         schema: "onward.plan/1".to_owned(),
         run: run_info(&run.state, survey, status, dir),
         summary: Vec::new(),
@@ -298,14 +343,28 @@ pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<
         reverts: reverts.collect(),
         counts,
         can_resume: !complete && !blocked,
-        needs: needs(run, &resumption, survey, choices),
-        findings: resumption.findings,
+        needs: needs((run, after), resumption, survey, choices),
+        findings: resumption.findings.clone(),
         cost,
-    })
+    }
+}
+
+/// How many steps have each verdict.
+fn counts(steps: &[PlannedStep]) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for step in steps {
+        *counts.entry(step.verdict.as_str().to_owned()).or_insert(0) += 1;
+    }
+    counts
 }
 
 /// What a person must decide before the run goes on, each thing once.
-fn needs(run: &Run, made: &Resumption, survey: &Survey, choices: &Choices) -> Vec<String> {
+fn needs(
+    (run, after): (&Run, &Run),
+    made: &Resumption,
+    survey: &Survey,
+    choices: &Choices,
+) -> Vec<String> {
     let mut needs = made.needs.clone();
     let band = AgeBand::of_seconds(survey.now.ms_since(run.state.last_at) / 1000);
     for finding in policy::standing(&made.findings, band, choices) {
@@ -313,8 +372,8 @@ fn needs(run: &Run, made: &Resumption, survey: &Survey, choices: &Choices) -> Ve
             needs.push(finding.message);
         }
     }
-    for id in run.graph.open_gates() {
-        let step = &run.graph.node(id).address;
+    for id in after.graph.open_gates() {
+        let step = &after.graph.node(id).address;
         needs.push(format!("{step} waits for an answer"));
     }
     needs
@@ -339,24 +398,27 @@ pub fn run_info(state: &State, survey: &Survey, status: Status, dir: &str) -> Ru
     }
 }
 
-/// The run as it would be right after the resume.
-fn folded(run: &Run, survey: &Survey, resumption: &Resumption) -> Result<Run, Violation> {
-    let mut after = run.clone();
-    let resumed = resumption.resumed(&run.state, Mode::Autopilot, String::new(), None);
-    let first = Event::RunResumed(Box::new(resumed));
-    for event in std::iter::once(first).chain(resumption.events.iter().cloned()) {
-        let record = next_record(&after.state, survey.now, event);
-        after.after(record)?;
-    }
-    Ok(after)
-}
-
 /// `event` as the record that would follow now.
 pub fn next_record(state: &State, at: Timestamp, event: Event) -> Record {
     Record { seq: state.next_seq, at, epoch: state.epoch, batch: state.batch, event }
 }
 
 impl Resumption {
+    /// The run as it would be right after the resume; as it is when it is complete.
+    pub fn folded(&self, run: &Run, survey: &Survey) -> Result<Run, Violation> {
+        let mut after = run.clone();
+        if self.is_over {
+            return Ok(after);
+        }
+        let resumed = self.resumed(&run.state, Mode::Autopilot, String::new(), None);
+        let first = Event::RunResumed(Box::new(resumed));
+        for event in std::iter::once(first).chain(self.events.iter().cloned()) {
+            let record = next_record(&after.state, survey.now, event);
+            after.after(record)?;
+        }
+        Ok(after)
+    }
+
     /// The event that opens the resume; everything undone is announced in it.
     pub fn resumed(
         &self,
@@ -381,6 +443,7 @@ impl Resumption {
             boot_id,
             git,
             accepted,
+            entered: self.choices.from.as_ref().map(|from| from.step.clone()),
             reverts: self.reverts.clone(),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     evidence::Cause,
     finding::{Code, Finding},
     policy::Choices,
-    recovery::{self, Decision, Probed, Row},
+    recovery::{self, Decision, Probed, Row, Rung},
     run::Run,
     state::{EffectState, Phase, StepState},
     survey::{Edited, InFlight, Proof, Survey},
@@ -67,18 +67,18 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
                 if let Some(paths) = survey.contested_of_failed.get(step) {
-                    let why = "it came to nothing, and somebody changed the same paths since";
+                    let why = "it came to nothing, and the same paths were changed since";
                     let _ = made.contest(step, why, paths);
                 }
             }
-            Phase::Done => {
+            Phase::Done | Phase::Tolerated => {
                 made.add_done(step, entry, survey);
             }
             Phase::Skipped => made.add_skipped(step, survey),
             Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }
-    made.enter(run);
+    made.enter(run, survey);
     made.summarise(run, survey);
     made
 }
@@ -88,7 +88,7 @@ impl Resumption {
         let row = recovery::row_for(seen.facts);
         self.rungs.insert(step.clone(), row);
         let unseen_end = match row.decision {
-            // Whether an effect happened is not for the tree to say, while nobody saw its end.
+            // Whether an effect happened is not for the tree to say, while its end is not known.
             Decision::Rerun | Decision::RevertThenRerun | Decision::Continue | Decision::Ask => {
                 true
             }
@@ -115,7 +115,7 @@ impl Resumption {
             | EffectState::Happened
             | EffectState::Absent => {}
         }
-        self.explain(step, row.name, row.why.to_owned());
+        self.explain(step, row.rung.as_str(), row.why.to_owned());
         if let Some(failed) = seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal) {
             let text = format!("{failed}: it counts as failed, and is tried again where it may be");
             self.explain(step, "failed", text);
@@ -130,17 +130,17 @@ impl Resumption {
             Decision::AdoptProof => self.adopt(step, seen.proof.clone()),
             Decision::Continue => {
                 self.continuing.insert(step.clone());
-                self.lose(step, entry, row.name, &[]);
+                self.lose(step, entry, row.rung, &[]);
             }
-            Decision::Rerun => self.lose(step, entry, row.name, &[]),
+            Decision::Rerun => self.lose(step, entry, row.rung, &[]),
             Decision::RevertThenRerun if self.choices.leave.contains(step) => {
                 self.explain(step, "left", LEFT.to_owned());
-                self.lose(step, entry, row.name, &[]);
+                self.lose(step, entry, row.rung, &[]);
             }
-            Decision::RevertThenRerun => self.lose(step, entry, row.name, &seen.reverts),
+            Decision::RevertThenRerun => self.lose(step, entry, row.rung, &seen.reverts),
             Decision::Ask => {
                 if self.contest(step, row.why, &seen.contested) {
-                    self.lose(step, entry, row.name, &[]);
+                    self.lose(step, entry, row.rung, &[]);
                 }
             }
             Decision::Refuse => {
@@ -192,7 +192,7 @@ impl Resumption {
             Decision::Rerun => {
                 self.events.push(settled(false));
                 self.explain(step, "effect-absent", "the probe says that it did not happen".into());
-                self.lose(step, entry, "effect-absent", &seen.reverts);
+                self.lose(step, entry, Rung::EffectAbsent, &seen.reverts);
             }
             Decision::Ask
             | Decision::Start
@@ -202,7 +202,7 @@ impl Resumption {
             | Decision::RevertThenRerun
             | Decision::Refuse => {
                 debug_assert_eq!(probed, Probed::Unknown, "the other answers are decided above");
-                let message = format!("{step}: nobody knows whether its effect happened");
+                let message = format!("{step}: it is not known whether its effect happened");
                 let hint = format!(
                     "find out; then `onward done {step}` if it did, or add a `probe` that can tell"
                 );
@@ -210,9 +210,9 @@ impl Resumption {
                 let finding = finding.at_step(step).with_hint(hint);
                 self.explain(step, "effect-unknown", "nothing can tell whether it happened".into());
                 if self.choices.accept(&finding) {
-                    // Whoever accepts that says: it may be tried again.
+                    // A person who accepts that says: it may be tried again.
                     self.events.push(by_a_person(false));
-                    self.lose(step, entry, "effect-accepted", &seen.reverts);
+                    self.lose(step, entry, Rung::EffectAccepted, &seen.reverts);
                 } else {
                     self.needs.push(message);
                 }
@@ -233,12 +233,12 @@ impl Resumption {
         })));
     }
 
-    fn lose(&mut self, step: &Address, entry: &StepState, rung: &str, reverts: &[Revert]) {
+    fn lose(&mut self, step: &Address, entry: &StepState, rung: Rung, reverts: &[Revert]) {
         self.events.push(Event::AttemptLost {
             step: step.clone(),
             attempt: entry.attempts,
             cause: Cause::Interrupted,
-            rung: rung.to_owned(),
+            rung,
             reverted: reverts.iter().map(|revert| revert.path.clone()).collect(),
             rescue: reverts.first().map(|revert| revert.rescue.clone()),
         });

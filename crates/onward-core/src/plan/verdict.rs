@@ -16,10 +16,31 @@ use crate::{
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
     let graph = &after.graph;
     let shown = graph.in_order().into_iter().filter(|id| is_line(after, *id));
-    shown.map(|id| planned(before, after, id, resumption)).collect()
+    let mut rows: Vec<PlannedStep> =
+        shown.map(|id| planned(before, after, id, resumption)).collect();
+    add_vanished(before, after, &mut rows);
+    rows
 }
 
-/// Leaves, and groups that nobody has expanded yet.
+/// Turns and items that are no more, because something before them runs again: each known instance
+/// has a row, behind the one that it followed.
+fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
+    let mut place = 0;
+    for id in before.graph.in_order().into_iter().filter(|id| is_line(before, *id)) {
+        let step = &before.graph.node(id).address;
+        if let Some(at) = rows.iter().position(|row| row.step == step.as_str()) {
+            place = at + 1;
+        } else if after.graph.find(step).is_none() {
+            let detail = "its turn comes only if what is before it asks for it";
+            let why = vec![because("upstream", detail)];
+            let (step, verdict) = (step.to_string(), Verdict::Verify);
+            rows.insert(place, PlannedStep { step, verdict, why, cost_usd: None });
+            place += 1;
+        }
+    }
+}
+
+/// Leaves, and groups that are not expanded yet.
 fn is_line(after: &Run, id: NodeId) -> bool {
     let node = after.graph.node(id);
     let inside_skipped = || {
@@ -37,7 +58,11 @@ fn is_line(after: &Run, id: NodeId) -> bool {
     match node.role {
         Role::Root | Role::Item | Role::Turn => false,
         Role::Leaf => !inside_skipped(),
-        Role::Each | Role::Loop => (node.children.is_empty() || skipped) && !inside_skipped(),
+        // One without items is over as soon as it is opened.
+        Role::Each | Role::Loop => {
+            let is_closed = node.children.is_empty() && !node.is_settled();
+            (is_closed || skipped) && !inside_skipped()
+        }
         Role::Group => skipped && !inside_skipped(),
     }
 }
@@ -85,26 +110,37 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
 fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
     let node = after.graph.node(id);
     let step = &node.address;
+    let was = before.state.phase(step);
+    let is_told = after.state.step(step).is_some_and(|it| it.phase == Phase::Done && it.elsewhere);
+    if is_told && !was.is_settled() {
+        return (Verdict::Keep, vec![because("done", "another system has done it since")]);
+    }
+    if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
+        return (Verdict::Skip, Vec::new());
+    }
     if let Some(row) = made.rungs.get(step) {
         if made.to_probe.contains(step) {
             return (Verdict::Verify, Vec::new());
         }
-        // An effect whose end nobody saw is settled first, whatever became of the session.
+        // An effect whose end is not known is settled first, whatever became of the session.
         let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
         let decision = if gives_up { Decision::Rerun } else { row.decision };
         return (in_flight(decision, after.state.phase(step)), Vec::new());
     }
     let entry = before.state.step(step);
-    let was = entry.map_or(Phase::Pending, |entry| entry.phase);
-    if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
-        return (Verdict::Skip, Vec::new());
-    }
     match was {
-        Phase::Done if after.state.phase(step) == Phase::Stale => {
+        Phase::Done | Phase::Tolerated if after.state.phase(step) == Phase::Stale => {
             let is_gate = entry.is_some_and(|entry| entry.gate.is_some());
             let verdict = if is_gate { Verdict::Ask } else { Verdict::Rerun };
-            let why = is_gate.then(|| because("gate", "its last answer ended the run"));
-            (verdict, why.into_iter().collect())
+            let why = if is_gate {
+                vec![because("gate", "its last answer ended the run")]
+            } else if made.reasons.contains_key(step) {
+                Vec::new()
+            } else {
+                // What it needs is there again, and is not what it was.
+                stale(after, id)
+            };
+            (verdict, why)
         }
         Phase::Done
             if entry.is_some_and(|entry| entry.gate.is_some())
@@ -116,8 +152,12 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
             let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
             (verdict, vec![because(was.as_str(), &settled_detail(entry))])
         }
-        Phase::Done | Phase::Skipped if node.is_reachable() => (Verdict::Rerun, stale(after, id)),
-        Phase::Done | Phase::Skipped => {
+        // It ran, and stays as it is: the workflow goes on without it.
+        Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
+        Phase::Done | Phase::Skipped | Phase::Tolerated if node.is_reachable() => {
+            (Verdict::Rerun, stale(after, id))
+        }
+        Phase::Done | Phase::Skipped | Phase::Tolerated => {
             (Verdict::Verify, vec![because("upstream", "kept if what it needs comes out the same")])
         }
         Phase::Waiting => (Verdict::Ask, vec![because("gate", "a person must decide")]),
@@ -129,6 +169,10 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         Phase::Stale => (Verdict::Rerun, vec![because("stale", "it was invalidated before")]),
         // The fold remembers a pending step only because it failed before the last resume.
         Phase::Pending if entry.is_some() => (Verdict::Rerun, vec![failure("failed", entry)]),
+        // A list without items that was opened before.
+        Phase::Pending if before.state.groups.contains_key(step) => {
+            (Verdict::Verify, vec![because("upstream", "kept if what it needs comes out the same")])
+        }
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
 }
@@ -183,23 +227,28 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     differences.iter().map(|it| Why::changed(it, "its output changed")).collect()
 }
 
+/// What the resume does first, in one sentence. It follows from the rows: the steps it names are
+/// started, continued, waited for or asked about, and it says that none is left only if none is.
 pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status) -> RecoveryPoint {
-    let active = |step: &&PlannedStep| match step.verdict {
-        Verdict::Keep | Verdict::Skip | Verdict::Verify => false,
-        Verdict::Adopt
-        | Verdict::Reattach
-        | Verdict::Continue
-        | Verdict::Rerun
-        | Verdict::Run
-        | Verdict::Ask => {
-            let id = after.graph.find(&Address::from_text(&step.step));
-            id.is_some_and(|id| after.graph.node(id).is_reachable())
-        }
+    let is_reachable = |step: &&&PlannedStep| {
+        let id = after.graph.find(&Address::from_text(&step.step));
+        id.is_some_and(|id| after.graph.node(id).is_reachable())
     };
-    let entry: Vec<String> = if status == Status::Completed {
-        Vec::new()
-    } else {
-        steps.iter().filter(active).map(|step| step.step.clone()).collect()
+    let active: Vec<&PlannedStep> = steps.iter().filter(|step| acts(step.verdict)).collect();
+    let reachable: Vec<&PlannedStep> = active.iter().filter(is_reachable).copied().collect();
+    // Behind a result that is taken or a step that is waited for, nothing can be reached yet.
+    let entry =
+        if reachable.is_empty() { active.get(..1).unwrap_or(&[]).to_vec() } else { reachable };
+    let entry: Vec<String> = match status {
+        Status::Completed => Vec::new(),
+        Status::Fresh
+        | Status::Running
+        | Status::Interrupted
+        | Status::Waiting
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed
+        | Status::Cancelled => entry.into_iter().map(|step| step.step.clone()).collect(),
     };
     let first = entry.first().map(|step| Address::from_text(step));
     let phase = first.as_ref().map(|step| {
@@ -228,6 +277,16 @@ pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status)
         ) => ("continue", format!("{kept} steps are kept; go on at {first}")),
     };
     RecoveryPoint { code: code.to_owned(), phase, round, steps: entry, summary }
+}
+
+/// Whether the resume does something about such a step, beyond taking what is there.
+fn acts(verdict: Verdict) -> bool {
+    match verdict {
+        Verdict::Reattach | Verdict::Continue | Verdict::Rerun | Verdict::Run | Verdict::Ask => {
+            true
+        }
+        Verdict::Keep | Verdict::Skip | Verdict::Verify | Verdict::Adopt => false,
+    }
 }
 
 /// The turn of the nearest loop around `step`.

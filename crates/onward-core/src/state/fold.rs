@@ -8,7 +8,8 @@ use indexmap::map::Entry;
 use serde_json::Value;
 
 use super::{
-    Adopted, EffectState, GateState, GroupState, LoopState, Phase, RunStatus, State, StepState,
+    Adopted, EffectState, GateState, GroupState, Lifted, LoopState, Phase, RunStatus, State,
+    StepState,
 };
 use crate::{
     address::Address,
@@ -17,7 +18,7 @@ use crate::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
         LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
-    evidence::{Cause, Outcome, Usd},
+    evidence::{Cause, Evidence, Outcome, Usd},
     key::{Key, KeyParts},
     time::Timestamp,
 };
@@ -113,27 +114,23 @@ impl State {
                 }
                 self.loops.insert(step, LoopState { turns, ended: Some(reason) });
             }
-            Event::StepSkipped { step, reason: _, needs } => {
-                let entry = self.startable(&step)?;
-                entry.phase = Phase::Skipped;
-                entry.key = Some(Key::from(&KeyParts { needs, ..KeyParts::default() }));
-                entry.ended_at = at;
-            }
+            Event::StepSkipped { step, reason: _, needs } => self.skip(&step, needs, at)?,
             Event::StepInvalidated { step, causes: _ } => self.invalidate(&step)?,
             Event::AttemptStarted(started) => self.start(started, at)?,
             Event::AttemptSession { step, attempt, session } => {
                 self.running_attempt(&step, attempt)?.session = Some(session);
             }
-            Event::AttemptSpent { step, attempt, usd, tokens_in: _, tokens_out: _ } => {
+            Event::AttemptSpent { step, attempt, spent } => {
                 let entry = self.running_attempt(&step, attempt)?;
-                entry.spent = entry.spent.plus(usd);
-                self.spend(usd);
+                entry.bill(spent);
+                self.spend(spent.usd.unwrap_or_default());
             }
             Event::AttemptFinished(finished) => self.finish(*finished, at)?,
             Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.phase = Phase::Lost;
-                entry.failure = Some(Box::new((cause, rung)));
+                entry.failure = Some(Box::new((cause, rung.as_str().to_owned())));
+                entry.lost_by = Some(rung);
                 entry.ended_at = at;
                 self.running -= 1;
             }
@@ -163,8 +160,9 @@ impl State {
                 }
                 self.exported = files;
             }
-            Event::LimitHit { provider: _, account: _, resets_at } => {
-                self.limited_until = resets_at.or(self.limited_until);
+            Event::LimitHit { provider: _, agent, account: _, resets_at } => {
+                let lifted = resets_at.map_or(Lifted::Unknown, Lifted::At);
+                self.limits.insert(agent.unwrap_or_default(), lifted);
             }
             Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
             Event::WorkflowChanged { hash, edits: _ } => self.workflow_hash = Some(hash),
@@ -213,7 +211,8 @@ impl State {
         }
         self.ask_again_what_ended_it();
         self.status = RunStatus::UnderWay;
-        self.limited_until = None;
+        // Only time lifts a limit whose moment is known.
+        self.limits.retain(|_, lifted| *lifted != Lifted::Unknown);
         self.started_since_resume = false;
         self.count_rescues(&resumed.reverts);
         if self.running == 0 {
@@ -238,8 +237,8 @@ impl State {
         self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
-    /// An answer that ended the run lets nobody past its gate. One that nobody has acted on yet
-    /// still ends it.
+    /// An answer that ended the run does not open its gate at the resume: the person is asked
+    /// again. An answer that the driver has not acted on yet still ends the run.
     fn ask_again_what_ended_it(&mut self) {
         if !self.is_ended() {
             return;
@@ -303,7 +302,7 @@ impl State {
         }
         match phase {
             Phase::Pending | Phase::Lost | Phase::Stale | Phase::Failed => {}
-            Phase::Running | Phase::Waiting | Phase::Done | Phase::Skipped => {
+            Phase::Running | Phase::Waiting | Phase::Done | Phase::Tolerated | Phase::Skipped => {
                 let why = unfit(&started.step, phase, attempts, "pending or failed");
                 return Err(Violation { seq, why });
             }
@@ -313,6 +312,7 @@ impl State {
         entry.attempts = started.attempt;
         entry.started_at = at;
         entry.session.clone_from(&started.session);
+        entry.open_bill(started.continues);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
         entry.elsewhere = false;
@@ -394,7 +394,7 @@ impl State {
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
         let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
-        let AttemptFinished { result, stdout, after, footprint, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, tolerated, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
         match outcome {
@@ -410,16 +410,29 @@ impl State {
             }
             Outcome::Failed { cause, detail } => {
                 entry.phase = Phase::Failed;
-                // Whoever stopped it did not say that it is bad.
-                entry.failures += u32::from(cause != Cause::Interrupted);
+                // A stop that was asked for and a provider's limit say nothing about the work.
+                entry.failures += u32::from(cause != Cause::Interrupted && !cause.is_limit());
                 entry.failure = Some(Box::new((cause, detail)));
                 entry.after = after.map(Box::from);
+                if tolerated {
+                    entry.phase = Phase::Tolerated;
+                    entry.key = entry.started.take().map(|it| it.key);
+                    entry.evidence = Evidence::default();
+                    entry.result = None;
+                    entry.stdout = None;
+                    entry.after = None;
+                }
                 let started_at = entry.started_at;
-                self.streak.fail(started_at, cause);
+                // The run goes on: that is progress, too.
+                if tolerated {
+                    self.streak.gain();
+                } else {
+                    self.streak.fail(started_at, cause);
+                }
             }
         }
         self.running -= 1;
-        if self.phase(&step) == Phase::Done {
+        if self.phase(&step).is_settled() {
             self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
         }
         if self.running > 0 && !footprint.is_empty() {
@@ -446,7 +459,7 @@ impl State {
         self.running -= u32::from(was_running);
         self.streak.gain();
         if elsewhere {
-            // Whoever did it has acted on the answers there were.
+            // The other system has acted on the answers there were.
             for gate in self.unused_answers.clone() {
                 self.use_answer(&gate);
             }
@@ -470,8 +483,19 @@ impl State {
         Ok(())
     }
 
-    fn startable(&mut self, step: &Address) -> Result<&mut StepState, Violation> {
-        self.entry_where(step, "pending", |entry| entry.phase.is_startable())
+    fn skip(
+        &mut self,
+        step: &Address,
+        needs: std::collections::BTreeMap<String, Digest>,
+        at: Timestamp,
+    ) -> Result<(), Violation> {
+        // A person may pass over an open gate too.
+        let may = |phase: Phase| phase.is_startable() || phase == Phase::Waiting;
+        let entry = self.in_phase(step, "pending", may)?;
+        entry.phase = Phase::Skipped;
+        entry.key = Some(Key::from(&KeyParts { needs, ..KeyParts::default() }));
+        entry.ended_at = at;
+        Ok(())
     }
 
     fn in_phase(

@@ -27,6 +27,8 @@ use crate::{
     },
     evidence::{Cause, Evidence, Usd},
     key::Key,
+    recovery::Rung,
+    said::{Counting, Spent},
     time::Timestamp,
 };
 
@@ -56,23 +58,24 @@ pub struct State {
     /// be half done.
     pub resumed: Option<Arc<RunResumed>>,
     pub started_since_resume: bool,
-    /// Epoch and batch of a resume whose undo may not be over: whoever wrote it has written nothing
-    /// since, and would have done so only after it.
+    /// Epoch and batch of a resume whose undo may not be over: its driver writes the next batch
+    /// only after the undo, and has written none.
     pub undoing: Option<(u32, u64)>,
     pub resumes: u32,
     pub streak: Streak,
     /// The highest number of a rescue that was announced.
     pub rescues: u32,
     /// What attempts changed that ended while others ran in the same tree, until a resume finds
-    /// nothing running: whoever changed the same path cannot be told.
+    /// nothing running: which of them changed a path cannot be told.
     pub shared: BTreeMap<Address, Vec<String>>,
     /// Paths that finished attempts changed without declaring them, and when the last one ended.
     pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
-    pub limited_until: Option<Timestamp>,
+    /// Limits that agents met, by the agent program (`use`), or by the empty word for all of them.
+    pub limits: BTreeMap<String, Lifted>,
     /// The gate at which a person chose an option that ends the run.
     pub cancelling: Option<Address>,
-    /// Gates that were answered, and whose answer nobody has acted on yet.
+    /// Gates that were answered, and whose answer the driver has not acted on yet.
     pub unused_answers: BTreeSet<Address>,
     /// How many attempts are in flight.
     pub running: u32,
@@ -129,6 +132,8 @@ pub struct StepState {
     pub failures: u32,
     /// How the last failed try failed.
     pub failure: Option<Box<(Cause, String)>>,
+    /// Why the last attempt that was given up was.
+    pub lost_by: Option<Rung>,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
     /// What the last attempt was started with.
@@ -146,8 +151,40 @@ pub struct StepState {
     /// Another system did it: its files are the witness.
     pub elsewhere: bool,
     pub spent: Usd,
+    /// What of the agent's own counters is in the journal already; `None` = nothing.
+    pub billed: Option<Box<Billed>>,
     pub gate: Option<Box<GateState>>,
     pub effect: EffectState,
+}
+
+/// When a limit is lifted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lifted {
+    At(Timestamp),
+    /// The provider did not say; a person who resumes the run says: now.
+    Unknown,
+}
+
+impl Lifted {
+    pub fn moment(self) -> Option<Timestamp> {
+        match self {
+            Self::At(moment) => Some(moment),
+            Self::Unknown => None,
+        }
+    }
+
+    pub fn holds_at(self, now: Timestamp) -> bool {
+        self.moment().is_none_or(|moment| moment > now)
+    }
+}
+
+/// The part of an agent's running totals that was billed. What an agent reports beyond it is owed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Billed {
+    /// In this attempt.
+    pub attempt: Spent,
+    /// In the session that this attempt continues, by the attempts before it.
+    pub session_before: Spent,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -159,6 +196,8 @@ pub enum Phase {
     Waiting,
     Done,
     Failed,
+    /// Failed, no try was left, and the workflow goes on without it.
+    Tolerated,
     Skipped,
     /// Pending again, because an attempt was lost.
     Lost,
@@ -171,18 +210,38 @@ impl Phase {
     pub fn is_startable(self) -> bool {
         match self {
             Self::Pending | Self::Lost | Self::Stale => true,
-            Self::Running | Self::Waiting | Self::Done | Self::Failed | Self::Skipped => false,
+            Self::Running
+            | Self::Waiting
+            | Self::Done
+            | Self::Failed
+            | Self::Tolerated
+            | Self::Skipped => false,
         }
     }
 
     /// Dependents may go on.
     pub fn is_settled(self) -> bool {
         match self {
-            Self::Done | Self::Skipped => true,
+            Self::Done | Self::Skipped | Self::Tolerated => true,
             Self::Pending
             | Self::Running
             | Self::Waiting
             | Self::Failed
+            | Self::Lost
+            | Self::Stale => false,
+        }
+    }
+
+    /// Its attempts are over: done, or failed and the run goes on without it. What it was made from
+    /// is compared with what is there now.
+    pub fn is_concluded(self) -> bool {
+        match self {
+            Self::Done | Self::Tolerated => true,
+            Self::Pending
+            | Self::Running
+            | Self::Waiting
+            | Self::Failed
+            | Self::Skipped
             | Self::Lost
             | Self::Stale => false,
         }
@@ -195,7 +254,7 @@ impl Phase {
             Self::Running => "running",
             Self::Waiting => "waiting",
             Self::Done => "done",
-            Self::Failed => "failed",
+            Self::Failed | Self::Tolerated => "failed",
             Self::Skipped => "skipped",
             Self::Lost => "lost",
             Self::Stale => "stale",
@@ -248,11 +307,60 @@ impl State {
     }
 }
 
+impl State {
+    /// The moment for which the whole run waits, because a limit holds until then. An answer that
+    /// came since may let something else go on.
+    pub fn parked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.status {
+            RunStatus::Paused { cause: PauseCause::Limit, until } => {
+                until.filter(|until| *until > now && self.unused_answers.is_empty())
+            }
+            RunStatus::Paused { .. }
+            | RunStatus::Unopened
+            | RunStatus::UnderWay
+            | RunStatus::Ended { .. } => None,
+        }
+    }
+
+    /// The limit that the steps of this agent program wait for.
+    pub fn limit_of(&self, agent: &str) -> Option<Lifted> {
+        self.limits.get(agent).or_else(|| self.limits.get("")).copied()
+    }
+}
+
 impl StepState {
+    fn bill(&mut self, spent: Spent) {
+        self.spent = self.spent.plus(spent.usd.unwrap_or_default());
+        let billed = self.billed.get_or_insert_default();
+        billed.attempt = billed.attempt.plus(spent);
+    }
+
+    /// A new attempt has nothing billed, and so has a new session.
+    fn open_bill(&mut self, continues: bool) {
+        self.billed = self.billed.take().filter(|_| continues).map(|mut billed| {
+            billed.session_before = billed.session_before.plus(billed.attempt);
+            billed.attempt = Spent::NOTHING;
+            billed
+        });
+    }
+
+    /// What of a running total is not in the journal yet.
+    pub fn owed(&self, total: Spent, counting: Counting) -> Spent {
+        let billed = self.billed.as_deref().copied().unwrap_or_default();
+        total.beyond(match counting {
+            Counting::Attempt => billed.attempt,
+            Counting::Session => billed.session_before.plus(billed.attempt),
+        })
+    }
+
     /// What dependents compare: the evidence, or, for a step that leaves none, that it ran.
     pub fn evidence_digest(&self, address: &Address) -> Digest {
         if self.phase == Phase::Skipped {
             return Digest::of(b"skipped");
+        }
+        if self.phase == Phase::Tolerated {
+            let cause = self.failure.as_ref().map_or("", |failure| failure.0.as_str());
+            return Digest::of_parts([b"failed", cause.as_bytes()]);
         }
         if self.evidence.is_empty() {
             let attempts = self.attempts.to_le_bytes();

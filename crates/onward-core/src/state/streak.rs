@@ -46,7 +46,7 @@ impl Streak {
     /// An attempt failed. One that began before the resume is not the resume's own.
     pub(super) fn fail(&mut self, started_at: Timestamp, cause: Cause) {
         let own = self.resumed_at.is_some_and(|resumed_at| started_at >= resumed_at);
-        if own && cause != Cause::Interrupted {
+        if own && cause != Cause::Interrupted && !cause.is_limit() {
             self.died = Some(cause);
         }
     }

@@ -8,7 +8,10 @@ use super::*;
 use crate::event::{
     AttemptAdopted, AttemptFinished, AttemptVerified, Certainty, Event, Mode, Record, SettledBy,
 };
-use crate::evidence::{FileProof, Outcome, Stat};
+use crate::{
+    evidence::{FileProof, Outcome, Stat},
+    said::Spent,
+};
 use crate::{kept::Kept, key::KeyParts};
 
 fn at(text: &str) -> Address {
@@ -58,6 +61,7 @@ pub(crate) fn finished(step: &str, attempt: u32, outcome: Outcome) -> Event {
         stdout: Some("text".into()),
         after: None,
         footprint: Vec::new(),
+        tolerated: false,
     }))
 }
 
@@ -71,6 +75,7 @@ pub(crate) fn resumed(count: u32) -> Event {
         boot_id: "boot".into(),
         git: None,
         accepted: Vec::new(),
+        entered: None,
         reverts: vec![revert],
     }))
 }
@@ -119,7 +124,7 @@ fn events(script: &str) -> Vec<Event> {
                 step,
                 attempt,
                 cause: Cause::Interrupted,
-                rung: "died-clean".into(),
+                rung: Rung::DiedClean,
                 reverted: Vec::new(),
                 rescue: None,
             },
@@ -161,9 +166,7 @@ fn events(script: &str) -> Vec<Event> {
             (_, "s") => {
                 Event::EffectSettled { step, attempt, happened: true, by: SettledBy::Receipt }
             }
-            (_, "u") => {
-                Event::AttemptSpent { step, attempt, usd: Usd(5), tokens_in: 1, tokens_out: 1 }
-            }
+            (_, "u") => Event::AttemptSpent { step, attempt, spent: Spent::of_usd(Usd(5)) },
             _ => panic!("`{word}`"),
         });
     }
@@ -364,7 +367,7 @@ fn a_failed_step_keeps_its_cause_and_what_it_was_started_with() {
 }
 
 #[test]
-fn an_attempt_somebody_stopped_is_not_a_failure_that_counts() {
+fn an_attempt_that_was_stopped_is_not_a_failure_that_counts() {
     let mut all = events("a+");
     let outcome = Outcome::Failed { cause: Cause::Interrupted, detail: String::new() };
     all.push(finished("a", 1, outcome));
@@ -387,14 +390,14 @@ fn a_resume_puts_failed_steps_back_and_forgets_their_failures() {
 }
 
 #[test]
-fn reverts_are_pending_until_whoever_announced_them_writes_again() {
+fn reverts_are_pending_until_their_driver_writes_again() {
     // Epoch and batch of a note that follows the resume, which is in batch 9 of epoch 5.
     for (epoch, batch, pending) in [(5, 9, 1), (5, 10, 0), (6, 10, 1)] {
         let mut all = records(events("P R"));
         let place = all.len() - 1;
         (all[place].epoch, all[place].batch) = (5, 9);
         let (seq, at) = (all[place].seq + 1, all[place].at);
-        let event = Event::Note { text: "somebody's".to_owned(), step: None };
+        let event = Event::Note { text: "of a person".to_owned(), step: None };
         all.push(Record { seq, at, epoch, batch, event });
         let state = State::fold(all).unwrap();
         assert_eq!(state.pending_reverts().len(), pending, "{epoch} {batch}");
@@ -437,7 +440,7 @@ fn an_answer_counts_for_the_content_it_saw_and_is_used_once() {
     assert_eq!(gate.result.as_ref().unwrap()["option"], "approve");
     assert!(!gate.gate.as_ref().unwrap().consumed);
     assert!(gate.evidence.result.is_some());
-    // Whoever needs the gate names it in its key.
+    // A step that needs the gate names it in its key.
     let used = fold("g^ g= a+");
     assert!(used.steps[&at("g")].gate.as_ref().unwrap().consumed);
     refused("g^ g= a+ g^");
@@ -468,7 +471,7 @@ fn an_answer_that_ended_the_run_is_asked_for_again_by_a_resume() {
     assert_eq!(state.cancelling, Some(at("g")));
     let taken_up = [all.clone(), vec![resumed(1)]].concat();
     let state = State::fold(records(taken_up)).unwrap();
-    assert_eq!(state.cancelling, Some(at("g")), "nobody has acted on the answer yet");
+    assert_eq!(state.cancelling, Some(at("g")), "the driver has not acted on the answer yet");
     all.push(Event::RunEnded { status: EndStatus::Cancelled, why: None });
     all.push(resumed(1));
     let state = State::fold(records(all)).unwrap();

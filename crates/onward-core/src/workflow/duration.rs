@@ -3,11 +3,11 @@
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// One year: whoever wants more wants no limit.
+/// One year: an author who wants more wants no limit.
 const DURATION_MS_MAX: u64 = 366 * 86_400_000;
 
 /// In milliseconds. The larger unit comes first, and each at most once.
-pub(super) fn parse(text: &str) -> Option<u64> {
+pub(crate) fn parse(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     let mut units = UNITS.iter();
     let mut total: u64 = 0;

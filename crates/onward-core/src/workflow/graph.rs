@@ -26,11 +26,11 @@ pub(super) fn order(needs: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
     if ordered.len() == needs.len() { Ok(ordered) } else { Err(cycle(needs, &waiting)) }
 }
 
-/// Whoever still waits needs somebody who still waits: following that must come round.
+/// A step that still waits needs another that still waits: following that must come round.
 fn cycle(needs: &[Vec<usize>], waiting: &[usize]) -> Vec<usize> {
     let mut path = Vec::new();
     let mut position = vec![None; needs.len()];
-    let mut step = waiting.iter().position(|count| *count > 0).expect("somebody waits");
+    let mut step = waiting.iter().position(|count| *count > 0).expect("a step waits");
     while position[step].is_none() {
         position[step] = Some(path.len());
         path.push(step);

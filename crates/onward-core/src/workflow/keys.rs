@@ -8,7 +8,7 @@ pub(super) const COMMON: [&str; 9] =
     ["id", "description", "needs", "when", "each", "as", "key", "after", "repeat"];
 
 /// What only steps of some kinds can have, and which.
-pub(super) const SPECIAL: [(&str, &[&str]); 18] = [
+pub(super) const SPECIAL: [(&str, &[&str]); 20] = [
     ("prompt", &["agent"]),
     ("shows", &["gate"]),
     ("options", &["gate"]),
@@ -19,9 +19,11 @@ pub(super) const SPECIAL: [(&str, &[&str]); 18] = [
     ("check", &["run", "agent", "call"]),
     ("result", &["run", "agent", "call"]),
     ("worktree", &["run", "agent", "steps", "workflow"]),
+    ("dir", &["run", "agent"]),
     ("effect", &["run", "agent", "call"]),
     ("probe", &["run", "agent", "call"]),
     ("retry", &["run", "agent", "call"]),
+    ("on_failure", &["run", "agent", "call"]),
     ("timeout", &["run", "agent", "call"]),
     ("idle", &["run", "agent"]),
     ("edits", &["run", "agent", "call"]),

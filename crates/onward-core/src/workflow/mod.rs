@@ -1,13 +1,14 @@
 //! The workflow language: what a person declares.
 //!
-//! `bytes -> yaml -> parse (fields, steps, includes) -> names and order checked -> model`. Whoever
-//! wants a workflow calls [`load`]; whoever holds one may trust it.
+//! `bytes -> yaml -> parse (fields, steps, includes) -> names and order checked -> model`. [`load`]
+//! does all of it; what it returns needs no further check.
 
 pub mod model;
 pub mod schema;
 pub mod template;
 
-mod duration;
+pub(crate) mod dir;
+pub(crate) mod duration;
 mod fields;
 mod graph;
 mod keys;

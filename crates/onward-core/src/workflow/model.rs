@@ -1,6 +1,6 @@
 //! A workflow as declared: parsed, checked, defaults filled in, nothing evaluated.
 //!
-//! Invariant: whoever holds a [`Workflow`] need not validate it. Ids are unique in their list,
+//! Invariant: a [`Workflow`] needs no further validation. Ids are unique in their list,
 //! needs name siblings and have no cycle, templates compile and name only what they can see.
 
 use std::{collections::BTreeMap, collections::BTreeSet};
@@ -49,8 +49,6 @@ pub struct Agent {
     pub model: Option<String>,
     /// Path of the system prompt, and its text, which is pinned with the run.
     pub system: Option<PinnedFile>,
-    /// The built-in function that starts it, such as `conference.propose`.
-    pub via: Option<String>,
 }
 
 /// A file the workflow names and that is copied into the run.
@@ -87,11 +85,14 @@ pub struct Step {
     /// The JSON Schema its result must satisfy; a step that has one must leave a result.
     pub result: Option<PinnedFile>,
     pub worktree: Option<Worktree>,
+    /// The directory that its attempts work in, below the project.
+    pub dir: Option<Template>,
     /// `effect: outside`
     pub effect_outside: bool,
     pub probe: Option<Probe>,
     pub retry: Retry,
-    pub timeout_ms: Option<u64>,
+    pub on_failure: OnFailure,
+    pub timeout: Option<Span>,
     pub idle_ms: Option<u64>,
     /// May change the tree beyond `writes`.
     pub edits: bool,
@@ -118,6 +119,11 @@ impl Step {
         all.extend(&self.check);
         all.extend(self.env.values());
         all.extend(self.probe.as_ref().map(|probe| &probe.command));
+        all.extend(&self.dir);
+        match &self.timeout {
+            Some(Span::Expression(timeout)) => all.push(timeout),
+            Some(Span::Fixed(_)) | None => {}
+        }
         if let Some(Worktree::Named(name)) = &self.worktree {
             all.push(name);
         }
@@ -239,6 +245,25 @@ pub struct Probe {
     pub command: Template,
     /// The exit code that says it did not happen.
     pub absent: i32,
+}
+
+/// What becomes of the run when a step has failed and no try is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// The step stays failed, and its dependents go on as after a skipped one.
+    Continue,
+}
+
+/// A length of time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Span {
+    /// In milliseconds.
+    Fixed(u64),
+    /// Text with holes that gives one, such as `30m`.
+    Expression(Template),
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -2,13 +2,13 @@
 //!
 //! Also fills in the [`Refs`](super::model::Refs) of each template. What a step can see: `inputs`,
 //! `run`, the names of the loops and items it is in, and steps, looked up from its own list
-//! outwards, that are done before it because of somebody's `needs`.
+//! outwards, that are done before it because of another step's `needs`.
 
 use std::collections::BTreeMap;
 
 use super::{
     graph,
-    model::{Count, Items, Kind, Many, Place, Step, Template, Workflow, Worktree},
+    model::{Count, Items, Kind, Many, Place, Span, Step, Template, Workflow, Worktree},
     nearest::nearest,
     outline::{Outline, sees_stdout},
     problem::Problems,
@@ -159,6 +159,12 @@ impl Checker<'_> {
         }
         if let Some(Worktree::Named(name)) = &mut step.worktree {
             self.template(name, Form::Text, scope);
+        }
+        if let Some(dir) = &mut step.dir {
+            self.template(dir, Form::Text, scope);
+        }
+        if let Some(Span::Expression(timeout)) = &mut step.timeout {
+            self.template(timeout, Form::Text, scope);
         }
         match &mut step.kind {
             Kind::Run { command } => self.template(command, Form::Command, scope),

@@ -35,7 +35,7 @@ enum Plural {
 }
 
 /// What a leaf shows.
-const LEAF: [&str; 6] = ["status", "result", "stdout", "writes", "branch", "path"];
+const LEAF: [&str; 7] = ["status", "cause", "result", "stdout", "writes", "branch", "path"];
 /// What a group shows besides its children.
 const GROUP: [&str; 3] = ["status", "branch", "path"];
 
@@ -136,5 +136,5 @@ pub(super) fn sees_stdout(path: &[Part]) -> bool {
         Part::Known { name, .. } => names.contains(&name.as_str()),
         Part::Computed => false,
     };
-    !path.iter().any(|part| named(part, &["result", "status", "writes", "branch", "path"]))
+    !path.iter().any(|part| named(part, &["result", "status", "cause", "writes", "branch", "path"]))
 }

@@ -15,7 +15,7 @@ pub(super) fn check(steps: &[Step], problems: &mut Problems) {
     list(steps, problems);
 }
 
-/// What some steps do to the tree they share with whoever is around them.
+/// What some steps do to the tree they share with the steps around them.
 #[derive(Default)]
 struct Touches<'s> {
     /// The first that may change anything.
@@ -80,6 +80,11 @@ fn one<'s>(step: &'s Step, problems: &mut Problems) -> Touches<'s> {
     touches.writes.extend(writes.map(|it| (it.source.as_str(), it.at)));
     if step.worktree.is_some() {
         return Touches::default();
+    }
+    if let Some(dir) = &step.dir {
+        // Outputs are named from there. A name with holes is taken to be each attempt's own.
+        touches.writes.clear();
+        touches.editor = touches.editor.filter(|_| dir.is_literal());
     }
     if may_have_several(&step.many) {
         if let Some(editor) = touches.editor {

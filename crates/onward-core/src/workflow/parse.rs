@@ -140,6 +140,8 @@ pub(super) struct Surroundings {
     pub(super) timeout_ms: Option<u64>,
     pub(super) idle_ms: Option<u64>,
     pub(super) retry: Retry,
+    /// A group around the steps has a worktree.
+    pub(super) in_worktree: bool,
 }
 
 impl Reader<'_> {
@@ -181,6 +183,7 @@ impl Reader<'_> {
             timeout_ms: None,
             idle_ms: None,
             retry: Retry { max: 0, backoff_ms: 0, on: Cause::RETRIED.into() },
+            in_worktree: false,
         };
         if let Some(node) = fields.get("defaults") {
             self.defaults(node, &mut around);

@@ -120,7 +120,7 @@ impl Reader<'_> {
         let Some(all) = Fields::of(node, "`agents`", &mut self.problems) else { return agents };
         for (key, node) in all.pairs {
             let what = format!("agent `{}`", key.text);
-            let known = ["use", "model", "system", "via"];
+            let known = ["use", "model", "system"];
             let Some(fields) = Fields::known(node, &what, &known, &mut self.problems) else {
                 agents.insert(key.text.clone(), Agent::default());
                 continue;
@@ -129,7 +129,6 @@ impl Reader<'_> {
                 fields.get(name).and_then(|node| fields::text(node, name, &mut self.problems))
             };
             let (adapter, model) = (text("use"), text("model").map(str::to_owned));
-            let via = text("via").map(str::to_owned);
             let adapter = match adapter {
                 Some(adapter) => adapter.to_owned(),
                 None if ADAPTERS.contains(&key.text.as_str()) => key.text.clone(),
@@ -151,7 +150,7 @@ impl Reader<'_> {
                     .hint(format!("did you mean `{near}`? Otherwise the configuration names it"));
             }
             let system = fields.get("system").and_then(|node| self.pinned(node, "system"));
-            agents.insert(key.text.clone(), Agent { adapter, model, system, via });
+            agents.insert(key.text.clone(), Agent { adapter, model, system });
         }
         agents
     }

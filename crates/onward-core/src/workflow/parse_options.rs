@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
+    dir::inside_project,
     fields::{self, Fields},
-    model::{PinnedFile, Probe, Retry, Template, Worktree},
+    model::{OnFailure, PinnedFile, Probe, Retry, Span, Template, Worktree},
     parse::Reader,
     parse_head::is_identifier,
     yaml::{Node, Tree},
@@ -87,6 +88,53 @@ impl Reader<'_> {
             self.problems.error(node.at, format!("`{name}` is no time at all")).hint(hint);
         }
         Some(limit)
+    }
+
+    /// A length of time, or a template that gives one.
+    pub(super) fn timeout(&mut self, fields: &Fields<'_>) -> Option<Span> {
+        let node = fields.get("timeout")?;
+        if fields::has_hole(node) {
+            let template = fields::template(node, "timeout", &mut self.problems);
+            return template.map(Span::Expression);
+        }
+        self.time_limit(fields, "timeout").map(Span::Fixed)
+    }
+
+    /// A directory below the project, as far as that can be told before it is rendered.
+    pub(super) fn dir(&mut self, fields: &Fields<'_>, in_worktree: bool) -> Option<Template> {
+        let (key, node) = fields.entry("dir")?;
+        let problems = &mut self.problems;
+        if in_worktree || fields.get("worktree").is_some() {
+            problems
+                .error(key.at, "a step works in a `dir` or in a `worktree`, not in both")
+                .hint("leave one of them out; a `worktree` holds for all steps of its group");
+        }
+        let dir = fields::template(node, "dir", problems)?;
+        if dir.is_literal()
+            && let Err(why) = inside_project(&dir.source)
+        {
+            problems.error(node.at, why).hint("write it relative to the project, without `..`");
+        }
+        Some(dir)
+    }
+
+    pub(super) fn on_failure(&mut self, node: &Node) -> OnFailure {
+        let problems = &mut self.problems;
+        let Some(word) = fields::text(node, "on_failure", problems) else {
+            return OnFailure::Fail;
+        };
+        match word {
+            "fail" => OnFailure::Fail,
+            "continue" => OnFailure::Continue,
+            _ => {
+                let message = format!("`{word}` is not what can follow a failure");
+                let problem = problems.unknown(node.at, message, word, ["fail", "continue"]);
+                if problem.hint.is_none() {
+                    problem.hint("one of: fail, continue");
+                }
+                OnFailure::Fail
+            }
+        }
     }
 
     /// What is not given is as in `defaults`.

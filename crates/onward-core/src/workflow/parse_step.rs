@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     fields::{self, Fields},
     graph, keys,
-    model::{Agent, Gate, InputKind, Kind, Place, Retry, Step, Template, Workflow},
+    model::{Agent, Gate, InputKind, Kind, Place, Retry, Span, Step, Template, Workflow},
     parse::{ADAPTERS, Reader, Surroundings},
     parse_head::fits,
     yaml::{Key, Node, Tree, value_name},
@@ -121,15 +121,19 @@ impl Reader<'_> {
         let worktree = get("worktree").and_then(|it| self.worktree(it));
         let (effect_outside, probe) = self.effect(&fields);
         let timed = kind.is_some_and(|kind| matches!(kind, "run" | "agent" | "call"));
-        let timeout_ms = self.time_limit(&fields, "timeout").or(around.timeout_ms);
+        let dir = self.dir(&fields, around.in_worktree);
+        let timeout = self.timeout(&fields).or(around.timeout_ms.map(Span::Fixed));
         let idle_ms = self.time_limit(&fields, "idle").or(around.idle_ms);
         let retry = get("retry").map(|it| self.retry(it, &around.retry));
         let retry = retry.unwrap_or_else(|| around.retry.clone());
+        let on_failure = get("on_failure").map(|it| self.on_failure(it)).unwrap_or_default();
         let never = Retry { max: 0, backoff_ms: 0, on: Cause::RETRIED.into() };
         let problems = &mut self.problems;
         let mut flag = |name: &str| get(name).and_then(|it| fields::flag(it, name, problems));
         let (edits, keep) = (flag("edits"), flag("keep"));
         let env = get("env").map(|it| self.env(it)).unwrap_or_default();
+        let is_inside = around.in_worktree;
+        around.in_worktree |= worktree.is_some();
         let step = Step {
             id,
             at: node.at,
@@ -146,15 +150,18 @@ impl Reader<'_> {
             check,
             result,
             worktree,
+            dir,
             effect_outside,
             probe,
             retry: if timed { retry } else { never },
-            timeout_ms: timeout_ms.filter(|_| timed),
+            on_failure,
+            timeout: timeout.filter(|_| timed),
             idle_ms: idle_ms.filter(|_| timed && kind != Some("call")),
             edits: edits.unwrap_or(kind == Some("agent")),
             keep: keep.unwrap_or(false),
             env,
         };
+        around.in_worktree = is_inside;
         Some((step, fields))
     }
 

@@ -59,8 +59,14 @@ fn texts(description: &str) -> Value {
     with(json!({"type": "array", "items": items}), description)
 }
 
+const DURATION: &str = "^(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$";
+
 fn duration(description: &str) -> Value {
-    let pattern = "^(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$";
+    with(json!({"type": "string", "minLength": 1, "pattern": DURATION}), description)
+}
+
+fn duration_or_template(description: &str) -> Value {
+    let pattern = format!("{DURATION}|\\{{[{{%#]");
     with(json!({"type": "string", "minLength": 1, "pattern": pattern}), description)
 }
 
@@ -113,7 +119,6 @@ fn agent() -> Value {
             ("use", program),
             ("model", text("The model, in the program's own words.")),
             ("system", text("File with the system prompt, relative to this file.")),
-            ("via", text("The built-in function that starts it, such as `conference.propose`.")),
         ],
         &[],
     )
@@ -229,6 +234,7 @@ fn step_properties() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("worktree", with(worktree, "Its own git worktree and branch; true, or a name.")),
+        ("dir", text("The directory it works in, below the project. Default: the project's own.")),
         ("effect", with(json!({"const": "outside"}), "It changes something beyond this machine.")),
         (
             "probe",
@@ -248,7 +254,11 @@ fn step_properties() -> Vec<(&'static str, Value)> {
             ),
         ),
         ("retry", retry()),
-        ("timeout", duration("Wall time of an attempt, such as `30m`.")),
+        ("on_failure", with(json!({"enum": ["fail", "continue"]}), ON_FAILURE)),
+        (
+            "timeout",
+            duration_or_template("Wall time of an attempt, such as `30m`; or a template for it."),
+        ),
         ("idle", duration("Time an attempt may go without output, such as `5m`.")),
         ("edits", flag("It may change files beyond `writes`. Default: true for agents.")),
         ("keep", flag("Keep what a failed attempt left, instead of reverting it.")),
@@ -261,6 +271,9 @@ fn step_properties() -> Vec<(&'static str, Value)> {
         ),
     ]
 }
+
+const ON_FAILURE: &str =
+    "When it failed and no try is left: the run fails, or goes on without it. Default: fail.";
 
 fn repeat() -> Value {
     let max = json!({"type": ["integer", "string"], "minimum": 1});

@@ -15,11 +15,14 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use onward_core::{
-    finding::Finding,
-    plan::{Plan, Verdict},
+    finding::{Finding, Severity},
+    plan::{RecoveryPoint, Verdict},
     time::Timestamp,
+    told::{Change, Deed, Standing, Told, Undo, UndoWhat},
 };
-use onward_dialects::{Asked, Files, Git, conference};
+use onward_dialects::{Dialect as _, File, Files, Git, Site, conference::CONFERENCE};
+
+use crate::walk::Walk;
 
 pub(crate) const DOCUMENT: &str = "\
 # Conference: Latency
@@ -242,18 +245,87 @@ impl Built {
         files
     }
 
-    pub(crate) fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Seen {
         plan_of(&self.files(), self.now)
     }
 }
 
-pub(crate) fn plan_of(files: &Files, now: Timestamp) -> Plan {
-    let asked = Asked { dir: "conferences/latency", now };
-    conference::plan::plan(files, &asked).unwrap()
+/// Everything that the files tell, at one moment.
+pub(crate) struct Seen {
+    pub(crate) told: Box<dyn Told>,
+    pub(crate) standing: Standing,
+    pub(crate) recovery_point: RecoveryPoint,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) undo: Vec<Undo>,
+    pub(crate) can_resume: bool,
+    /// What a person must decide first.
+    pub(crate) needs: Vec<String>,
+}
+
+impl Seen {
+    /// What is undone apart from whole pages: rows and worktrees.
+    pub(crate) fn reverts(&self) -> Vec<&Undo> {
+        self.undo.iter().filter(|it| it.what != UndoWhat::Remove).collect()
+    }
+
+    /// What a resume writes first.
+    pub(crate) fn resumed(&self) -> Vec<Change> {
+        self.resumed_at("2026-05-05T20:00:00Z".parse().unwrap())
+    }
+
+    pub(crate) fn resumed_at(&self, at: Timestamp) -> Vec<Change> {
+        let (point, undone) = (&self.recovery_point, &self.undo[..]);
+        self.told.write(&Deed::Resumed { at, point, undone })
+    }
+}
+
+pub(crate) fn told(files: &Files) -> Box<dyn Told> {
+    let site = Site::at(CONFERENCE.card(), "conferences/latency");
+    CONFERENCE.read(&site, files.clone()).unwrap()
+}
+
+pub(crate) fn plan_of(files: &Files, now: Timestamp) -> Seen {
+    let told = told(files);
+    let (standing, findings, undo) = (told.standing(now), told.findings(now), told.undo());
+    let blocking = findings.iter().filter(|it| it.severity() == Severity::Blocking);
+    let mut needs: Vec<String> = blocking.map(|it| it.message.clone()).collect();
+    let can_resume = needs.is_empty() && standing.point.code != "complete";
+    needs.extend(standing.asks.clone());
+    let recovery_point = standing.point.clone();
+    Seen { told, standing, recovery_point, findings, undo, can_resume, needs }
+}
+
+/// The files with these changes.
+pub(crate) fn changed(files: &Files, changes: &[Change]) -> Files {
+    let mut after = files.clone();
+    for change in changes {
+        let old = after.bytes(change.path()).unwrap_or_default();
+        let bytes = match change {
+            Change::Append { bytes, .. } => [old, bytes].concat(),
+            Change::Replace { bytes, .. } => bytes.clone(),
+        };
+        after.insert(change.path(), File { bytes, modified: None });
+    }
+    after
+}
+
+/// The files with everything undone that a resume undoes first.
+pub(crate) fn undone(files: &Files) -> Files {
+    let mut after = files.clone();
+    for Undo { path, what, .. } in told(files).undo() {
+        match what {
+            UndoWhat::Rows { after: bytes, .. } => {
+                after.insert(path, File { bytes, modified: None });
+            }
+            UndoWhat::Remove => drop(after.remove(&path).unwrap()),
+            UndoWhat::Worktree { .. } => {}
+        }
+    }
+    after
 }
 
 /// `code phase/round [steps]`, on one line.
-pub(crate) fn point(plan: &Plan) -> String {
+pub(crate) fn point(plan: &Seen) -> String {
     let point = &plan.recovery_point;
     let or_dash = |it: Option<String>| it.unwrap_or_else(|| "-".to_owned());
     let phase = or_dash(point.phase.clone());
@@ -261,19 +333,22 @@ pub(crate) fn point(plan: &Plan) -> String {
     format!("{} {phase}/{round} [{}]", point.code, point.steps.join(" "))
 }
 
-pub(crate) fn codes(plan: &Plan) -> Vec<&str> {
+pub(crate) fn codes(plan: &Seen) -> Vec<&str> {
     plan.findings.iter().map(|finding| finding.code.as_str()).collect()
 }
 
-pub(crate) fn finding<'a>(plan: &'a Plan, code: &str) -> &'a Finding {
+pub(crate) fn finding<'a>(plan: &'a Seen, code: &str) -> &'a Finding {
     let mut found = plan.findings.iter().filter(|finding| finding.code == code);
     let first = found.next().unwrap_or_else(|| panic!("no {code} among {:?}", codes(plan)));
     assert_eq!(found.count(), 0, "{code} is said once");
     first
 }
 
-pub(crate) fn verdict(plan: &Plan, step: &str) -> Verdict {
-    let listed = || plan.steps.iter().map(|it| it.step.as_str()).collect::<Vec<_>>();
-    let found = plan.steps.iter().find(|it| it.step == step);
-    found.unwrap_or_else(|| panic!("no {step} among {:?}", listed())).verdict
+pub(crate) fn verdict(plan: &Seen, row: &str) -> Verdict {
+    Walk::of(&*plan.told).verdict(row)
+}
+
+/// The steps that would start next, as core finds them.
+pub(crate) fn next(plan: &Seen) -> Vec<String> {
+    Walk::of(&*plan.told).next()
 }

@@ -1,12 +1,9 @@
 //! One directory for each thing that can be wrong.
 
-use onward_core::finding::Severity;
-use onward_dialects::{
-    Branch, Git, Worktree,
-    conference::{import, rebuild},
-};
+use onward_core::{finding::Severity, told::Change};
+use onward_dialects::{Branch, Git, Worktree};
 
-use crate::builder::{Built, ROUND_1, codes, conference, finding, verdict};
+use crate::builder::{Built, ROUND_1, changed, codes, conference, finding, verdict};
 
 fn in_round_2(lines: &str) -> Built {
     conference(&format!("{ROUND_1}round 2: A B\nA2.0 baseline 70\n{lines}"))
@@ -31,7 +28,7 @@ fn each_field_that_conference_md_lacks_blocks_and_is_named() {
     ] {
         let plan = in_round_2("").says(gone, "").plan();
         let found = finding(&plan, "conference-md-incomplete");
-        assert_eq!(found.severity, Severity::Blocking);
+        assert_eq!(found.severity(), Severity::Blocking);
         assert!(found.message.contains(name), "{}", found.message);
         assert_eq!(found.path.as_deref(), Some("conference.md"));
         assert!(!plan.can_resume);
@@ -44,7 +41,7 @@ fn a_pending_confirmation_blocks() {
     let gate =
         "## Pre-Flight Gate\n- **Final confirmation:** pending, ask first\n\n## Search Space";
     let plan = in_round_2("").says("## Search Space", gate).plan();
-    assert_eq!(finding(&plan, "confirmation-pending").severity, Severity::Blocking);
+    assert_eq!(finding(&plan, "confirmation-pending").severity(), Severity::Blocking);
     assert!(!plan.can_resume);
     let given = gate.replace("pending, ask first", "given by Mira");
     assert_eq!(codes(&in_round_2("").says("## Search Space", &given).plan()), NOTHING);
@@ -55,15 +52,14 @@ fn a_missing_table_is_rebuilt_from_the_log() {
     let built = in_round_2("A2.1 kept 66").without_table("A");
     let plan = built.plan();
     let found = finding(&plan, "rows-missing");
-    assert_eq!(found.severity, Severity::Warning);
+    assert_eq!(found.severity(), Severity::Warning);
     assert!(found.message.contains("researcher_A_results.tsv is missing"), "{}", found.message);
     assert!(found.hint.as_deref().unwrap().contains("5 rows"));
     assert!(plan.can_resume);
 
-    let tables = rebuild::tables(&import(&built.files()).unwrap());
-    let names: Vec<&String> = tables.keys().collect();
-    assert_eq!(names, ["researcher_A_results.tsv"]);
-    let whole = built.file("researcher_A_results.tsv", &tables["researcher_A_results.tsv"]);
+    let after = changed(&built.files(), &plan.resumed());
+    let rebuilt = after.bytes("researcher_A_results.tsv").unwrap().to_vec();
+    let whole = built.file("researcher_A_results.tsv", &String::from_utf8(rebuilt).unwrap());
     assert_eq!(codes(&whole.plan()), NOTHING, "the rebuilt one agrees with the log");
 }
 
@@ -78,7 +74,7 @@ fn rows_that_no_event_proves_are_counted_by_round() {
     let found = finding(&plan, "rows-exceed-events");
     assert!(found.message.contains("researcher_A_results.tsv"), "{}", found.message);
     assert!(found.message.contains("round 2: 1"), "{}", found.message);
-    assert_eq!(found.severity, Severity::Warning);
+    assert_eq!(found.severity(), Severity::Warning);
     assert!(plan.can_resume);
 }
 
@@ -146,7 +142,7 @@ fn a_review_that_is_logged_but_gone_is_made_again() {
     let plan = in_round_2("poster 2\nreview 2").plan();
     let found = finding(&plan, "missing-artifact");
     assert_eq!(found.step.as_deref(), Some("round[2]/review"));
-    assert_eq!(verdict(&plan, "round[2]/review"), onward_core::plan::Verdict::Rerun);
+    assert_eq!(verdict(&plan, "round[2]/review"), onward_core::plan::Verdict::Run);
     let plan = in_round_2("poster 2").plan();
     assert_eq!(finding(&plan, "missing-artifact").step.as_deref(), Some("round[2]/poster"));
 }
@@ -159,7 +155,7 @@ fn a_conference_older_than_a_day_is_stale_and_one_from_the_future_is_refused() {
     assert!(found.message.contains("30 hours"), "{}", found.message);
     assert!(plan.can_resume);
     let plan = in_round_2("").at("2026-05-04T12:00:00Z").plan();
-    assert_eq!(finding(&plan, "clock-in-future").severity, Severity::Blocking);
+    assert_eq!(finding(&plan, "clock-in-future").severity(), Severity::Blocking);
     assert!(!plan.can_resume);
 }
 
@@ -170,7 +166,7 @@ fn a_broken_line_is_named_and_the_rest_is_used() {
     let found = finding(&plan, "broken-line");
     assert!(found.message.contains("line 14"), "{}", found.message);
     assert_eq!(found.path.as_deref(), Some("conference_events.jsonl"));
-    assert_eq!(found.severity, Severity::Warning);
+    assert_eq!(found.severity(), Severity::Warning);
     assert_eq!(plan.recovery_point.code, "research-continue");
     let many = (0..30).fold(in_round_2(""), |built, _| built.line("?"));
     assert_eq!(codes(&many.plan()).len(), 21);
@@ -199,8 +195,8 @@ fn a_loop_that_is_still_running_blocks() {
     let built = in_round_2("").file(".autoconference-loop.pid", "4711\n");
     assert_eq!(codes(&built.plan()), NOTHING, "a dead loop needs no ritual");
     let plan = built.alive(4711).plan();
-    assert_eq!(finding(&plan, "still-running").severity, Severity::Blocking);
-    assert_eq!(plan.run.status, onward_core::plan::Status::Running);
+    assert_eq!(finding(&plan, "still-running").severity(), Severity::Blocking);
+    assert_eq!(plan.standing.status, onward_core::plan::Status::Running);
 }
 
 #[test]
@@ -208,7 +204,7 @@ fn three_resumes_are_worth_a_word() {
     assert_eq!(codes(&in_round_2("resumed\nresumed").plan()), NOTHING);
     let plan = in_round_2("resumed\nresumed\nresumed").plan();
     assert!(finding(&plan, "resumed-repeatedly").message.contains('3'));
-    assert_eq!(plan.run.resume_count, 3);
+    assert_eq!(plan.standing.resumes, 3);
 }
 
 fn code(built: Built) -> Built {
@@ -254,7 +250,7 @@ fn a_worktree_can_be_gone_detached_unfinished_or_dirty() {
         change(&mut git.worktrees[2]);
         let plan = code(in_round_2("")).git(git).plan();
         assert_eq!(plan.findings.len(), 1, "{:?}", plan.findings);
-        (plan.findings[0].code.clone(), plan.findings[0].severity)
+        (plan.findings[0].code.clone(), plan.findings[0].severity())
     };
     let warning = |code: &str| (code.to_owned(), Severity::Warning);
     assert_eq!(change(|tree| tree.missing = true), warning("worktree-missing"));
@@ -265,13 +261,13 @@ fn a_worktree_can_be_gone_detached_unfinished_or_dirty() {
 }
 
 #[test]
-fn a_row_with_the_last_number_there_is_or_twice_is_listed_once() {
+fn a_row_with_the_last_number_there_is_or_twice_is_one_iteration() {
     for number in ["1", "4294967295"] {
         let row = format!("{number} kept 66");
         let plan = in_round_2("").row("A", &row).row("A", &row).plan();
-        let mut steps: Vec<&str> = plan.steps.iter().map(|it| it.step.as_str()).collect();
-        steps.sort_unstable();
-        steps.dedup();
-        assert_eq!(steps.len(), plan.steps.len(), "{number}: {steps:#?}");
+        let log = plan.resumed().pop().unwrap();
+        let Change::Append { bytes, .. } = log else { panic!("{log:?}") };
+        let log = String::from_utf8(bytes).unwrap();
+        assert_eq!(log.matches(&format!("\"iteration\":{number},")).count(), 1, "{log}");
     }
 }

@@ -52,16 +52,16 @@ fn the_time_budget_ends_a_round_in_the_middle() {
         after_round_1("round 2: A B\nA2.0 baseline 70").says("budget:** 8h", "budget:** 1h");
     let plan = built.plan();
     assert_eq!(point(&plan), SYNTHESIS);
-    assert_eq!(finding(&plan, "budget-elapsed").severity, Severity::Warning);
-    assert_eq!(plan.reverts, [], "nothing is researched any more, so nothing is undone");
+    assert_eq!(finding(&plan, "budget-elapsed").severity(), Severity::Warning);
+    assert_eq!(plan.undo, [], "nothing is researched any more, so nothing is undone");
 }
 
 #[test]
-fn a_night_counts_from_the_moment_somebody_resumes() {
+fn a_night_counts_from_the_moment_of_the_resume() {
     let built = after_round_1("round 2: A B\nA2.0 baseline 70");
     let told = |built: &Built| {
         let plan = built.plan();
-        let line = plan.summary.iter().find(|line| line.starts_with("Time budget: "));
+        let line = plan.standing.report.iter().find(|line| line.starts_with("Time budget: "));
         (plan.recovery_point.code, line.cloned())
     };
     assert_eq!(told(&built.clone().later(6)), ("research-continue".to_owned(), None));
@@ -84,10 +84,13 @@ fn the_last_iteration_of_the_budget_still_gets_its_poster_and_review() {
     assert_eq!(exact(round_2).recovery_point.code, "poster-session");
     assert_eq!(exact(&format!("{round_2}poster 2")).recovery_point.code, "peer-review");
     let script = "round 2: A B\nA2.0 baseline 70\nA2.1 kept 66";
-    let early = after_round_1(script).says("iterations:** 24", "iterations:** 8");
-    assert!(why(&early).contains("8 of 8 iterations"));
-    let none = after_round_1("round 2: A B").says("iterations:** 24", "iterations:** 6");
-    assert!(why(&none).contains("6 of 6 iterations"), "the round should not have begun");
+    let early = after_round_1(script).says("iterations:** 24", "iterations:** 8").plan();
+    assert_eq!(point(&early), "research-continue 1/2 [round[2]/research[B]]", "one for each");
+    let none = after_round_1("round 2: A B").says("iterations:** 24", "iterations:** 6").plan();
+    assert_eq!(none.recovery_point.code, "research-restart", "a round that began is finished");
+    let done = format!("{round_2}poster 2\nreview 2\nend 2 65");
+    let done = after_round_1(&done).says("iterations:** 24", "iterations:** 12");
+    assert!(why(&done).contains("12 of 12 iterations"));
 }
 
 #[test]
@@ -101,18 +104,24 @@ fn everybody_has_the_same_share_of_the_last_iterations() {
 }
 
 #[test]
-fn everybody_stuck_in_one_round_ends_it() {
+fn all_researchers_stuck_end_it_when_the_round_is_over() {
     assert!(why(&after_round_1("stalled")).contains("logged as stalled"));
-    let open = after_round_1("round 2: A B\nA2.0 baseline 70\nstuck A2 2\nstuck B2 3");
-    assert!(why(&open).contains("every researcher is stuck in round 2"));
-    let shown = after_round_1("round 2: A B\nA2.0 baseline 70\nstuck A2 2\nstuck B2 3\nposter 2");
-    assert_eq!(shown.plan().recovery_point.code, "peer-review", "what was shown is reviewed");
+    let code = |lines: &str| {
+        after_round_1(&format!("round 2: A B\nA2.0 baseline 70\n{lines}"))
+            .plan()
+            .recovery_point
+            .code
+    };
+    assert_eq!(code("stuck A2 2\nstuck B2 3"), "research-continue", "A has not finished");
+    assert_eq!(code("stuck A2 2\nstuck B2 2\nstalled"), "research-continue");
+    assert_eq!(code("stuck A2 3\nstuck B2 3"), "poster-session");
+    assert_eq!(code("stuck A2 3\nstuck B2 3\nposter 2"), "peer-review");
+    assert_eq!(code("stuck A2 3\nstuck B2 3\nposter 2\nreview 2"), "knowledge-transfer");
     let over = after_round_1("round 2: A B\nA2.0 baseline 70\nstuck A2 2\nstuck B2 3\nend 2 70");
     assert!(why(&over).contains("every researcher is stuck in round 2"));
-    let one = after_round_1("round 2: A B\nA2.0 baseline 70\nstuck A2 2");
-    assert_eq!(one.plan().recovery_point.code, "research-continue");
-    let timeout = after_round_1("round 2: A B\nA2.0 baseline 70\nstuck A2 2\nstuck B2 \"timeout\"");
-    assert_eq!(timeout.plan().recovery_point.code, "research-continue");
+    assert_eq!(code("stuck A2 2"), "research-continue");
+    assert_eq!(code("stuck A2 2\nstuck B2 \"timeout\""), "research-continue");
+    assert_eq!(code("stuck A2 2\nend 2 70"), "round-start", "one of two is not all");
 }
 
 #[test]

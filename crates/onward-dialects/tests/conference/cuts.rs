@@ -5,20 +5,24 @@
 
 use std::collections::BTreeMap;
 
-use onward_core::time::Timestamp;
+use onward_core::{
+    time::Timestamp,
+    told::{Undo, UndoWhat},
+};
 use onward_dialects::{
     File, Files,
     conference::{
-        Conference,
-        deed::{Deed, Iterated, Verdict, What},
-        event_log::Status,
-        export, import,
-        recovery::{Code, Point, point},
-        revert, review,
+        Conference, Point, PointCode, export, import,
+        read::log::Status,
+        write::happening::{Happening, Iterated, Verdict, What},
     },
+    rules::conference::review,
 };
 
-use crate::builder::DOCUMENT;
+use crate::{
+    builder::{DOCUMENT, changed, plan_of, told, undone},
+    dones::agrees,
+};
 
 /// More deeds than any conference here needs.
 const DEEDS_MAX: usize = 200;
@@ -26,60 +30,61 @@ const DEEDS_MAX: usize = 200;
 struct Driver {
     state: Conference,
     now: Timestamp,
+    /// Every state on the way is walked by core, too.
+    is_watched: bool,
     researched: Vec<(String, u32, u32)>,
 }
 
 impl Driver {
     fn new(state: Conference, now: Timestamp) -> Self {
-        Self { state, now, researched: Vec::new() }
+        Self { state, now, is_watched: false, researched: Vec::new() }
     }
 
     fn does(&mut self, what: What) {
+        if self.is_watched {
+            agrees(&self.state);
+        }
         self.now = self.now.plus_ms(60_000);
-        self.state = self.state.after(&Deed { at: self.now, what });
+        self.state = self.state.after(&Happening { at: self.now, what });
     }
 
-    /// Stages 7 and 8 of a resume: undo, say so, go on.
+    /// What a resume does first: undo, say so, go on.
     fn resume(&mut self) {
-        let at = point(&self.state);
-        if at.code == Code::Complete {
+        if Point::of(&self.state).code == PointCode::Complete {
             return;
         }
-        let inferred = revert::inferred(&self.state, &at);
-        self.state = revert::undone(&self.state, &at).after;
-        let reverted = at.researchers.clone();
-        let recovery_point = at.code.as_str().to_owned();
-        self.does(What::Resumed { recovery_point, round: at.round, reverted });
-        if at.code == Code::RoundStart && !inferred.is_empty() {
-            self.turn(&at);
-        }
-        for it in inferred {
-            self.iterates(&it.researcher, it.round, it.iteration);
-        }
+        self.now = self.now.plus_ms(60_000);
+        let files = undone(&export(&self.state));
+        let at = "2026-05-05T02:30:00Z".parse().unwrap();
+        let before = plan_of(&files, at);
+        let changes = before.resumed_at(self.now);
+        self.state = import(&changed(&files, &changes)).unwrap();
+        let after = plan_of(&export(&self.state), at).recovery_point;
+        assert_eq!(after.steps, before.recovery_point.steps, "the same, planned and resumed");
+        agrees(&self.state);
         self.drive();
     }
 
     fn drive(&mut self) {
         for _ in 0..DEEDS_MAX {
-            let at = point(&self.state);
-            crate::dones::agrees(&self.state);
-            if at.code == Code::Complete {
+            let at = Point::of(&self.state);
+            if at.code == PointCode::Complete {
                 return;
             }
             self.turn(&at);
         }
-        panic!("it never ends: {:?}", point(&self.state));
+        panic!("it never ends: {:?}", Point::of(&self.state));
     }
 
     fn turn(&mut self, at: &Point) {
         let round = at.round.unwrap_or(0);
         let page = |name: &str| format!("# {name}\n\nOf round {round}.\n");
         match at.code {
-            Code::Complete => {}
-            Code::RoundStart => {
+            PointCode::Complete => {}
+            PointCode::RoundStart => {
                 self.does(What::RoundStarted { round, researchers: at.researchers.clone() });
             }
-            Code::ResearchRestart | Code::ResearchContinue => {
+            PointCode::ResearchRestart | PointCode::ResearchContinue => {
                 let researcher = &at.researchers[0];
                 let logged = self.state.history.round(round).unwrap();
                 let next = logged.trials_of(researcher).map(|(number, _)| number + 1).max();
@@ -87,11 +92,11 @@ impl Driver {
                 self.researched.push((researcher.clone(), round, next));
                 self.iterates(researcher, round, next);
             }
-            Code::PosterSession => {
+            PointCode::PosterSession => {
                 let summary = format!("round {round}");
                 self.does(What::Posted { round, summary, page: page("Posters") });
             }
-            Code::PeerReview => {
+            PointCode::PeerReview => {
                 let page = format!(
                     "# Review\n\n### Researcher A — r{round}\n**Claim:** A{round} is good\n\
                      **Verdict:** validated\n\n### Researcher B — r{round}\n\
@@ -99,12 +104,12 @@ impl Driver {
                 );
                 self.does(What::Reviewed { round, page });
             }
-            Code::KnowledgeTransfer => self.transfers(round),
-            Code::Synthesis => {
+            PointCode::KnowledgeTransfer => self.transfers(round),
+            PointCode::Synthesis => {
                 let (synthesis, report) = (page("Synthesis"), page("Report"));
                 self.does(What::Synthesised { synthesis, report });
             }
-            Code::Close => self.does(What::Completed),
+            PointCode::Close => self.does(What::Completed),
         }
     }
 
@@ -157,8 +162,9 @@ fn fresh() -> Conference {
     import(&files.into_iter().collect()).unwrap()
 }
 
-fn finished() -> Conference {
+fn finished(is_watched: bool) -> Conference {
     let mut driver = Driver::new(fresh(), start());
+    driver.is_watched = is_watched;
     let goal = "Bring the slow requests down.".to_owned();
     driver.does(What::Started { researchers: 2, mode: "metric", goal, config: String::new() });
     driver.drive();
@@ -198,7 +204,7 @@ fn sorted(text: &str) -> Vec<&str> {
 
 #[test]
 fn a_finished_log_cut_after_every_line_comes_to_the_same_end() {
-    let whole = finished();
+    let whole = finished(true);
     let expected = achievements(&whole);
     let log = String::from_utf8(whole.log.bytes().to_vec()).unwrap();
     let lines: Vec<&str> = log.split_inclusive('\n').collect();
@@ -225,25 +231,26 @@ fn a_finished_log_cut_after_every_line_comes_to_the_same_end() {
 
 #[test]
 fn what_is_undone_is_in_the_rescue_and_nothing_else_is() {
-    let whole = finished();
+    let whole = finished(false);
     let log = String::from_utf8(whole.log.bytes().to_vec()).unwrap();
     let lines: Vec<&str> = log.split_inclusive('\n').collect();
     for cut in 1..=lines.len() {
         let mut files = export(&whole);
         let bytes = lines[..cut].concat().into_bytes();
         files.insert("conference_events.jsonl", File { bytes, modified: None });
-        let before = import(&files).unwrap();
-        let at = point(&before);
-        let undone = revert::undone(&before, &at);
-        let planned = revert::reverts(&before, &at);
-        for revert in &planned {
-            let saved = format!("{}\n", revert.rows.join("\n"));
-            assert_eq!(undone.rescued[&revert.path], saved.as_bytes());
+        let mut saved: BTreeMap<String, usize> = BTreeMap::new();
+        for Undo { path, what, .. } in told(&files).undo() {
+            let length = match what {
+                UndoWhat::Rows { rows, .. } => rows.join("\n").len() + 1,
+                UndoWhat::Remove => files.bytes(&path).unwrap().len(),
+                UndoWhat::Worktree { .. } => 0,
+            };
+            saved.insert(path, length);
         }
-        let (before, after) = (export(&before), export(&undone.after));
-        for (path, file) in before.iter() {
+        let after = undone(&files);
+        for (path, file) in files.iter() {
             let left = after.bytes(path).map_or(0, <[u8]>::len);
-            let saved = undone.rescued.get(path).map_or(0, Vec::len);
+            let saved = saved.get(path).copied().unwrap_or(0);
             assert_eq!(file.bytes.len(), left + saved, "{path} after {cut} lines");
         }
     }

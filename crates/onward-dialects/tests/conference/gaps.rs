@@ -1,9 +1,8 @@
 //! What conference.md or the files do not say, and what is made of it.
 
-use onward_core::{finding::Severity, plan::Plan};
-use onward_dialects::{Dialect as _, conference::CONFERENCE};
+use onward_core::{finding::Severity, told::Change};
 
-use crate::builder::{Built, ROUND_1, codes, conference, finding};
+use crate::builder::{Built, ROUND_1, Seen, changed, codes, conference, finding};
 
 const NO_ITERATIONS: (&str, &str) = ("- **Iterations per round:** 3\n", "");
 
@@ -11,14 +10,11 @@ fn said(built: Built, (old, new): (&str, &str)) -> Built {
     built.says(old, new)
 }
 
-/// The lines that a resume adds to a file.
-fn added(built: &Built, plan: &Plan, path: &str) -> Vec<String> {
-    let files = built.files();
-    let written = CONFERENCE.resumed(&files, plan, "2026-05-05T20:00:00Z".parse().unwrap());
-    let before = files.bytes(path).map_or(0, <[u8]>::len);
-    let file = written.into_iter().find(|(name, _)| name == path);
-    let bytes = file.map(|(_, bytes)| bytes[before..].to_vec()).unwrap_or_default();
-    String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
+/// The lines that a resume adds to the log.
+fn logged(plan: &Seen) -> Vec<String> {
+    let changes = plan.resumed();
+    let Some(Change::Append { bytes, .. }) = changes.last() else { panic!("{changes:?}") };
+    String::from_utf8(bytes.clone()).unwrap().lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -27,7 +23,7 @@ fn the_length_of_a_round_is_that_of_the_rounds_before_if_they_agree() {
     let built = said(conference(&format!("{ROUND_1}round 2: A B\nA2.0 baseline 70")), no_budget);
     let plan = said(built.clone(), NO_ITERATIONS).plan();
     let found = finding(&plan, "conference-md-incomplete");
-    assert_eq!(found.severity, Severity::Warning);
+    assert_eq!(found.severity(), Severity::Warning);
     assert!(found.hint.as_deref().unwrap().contains("everybody has 3 in round 2"), "{found:?}");
     assert!(plan.can_resume);
     let done = "A2.0 baseline 70\nA2.1 kept 66\nA2.2 kept 65";
@@ -36,7 +32,7 @@ fn the_length_of_a_round_is_that_of_the_rounds_before_if_they_agree() {
     assert_eq!(plan.recovery_point.steps, ["round[2]/research[B]"], "A has its three");
     let uneven = ROUND_1.replace("B1.2 kept 70\n", "");
     let plan = said(said(conference(&uneven), no_budget), NO_ITERATIONS).plan();
-    assert_eq!(finding(&plan, "conference-md-incomplete").severity, Severity::Blocking);
+    assert_eq!(finding(&plan, "conference-md-incomplete").severity(), Severity::Blocking);
     assert!(plan.needs[0].contains("iterations per round"), "{:?}", plan.needs);
     let over = said(said(conference(&format!("{uneven}converged")), no_budget), NO_ITERATIONS);
     assert!(over.plan().can_resume, "no round comes that would need it");
@@ -44,11 +40,11 @@ fn the_length_of_a_round_is_that_of_the_rounds_before_if_they_agree() {
 }
 
 #[test]
-fn a_metric_that_nobody_measures_is_told() {
+fn a_metric_that_no_command_measures_is_told() {
     let none = |built: Built| built.says("- **Evaluator:** `sh score.sh`\n", "");
     let plan = none(conference(ROUND_1)).plan();
     let found = finding(&plan, "prerequisite-missing");
-    assert_eq!(found.severity, Severity::Info);
+    assert_eq!(found.severity(), Severity::Info);
     assert!(found.message.contains("report their metric themselves"), "{found:?}");
     let over = none(conference(&format!("{ROUND_1}converged"))).plan();
     assert!(!codes(&over).contains(&"prerequisite-missing"));
@@ -60,8 +56,8 @@ fn the_time_budget_is_told_whatever_else_ends_it() {
         .says("**Max rounds:** 4", "**Max rounds:** 1")
         .says("budget:** 8h", "budget:** 50m")
         .plan();
-    assert!(plan.recovery_point.summary.contains("1 of 1 rounds"), "{plan:?}");
-    assert_eq!(finding(&plan, "budget-elapsed").severity, Severity::Warning);
+    assert!(plan.recovery_point.summary.contains("1 of 1 rounds"));
+    assert_eq!(finding(&plan, "budget-elapsed").severity(), Severity::Warning);
 }
 
 #[test]
@@ -79,11 +75,8 @@ fn results_that_are_gone_come_back_as_the_system_writes_them() {
     let missing = plan.findings.iter().filter(|it| it.code == "rows-missing");
     let paths: Vec<&str> = missing.map(|it| it.path.as_deref().unwrap()).collect();
     assert_eq!(paths, ["researcher_B_results.tsv", "conference_results.tsv"]);
-    let written = CONFERENCE.resumed(&files, &plan, "2026-05-05T20:00:00Z".parse().unwrap());
-    let text = |name: &str| {
-        let (_, bytes) = written.iter().find(|(path, _)| path == name).unwrap();
-        String::from_utf8(bytes.clone()).unwrap()
-    };
+    let after = changed(&files, &plan.resumed());
+    let text = |name: &str| String::from_utf8(after.bytes(name).unwrap().to_vec()).unwrap();
     let own = text("researcher_B_results.tsv");
     let row = own.lines().find(|line| line.starts_with("2\t70\t")).unwrap();
     let log = "rebuilt from the event log";
@@ -97,15 +90,15 @@ fn results_that_are_gone_come_back_as_the_system_writes_them() {
 }
 
 #[test]
-fn an_end_by_rule_that_nobody_logged_is_logged_by_the_resume() {
+fn an_end_by_rule_that_is_not_logged_is_logged_by_the_resume() {
     let script = format!("{ROUND_1}round 2: A B\nA2.0 baseline 70\nA2.1 kept 49\nend 2 49");
     let built = conference(&script);
-    let new = added(&built, &built.plan(), "conference_events.jsonl");
+    let new = logged(&built.plan());
     assert_eq!(new.len(), 2, "{new:?}");
     assert!(new[0].contains("conference.resumed"), "{new:?}");
     assert!(new[1].contains("conference.converged") && new[1].contains("target_reached"));
     let budget = conference(ROUND_1).says("**Max rounds:** 4", "**Max rounds:** 1");
-    let new = added(&budget, &budget.plan(), "conference_events.jsonl");
+    let new = logged(&budget.plan());
     assert_eq!(new.len(), 1, "a budget has no event of its own: {new:?}");
 }
 
@@ -113,10 +106,8 @@ fn an_end_by_rule_that_nobody_logged_is_logged_by_the_resume() {
 fn a_line_that_is_added_ends_as_the_lines_of_its_file_do() {
     let mut built = conference(ROUND_1);
     built.log = built.log.replace('\n', "\r\n");
-    let files = built.files();
-    let written =
-        CONFERENCE.resumed(&files, &built.plan(), "2026-05-05T20:00:00Z".parse().unwrap());
-    let (_, log) = written.iter().find(|(path, _)| path == "conference_events.jsonl").unwrap();
+    let after = changed(&built.files(), &built.plan().resumed());
+    let log = after.bytes("conference_events.jsonl").unwrap();
     let bare = log.windows(2).filter(|it| it[1] == b'\n' && it[0] != b'\r').count();
     assert_eq!(bare, 0, "{}", String::from_utf8_lossy(log));
 }

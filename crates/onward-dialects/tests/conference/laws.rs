@@ -1,18 +1,20 @@
 //! What holds for every directory, however mangled.
 
-use onward_core::plan::Status;
+use std::fmt::Write as _;
+
+use onward_core::{address::Address, plan::Status, told::StepTold};
 use onward_dialects::{Dialect as _, File, Files, conference};
 use proptest::{prelude::*, sample::Index};
 
-use crate::builder::{ROUND_1, conference as build, plan_of};
+use crate::builder::{ROUND_1, changed, codes, conference as build, next, plan_of, undone};
 
 #[test]
 fn either_missing_mark_is_named_with_what_to_do_instead() {
-    for mark in conference::CONFERENCE.marks() {
+    for mark in conference::CONFERENCE.card().marks.iter().map(|it| it.glob) {
         let mut files = build(ROUND_1).files();
         files.remove(mark);
         let missing = conference::import(&files).unwrap_err();
-        assert_eq!(missing.file, *mark);
+        assert_eq!(missing.file, mark);
         assert!(missing.hint.contains("onward run conference"));
         assert!(missing.hint.contains("onward init --from conference"));
     }
@@ -31,12 +33,38 @@ fn whole() -> Files {
     built
         .outputs()
         .row("B", "0 baseline 70")
+        .row("B", "1 kept 66")
+        .row("A", "2 reverted 67")
         .file("poster_session_round_1.md", page)
         .file("peer_review_round_1.md", page)
         .file("researcher_A_log.md", "# Log\n")
         .file("conference_results.tsv", "1\tA\t0\t80\t-\t-\tbaseline\tx\ty\t-\t-\n")
         .file(".autoconference-loop.pid", "12\n")
         .files()
+}
+
+#[test]
+fn huge_numbers_and_long_tables_come_to_an_end() {
+    let huge = "4294967295";
+    let mut built = build(&format!("{ROUND_1}round 2: A B\nA2.0 baseline 70"))
+        .says("**Count:** 2", &format!("**Count:** {huge}"))
+        .says("round:** 3", &format!("round:** {huge} (rounds 2-{huge}), {huge}"))
+        .says("rounds:** 4", &format!("rounds:** {huge}"))
+        .says("iterations:** 24", &format!("iterations:** {huge}"));
+    let placeholders = "0\tTBD\t-\t-\tbaseline\tx\ty\t-\n".repeat(20_000);
+    let kept = (0..20_000).fold(String::new(), |mut rows, it| {
+        writeln!(rows, "{it}\t70\t-\t-\tkept\tx\ty\t-").unwrap();
+        rows
+    });
+    built = built.without_table("A").file("researcher_A_results.tsv", &placeholders);
+    built = built.without_table("B").file("researcher_B_results.tsv", &kept);
+    built = built.line("\0").line(&"[".repeat(100_000)).line("{\"event\":1e999}");
+    let plan = built.plan();
+    let open = plan.told.step(&Address::from_text("open"));
+    let StepTold::Done(open) = open else { panic!("{open:?}") };
+    assert_eq!(open.result["researchers"].as_array().unwrap().len(), 26);
+    assert_eq!(codes(&plan).iter().filter(|it| **it == "broken-line").count(), 3);
+    assert_eq!(plan.recovery_point.code, "research-continue");
 }
 
 /// One way of mangling a file: cut it, double a line, drop one, or overwrite some bytes.
@@ -99,21 +127,26 @@ fn harmed(bytes: &[u8], harm: &Harm) -> Vec<u8> {
     }
 }
 
+fn mangled(harms: &[(Index, Harm)]) -> Files {
+    let mut files = whole();
+    let names: Vec<String> = files.iter().map(|(name, _)| name.to_owned()).collect();
+    for (which, harm) in harms {
+        let name = which.get(&names);
+        let bytes = harmed(files.bytes(name).unwrap_or_default(), harm);
+        files.insert(name.as_str(), File { bytes, modified: None });
+    }
+    files
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// No directory is so mangled that there is no answer, and the answer makes sense in itself.
     #[test]
     fn a_mangled_directory_still_gives_a_plan(
         harms in prop::collection::vec((any::<Index>(), harm()), 1..6),
     ) {
-        let mut files = whole();
-        let names: Vec<String> = files.iter().map(|(name, _)| name.to_owned()).collect();
-        for (which, harm) in &harms {
-            let name = which.get(&names);
-            let bytes = harmed(files.bytes(name).unwrap_or_default(), harm);
-            files.insert(name.as_str(), File { bytes, modified: None });
-        }
+        let files = mangled(&harms);
         let state = conference::import(&files).unwrap();
         let exported = conference::export(&state);
         let again = conference::import(&exported).unwrap();
@@ -121,14 +154,35 @@ proptest! {
 
         let now = "2026-05-05T20:00:00Z".parse().unwrap();
         let plan = plan_of(&files, now);
-        prop_assert_eq!(plan.counts.values().sum::<u32>() as usize, plan.steps.len());
-        let mut steps: Vec<&str> = plan.steps.iter().map(|step| step.step.as_str()).collect();
-        steps.sort_unstable();
-        steps.dedup();
-        prop_assert_eq!(steps.len(), plan.steps.len(), "a step is listed once");
-        let completed = plan.run.status == Status::Completed;
+        let completed = plan.standing.status == Status::Completed;
         prop_assert_eq!(plan.recovery_point.steps.is_empty(), completed);
-        conference::rebuild::tables(&state);
+        // What is undone is undone once, and does not move the recovery point.
+        let after = undone(&files);
+        let again = plan_of(&after, now);
+        prop_assert_eq!(&again.undo, &[]);
+        prop_assert_eq!(&again.recovery_point.steps, &plan.recovery_point.steps);
+        // A resume goes on where the plan says, and finds nothing more to undo. It comes at once:
+        // later the time budget might be over.
+        let at = again.standing.last_event.as_ref().map_or(now, |last| last.at);
+        let resumed = plan_of(&changed(&after, &again.resumed_at(at)), now);
+        prop_assert_eq!(&resumed.undo, &[]);
+        // The same if the files were read before they were undone.
+        let early = plan_of(&changed(&after, &plan.resumed_at(at)), now);
+        prop_assert_eq!(&early.undo, &[]);
+        prop_assert_eq!(&early.recovery_point.steps, &plan.recovery_point.steps);
+        prop_assert_eq!(&resumed.recovery_point.steps, &plan.recovery_point.steps);
+    }
+
+    /// Core can walk the workflow with whatever the files tell, and comes to an end.
+    #[test]
+    fn a_mangled_directory_can_be_walked(
+        harms in prop::collection::vec((any::<Index>(), harm()), 1..6),
+        which in 0..8_u8,
+    ) {
+        // Walking is slow: a few of all.
+        if which == 0 {
+            next(&plan_of(&mangled(&harms), "2026-05-05T20:00:00Z".parse().unwrap()));
+        }
     }
 
     /// A cut anywhere gives the plan of what is left.

@@ -1,4 +1,4 @@
-//! The dialect `conference` from the outside: files in, plan out.
+//! The dialect `conference` from the outside: files in, what they tell out.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod builder;
@@ -13,5 +13,7 @@ mod recovery;
 mod reentry;
 mod reverts;
 mod rounds;
+mod rulings;
 mod spellings;
+mod walk;
 mod writes;

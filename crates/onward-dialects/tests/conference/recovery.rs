@@ -1,8 +1,12 @@
 //! One directory for each row of the recovery table.
 
-use onward_core::plan::{Status, Verdict};
+use onward_core::{
+    address::Address,
+    plan::{Status, Verdict},
+    told::StepTold,
+};
 
-use crate::builder::{ROUND_1, codes, conference, point, verdict};
+use crate::builder::{ROUND_1, codes, conference, next, point, verdict};
 
 fn after_round_1(lines: &str) -> crate::builder::Built {
     conference(&format!("{ROUND_1}{lines}"))
@@ -22,9 +26,9 @@ fn a_completed_conference_cannot_be_resumed_and_says_where_its_outputs_are() {
     let plan = after_round_1("converged\ncomplete").outputs().later(1000).plan();
     assert_eq!(point(&plan), "complete -/- []");
     assert!(!plan.can_resume);
-    assert_eq!(plan.run.status, Status::Completed);
+    assert_eq!(plan.standing.status, Status::Completed);
     assert!(plan.recovery_point.summary.contains("synthesis.md"));
-    assert_eq!(codes(&plan), Vec::<&str>::new(), "its age matters to nobody");
+    assert_eq!(codes(&plan), Vec::<&str>::new(), "its age does not matter");
     assert_eq!(verdict(&plan, "close"), Verdict::Keep);
 }
 
@@ -33,7 +37,8 @@ fn whole_outputs_after_the_last_round_lack_only_the_closing_event() {
     let plan = after_round_1("converged").outputs().plan();
     assert_eq!(point(&plan), "close 11/- [close]");
     assert_eq!(verdict(&plan, "synthesis"), Verdict::Adopt);
-    assert_eq!(verdict(&plan, "close"), Verdict::Ask);
+    assert_eq!(verdict(&plan, "close"), Verdict::Run);
+    assert!(plan.standing.asks.is_some() && !plan.standing.needs_agents);
     assert!(plan.can_resume);
     assert_eq!(plan.needs.len(), 1);
     assert_eq!(codes(&plan), Vec::<&str>::new());
@@ -66,7 +71,7 @@ fn a_logged_convergence_goes_to_the_synthesis() {
     assert!(plan.recovery_point.summary.contains("metric_plateau"));
     assert_eq!(verdict(&plan, "synthesis"), Verdict::Run);
     assert_eq!(verdict(&plan, "close"), Verdict::Run);
-    assert!(!plan.steps.iter().any(|step| step.step.starts_with("round[2]")));
+    assert_eq!(next(&plan), ["synthesis/draft"], "no other round");
 }
 
 #[test]
@@ -76,10 +81,8 @@ fn a_completed_round_is_followed_by_the_next() {
     assert_eq!(verdict(&plan, "round[1]/research[A]/baseline"), Verdict::Keep);
     assert_eq!(verdict(&plan, "round[1]/research[B]/iterate[2]"), Verdict::Keep);
     assert_eq!(verdict(&plan, "round[1]/transfer"), Verdict::Keep);
-    assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
-    assert_eq!(verdict(&plan, "round[3]"), Verdict::Run);
-    assert_eq!(plan.counts["keep"], 9);
-    assert_eq!(plan.run.status, Status::Interrupted);
+    assert_eq!(next(&plan), ["round[1]/converge"], "whether there is another is asked first");
+    assert_eq!(plan.standing.status, Status::Interrupted);
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn a_round_whose_researchers_are_all_done_wants_its_poster_session() {
     let plan = after_round_1(FINISHED_2).plan();
     assert_eq!(point(&plan), "poster-session 2/2 [round[2]/poster]");
     assert_eq!(verdict(&plan, "round[2]/poster"), Verdict::Run);
-    assert_eq!(plan.reverts, []);
+    assert_eq!(plan.undo, []);
 }
 
 #[test]
@@ -118,6 +121,7 @@ fn one_researcher_has_no_poster_session() {
     let plan = conference(script).says("**Count:** 2", "**Count:** 1").plan();
     assert_eq!(point(&plan), "peer-review 3/1 [round[1]/review]");
     assert_eq!(verdict(&plan, "round[1]/poster"), Verdict::Skip);
+    assert_eq!(next(&plan), ["round[1]/roll"]);
 }
 
 #[test]
@@ -127,6 +131,7 @@ fn a_researcher_is_done_by_a_final_iteration_by_stuck_level_3_or_by_the_target()
         let plan = after_round_1(&format!("round 2: A B\nA2.0 baseline 70\n{b_is_done}{a}")).plan();
         assert_eq!(point(&plan), "poster-session 2/2 [round[2]/poster]", "{a}");
         assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Keep);
+        assert_eq!(next(&plan), ["round[2]/roll"]);
     }
     for a in ["A2.1 kept 66", "stuck A2 2", "A2.1 reverted 49.9", "stuck A2 \"timeout\""] {
         let plan = after_round_1(&format!("round 2: A B\nA2.0 baseline 70\n{b_is_done}{a}")).plan();
@@ -162,10 +167,11 @@ fn a_baseline_counts_as_an_iteration_even_if_only_its_row_is_there() {
 
 #[test]
 fn after_the_last_round_comes_no_other() {
-    let mut last = after_round_1("round 4: A B\nA4.0 baseline 70").plan();
+    let last = after_round_1("round 4: A B\nA4.0 baseline 70").plan();
     assert_eq!(last.recovery_point.round, Some(4));
-    last.steps.retain(|step| step.step.starts_with("round[5]"));
-    assert_eq!(last.steps, []);
+    let open = last.told.step(&Address::from_text("open"));
+    let StepTold::Done(open) = open else { panic!("{open:?}") };
+    assert_eq!(open.result["max_rounds"], 4);
 }
 
 #[test]
@@ -189,7 +195,7 @@ fn a_round_that_began_without_an_event_is_known_by_its_iterations() {
 }
 
 #[test]
-fn a_round_without_a_logged_iteration_starts_again_with_everybody() {
+fn a_round_without_a_logged_iteration_starts_again_with_all_researchers() {
     let plan = after_round_1("round 2: A B").plan();
     assert_eq!(point(&plan), "research-restart 1/2 [round[2]/research[A] round[2]/research[B]]");
     assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
@@ -199,7 +205,7 @@ fn a_round_without_a_logged_iteration_starts_again_with_everybody() {
 fn a_conference_without_a_round_starts_with_the_first() {
     let plan = conference("start").plan();
     assert_eq!(point(&plan), "round-start 1/1 [round[1]/research[A] round[1]/research[B]]");
-    assert_eq!(plan.run.status, Status::Fresh);
+    assert_eq!(plan.standing.status, Status::Fresh);
     assert!(plan.can_resume);
 }
 
@@ -219,24 +225,24 @@ fn events_that_decide_nothing_are_passed_over() {
         let built = after_round_1(&format!("round 2: A B\nA2.0 baseline 70\n{last}"));
         let plan = built.line(odd).at("2026-05-04T22:30:00Z").plan();
         assert_eq!(plan.recovery_point.code, "research-continue");
-        assert_eq!(plan.run.last_event.kind, "coffee.break");
+        assert_eq!(plan.standing.last_event.unwrap().kind, "coffee.break");
     }
 }
 
 #[test]
-fn a_failed_conference_is_failed_until_somebody_goes_on() {
+fn a_failed_conference_is_failed_until_it_is_resumed() {
     let plan = after_round_1("round 2: A B\nA2.0 baseline 70\nfailed").plan();
-    assert_eq!(plan.run.status, Status::Failed);
+    assert_eq!(plan.standing.status, Status::Failed);
     assert_eq!(plan.recovery_point.code, "research-continue");
     let plan = after_round_1("round 2: A B\nA2.0 baseline 70\nfailed\nresumed").plan();
-    assert_eq!((plan.run.status, plan.run.resume_count), (Status::Interrupted, 1));
+    assert_eq!((plan.standing.status, plan.standing.resumes), (Status::Interrupted, 1));
 }
 
 #[test]
 fn the_plan_says_who_when_and_where_in_plain_words() {
     let plan = after_round_1("round 2: A B\nA2.0 baseline 70").plan();
     assert_eq!(
-        plan.summary,
+        plan.standing.report,
         [
             "Rounds completed: 1",
             "Last completed event: researcher.iteration at 2026-05-04T21:00:00.000000Z",
@@ -245,8 +251,5 @@ fn the_plan_says_who_when_and_where_in_plain_words() {
             "Interruption point: Round 2, phase 1: go on with A, B, from their last kept state",
         ]
     );
-    assert_eq!(plan.run.id, "latency");
-    assert_eq!(plan.run.dialect, "conference");
-    assert_eq!(plan.run.started_at, "2026-05-04T20:00:00.000000Z");
-    assert_eq!(plan.run.age_seconds, 600);
+    assert_eq!(plan.standing.started_at, "2026-05-04T20:00:00Z".parse().ok());
 }

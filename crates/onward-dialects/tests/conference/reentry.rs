@@ -1,9 +1,12 @@
 //! Going on with a conference: what its files are then, and where else a person may enter.
 
-use onward_core::time::Timestamp;
-use onward_dialects::{Dialect, Entering, Files, NoEntry, conference::CONFERENCE};
+use onward_core::{
+    time::Timestamp,
+    told::{Change, Entering, NoEntry},
+};
+use onward_dialects::Files;
 
-use crate::builder::{Built, ROUND_1, conference, plan_of, point};
+use crate::builder::{Built, ROUND_1, changed, conference, plan_of, point, told, undone};
 
 fn in_round_2(lines: &str) -> Built {
     conference(&format!("{ROUND_1}round 2: A B\n{lines}"))
@@ -18,31 +21,16 @@ fn reviewed() -> Built {
     pages.fold(in_round_2(REVIEWED), |built, name| built.file(name, "# Page\n\nText.\n"))
 }
 
-/// The conference with everything undone that a resume undoes first.
-fn after_undo(files: &Files) -> Files {
-    let mut after = files.clone();
-    for undone in CONFERENCE.undone(files) {
-        let mut file = after.remove(&undone.path).unwrap();
-        if let Some(bytes) = undone.after {
-            file.bytes = bytes;
-            after.insert(undone.path, file);
-        }
-    }
-    after
-}
-
+/// The files after a person entered; `None` when nothing had to be written.
 fn entered(built: &Built, place: &str, force: bool) -> Result<Option<Files>, NoEntry> {
     let files = built.files();
     // On the same evening: on the next day the time budget would be over.
     let now: Timestamp = "2026-05-04T23:00:00Z".parse().unwrap();
-    let entry = CONFERENCE.enter(&files, &Entering { place, force, now })?;
-    Ok(entry.map(|entry| {
-        let log = files.bytes(&entry.path).unwrap();
-        assert!(entry.bytes.starts_with(log), "the log only grows");
-        let mut after = files.clone();
-        after.insert(entry.path.clone(), entry.file());
-        after
-    }))
+    let changes = told(&files).enter(&Entering { place, force, now })?;
+    let log = "conference_events.jsonl";
+    let is_growth = |it: &Change| matches!(it, Change::Append { path, .. } if path == log);
+    assert!(changes.iter().all(is_growth), "the log only grows: {changes:?}");
+    Ok((!changes.is_empty()).then(|| changed(&files, &changes)))
 }
 
 fn point_after(files: &Files) -> String {
@@ -56,26 +44,26 @@ fn what_is_undone_is_undone_once_and_the_rest_is_untouched() {
         .file("poster_session_round_2.md", "# Poster\n\nToo early.\n")
         .outputs();
     let files = built.files();
-    let named: Vec<String> = CONFERENCE.undone(&files).into_iter().map(|it| it.path).collect();
+    let named: Vec<String> = told(&files).undo().into_iter().map(|it| it.path).collect();
     let expected = [
-        "final_report.md",
-        "poster_session_round_2.md",
         "researcher_A_results.tsv",
+        "poster_session_round_2.md",
         "synthesis.md",
+        "final_report.md",
     ];
     assert_eq!(named, expected);
-    let after = after_undo(&files);
+    let after = undone(&files);
     for (path, file) in files.iter().filter(|(path, _)| !expected.contains(path)) {
         assert_eq!(after.bytes(path), Some(file.bytes.as_slice()), "{path}");
     }
-    assert_eq!(CONFERENCE.undone(&after), []);
+    assert_eq!(told(&after).undo(), []);
     assert_eq!(point_after(&after), point_after(&files), "the place is the same");
 }
 
 #[test]
 fn a_file_that_is_undone_says_whose_work_it_was() {
     let built = in_round_2("A2.0 baseline 70").row("A", "1 reverted 71");
-    let undone = CONFERENCE.undone(&built.files());
+    let undone = told(&built.files()).undo();
     let steps: Vec<&str> = undone.iter().map(|it| it.step.as_str()).collect();
     assert_eq!(steps, ["round[2]/research[A]"]);
 }
@@ -93,9 +81,9 @@ fn a_person_enters_earlier_by_a_code_or_by_a_step() {
         let files = entered(&built, place, false).unwrap().unwrap();
         assert_eq!(point_after(&files), expected, "{place}");
     }
-    let anew = entered(&built, "round[2]", false).unwrap().unwrap();
-    let anew = point_after(&after_undo(&anew));
-    assert!(anew.starts_with("round-start 1/2"), "{anew}");
+    let again = entered(&built, "round[2]", false).unwrap().unwrap();
+    let again = point_after(&undone(&again));
+    assert!(again.starts_with("round-start 1/2"), "{again}");
 }
 
 #[test]

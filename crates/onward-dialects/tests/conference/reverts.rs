@@ -1,21 +1,30 @@
 //! What a resume would undo, row by row and tree by tree.
 
-use onward_core::plan::{Plan, Verdict};
-use onward_dialects::{Branch, Dialect as _, Git, Worktree, conference::CONFERENCE};
+use onward_core::{
+    plan::Verdict,
+    told::{Change, Undo, UndoWhat},
+};
+use onward_dialects::{Branch, Git, Worktree};
 
-use crate::builder::{Built, ROUND_1, conference, finding, verdict};
+use crate::builder::{Built, ROUND_1, Seen, conference, finding, next, told, verdict};
 
 fn in_round_2(lines: &str) -> Built {
     conference(&format!("{ROUND_1}round 2: A B\n{lines}"))
 }
 
+/// The rows that a file loses.
+fn rows(undo: &Undo) -> &[String] {
+    let UndoWhat::Rows { rows, .. } = &undo.what else { panic!("{undo:?}") };
+    rows
+}
+
 /// `path: iterations`, for each truncation.
-fn truncations(plan: &Plan) -> Vec<String> {
-    let rows = plan.reverts.iter().filter(|revert| revert.kind == "truncate-rows");
-    let shown = rows.map(|revert| {
+fn truncations(plan: &Seen) -> Vec<String> {
+    let truncated = plan.undo.iter().filter(|it| matches!(it.what, UndoWhat::Rows { .. }));
+    let shown = truncated.map(|undo| {
         let iterations: Vec<&str> =
-            revert.rows.iter().map(|row| row.split('\t').next().unwrap()).collect();
-        format!("{}: {}", revert.path, iterations.join(" "))
+            rows(undo).iter().map(|row| row.split('\t').next().unwrap()).collect();
+        format!("{}: {}", undo.path, iterations.join(" "))
     });
     shown.collect()
 }
@@ -25,22 +34,21 @@ fn rows_after_the_last_kept_one_are_dropped_into_the_rescue() {
     let built = in_round_2("A2.0 baseline 70\nA2.1 kept 66").row("A", "2 reverted 71");
     let plan = built.plan();
     assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 2"]);
-    let revert = &plan.reverts[0];
-    assert!(revert.rows[0].starts_with("2\t71\t"), "the row is shown as it stands");
-    assert!(revert.rescue.starts_with("rescue/round[2]~research"), "{}", revert.rescue);
+    assert!(rows(&plan.undo[0])[0].starts_with("2\t71\t"), "the row is shown as it stands");
+    assert_eq!(plan.undo[0].step.as_str(), "round[2]/research[A]");
 }
 
 #[test]
 fn a_row_that_a_logged_iteration_proves_stays() {
     let plan = in_round_2("A2.0 baseline 70\nA2.1 reverted 72").plan();
-    assert_eq!(plan.reverts, []);
+    assert_eq!(plan.reverts(), [] as [&Undo; 0]);
 }
 
 #[test]
 fn a_kept_row_without_an_event_stays_with_a_warning_and_an_inferred_event() {
     let built = in_round_2("A2.0 baseline 70").row("A", "1 kept 66");
     let plan = built.plan();
-    assert_eq!(plan.reverts, []);
+    assert_eq!(plan.reverts(), [] as [&Undo; 0]);
     let found = finding(&plan, "rows-exceed-events");
     assert!(found.hint.as_deref().unwrap().contains("inferred"), "{:?}", found.hint);
     assert_eq!(verdict(&plan, "round[2]/research[A]/iterate[1]"), Verdict::Adopt);
@@ -58,12 +66,12 @@ fn a_researcher_that_is_done_loses_nothing() {
 fn rows_of_earlier_rounds_are_never_dropped() {
     let plan = in_round_2("A2.0 baseline 70\nB2.0 baseline 70").row("B", "1 reverted 71").plan();
     assert_eq!(truncations(&plan), ["researcher_B_results.tsv: 1"]);
-    let shown = &plan.reverts[0].rows;
+    let shown = rows(&plan.undo[0]);
     assert_eq!(shown.len(), 1, "round 1 ends in a reverted row, too: {shown:?}");
 }
 
 #[test]
-fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_inferred_event() {
+fn a_kept_row_of_a_round_whose_beginning_is_not_logged_stays_with_an_inferred_event() {
     let built = conference(ROUND_1).row("A", "0 baseline 70").row("A", "1 kept 60");
     let built = built.row("A", "2 reverted 61").row("A", "0 baseline 60").row("A", "1 kept 60");
     let plan = built.plan();
@@ -75,11 +83,10 @@ fn a_kept_row_of_a_round_that_nobody_logged_the_beginning_of_stays_with_an_infer
         let step = format!("round[2]/research[A]/{iteration}");
         assert_eq!(verdict(&plan, &step), Verdict::Adopt, "{step}");
     }
-    let files = built.files();
-    let written = CONFERENCE.resumed(&files, &plan, "2026-05-05T20:00:00Z".parse().unwrap());
-    let (_, log) = written.iter().find(|(path, _)| path == "conference_events.jsonl").unwrap();
-    let log = String::from_utf8(log.clone()).unwrap();
-    let new: Vec<&str> = log[built.log.len()..].lines().collect();
+    let changes = plan.resumed();
+    let Some(Change::Append { bytes, .. }) = changes.last() else { panic!("{changes:?}") };
+    let log = String::from_utf8(bytes.clone()).unwrap();
+    let new: Vec<&str> = log.lines().collect();
     assert!(new[0].contains("conference.resumed"), "{new:?}");
     assert!(new[1].contains("round.started") && new[1].contains("\"round\":2"), "{new:?}");
     assert!(new[3].contains("\"iteration\":1,\"metric_value\":60.0"), "{new:?}");
@@ -95,15 +102,15 @@ fn a_round_that_a_person_wants_done_again_keeps_no_row() {
     let built = in_round_2("A2.0 baseline 70\nA2.1 kept 60").line(&redo).at(at);
     let plan = built.plan();
     assert_eq!(plan.recovery_point.code, "round-start");
-    assert!(truncations(&plan).contains(&"researcher_A_results.tsv: 1".to_owned()), "{plan:?}");
-    assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
+    assert!(truncations(&plan).contains(&"researcher_A_results.tsv: 1".to_owned()));
+    assert_eq!(next(&plan), ["round[1]/converge"]);
 }
 
 #[test]
 fn baselines_alone_are_of_no_round_that_began() {
     let plan = conference(ROUND_1).row("A", "0 baseline 70").row("A", "1 reverted 71").plan();
     assert_eq!(truncations(&plan), ["researcher_A_results.tsv: 1"]);
-    assert_eq!(verdict(&plan, "round[2]/research[A]"), Verdict::Run);
+    assert_eq!(next(&plan), ["round[1]/converge"]);
 }
 
 #[test]
@@ -116,14 +123,13 @@ fn a_row_that_was_cut_short_goes_to_the_rescue_and_not_before_the_next_one() {
     let built = torn(torn(built, "researcher_A_results.tsv"), "conference_results.tsv");
     let plan = built.plan();
     let shown: Vec<(&str, &[String])> =
-        plan.reverts.iter().map(|it| (it.path.as_str(), it.rows.as_slice())).collect();
+        plan.undo.iter().map(|it| (it.path.as_str(), rows(it))).collect();
     let rows = ["2\t7".to_owned()];
     let wanted = ["researcher_A_results.tsv", "conference_results.tsv"];
     assert_eq!(shown, wanted.map(|it| (it, rows.as_slice())));
-    let undone = CONFERENCE.undone(&built.files());
-    assert_eq!(undone.len(), 2);
-    for it in undone {
-        let after = String::from_utf8(it.after.unwrap()).unwrap();
+    for it in told(&built.files()).undo() {
+        let UndoWhat::Rows { after, .. } = it.what else { panic!("{it:?}") };
+        let after = String::from_utf8(after).unwrap();
         assert!(after.ends_with("Z\n") && !after.contains("2\t7\n"), "{after}");
     }
 }
@@ -143,10 +149,11 @@ fn the_shared_results_lose_the_same_rows() {
     );
     let built = in_round_2("A2.0 baseline 70\nA2.1 kept 71").row("A", "2 reverted 71");
     let plan = built.file("conference_results.tsv", &results).plan();
-    assert_eq!(plan.reverts.len(), 2);
-    let shared = &plan.reverts[1];
+    assert_eq!(plan.reverts().len(), 2);
+    let shared = plan.reverts()[1];
     assert_eq!(shared.path, "conference_results.tsv");
-    assert_eq!(shared.rows, [row("A", 2, "reverted").trim_end()]);
+    assert_eq!(rows(shared), [row("A", 2, "reverted").trim_end()]);
+    assert_eq!(shared.step.as_str(), "round[2]");
 }
 
 fn trees(changes: &[&str]) -> Git {
@@ -172,15 +179,17 @@ fn dirty_worktrees_go_back_to_their_branch_wherever_a_round_goes_on_and_best_is_
     for more in ["", "\nposter 2", "\nposter 2\nreview 2", "\nposter 2\nreview 2\nend 2 65"] {
         let script = if more.is_empty() { done.to_owned() } else { format!("{all}{more}") };
         let plan = in_round_2(&script).git(trees(&[" M src/cache", "?? notes"])).plan();
-        let reset = plan.reverts.iter().filter(|it| it.kind == "reset-worktree");
-        let reset: Vec<(&str, &[String])> =
-            reset.map(|it| (it.path.as_str(), it.rows.as_slice())).collect();
-        let rows = [" M src/cache".to_owned(), "?? notes".to_owned()];
-        let wanted = ["trees/researcher-A", "trees/researcher-B"].map(|it| (it, rows.as_slice()));
+        let reset: Vec<(&str, &UndoWhat)> =
+            plan.reverts().into_iter().map(|it| (it.path.as_str(), &it.what)).collect();
+        let changes = vec![" M src/cache".to_owned(), "?? notes".to_owned()];
+        let what = UndoWhat::Worktree { changes };
+        let wanted = ["trees/researcher-A", "trees/researcher-B"].map(|it| (it, &what));
+        let step = plan.undo[0].step.as_str();
+        assert!(step.ends_with("/research[A]"), "{step}");
         assert_eq!(reset, wanted, "{}", plan.recovery_point.summary);
     }
     let plan = in_round_2(done).git(trees(&[])).plan();
-    assert_eq!(plan.reverts, []);
+    assert_eq!(plan.reverts(), [] as [&Undo; 0]);
 }
 
 #[test]
@@ -188,7 +197,7 @@ fn a_dirty_worktree_is_left_alone_where_no_round_comes() {
     let all = "A2.0 kept 70\nB2.0 kept 66\nposter 2\nreview 2\nend 2 65\nconverged";
     let plan = in_round_2(all).git(trees(&["?? notes"])).plan();
     assert_eq!(plan.recovery_point.code, "synthesis");
-    assert_eq!(plan.reverts, []);
+    assert_eq!(plan.reverts(), [] as [&Undo; 0]);
     let dirty: Vec<_> = plan.findings.iter().filter(|it| it.code == "dirty-tree").collect();
     assert_eq!(dirty.len(), 2, "{:?}", plan.findings);
     assert!(dirty.iter().all(|it| it.hint.as_deref().unwrap().contains("left as they are")));

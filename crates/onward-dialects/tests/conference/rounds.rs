@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use onward_dialects::conference::{
-    Conference, brief::brief, deed::What, facts, import, transfer::transfer,
+use onward_dialects::{
+    conference::{Conference, import, write::happening::What},
+    rules::conference::{brief::brief, gate, results, transfer::transfer},
 };
 
 use crate::builder::{Built, ROUND_1, conference};
@@ -27,13 +28,13 @@ fn the_last_round_is_announced_and_no_other() {
 }
 
 #[test]
-fn whoever_gets_nowhere_is_told_so_by_level() {
+fn a_researcher_that_gets_nowhere_is_told_so_by_level() {
     let mut script = "start\nround 1: A B\nA1.0 baseline 80\n".to_owned();
     let mut levels = Vec::new();
     for turn in 1..=7 {
         writeln!(script, "A1.{turn} reverted 81").unwrap();
         let built = conference(&script).says("per round:** 3", "per round:** 20");
-        levels.push(facts::stuck_level(&read(&built), 1, "A"));
+        levels.push(read(&built).stuck_level(1, "A"));
         let text = told(&built, 1, "A");
         assert_eq!(text.contains("STUCK, level 1"), (3..5).contains(&turn), "{turn}: {text}");
         assert_eq!(text.contains("STUCK, level 2"), turn >= 5, "{turn}: {text}");
@@ -70,13 +71,13 @@ fn what_is_gathered_comes_in_the_order_of_gain_then_of_letters() {
 fn a_start_names_everything_that_is_not_exact() {
     let bare = conference("").says("- **Iterations per round:** 3\n", "");
     let bare = bare.says("- **Evaluator:** `sh score.sh`\n", "");
-    let missing = facts::unready(&read(&bare));
+    let missing = gate::unready(&read(&bare));
     let wanted = ["iterations per round", "evaluator command", "Devil's Advocate (yes or no)"];
     assert_eq!(missing, wanted);
     let asked = |pairs: &[(&str, &str)]| {
         let exact = "rounds:** 4\n- **Critic / Devil’s Advocate:** enabled";
         let built = conference("").says("rounds:** 4", exact);
-        facts::unready(&read(&pairs.iter().fold(built, |it, (old, new)| it.says(old, new))))
+        gate::unready(&read(&pairs.iter().fold(built, |it, (old, new)| it.says(old, new))))
     };
     assert_eq!(asked(&[]), [""; 0]);
     assert_eq!(asked(&[("round:** 3", "round:** 4 (round 1-2), 3 (round 3)")]), [""; 0]);
@@ -84,7 +85,7 @@ fn a_start_names_everything_that_is_not_exact() {
     assert_eq!(asked(&vague), ["exact researcher count", "exact iterations per round"]);
     assert_eq!(asked(&[("rounds:** 4", "rounds:** 4 or so")]), ["exact max rounds"]);
     assert_eq!(asked(&[("enabled", "maybe")]), ["Devil's Advocate (yes or no)"]);
-    let opening = facts::opening(&read(&conference("")));
+    let opening = results::opening(&read(&conference("")));
     let question = opening["question"].as_str().unwrap();
     assert!(question.contains("Budget: at most 24 iterations"), "{question}");
 }

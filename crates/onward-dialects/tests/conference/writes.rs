@@ -4,12 +4,14 @@ use onward_core::time::Timestamp;
 use onward_dialects::{
     File, Files,
     conference::{
-        Conference, chart,
-        deed::{Deed, Iterated, Verdict, What},
-        event_log::{Status, StuckLevel},
-        export, import,
-        write::changes,
+        Conference, export, import,
+        read::log::{Status, StuckLevel},
+        write::{
+            changes,
+            happening::{Happening, Iterated, Verdict, What},
+        },
     },
+    rules::conference::chart,
 };
 use proptest::{prelude::*, sample::Index};
 
@@ -20,8 +22,8 @@ fn at(minute: u64) -> Timestamp {
     start.plus_ms(minute * 60_000)
 }
 
-fn deed(minute: u64, what: What) -> Deed {
-    Deed { at: at(minute), what }
+fn deed(minute: u64, what: What) -> Happening {
+    Happening { at: at(minute), what }
 }
 
 fn iterated(which: &str, metric: &str, status: Status) -> What {
@@ -208,7 +210,7 @@ fn an_iteration_is_written_to_three_files_and_the_log() {
                - **Analysis:** so it is\n";
     assert_eq!(text(&files, "researcher_A_log.md"), log);
     let names: Vec<String> =
-        changes(&export(&first), &state).into_iter().map(|(name, _)| name).collect();
+        changes(&export(&first), &state).iter().map(|it| it.path().to_owned()).collect();
     let expected = [
         "conference_results.tsv",
         "researcher_A_log.md",
@@ -224,8 +226,9 @@ fn a_kept_row_without_an_event_gets_its_event_and_no_second_row() {
         conference(&format!("{ROUND_1}round 2: A B\nA2.0 baseline 70")).row("A", "1 kept 66");
     let before = import(&built.files()).unwrap();
     let after = before.after(&deed(90, iterated("A2.1", "66", Status::Kept)));
-    assert_eq!(after.researchers["A"].table, before.researchers["A"].table);
-    assert_eq!(after.history.iterations(), before.history.iterations() + 1);
+    assert_eq!(after.researchers["A"].results, before.researchers["A"].results);
+    assert!(!before.history.is_logged(2, "A", 1) && after.history.is_logged(2, "A", 1));
+    assert_eq!(after.history.iterations(), before.history.iterations(), "it counted before");
 }
 
 #[test]
@@ -321,7 +324,7 @@ fn the_progress_is_drawn_for_every_researcher_and_round() {
     assert!(svg.contains(">round 2<") && svg.contains(">target<"));
 }
 
-fn any_deed() -> impl Strategy<Value = Deed> {
+fn any_deed() -> impl Strategy<Value = Happening> {
     let whole: Vec<What> = whole().into_iter().map(|(what, _)| what).collect();
     let more = vec![
         What::Resumed { recovery_point: "synthesis".into(), round: None, reverted: Vec::new() },
@@ -359,8 +362,8 @@ proptest! {
             prop_assert!(next.log.bytes().starts_with(state.log.bytes()), "the log only grows");
             prop_assert!(next.log.broken.len() == state.log.broken.len());
             for (id, researcher) in &state.researchers {
-                let before = researcher.table.as_ref().unwrap().bytes();
-                let after = next.researchers[id].table.as_ref().unwrap().bytes();
+                let before = researcher.results.as_ref().unwrap().bytes();
+                let after = next.researchers[id].results.as_ref().unwrap().bytes();
                 prop_assert!(after.starts_with(before), "rows are only added");
             }
             let (before, after) = (export(&state), export(&next));

@@ -123,7 +123,7 @@ fn in_flight(state: &State) -> Vec<(String, Event)> {
             step: step.clone(),
             attempt: entry.attempts,
             cause: Cause::Interrupted,
-            rung: "archived".to_owned(),
+            rung: onward_core::recovery::Rung::Archived,
             reverted: Vec::new(),
             rescue: None,
         };

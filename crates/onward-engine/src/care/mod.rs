@@ -130,7 +130,7 @@ pub(crate) fn must_be_dead(place: &Place) -> Result<(), CareError> {
     let alive = |what: String| CareError::Alive { run: place.run.to_string(), what };
     for _ in 0..=LEAVES_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
         let seen = look(place)?;
-        if let Some((step, attempt)) = seen.connected.alive.first() {
+        if let Some((step, attempt)) = seen.alive.first() {
             return Err(alive(format!("attempt {attempt} at `{step}`")));
         }
         if seen.orphans > 0 {

@@ -18,7 +18,7 @@ use onward_core::{
     state::{Phase, StepState},
     survey::{outputs_to_check, was_made_by_the_run},
     workflow::{
-        model::{Kind, Step},
+        model::{Kind, Span, Step},
         template::Quoting,
     },
     worktree::worktree_path,
@@ -280,7 +280,10 @@ impl Prover<'_> {
             ("ONWARD_RESULT", result),
         ];
         env.extend(ours.map(|(name, value)| (name.into(), value.into())));
-        let within = declared.timeout_ms.map_or(CHECK_WITHIN, Duration::from_millis);
+        let within = match &declared.timeout {
+            Some(Span::Fixed(ms)) => Duration::from_millis(*ms),
+            Some(Span::Expression(_)) | None => CHECK_WITHIN,
+        };
         let dir = &self.at.place.project_dir.join(worktree_path(run, id));
         if !dir.is_dir() {
             found.bad(Answer::Unproved, "its worktree is gone, so its check cannot be run");

@@ -10,7 +10,7 @@ use onward_core::{
 use crate::world::{At, Stop, World, out_name};
 
 /// How much of standard output a template can see.
-const STDOUT_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const STDOUT_BYTES_MAX: usize = 64 * 1024;
 
 pub fn collect<W: World>(
     world: &mut W,

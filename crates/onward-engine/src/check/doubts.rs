@@ -76,7 +76,9 @@ fn is_acted_upon(run: &Run, gate: &Address) -> bool {
             Phase::Skipped => {
                 through.insert(id);
             }
-            Phase::Running | Phase::Done | Phase::Failed | Phase::Lost => return true,
+            Phase::Running | Phase::Done | Phase::Failed | Phase::Tolerated | Phase::Lost => {
+                return true;
+            }
             Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }

@@ -3,6 +3,7 @@
 
 pub mod collect;
 pub(crate) mod doubts;
+pub mod hear;
 pub(crate) mod needs;
 pub mod survey;
 pub(crate) mod worktrees;

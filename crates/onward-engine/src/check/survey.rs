@@ -7,7 +7,7 @@ use onward_core::{
     address::Address,
     decide,
     digest::Digest,
-    event::AttemptStarted,
+    event::{AttemptStarted, Revert},
     evidence::Evidence,
     finding::{Code, Finding},
     graph::NodeId,
@@ -16,7 +16,7 @@ use onward_core::{
     policy::Depth,
     recovery,
     run::Run,
-    state::Phase,
+    state::{Phase, StepState},
     survey::{
         CommitSeen, GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
         was_made_by_the_run,
@@ -29,8 +29,7 @@ use onward_core::{
 use crate::{
     check::{collect, doubts, worktrees},
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
-    world::is_glob,
-    world::{Connected, SessionOf, Stop, World},
+    world::{Change, Connected, SessionOf, Stop, World, is_glob},
 };
 
 /// What was seen.
@@ -39,6 +38,7 @@ pub struct Seen {
     pub survey: Survey,
     /// What is to be undone, by the name of its rescue.
     pub undoing: BTreeMap<String, Undoing>,
+    pub(crate) worktrees: Vec<worktrees::Seen>,
 }
 
 pub fn survey<W: World>(
@@ -48,22 +48,31 @@ pub fn survey<W: World>(
     depth: Depth,
 ) -> Result<Seen, Stop> {
     let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
+    if depth == Depth::Glance {
+        return Ok(Seen { survey, ..Seen::default() });
+    }
     let mut git = git(world, run)?;
     let worktrees = worktrees::look(world, run)?;
     survey.findings.extend(worktrees::findings(&worktrees));
-    if connected.orphans_ended > 0 {
-        let count = connected.orphans_ended;
-        let message = format!("{count} processes of this run had lost their supervisor");
-        survey
-            .findings
-            .push(Finding::new(Code::OrphanProcess, message).with_hint("they were ended"));
+    if connected.orphans > 0 {
+        let message =
+            format!("{} processes of this run have lost their supervisor", connected.orphans);
+        let finding = Finding::new(Code::OrphanProcess, message);
+        survey.findings.push(finding.with_hint("the resume ends them"));
     }
     for other in world.others() {
         let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
         survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
     }
     doubts::look_for_leftovers(world, run, &mut survey)?;
-    let all = unfinished(world, run, connected, git.as_ref())?;
+    let mut all = unfinished(world, run, connected, git.as_ref())?;
+    for one in &mut all {
+        // A worktree that the resume makes again is looked into when it is there.
+        let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
+        if one.left.is_lost && worktrees::is_mended(&worktrees, cwd) {
+            one.left = Footprint::default();
+        }
+    }
     let mut undoing = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
         let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
@@ -108,7 +117,7 @@ pub fn survey<W: World>(
     doubts::look_at_approvals(world, run, &mut survey)?;
     survey.disagreements = doubts::disagreements(run, connected);
     match depth {
-        Depth::Quick => {}
+        Depth::Glance | Depth::Quick => {}
         Depth::Full => doubts::run_checks(world, run, &mut survey)?,
     }
     if let Some(git) = &mut git {
@@ -116,7 +125,7 @@ pub fn survey<W: World>(
         git.changed = ours.moved.difference(&unfinished).cloned().collect();
     }
     survey.git = git;
-    Ok(Seen { survey, undoing })
+    Ok(Seen { survey, undoing, worktrees })
 }
 
 /// Every attempt that is in flight or failed, with what it changed.
@@ -132,17 +141,21 @@ fn unfinished<'r, W: World>(
         let mut left = match entry.phase {
             // Nothing in the tree can be its own, but a person wants to know of its outputs.
             Phase::Running if !started.continues && never_spawned(run, connected, step) => {
-                revert::declared(world, started)?
+                let mut left = revert::declared(world, started)?;
+                // What its start announced to be undone, and nothing undid yet, is known.
+                left.changes.retain(|it| !is_announced(it, &started.reverts));
+                left
             }
             Phase::Running => revert::footprint(world, started, None)?,
             Phase::Failed => revert::footprint(world, started, entry.after.as_deref())?,
             // It was to be continued, so that what it left was not undone; and then it was not.
-            Phase::Lost if entry.failure.as_ref().is_some_and(|it| recovery::continues(&it.1)) => {
+            Phase::Lost if entry.lost_by.is_some_and(recovery::Rung::continues) => {
                 revert::footprint(world, started, None)?
             }
             Phase::Pending
             | Phase::Waiting
             | Phase::Done
+            | Phase::Tolerated
             | Phase::Skipped
             | Phase::Lost
             | Phase::Stale => continue,
@@ -154,6 +167,12 @@ fn unfinished<'r, W: World>(
         all.push(Unfinished { step, entry, left });
     }
     Ok(all)
+}
+
+/// The path is still as the undo is to find it.
+fn is_announced(change: &Change, reverts: &[Revert]) -> bool {
+    let left = change.left.map(|(digest, _)| digest);
+    reverts.iter().any(|revert| revert.path == change.path && revert.left == left)
 }
 
 /// What was committed since is no half-done work.
@@ -204,6 +223,11 @@ fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
 fn keeps(run: &Run, step: &Address) -> bool {
     let id = run.graph.find(step);
     id.is_some_and(|id| run.defs.step(run.graph.node(id).def).keep)
+}
+
+/// Whether the journal says that an attempt of the step is running.
+pub fn is_running(entry: &StepState) -> bool {
+    entry.phase == Phase::Running
 }
 
 /// Known never to have been spawned: the supervisor's log is whole and does not have it. A restart
@@ -258,7 +282,7 @@ fn in_flight<W: World>(
     let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
     let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
     Ok(InFlight {
-        facts: recovery::Facts {
+        facts: recovery::AttemptFacts {
             announced: true,
             // Whoever began the session that it was to go on in was spawned for sure.
             spawned: continues || !never_spawned(run, connected, step),
@@ -397,7 +421,7 @@ fn look_at_outputs<W: World>(
         }
         // What is known saves reading a file whose stat has not changed.
         let known = match depth {
-            Depth::Quick => std::slice::from_ref(file),
+            Depth::Glance | Depth::Quick => std::slice::from_ref(file),
             Depth::Full => &[],
         };
         let now = world.glob(&file.path, known)?.into_iter().next();
@@ -420,7 +444,7 @@ fn look_at_reads<W: World>(
     let alone_since_ns = alone_since_ns(run, connected);
     let mut seen = BTreeMap::new();
     for (step, entry) in &run.state.steps {
-        let Some(key) = entry.key.as_ref().filter(|_| entry.phase == Phase::Done) else {
+        let Some(key) = entry.key.as_ref().filter(|_| entry.phase.is_concluded()) else {
             continue;
         };
         let patterns = read_patterns(run, step);

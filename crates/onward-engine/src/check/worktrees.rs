@@ -121,6 +121,15 @@ pub(crate) fn mend<W: World>(world: &mut W, seen: &[Seen]) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Whether [`mend`] makes the worktree in this directory again.
+pub(crate) fn is_mended(seen: &[Seen], path: &str) -> bool {
+    let mut of_path = seen.iter().filter(|one| one.is_needed && one.place.path == path);
+    of_path.any(|one| match one.condition {
+        Condition::Missing { has_branch } | Condition::Unregistered { has_branch } => has_branch,
+        Condition::Fine | Condition::Unmade | Condition::Elsewhere(_) | Condition::Busy(_) => false,
+    })
+}
+
 /// Directories whose files say nothing of what is on the branch, because they are gone with it, or
 /// are those of something else: only the commits do.
 pub(crate) fn silent(seen: &[Seen]) -> BTreeSet<String> {

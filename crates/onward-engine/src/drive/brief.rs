@@ -70,10 +70,7 @@ fn text(run: &Run, launch: &Launch, behind: &Behind<'_>, run_dir: &str) -> Optio
     }
     // What a resume undid, or what is undone between two tries.
     let resumed = run.state.resumed.as_ref().map_or(&[][..], |resumed| &resumed.reverts);
-    let is_of_step = |revert: &&Revert| {
-        let name = revert.rescue.strip_prefix("rescue/").and_then(|name| name.split_once('-'));
-        name.is_some_and(|(_, name)| name == launch.step.file_name())
-    };
+    let is_of_step = |revert: &&Revert| revert.step.as_ref() == Some(&launch.step);
     let undone: Vec<&Revert> = match behind.reverts {
         [] => resumed.iter().filter(is_of_step).collect(),
         reverts => reverts.iter().collect(),

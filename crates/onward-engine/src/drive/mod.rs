@@ -6,11 +6,12 @@
 
 pub mod brief;
 pub mod gate;
+mod hear;
 pub mod offline;
 pub(crate) mod outcome;
 mod prepare;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
@@ -18,6 +19,7 @@ use onward_core::{
     event::{AttemptStarted, EndStatus, Event, Mode, PauseCause, Revert, SettledBy},
     evidence::{Cause, Ending},
     facts::{Facts, Need},
+    finding::Finding,
     graph::NodeId,
     judge::{Collected, judge},
     kept::Kept,
@@ -28,16 +30,22 @@ use onward_core::{
     run::Run,
     state::{EffectState, Phase, RunStatus},
     time::Timestamp,
+    told::StepTold,
     workflow::Loaded,
 };
+use onward_dialects::Files;
 
 use self::{
     brief::Behind,
     prepare::{Inherited, UndoOfPrevious},
 };
 use crate::{
-    check::{collect, needs::find_out},
-    foreign::adopt::Native,
+    check::{
+        collect,
+        hear::{self as words, Ear},
+        needs::find_out,
+    },
+    foreign::{Foreign, Importing, exported},
     load::journal::Journal,
     revert,
     world::{Input, Request, Stop, World},
@@ -51,8 +59,10 @@ pub struct Resume {
     pub options: Options,
     /// The workflow file as it is now, where it is not the one the run keeps.
     pub edited: Option<Loaded>,
-    /// Where the run was found, if another system began it.
-    pub native: Option<Native>,
+    /// The run of another system that this one goes on with.
+    pub foreign: Option<Foreign>,
+    /// An agent that is not set up; it stands in the way where going on takes one.
+    pub lacking: Option<Finding>,
 }
 
 /// Why the loop came to rest.
@@ -92,6 +102,8 @@ pub struct Driver<'w, W: World> {
     pub(crate) announced: Vec<Announced>,
     /// Steps whose next attempt goes on in the session of the last one.
     pub(crate) continuing: BTreeSet<Address>,
+    /// Running attempts whose agents are understood.
+    pub(crate) ears: BTreeMap<Address, Ear>,
     pub(crate) how: Resume,
     stop: Stopping,
     /// The stop ladder is to begin with the next actions.
@@ -102,6 +114,25 @@ pub struct Driver<'w, W: World> {
 pub(crate) struct Announced {
     pub(crate) launch: Launch,
     pub(crate) reverts: Vec<Revert>,
+}
+
+impl<W: World> Importing for Driver<'_, W> {
+    fn run(&self) -> &Run {
+        &self.run
+    }
+
+    fn record(&mut self, event: Event) -> Result<(), Stop> {
+        Driver::record(self, event)
+    }
+
+    fn find_out(
+        &mut self,
+        facts: &mut Facts,
+        step: &Address,
+        needs: BTreeSet<Need>,
+    ) -> Result<(), Stop> {
+        find_out(self.world, facts.at(step), needs)
+    }
 }
 
 /// What was asked about the run as a whole.
@@ -136,6 +167,7 @@ impl<'w, W: World> Driver<'w, W> {
             facts,
             announced: Vec::new(),
             continuing: BTreeSet::new(),
+            ears: BTreeMap::new(),
             how,
             stop: Stopping::No,
             ending_asked: false,
@@ -151,7 +183,10 @@ impl<'w, W: World> Driver<'w, W> {
                 return Ok(Rest::With(status));
             }
             let mut lost = None;
-            for input in self.world.wait(wake)? {
+            let wake = self.wake_to_listen(wake);
+            let inputs = self.world.wait(wake)?;
+            self.listen()?;
+            for input in inputs {
                 match input {
                     Input::Sealed(seal) => self.finish(&seal)?,
                     Input::Asked(request) => self.asked(request)?,
@@ -228,15 +263,17 @@ impl<'w, W: World> Driver<'w, W> {
         let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
             (base, saved, kinds)
         } else {
-            let (saved, kinds) = self.save(&writes, &undo)?;
             let base = match undo.undone.clone() {
                 Some(undone) => Some(undone),
-                // In a worktree of its own, whatever it changes is its own.
+                // In a worktree or a directory of its own, whatever it changes is its own.
                 None if self.edits(&step) || !launch.cwd.is_empty() => {
                     self.snapshot_before(&launch, &writes)?
                 }
                 None => None,
             };
+            let mut covered = writes.clone();
+            covered.extend(revert::own_dir(&launch.cwd, base.as_deref()));
+            let (saved, kinds) = self.save(&covered, &undo)?;
             (base, saved, kinds)
         };
         let UndoOfPrevious { reverts, .. } = undo;
@@ -283,6 +320,9 @@ impl<'w, W: World> Driver<'w, W> {
         if !launches.is_empty() {
             self.world.spawn(&launches)?;
         }
+        for launch in &launches {
+            self.listen_to(&launch.step);
+        }
         if std::mem::take(&mut self.ending_asked) && self.run.state.running > 0 {
             self.world.stop_all()?;
         }
@@ -304,24 +344,28 @@ impl<'w, W: World> Driver<'w, W> {
                 step: seal.step.clone(),
                 attempt: seal.attempt,
                 cause: Cause::Interrupted,
-                rung: "vanished".to_owned(),
+                rung: onward_core::recovery::Rung::Vanished,
                 reverted: Vec::new(),
                 rescue: None,
             });
         };
         let intended = entry.effect == EffectState::Intended;
         let started = entry.started.clone();
+        let heard = self.heard_out(seal)?;
         let writes = started.as_ref().map(|it| it.writes.clone()).unwrap_or_default();
         let def = self.run.graph.node(id).def;
         let step = self.run.defs.step(def);
         let reads_stdout = self.run.defs.stdout_is_read(def);
         let (address, attempt) = (&seal.step, seal.attempt);
-        let seen = if seal.ending.is_success() {
+        let mut seen = if seal.ending.is_success() {
             collect::collect(self.world, step, address, attempt, &writes, reads_stdout)?
         } else {
             Collected::default()
         };
-        let mut finished = judge(step, seal, seen);
+        if heard.is_understood() {
+            seen.stdout = seen.stdout.map(|_| words::answer(&heard.said).unwrap_or_default());
+        }
+        let mut finished = judge(step, seal, seen, &heard.said);
         if let Some(started) = &started {
             self.add_footprint(&mut finished, seal, started)?;
             self.commit_worktree(&mut finished, started)?;
@@ -333,6 +377,8 @@ impl<'w, W: World> Driver<'w, W> {
             let by = SettledBy::Receipt;
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
+        finished.tolerated = self.run.tolerates(&finished);
+        self.tell_of(&heard, &finished)?;
         self.record(Event::AttemptFinished(Box::new(finished)))?;
         self.note_export_of(&seal.step)
     }
@@ -374,10 +420,12 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     /// This driver was only called to bring the run to its end.
-    pub(crate) fn end_where_asked(&mut self) {
+    #[must_use]
+    pub(crate) fn asked_to_end(mut self) -> Self {
         if self.how.options.ending.is_some() {
             self.begin_ending(StopWhy::Cancelled);
         }
+        self
     }
 
     fn begin_ending(&mut self, why: StopWhy) {
@@ -454,6 +502,31 @@ impl<'w, W: World> Driver<'w, W> {
     /// A stop that was asked of hands that are gone is asked of the new ones.
     pub(crate) fn ask_again_to_stop(&mut self) {
         self.ending_asked |= matches!(self.stop, Stopping::Ending { .. });
+    }
+
+    /// A step that writes the other system's files has ended: what they are now is known.
+    fn note_export_of(&mut self, step: &Address) -> Result<(), Stop> {
+        let Some(foreign) = self.how.foreign.clone() else { return Ok(()) };
+        let reading = foreign.read(self.world)?;
+        match reading.told.as_ref().map(|told| told.step(step)) {
+            None | Some(StepTold::Silent) => Ok(()),
+            Some(
+                StepTold::Done(_)
+                | StepTold::PassedOver(_)
+                | StepTold::Unproved(_)
+                | StepTold::Undone,
+            ) => self.note_exported(&reading.files),
+        }
+    }
+
+    /// Notes what the other system's files are, if they are not what was noted last.
+    pub(crate) fn note_exported(&mut self, files: &Files) -> Result<(), Stop> {
+        let Some(foreign) = &self.how.foreign else { return Ok(()) };
+        let files = exported(foreign, files);
+        if self.run.state.exported == files {
+            return Ok(());
+        }
+        self.record(Event::NativeExported { files })
     }
 
     pub(crate) fn node(&self, step: &Address) -> Option<NodeId> {

@@ -3,29 +3,27 @@
 //! Order: the run's lock, the tree's lock, the workflow as pinned, the journal, the supervisor, the
 //! loop. A new run is made by whoever holds the tree for it, and then taken up like any other.
 //!
-//! Invariant: [`plan_run`] changes nothing anywhere and takes no lock; nor does [`examine_run`],
-//! except that in full it runs the checks that steps declare.
+//! Invariant: what only looks (`look`) changes nothing anywhere and takes no lock, except that in
+//! full depth it runs the checks that steps declare.
 
+pub mod adopt;
+mod look;
 pub mod person;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     ffi::OsString,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use onward_core::{
-    event::{EndStatus, Mode},
+    event::Mode,
     finding::{Code, Finding},
-    graph::Defs,
     id::RunId,
-    journal::{DamagedLines, Rest},
-    plan::{Plan, Status, plan},
-    policy::{self, Choices, Depth},
-    run::Run,
-    state::{RunStatus, Violation},
+    plan::Status,
+    policy::Choices,
+    state::Violation,
     time::Timestamp,
     workflow::{
         Loaded,
@@ -35,33 +33,27 @@ use onward_core::{
 use serde_json::Value;
 
 use crate::{
-    check::{doubts, survey},
+    agents::{self, Adapters, AgentError, Continuations},
     drive::{Options, Resume, offline::DecideError},
-    foreign::adopt::{self, Native},
-    load::journal::{JOURNAL, LoadError, load},
+    load::journal::{JOURNAL, LoadError},
     locate::{
-        CreateError, Holder, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
-        TakeOver, TreeLock, create_run, holder, load_pinned,
+        CreateError, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
+        TakeOver, TreeLock, create_run, load_pinned,
     },
     resume::{self, ResumeError},
-    revert::CutShort,
-    world::real::stand_in::StandIn,
     world::{
         Stop,
-        real::{
-            RealWorld, Redactor, Setup, Sink,
-            agents::{self, AgentError},
-            has_orphans, look,
-            transcripts::Continuations,
-            wall_clock,
-        },
+        real::{RealWorld, Redactor, Setup, Sink, stand_in::StandIn, wall_clock},
         supervisor::{Place, boot_id},
     },
 };
 
 pub use crate::{
     drive::outcome::{FailedStep, Outcome},
-    engine::person::{Decided, cancel, decide, done, end},
+    engine::{
+        look::{examine_run, page_of_site, plan_run, plan_site, view_run},
+        person::{Decided, cancel, decide, done, end},
+    },
 };
 
 /// What is the same for every run on this machine.
@@ -84,6 +76,8 @@ pub struct Machine {
     pub agents: BTreeMap<String, Vec<String>>,
     /// How agents go on in a session of their own.
     pub continuations: Continuations,
+    /// The names of the agents' adapters, where they are not the default.
+    pub adapters: Adapters,
     /// Run when a run needs somebody or is over; empty = none.
     pub notify: Vec<String>,
     pub catch_signals: bool,
@@ -110,6 +104,10 @@ pub enum EngineError {
     NotARun(PathBuf),
     #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
+    #[error("this version of onward reads and plans {dialect} runs, but cannot drive them yet")]
+    CannotContinue { dialect: &'static str },
+    #[error("there is no built-in workflow `{name}`")]
+    NoWorkflow { name: String },
     #[error("{} was begun already", dir.display())]
     BegunElsewhere { dir: PathBuf },
     #[error("cannot find out {what}")]
@@ -144,6 +142,9 @@ impl EngineError {
             Self::BegunElsewhere { dir } => {
                 Some(format!("go on with it: `onward resume {}`", dir.display()))
             }
+            Self::CannotContinue { .. } => Some(
+                "see where a run stands with `onward plan`; its own program goes on with it".into(),
+            ),
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
@@ -157,6 +158,7 @@ impl EngineError {
             Self::Decide(error) => error.hint(),
             Self::Stop(stop) | Self::Resume(ResumeError::Stop(stop)) => stop.hint(),
             Self::Machine { .. }
+            | Self::NoWorkflow { .. }
             | Self::Workflow(_)
             | Self::Resume(_)
             | Self::Journal(_)
@@ -227,22 +229,22 @@ pub fn begin_run(
     let boot_id = this_boot()?;
     let now = wall_clock();
     let adopted = match file {
-        None => adopt::begun_here(project, workflow, &inputs)?,
+        None => adopt::begun_here(project, workflow, &inputs, machine)?,
         Some(_) => None,
     };
-    begin(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
+    begin_with(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
 }
 
 /// The same for whatever a run begins with.
-pub(crate) fn begin(
+pub(crate) fn begin_with(
     project: &Project,
     new: &NewRun<'_>,
     machine: &Machine,
 ) -> Result<Begun, EngineError> {
     let workflow = new.workflow;
-    let native = new.adopted.as_ref().and_then(|it| Native::of(project, it));
-    let needed = native.is_none_or(|it| it.needs_agents());
-    if let Some(error) = agents::missing(&workflow.workflow, &machine.agents).filter(|_| needed) {
+    // Whether another system's run takes an agent at all is found when it is examined.
+    let is_ours = new.adopted.as_ref().is_none_or(|it| it.files.is_empty());
+    if let Some(error) = agents::missing(&workflow.workflow, &machine.agents).filter(|_| is_ours) {
         return Err(error.into());
     }
     // Said before anything starts: work meant for a tree of its own must not land in this one.
@@ -292,23 +294,18 @@ fn drive_held(
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
     let current = edited.as_ref().map_or(workflow, |edited| &edited.workflow);
-    let native = adopt::of_run(&at.project, &at.place.run_dir);
-    // Whoever ends a run needs none of its agents.
-    let needed = options.ending.is_none() && native.as_ref().is_none_or(Native::needs_agents);
-    if let Some(finding) = lacking(current, machine).filter(|_| needed) {
-        return Err(ResumeError::Conflicts(vec![finding]).into());
-    }
-    if options.ending.is_none() && has_orphans(&at.place)? {
-        // To end them cannot be taken back: not by a resume that then stops at a question.
-        let plan = examine(&at, None, machine, &choices, Depth::Quick, pinned)?;
-        let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
-        if !standing.is_empty() {
-            return Err(ResumeError::Conflicts(standing).into());
-        }
-    }
-    let how = Resume { mode, choices, options, edited, native };
+    let foreign = adopt::foreign_of(&at.project, &at.place.run_dir);
+    // A run that is only ended needs none of its agents.
+    let needed = options.ending.is_none();
+    let lacking = lacking(current, machine).filter(|_| needed);
+    let how = Resume { mode, choices, options, edited, foreign, lacking };
     let mut driver = match resume::open(&mut world, workflow, &how) {
         Ok(driver) => driver,
+        Err(ResumeError::Parked { until }) => {
+            let Place { run, run_dir, .. } = at.place;
+            let outcome = Outcome::new(Status::Parked, run, run_dir);
+            return Ok(Outcome { until: Some(until), ..outcome });
+        }
         Err(error) => {
             // Nobody drives it now: a supervisor that holds nothing need not wait for the next.
             world.finish()?;
@@ -324,106 +321,6 @@ fn drive_held(
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)
-}
-
-/// What a resume would do.
-pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<Plan, EngineError> {
-    examine_run(run_dir, machine, choices, Depth::Quick, false)
-}
-
-/// The same, looking as deep as somebody wants before they say yes: in full, every `check` is run.
-/// `pinned` leaves an edited workflow file aside.
-pub fn examine_run(
-    run_dir: &Path,
-    machine: &Machine,
-    choices: &Choices,
-    depth: Depth,
-    pinned: bool,
-) -> Result<Plan, EngineError> {
-    let at = RunPlace::of(run_dir, machine)?;
-    // Before the journal: a driver that ends in between is then only called alive too long.
-    let driver = holder(run_dir);
-    examine(&at, driver.as_ref(), machine, choices, depth, pinned)
-}
-
-fn examine(
-    at: &RunPlace,
-    driver: Option<&Holder>,
-    machine: &Machine,
-    choices: &Choices,
-    depth: Depth,
-    pinned: bool,
-) -> Result<Plan, EngineError> {
-    let run_dir = at.place.run_dir.as_path();
-    let bytes = std::fs::read(run_dir.join(JOURNAL))
-        .map_err(|_| EngineError::NotARun(run_dir.to_owned()))?;
-    let loaded = load(&bytes)?;
-    drop(bytes);
-    let mut findings = Vec::new();
-    match &loaded.tail.rest {
-        Rest::Clean => {}
-        // Half of what the driver is writing at this moment.
-        Rest::Torn(_) if driver.is_some() => {}
-        Rest::Torn(torn) => findings.push(resume::torn_tail(torn.offset)),
-        Rest::Damaged(damage) => findings.extend(damaged(damage)),
-    }
-    findings.extend(driver.map(still_running));
-    let workflow = load_pinned(run_dir)?.workflow;
-    // A run that somebody drives, or that is complete, has no use for another workflow.
-    let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
-    let origin = if driver.is_some() || complete || pinned {
-        Origin::Gone
-    } else {
-        Origin::of(&at.project, run_dir)
-    };
-    if let Origin::Invalid(finding) = &origin {
-        findings.push(finding.clone());
-    }
-    let is_new = |it: &Loaded| Some(it.hash) != loaded.state.workflow_hash;
-    let edited = origin.valid().filter(is_new);
-    let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
-    let native = adopt::of_run(&at.project, run_dir);
-    let needed = native.as_ref().is_none_or(Native::needs_agents);
-    findings.extend(lacking(&current, machine).filter(|_| needed));
-    let mut run = Run::new(Arc::new(Defs::new(current)), loaded.state);
-    let seen = look(&at.place)?;
-    let connected = seen.connected;
-    if seen.orphans > 0 {
-        let message = format!("{} processes of this run have lost their supervisor", seen.orphans);
-        findings.push(Finding::new(Code::OrphanProcess, message).with_hint("a resume ends them"));
-    }
-    let mut world = RealWorld::new(at.setup(machine), None);
-    let mut reentry = None;
-    if let Some(native) = native.filter(|_| driver.is_none() && !complete) {
-        let (caught_up, looked) = adopt::look(&mut world, native, run, choices)?;
-        run = caught_up;
-        reentry = Some(looked);
-    }
-    // Whoever drives it does so undisturbed.
-    let depth = if driver.is_some() { Depth::Quick } else { depth };
-    let mut survey = survey::survey(&mut world, &run, &connected, depth)?.survey;
-    if let Some(new) = &edited {
-        survey.edited = Some(doubts::edits(&mut world, &run, &workflow, new)?);
-    }
-    survey.driven = driver.is_some();
-    survey.findings.extend(findings);
-    let cut_short = CutShort::look(&mut world, run.state.pending_reverts())?;
-    survey.findings.extend(cut_short.finding());
-    survey.cut_short = cut_short.rest;
-    if let Some(git) = &mut survey.git {
-        let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
-        let announced: BTreeSet<&str> = announced.collect();
-        git.changed.retain(|path| !announced.contains(path.as_str()));
-    }
-    let dir = run_dir.display().to_string();
-    match reentry {
-        None => Ok(plan(&run, &survey, choices, &dir)?),
-        Some(mut reentry) => {
-            reentry.look_at_undo(&mut world, &run, &survey, run.state.rescues + 1)?;
-            reentry.tell(&run, &mut survey);
-            Ok(adopt::plan_adopted(&mut world, &run, &survey, choices, &reentry, &dir)?)
-        }
-    }
 }
 
 /// A run's directory, and what follows from where it is.
@@ -468,11 +365,23 @@ impl RunPlace {
             call: machine.call.clone(),
             agents: machine.agents.clone(),
             continuations: machine.continuations.clone(),
+            adapters: machine.adapters.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,
             stand_in: machine.stand_in.clone(),
         }
     }
+}
+
+/// A world in which nothing is run: for looking at a project before it has the run in question.
+pub(crate) fn look_place(project: &Project, machine: &Machine) -> RealWorld {
+    let place = Place {
+        run: RunId::imagined(),
+        run_dir: project.onward_dir().join("no-run"),
+        project_dir: project.root().to_owned(),
+        socket_dir: machine.socket_dir.clone(),
+    };
+    RealWorld::new(RunPlace { project: project.clone(), place }.setup(machine), None)
 }
 
 pub(crate) fn this_boot() -> Result<String, EngineError> {
@@ -509,29 +418,10 @@ fn share_of(workflow: &Workflow) -> Share {
 }
 
 /// What must be set up before the workflow can go on.
-fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
+pub(crate) fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
     let error = agents::missing(workflow, &machine.agents)?;
     let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
     Some(finding.with_hint(error.hint()))
-}
-
-fn still_running(driver: &Holder) -> Finding {
-    let Holder { pid, host, since, .. } = driver;
-    let message = format!("it is driven by process {pid} on {host} since {since}");
-    Finding::new(Code::StillRunning, message).with_hint("watch it with `onward attach`")
-}
-
-fn damaged(damage: &DamagedLines) -> Vec<Finding> {
-    let finding = |message| Finding::new(Code::JournalDamaged, message);
-    let hint = "run `onward repair`";
-    let lines = damage.listed.iter().map(|it| {
-        let message = format!("line {} of the journal cannot be read: {}", it.line, it.why);
-        finding(message).with_hint(hint)
-    });
-    let more = (damage.more > 0).then(|| {
-        finding(format!("{} more lines of the journal cannot be read", damage.more)).with_hint(hint)
-    });
-    lines.chain(more).collect()
 }
 
 /// A gate does not end an attended run, so that nobody would be told of it.
@@ -543,9 +433,12 @@ fn telling_of_gates(machine: &Machine, at: &RunPlace, sink: Option<Sink>) -> Opt
     let (run, dir) = (at.place.run.clone(), at.place.run_dir.clone());
     let waits = Outcome::new(Status::Waiting, run, dir);
     Some(Box::new(move |lines| {
-        const OPENED: &[u8] = b"\"kind\":\"gate.opened\"";
-        if lines.windows(OPENED.len()).any(|it| it == OPENED) {
-            // Whoever is at the terminal sees the gate; a command that fails is told of at the end.
+        let opens_gate = |line: &[u8]| {
+            let record = onward_core::journal::decode_line(line.trim_ascii_end());
+            record.is_ok_and(|it| matches!(it.event, onward_core::event::Event::GateOpened { .. }))
+        };
+        if lines.split_inclusive(|byte| *byte == b'\n').any(opens_gate) {
+            // The person at the terminal sees the gate; a command that fails is told of at the end.
             let _ = waits.notify(&command);
         }
         if let Some(sink) = &mut sink {

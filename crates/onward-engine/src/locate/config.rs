@@ -15,9 +15,9 @@ use std::{
 use onward_core::event::Mode;
 use serde::Deserialize;
 
-use crate::world::real::{
-    transcripts::{Continuation, Continuations},
-    variable,
+use crate::{
+    agents::{self, Adapter, Adapters, Continuation, Continuations},
+    world::real::variable,
 };
 
 /// Where a value was found.
@@ -72,6 +72,8 @@ pub struct Config {
     pub agents: BTreeMap<String, Setting<Vec<String>>>,
     /// How those of them go on that keep sessions.
     pub continuations: BTreeMap<String, Setting<Continuation>>,
+    /// How those of them are understood that say more than their exit code.
+    pub adapters: BTreeMap<String, Setting<String>>,
 }
 
 impl Default for Config {
@@ -83,6 +85,7 @@ impl Default for Config {
             notify: Setting::default_of(Vec::new()),
             agents: BTreeMap::new(),
             continuations: BTreeMap::new(),
+            adapters: BTreeMap::new(),
         }
     }
 }
@@ -112,7 +115,8 @@ impl ConfigError {
             Self::Io { .. } => "see whether you may read it",
             Self::Invalid { .. } => {
                 "settings: defaults.mode, defaults.grace_seconds, keep, \
-                                     notify.command, agents.NAME.command, .continue and .transcript"
+                                     notify.command, agents.NAME.command, .adapter, .continue and \
+                 .transcript"
             }
             Self::Environment { .. } => "set it right, or unset it",
         }
@@ -151,9 +155,24 @@ struct WrittenAgent {
     #[serde(rename = "continue")]
     goes_on: Option<Vec<String>>,
     transcript: Option<String>,
+    adapter: Option<String>,
 }
 
 impl WrittenAgent {
+    fn check(&self) -> Result<(), String> {
+        let unknown = self.adapter.as_deref().filter(|name| agents::named(name).is_none());
+        if let Some(name) = unknown {
+            let known = agents::ADAPTERS.map(|adapter| format!("`{}`", adapter.name()));
+            return Err(format!("has the adapter `{name}`; there are {}", known.join(", ")));
+        }
+        self.continuation().map(drop).map_err(str::to_owned)
+    }
+
+    /// An agent that is understood can say its session itself.
+    fn says_its_session(&self) -> bool {
+        self.adapter.as_deref().and_then(agents::named).is_some_and(Adapter::understands)
+    }
+
     fn continuation(&self) -> Result<Option<Continuation>, &'static str> {
         match (&self.goes_on, &self.transcript) {
             (None, None) => Ok(None),
@@ -161,7 +180,8 @@ impl WrittenAgent {
             (Some(_), None) => Err("has `continue`, but not `transcript`"),
             (Some(command), Some(transcript)) => {
                 let session = |words: &[String]| words.iter().any(|it| it.contains("{session}"));
-                if !session(command) || !session(&self.command) {
+                let known = session(&self.command) || self.says_its_session();
+                if !session(command) || !known {
                     return Err("needs `{session}` in `command` and in `continue`");
                 }
                 let (command, transcript) = (command.clone(), transcript.clone());
@@ -191,7 +211,7 @@ impl Config {
                 ConfigError::Invalid { path: path.clone(), message }
             })?;
             for (name, agent) in &written.agents {
-                if let Err(what) = agent.continuation() {
+                if let Err(what) = agent.check() {
                     let message = format!("agent `{name}` {what}");
                     return Err(ConfigError::Invalid { path, message });
                 }
@@ -217,6 +237,10 @@ impl Config {
         for (name, agent) in agents {
             // A nearer agent of the same name is another one altogether.
             self.continuations.remove(&name);
+            self.adapters.remove(&name);
+            if let Some(value) = agent.adapter.clone() {
+                self.adapters.insert(name.clone(), Setting { value, origin: origin.clone() });
+            }
             if let Ok(Some(value)) = agent.continuation() {
                 let setting = Setting { value, origin: origin.clone() };
                 self.continuations.insert(name.clone(), setting);
@@ -248,9 +272,15 @@ impl Config {
         pairs.collect()
     }
 
+    /// The adapters' names alone, as a world wants them.
+    pub fn agent_adapters(&self) -> Adapters {
+        let pairs = self.adapters.iter().map(|(name, it)| (name.clone(), it.value.clone()));
+        pairs.collect()
+    }
+
     /// Name, value and origin of every setting, for people.
     pub fn listed(&self) -> Vec<(String, String, Origin)> {
-        let Self { mode, grace_seconds, keep, notify, agents, continuations } = self;
+        let Self { mode, grace_seconds, keep, notify, agents, continuations, adapters } = self;
         let mode_name = match mode.value {
             Mode::Autopilot => "autopilot",
             Mode::Interactive => "interactive",
@@ -269,6 +299,9 @@ impl Config {
         ];
         all.extend(agents.iter().map(|(name, it)| {
             (format!("agents.{name}.command"), command(&it.value), it.origin.clone())
+        }));
+        all.extend(adapters.iter().map(|(name, it)| {
+            (format!("agents.{name}.adapter"), it.value.clone(), it.origin.clone())
         }));
         for (name, Setting { value, origin }) in continuations {
             let line =
@@ -419,10 +452,14 @@ mod tests {
         assert_eq!((how.command.len(), how.transcript.as_str()), (3, "t/{session}"));
         assert!(config.listed().iter().any(|(name, ..)| name == "agents.a.transcript"));
         assert_eq!(load("").unwrap().agent_continuations().len(), 0);
+        let config = load("adapter = 'lines'").unwrap();
+        assert_eq!(config.agent_adapters()["a"], "lines");
+        assert!(config.listed().iter().any(|(name, ..)| name == "agents.a.adapter"));
         for (rest, says) in [
             ("continue = ['{session}']", "agent `a` has `continue`, but not `transcript`"),
             ("transcript = 't'", "agent `a` has `transcript`, but not `continue`"),
             ("continue = ['x']\ntranscript = 't'", "needs `{session}` in `command` and in"),
+            ("adapter = 'claudius'", "has the adapter `claudius`; there are `command`, `lines`"),
         ] {
             let message = load(rest).unwrap_err().to_string();
             assert!(message.contains(says), "{message}");

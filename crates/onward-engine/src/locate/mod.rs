@@ -3,10 +3,13 @@
 //! - [`Project`] locates `.onward`; [`Project::runs`] and [`Project::find`] look into it.
 //! - [`create_run`] makes a run whole or not at all.
 //! - [`RunLock`] and [`TreeLock`] say who may write to a run, and to the tree.
-//! - [`load_workflow`] and [`load_pinned`] read a workflow, and the copy that a run keeps of one.
+//! - [`load_workflow`] and [`load_pinned`] read a workflow, and the copy that a run keeps of one;
+//!   [`load_builtin`] one that comes with the program.
+//! - [`Search`] finds the runs of other systems.
 //!
 //! Invariant: a name under `.onward/runs` that does not begin with a dot is a whole run.
 
+mod builtin;
 pub mod config;
 mod create;
 mod find;
@@ -15,7 +18,9 @@ mod network;
 mod origin;
 mod pinned;
 mod project;
+mod sites;
 
+pub use builtin::{builtin_names, load_builtin};
 pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
@@ -24,3 +29,4 @@ pub use pinned::{
     LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
 };
 pub use project::Project;
+pub use sites::{FoundSite, Search};

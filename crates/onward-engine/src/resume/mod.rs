@@ -2,42 +2,43 @@
 //!
 //! This is the only way to start: a new run is one whose journal holds nothing but `run.opened`.
 
+pub(crate) mod examine;
 mod relieve;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use onward_core::{
     address::Address,
     decide::{self, Again, Start, start_again},
-    event::{EndStatus, Event, Revert},
-    evidence::Cause,
+    event::{EndStatus, Event, GitHead, Revert, lost_before_spawn},
     finding::{Code, Finding},
     graph::Defs,
     journal::Rest,
-    plan::{AgeBand, Resumption, has_entry, resumption},
+    plan::{AgeBand, Plan, RecoveryPoint, Resumption, has_entry},
     policy::{self, Choices},
     recovery::{Decision, Probed},
     run::Run,
     state::{EffectState, Phase, RunStatus},
-    survey::Survey,
+    time::Timestamp,
+    view::View,
     workflow::{Loaded, model::Workflow, template::Quoting},
     worktree::worktree_path,
 };
 
+use self::examine::{Before, Examined, ForeignRead, Subject, examine};
 use crate::{
-    check::{
-        doubts,
-        survey::{self, Seen},
-        worktrees,
-    },
+    check::worktrees,
     drive::{
         Announced, Driver, Resume,
         brief::{self, Behind},
     },
-    foreign::adopt::Reentry,
+    foreign::{Reading, Reentry, import_announced},
     load::journal::{JOURNAL, Journal, LoadError, load, mend_tail},
     locate::pinned_names,
-    revert::{self, CutShort},
+    revert::{self, rescue::Undoing},
     world::{At, Connected, Stop, World, files},
 };
 
@@ -57,6 +58,9 @@ pub enum ResumeError {
     /// A person must look first.
     #[error("{} must be settled first", .0.len())]
     Conflicts(Vec<Finding>),
+    /// A provider's limit holds until then, and nothing else can go on.
+    #[error("a limit holds until {until}")]
+    Parked { until: Timestamp },
     #[error("there is no step `{0}` in this run")]
     NoSuchStep(String),
     #[error("there is no finding `{0}`")]
@@ -66,6 +70,8 @@ pub enum ResumeError {
 }
 
 /// Takes hold of the run and brings it to where it can go on.
+///
+/// The run is examined first; a resume that is refused has written, ended and mended nothing.
 pub fn open<'w, W: World>(
     world: &'w mut W,
     workflow: &Workflow,
@@ -79,71 +85,201 @@ pub fn open<'w, W: World>(
     if loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
         return Err(ResumeError::Complete);
     }
-    mend_tail(world, &bytes, &loaded.tail)?;
-    // A killed engine may have left what it wrote, and the journal's very name, unsynced: before
-    // anything is done on the strength of it, it must be there to stay.
-    world.sync(At::Run(JOURNAL))?;
-    world.sync_dir(At::Run(JOURNAL))?;
-    let owes_newline = loaded.tail.missing_newline;
-    // A run that begins another system's files itself says so in its second record.
-    let begins = loaded.state.adopted.as_ref().is_none_or(|it| it.files.is_empty());
-    let fresh = begins && loaded.state.next_seq == 1 + u64::from(loaded.state.adopted.is_some());
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
+    // A run that begins another system's files itself says so in its second record.
+    let begins = loaded.state.adopted.as_ref().is_none_or(|it| it.files.is_empty());
+    let is_begun = loaded.state.next_seq > 1 + u64::from(loaded.state.adopted.is_some());
+    // Entering elsewhere passes over what is before it.
+    let fresh = begins && !is_begun && how.choices.from.is_none();
     let current = edited.map_or(workflow, |edited| &edited.workflow);
+    let edited = edited.map(|new| (workflow, new));
     let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
-    let journal = Journal::after(&run.state, owes_newline);
-    let connected = world.connect(journal.epoch())?;
-    brief::write_plain(world)?;
-    let mut driver = Driver::new(world, run, journal, how.clone());
-    driver.end_where_asked();
-    if !fresh {
-        driver.recover(&connected, edited.map(|new| (workflow, new)))?;
+    let journal = Journal::after(&run.state, loaded.tail.missing_newline);
+    let mut how = how.clone();
+    if how.options.ending.is_some() {
+        how.foreign = None;
     }
+    let mut round = Round { edited, findings: Vec::new(), before: Before::default() };
+    // Announced again as a whole, so that the next attempt is told of all of it.
+    round.before.undone = run.state.pending_reverts().to_vec();
+    if let Rest::Torn(torn) = &loaded.tail.rest {
+        round.findings.push(torn_tail(torn.offset));
+    }
+    if fresh {
+        if let Some(lacking) = how.lacking {
+            return Err(ResumeError::Conflicts(vec![lacking]));
+        }
+        mend_tail(world, &bytes, &loaded.tail)?;
+        drop(bytes);
+        take_hold(world, &journal)?;
+        return Ok(Driver::new(world, run, journal, how).asked_to_end());
+    }
+    let looked = world.look_at_hands()?;
+    let examined = round.examine(world, run, &looked, &how)?;
+    if let Some(until) = examined.parked_until.filter(|_| how.options.ending.is_none()) {
+        return Err(ResumeError::Parked { until });
+    }
+    agree(&examined)?;
+    mend_tail(world, &bytes, &loaded.tail)?;
+    drop(bytes);
+    let settled = round.settle(world, &examined)?;
+    let connected = take_hold(world, &journal)?;
+    // What was seen still holds if nothing has happened since.
+    let examined = if settled || !looked.is_as(&connected) {
+        round.examine(world, examined.into_run(), &connected, &how)?
+    } else {
+        examined
+    };
+    let (run, agreed) = Agreed::settle(world, examined, connected)?;
+    let mut driver = Driver::new(world, run, journal, how).asked_to_end();
+    driver.go_on_from(agreed, edited)?;
     Ok(driver)
 }
 
-impl<W: World> Driver<'_, W> {
-    /// The stages check, decide, revert; `drive` continues.
-    pub(crate) fn recover(
-        &mut self,
+/// What a resume of the run on this world's disk would do: the examination of [`open`], and nothing
+/// more.
+pub fn plan<W: World>(
+    world: &mut W,
+    workflow: &Workflow,
+    how: &Resume,
+) -> Result<(Plan, View), ResumeError> {
+    let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
+    let loaded = load(&bytes)?;
+    let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
+    let edited = how.edited.as_ref().filter(is_new);
+    let current = edited.map_or(workflow, |edited| &edited.workflow);
+    let edited = edited.map(|new| (workflow, new));
+    let mut findings = Vec::new();
+    if let Rest::Torn(torn) = &loaded.tail.rest {
+        findings.push(torn_tail(torn.offset));
+    }
+    let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
+    let looked = world.look_at_hands()?;
+    let round = Round { edited, findings, before: Before::default() };
+    let examined = round.examine(world, run, &looked, how)?;
+    Ok((examined.plan(world, "")?, examined.view("")))
+}
+
+/// Takes hold of the supervisor, with a journal that is there to stay: a killed engine may have
+/// left what it wrote, and the journal's very name, unsynced.
+fn take_hold<W: World>(world: &mut W, journal: &Journal) -> Result<Connected, Stop> {
+    world.sync(At::Run(JOURNAL))?;
+    world.sync_dir(At::Run(JOURNAL))?;
+    let connected = world.connect(journal.epoch())?;
+    brief::write_plain(world)?;
+    Ok(connected)
+}
+
+/// What is known about a run from one look of a resume to the next.
+struct Round<'a> {
+    edited: Option<(&'a Workflow, &'a Loaded)>,
+    findings: Vec<Finding>,
+    before: Before,
+}
+
+impl Round<'_> {
+    fn examine<W: World>(
+        &self,
+        world: &mut W,
+        run: Run,
         connected: &Connected,
+        how: &Resume,
+    ) -> Result<Examined, Stop> {
+        let foreign = how.foreign.as_ref();
+        let foreign = foreign.map(|foreign| ForeignRead { foreign, reading: None, is_new: false });
+        let subject = Subject {
+            run,
+            connected,
+            choices: &how.choices,
+            depth: policy::preset(how.mode).0,
+            edited: self.edited,
+            foreign,
+            driven: false,
+            findings: self.findings.clone(),
+            lacking: how.lacking.clone(),
+            before: self.before.clone(),
+        };
+        examine(world, subject)
+    }
+
+    /// Brings to its end what an earlier resume began, and mends worktrees that are gone, before
+    /// anything rests on the tree; what was found of it is told all the same. Whether it did.
+    fn settle<W: World>(&mut self, world: &mut W, examined: &Examined) -> Result<bool, Stop> {
+        let found = worktrees::findings(&examined.worktrees);
+        let is_whole = examined.cut_short.is_empty() && found.is_empty();
+        self.before.findings.extend(found);
+        let is_new = |it: &&Revert| !self.before.undone.contains(it);
+        let more: Vec<Revert> = examined.cut_short.iter().filter(is_new).cloned().collect();
+        self.before.undone.extend(more);
+        revert::undo(world, &examined.cut_short)?;
+        worktrees::mend(world, &examined.worktrees)?;
+        Ok(!is_whole)
+    }
+}
+
+/// Whether nothing stands in the way that the person has not accepted.
+fn agree(examined: &Examined) -> Result<(), ResumeError> {
+    let Examined { run, resumption: made, choices, .. } = examined;
+    let Choices { from, keep, redo, leave, .. } = choices;
+    let from = from.iter().map(|it| it.step.as_str());
+    let named = from.chain([keep, redo, leave].into_iter().flatten().map(Address::as_str));
+    if let Some(unknown) = named.into_iter().find(|step| !has_entry(run, step)) {
+        return Err(ResumeError::NoSuchStep(unknown.to_owned()));
+    }
+    let is_known = |code: &str| {
+        let of_ours = Code::ALL.iter().any(|it| it.as_str() == code);
+        of_ours || made.findings.iter().any(|it| it.code == code)
+    };
+    if let Some(unknown) = choices.accepted.iter().find(|it| !is_known(&it.code)) {
+        return Err(ResumeError::NoSuchFinding(unknown.code.clone()));
+    }
+    let standing = policy::standing(&made.findings, examined.age_band(), choices);
+    if standing.is_empty() { Ok(()) } else { Err(ResumeError::Conflicts(standing)) }
+}
+
+/// What a resume is about to do, agreed to, with probes asked.
+struct Agreed {
+    made: Resumption,
+    undoing: BTreeMap<String, Undoing>,
+    reentry: Option<Reentry>,
+    imported: Vec<Event>,
+    git: Option<GitHead>,
+    connected: Connected,
+    point: RecoveryPoint,
+    band: AgeBand,
+}
+
+impl Agreed {
+    /// Beside it the run as its journal says.
+    fn settle<W: World>(
+        world: &mut W,
+        mut examined: Examined,
+        connected: Connected,
+    ) -> Result<(Run, Self), ResumeError> {
+        if !examined.resumption.to_probe.is_empty() {
+            ask_probes(world, &mut examined)?;
+            examined.decide_again();
+        }
+        agree(&examined)?;
+        let point = examined.plan(world, "")?.recovery_point;
+        let band = examined.age_band();
+        let Examined { run, journaled, survey, resumption: made, undoing, .. } = examined;
+        let Examined { reentry, imported, .. } = examined;
+        let git = survey.git.map(|git| git.now);
+        let agreed = Self { made, undoing, reentry, imported, git, connected, point, band };
+        Ok((journaled.unwrap_or(run), agreed))
+    }
+}
+
+impl<W: World> Driver<'_, W> {
+    /// The stages revert and continue, up to where `drive` takes over.
+    fn go_on_from(
+        &mut self,
+        agreed: Agreed,
         edited: Option<(&Workflow, &Loaded)>,
-    ) -> Result<(), ResumeError> {
-        let mut how = self.how.clone();
-        // Before anybody looks into them; what was found is told all the same.
-        let worktrees = worktrees::look(self.world, &self.run)?;
-        worktrees::mend(self.world, &worktrees)?;
-        let cut_short = self.finish_undo(connected, &how.choices)?;
-        let mut reentry = self.look_at_native()?;
-        if reentry.is_some() {
-            // Where a person enters, the other system's files say.
-            how.choices.from = None;
-        }
-        let depth = policy::preset(how.mode).0;
-        let seen = survey::survey(self.world, &self.run, connected, depth)?;
-        let Seen { mut survey, undoing } = seen;
-        // Announced again, so that whoever tries next is told.
-        survey.cut_short = cut_short;
-        for finding in worktrees::findings(&worktrees) {
-            if !survey.findings.contains(&finding) {
-                survey.findings.push(finding);
-            }
-        }
-        if let Some(reentry) = &mut reentry {
-            let number = self.run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
-            reentry.look_at_undo(self.world, &self.run, &survey, number)?;
-            reentry.tell(&self.run, &mut survey);
-        }
-        if let Some((pinned, new)) = edited {
-            survey.edited = Some(doubts::edits(self.world, &self.run, pinned, new)?);
-        }
-        let unsettled = resumption(&self.run, &survey, &how.choices);
-        if !unsettled.to_probe.is_empty() {
-            self.ask_probes(&unsettled, &mut survey)?;
-        }
-        let band = reentry.as_ref().map_or(age_band(&self.run, &survey), Reentry::age_band);
-        let made = self.agree(&survey, &how.choices, band)?;
+    ) -> Result<(), Stop> {
+        let Agreed { made, undoing, reentry, imported, git, connected, point, band } = agreed;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
@@ -154,28 +290,63 @@ impl<W: World> Driver<'_, W> {
         if let Some((_, new)) = edited {
             pin(self.world, new)?;
         }
+        for event in imported {
+            self.record(event)?;
+        }
         let boot_id = connected.boot_id.clone();
-        let git = survey.git.as_ref().map(|git| git.now.clone());
         self.continuing.clone_from(&made.continuing);
-        let mut resumed = made.resumed(&self.run.state, how.mode, boot_id, git);
+        let mut resumed = made.resumed(&self.run.state, self.how.mode, boot_id, git);
+        (resumed.code, resumed.summary) = (point.code, point.summary);
         if let Some(reentry) = &reentry {
             reentry.announce(&mut resumed);
         }
         let reverts = resumed.reverts.clone();
         self.record(Event::RunResumed(Box::new(resumed)))?;
+        // What lost attempts said is billed before they are given up.
+        self.listen_to_running()?;
         for event in &made.events {
             self.record(event.clone())?;
         }
-        for text in policy::passed_over(&made.findings, band, &how.choices) {
+        for text in policy::passed_over(&made.findings, band, &self.how.choices) {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        let held = reentry.as_ref().map(|it| it.native.hold()).transpose()?;
-        let foreign = revert::undo(self.world, &reverts)?;
+        self.undo_announced(&reverts, reentry.as_ref())?;
+        if let Some(reentry) = &reentry {
+            reentry.settle_trees(self.world)?;
+        }
+        let told = match &reentry {
+            Some(reentry) => {
+                let Reading { files, told } = reentry.say_resumed(self.world)?;
+                self.note_exported(&files)?;
+                told.map(|told| (&reentry.foreign, told))
+            }
+            None => None,
+        };
+        self.take_in_seals(&made, &connected)?;
+        // A resume is an event too: with it a budget of the other system may be over.
+        if let Some((foreign, told)) = &told {
+            let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
+            import_announced(foreign.source(&**told), self, &announced)?;
+        }
+        self.take_up(&made)
+    }
+
+    /// Puts back what `run.resumed` announced, and says when it is over.
+    fn undo_announced(
+        &mut self,
+        reverts: &[Revert],
+        reentry: Option<&Reentry>,
+    ) -> Result<(), Stop> {
+        let held = match reentry {
+            Some(Reentry { foreign, .. }) => Some(self.world.hold(&foreign.site, foreign.card())?),
+            None => None,
+        };
+        let strange = revert::undo(self.world, reverts)?;
         drop(held);
-        if !foreign.is_empty() {
+        if !strange.is_empty() {
             let text =
-                format!("changed in this very moment, so not undone: {}", foreign.join(", "));
+                format!("changed in this very moment, so not undone: {}", strange.join(", "));
             self.record(Event::Note { text, step: None })?;
         }
         if !reverts.is_empty() {
@@ -185,86 +356,11 @@ impl<W: World> Driver<'_, W> {
             let text = format!("undone: {} paths, kept in {rescues}", reverts.len());
             self.record(Event::Note { text, step: None })?;
         }
-        if let Some(reentry) = &reentry {
-            reentry.settle_trees(self.world);
-            self.say_resumed(reentry)?;
-        }
-        self.take_up(&made, connected)?;
         Ok(())
     }
 
-    /// What will be done, if nothing stands in its way that nobody has accepted.
-    fn agree(
-        &self,
-        survey: &Survey,
-        choices: &Choices,
-        band: AgeBand,
-    ) -> Result<Resumption, ResumeError> {
-        let Choices { from, keep, redo, leave, .. } = choices;
-        let from = from.iter().map(|it| it.step.as_str());
-        let named = from.chain([keep, redo, leave].into_iter().flatten().map(Address::as_str));
-        if let Some(unknown) = named.into_iter().find(|step| !has_entry(&self.run, step)) {
-            return Err(ResumeError::NoSuchStep(unknown.to_owned()));
-        }
-        let made = resumption(&self.run, survey, choices);
-        let is_known = |code: &str| {
-            let of_ours = Code::ALL.iter().any(|it| it.as_str() == code);
-            of_ours || made.findings.iter().any(|it| it.code == code)
-        };
-        if let Some(unknown) = choices.accepted.iter().find(|it| !is_known(&it.code)) {
-            return Err(ResumeError::NoSuchFinding(unknown.code.clone()));
-        }
-        let standing = policy::standing(&made.findings, band, choices);
-        if standing.is_empty() { Ok(made) } else { Err(ResumeError::Conflicts(standing)) }
-    }
-
-    /// An undo that a crash cut short is brought to its end before anybody looks at the tree; all
-    /// of it, or a person is asked. Gives what had been announced.
-    fn finish_undo(
-        &mut self,
-        connected: &Connected,
-        choices: &Choices,
-    ) -> Result<Vec<Revert>, ResumeError> {
-        let pending = self.run.state.pending_reverts().to_vec();
-        let asked = CutShort::look(self.world, &pending)?.finding();
-        let standing = policy::standing(asked.as_slice(), AgeBand::Fresh, choices);
-        if !standing.is_empty() {
-            return Err(ResumeError::Conflicts(standing));
-        }
-        revert::undo(self.world, &pending)?;
-        for (step, entry) in self.run.state.steps.clone() {
-            let never_spawned =
-                entry.phase == Phase::Running && survey::never_spawned(&self.run, connected, &step);
-            if let Some(started) = entry.started.filter(|_| never_spawned) {
-                revert::undo(self.world, &started.reverts)?;
-            }
-        }
-        Ok(pending)
-    }
-
-    fn ask_probes(&mut self, made: &Resumption, survey: &mut Survey) -> Result<(), Stop> {
-        for step in &made.to_probe {
-            let Some(id) = self.node(step) else { continue };
-            let declared = self.run.defs.step(self.run.graph.node(id).def).probe.clone();
-            let probed = match declared {
-                None => Probed::Unknown,
-                Some(probe) => match decide::text(&self.run, id, &probe.command, Quoting::Shell) {
-                    Some(command) => {
-                        let tree = worktree_path(&self.run, id);
-                        self.world.probe(&tree, &command, probe.absent)?
-                    }
-                    None => Probed::Unknown,
-                },
-            };
-            if let Some(seen) = survey.in_flight.get_mut(step) {
-                seen.probed = Some(probed);
-            }
-        }
-        Ok(())
-    }
-
-    /// Judges what ended meanwhile, and spawns what was announced and never was.
-    fn take_up(&mut self, made: &Resumption, connected: &Connected) -> Result<(), Stop> {
+    /// Judges what ended meanwhile.
+    fn take_in_seals(&mut self, made: &Resumption, connected: &Connected) -> Result<(), Stop> {
         for step in made.decided(Decision::AdoptSeal) {
             let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
             let seal =
@@ -273,9 +369,12 @@ impl<W: World> Driver<'_, W> {
                 self.finish(seal)?;
             }
         }
-        let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
-        self.import_now(&announced)?;
-        for step in &announced {
+        Ok(())
+    }
+
+    /// Spawns what was announced and never was.
+    fn take_up(&mut self, made: &Resumption) -> Result<(), Stop> {
+        for step in made.decided(Decision::Start) {
             if self.run.state.phase(step) != Phase::Running {
                 continue;
             }
@@ -336,20 +435,22 @@ impl<W: World> Driver<'_, W> {
     }
 }
 
-/// The end of an attempt that was announced and never came to be.
-pub(crate) fn lost_before_spawn(step: &Address, attempt: u32) -> Event {
-    Event::AttemptLost {
-        step: step.clone(),
-        attempt,
-        cause: Cause::Interrupted,
-        rung: "never-spawned".to_owned(),
-        reverted: Vec::new(),
-        rescue: None,
+fn ask_probes<W: World>(world: &mut W, examined: &mut Examined) -> Result<(), Stop> {
+    let Examined { run, resumption, survey, .. } = examined;
+    for step in &resumption.to_probe {
+        let Some(id) = run.graph.find(step) else { continue };
+        let probed = match &run.defs.step(run.graph.node(id).def).probe {
+            None => Probed::Unknown,
+            Some(probe) => match decide::text(run, id, &probe.command, Quoting::Shell) {
+                Some(command) => world.probe(&worktree_path(run, id), &command, probe.absent)?,
+                None => Probed::Unknown,
+            },
+        };
+        if let Some(seen) = survey.in_flight.get_mut(step) {
+            seen.probed = Some(probed);
+        }
     }
-}
-
-fn age_band(run: &Run, survey: &Survey) -> AgeBand {
-    AgeBand::of_seconds(survey.now.ms_since(run.state.last_at) / 1000)
+    Ok(())
 }
 
 /// Keeps the new workflow with the run, before the event that makes it count.
@@ -362,6 +463,6 @@ fn pin<W: World>(world: &mut W, new: &Loaded) -> Result<(), Stop> {
 
 /// A torn tail is worth a word, and no more.
 pub fn torn_tail(offset: u64) -> Finding {
-    let message = format!("the journal ended in half a record at byte {offset}; it was cut off");
-    Finding::new(Code::TornTail, message).with_hint("what was cut is kept in rescue/")
+    let message = format!("the journal ends in half a record at byte {offset}");
+    Finding::new(Code::TornTail, message).with_hint("a resume cuts it off and keeps it in rescue/")
 }

@@ -3,9 +3,9 @@
 //! Invariant: what was in flight goes the way it would go after the engine's own death: orphans are
 //! ended, seals are read, the recovery table decides, and all of it is journaled as a resume.
 
-use onward_core::{plan::Status, state::Phase};
+use onward_core::plan::Status;
 
-use super::ResumeError;
+use super::{Agreed, ResumeError, Round, examine::Before};
 use crate::{
     drive::{Driver, Rest},
     world::{Stop, World},
@@ -38,7 +38,7 @@ pub fn drive<W: World>(driver: &mut Driver<'_, W>) -> Result<Status, Stop> {
 
 impl Losses {
     fn count<W: World>(&mut self, driver: &Driver<'_, W>) -> Result<(), Stop> {
-        let done = driver.run.state.steps.values().filter(|step| step.phase == Phase::Done);
+        let done = driver.run.state.steps.values().filter(|step| step.phase.is_concluded());
         let finished = done.count();
         if finished > self.finished_before {
             *self = Self { in_a_row: 0, finished_before: finished };
@@ -61,7 +61,13 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     driver.ask_again_to_stop();
     // Where to enter was for the first time.
     driver.how.choices.from = None;
-    driver.recover(&connected, None).map_err(|error| match error {
+    let round = Round { edited: None, findings: Vec::new(), before: Before::default() };
+    let recovered = round
+        .examine(driver.world, driver.run.clone(), &connected, &driver.how)
+        .map_err(ResumeError::from)
+        .and_then(|examined| Agreed::settle(driver.world, examined, connected))
+        .and_then(|(_, agreed)| Ok(driver.go_on_from(agreed, None)?));
+    recovered.map_err(|error| match error {
         ResumeError::Conflicts(findings) => Stop::Conflicts(findings),
         ResumeError::Stop(stop) => stop,
         ResumeError::NoJournal
@@ -69,6 +75,7 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
         | ResumeError::Damaged
         | ResumeError::NoSuchStep(_)
         | ResumeError::NoSuchFinding(_)
+        | ResumeError::Parked { .. }
         | ResumeError::Complete => Stop::Hands(error.to_string()),
     })
 }

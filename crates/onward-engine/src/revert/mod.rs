@@ -74,10 +74,16 @@ pub(crate) fn snapshot_of(started: &AttemptStarted) -> Snapshot<'_> {
     }
 }
 
-/// The declared outputs alone.
+/// Everything in the directory that an attempt has for itself, where no snapshot covers it.
+pub(crate) fn own_dir(cwd: &str, base: Option<&str>) -> Option<String> {
+    (!cwd.is_empty() && base.is_none()).then(|| format!("{cwd}/**"))
+}
+
+/// The declared outputs alone, and without git the files of a directory of its own.
 pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Footprint, Stop> {
     let mut declared: BTreeSet<String> = started.saved.keys().cloned().collect();
-    for pattern in &started.writes {
+    let own = own_dir(&started.cwd, started.base.as_deref());
+    for pattern in started.writes.iter().chain(&own) {
         declared.extend(world.glob(pattern, &[])?.into_iter().map(|file| file.path));
     }
     let mut changes = Vec::new();
@@ -214,6 +220,7 @@ impl Others {
             | Phase::Waiting
             | Phase::Done
             | Phase::Failed
+            | Phase::Tolerated
             | Phase::Skipped
             | Phase::Lost
             | Phase::Stale => entry.ended_at,
@@ -241,6 +248,7 @@ pub fn undoing(number: u32, started: &AttemptStarted, changes: &[Change]) -> Und
         rescue: rescue.clone(),
         left_kind: kind(change.left),
         base_kind: kind(change.base),
+        step: Some(started.step.clone()),
     };
     let bases = changes.iter().map(|change| (change.path.clone(), change.base_at.clone()));
     Undoing {

@@ -27,9 +27,12 @@ pub fn put_durably<W: World>(
     world.sync_dir(at)
 }
 
+/// Added to the name of a file until it is whole.
+pub(crate) const NEW_SUFFIX: &str = ".onward-new";
+
 /// What a file is called until it is whole.
 pub fn temporary_name(path: &str) -> String {
-    format!("{path}.onward-new")
+    format!("{path}{NEW_SUFFIX}")
 }
 
 /// Where the content with this digest is kept.

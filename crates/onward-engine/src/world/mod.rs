@@ -27,8 +27,15 @@ use onward_core::{
     time::Timestamp,
     worktree::WorktreePlace,
 };
+use onward_dialects::{
+    Files,
+    seam::{Card, Site},
+};
+
+use crate::agents::{self, Adapter};
 
 pub use crate::world::git::{Condition, Rescued, Taken};
+pub use onward_core::launch::out_name;
 
 /// The name of the journal in a run's directory.
 pub const JOURNAL: &str = "journal.jsonl";
@@ -45,7 +52,7 @@ pub struct WorktreeHead {
 pub enum At<'a> {
     /// In the run's own directory.
     Run(&'a str),
-    /// In the project, where the steps work.
+    /// In the project, where the steps work; an absolute path where a site lies outside of it.
     Project(&'a str),
 }
 
@@ -82,6 +89,12 @@ pub enum Stop {
     Unwritable(String),
     #[error("the journal is damaged")]
     Damaged,
+    /// A file of another system without which nothing can be said about its run.
+    #[error("{what}")]
+    MissingFile { what: String, hint: String },
+    /// A person wants to enter where another system's run has no such place.
+    #[error("{0}")]
+    NoEntry(String),
     /// Something that a start needs is not set up on this machine.
     #[error("{what}")]
     Unready { what: String, hint: String },
@@ -103,7 +116,10 @@ impl Stop {
             Self::Conflicts(_) => Some(
                 "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
             ),
-            Self::Unready { hint, .. } => Some(hint.clone()),
+            Self::Unready { hint, .. } | Self::MissingFile { hint, .. } => Some(hint.clone()),
+            Self::NoEntry(_) => {
+                Some("say a recovery code such as `peer-review`, or a step of `onward plan`".into())
+            }
             Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
         }
     }
@@ -131,6 +147,14 @@ pub trait World {
 
     /// The whole content, or `None` when there is no such file.
     fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop>;
+    /// At most `bytes_max` of what stands at `offset` and after it; empty at the end, and where
+    /// there is no such file.
+    fn read_from(&mut self, at: At<'_>, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Stop> {
+        let bytes = self.read(at)?.unwrap_or_default();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let end = start.saturating_add(bytes_max).min(bytes.len());
+        Ok(bytes[start..end].to_vec())
+    }
     /// Makes or replaces a file.
     fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop>;
     /// Makes or replaces a plain file.
@@ -217,8 +241,20 @@ pub trait World {
     /// none was.
     fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop>;
 
+    // Runs of other systems. Their files are written like any other: a path of the project is one
+    // below it, or absolute where the site lies outside.
+
+    /// Every file that a site names, as it is now, with what git says around it. Only looks.
+    fn foreign(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop>;
+    /// Keeps every program that respects the site's lock from changing it, until it is dropped.
+    fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop>;
+    /// Brings what git has noted of a worktree in line with its files.
+    fn refresh_tree(&mut self, tree: &str) -> Result<(), Stop>;
+
     // Processes.
 
+    /// What a supervisor would say, found out without asking or disturbing it.
+    fn look_at_hands(&mut self) -> Result<Connected, Stop>;
     /// Takes hold of the supervisor, starting one if none lives, and ends what a dead one left.
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop>;
     /// Spawns attempts whose announcement is durable.
@@ -231,6 +267,10 @@ pub trait World {
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop>;
     /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.
     fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop>;
+    /// How an agent is spoken to: by its name in the workflow, and by the program it uses.
+    fn adapter(&self, _agent: &str, _program: &str) -> &'static dyn Adapter {
+        &agents::command::Command
+    }
     /// The session that an attempt will have or go on in, where its agent keeps sessions.
     fn session_of(&self, _launch: &Launch) -> Option<String> {
         None
@@ -245,6 +285,18 @@ pub trait World {
     fn published(&mut self, lines: &[u8]);
     /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.
     fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
+}
+
+/// The lock of another system's run, held until it is dropped.
+#[derive(Debug, Default)]
+pub struct Hold {
+    _file: Option<std::fs::File>,
+}
+
+impl Hold {
+    pub fn of(file: std::fs::File) -> Self {
+        Self { _file: Some(file) }
+    }
 }
 
 /// An agent's own session.
@@ -339,13 +391,26 @@ pub struct Connected {
     pub seals: Vec<Seal>,
     /// Nothing is missing from `spawned`, unless the machine has been restarted.
     pub spawned_is_complete: bool,
-    /// Processes of a dead supervisor that had to be ended.
-    pub orphans_ended: u32,
+    /// Processes that a dead supervisor left: ended when the run is taken hold of.
+    pub orphans: u32,
     /// Attempts of which something outlived the supervisor; all of them where that is unclear.
     pub survived: Survived,
     /// The moment the last supervisor was seen alive.
     pub last_heartbeat: Option<Timestamp>,
     pub boot_id: String,
+}
+
+impl Connected {
+    /// Whether both tell the same of the attempts, so that nothing happened in between.
+    pub fn is_as(&self, later: &Self) -> bool {
+        let sorted = |alive: &[(Address, u32)]| alive.iter().cloned().collect::<BTreeSet<_>>();
+        sorted(&self.alive) == sorted(&later.alive)
+            && self.seals == later.seals
+            && self.survived == later.survived
+            && self.spawned == later.spawned
+            && self.spawned_is_complete == later.spawned_is_complete
+            && self.boot_id == later.boot_id
+    }
 }
 
 /// Whose processes outlived their supervisor.
@@ -400,11 +465,6 @@ pub enum Request {
     Cancel,
     /// Whoever was there to answer gates is gone: an open gate no longer keeps the driver.
     Unattended,
-}
-
-/// `out/<address>.<attempt>.<ending>` in the run's directory.
-pub fn out_name(step: &Address, attempt: u32, ending: &str) -> String {
-    format!("out/{}.{attempt}.{ending}", step.file_name())
 }
 
 /// Whether a declared output is a pattern and not the name of one file.

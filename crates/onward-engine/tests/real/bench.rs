@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Child,
 };
 
 use onward_core::{event::Mode, plan::Plan, policy::Choices, state::State};
@@ -24,7 +24,7 @@ use onward_engine::{
     },
 };
 
-const ROLE: &str = "ONWARD_TEST_ROLE";
+use crate::support::{self, copy_of_us, see_end, start_copy};
 
 pub(crate) struct Bench {
     /// Kept for its end.
@@ -74,16 +74,11 @@ impl Bench {
 
     /// An engine of its own, to be killed.
     pub(crate) fn engine_process(&self, run: &Path) -> Child {
-        let argv = copy_of_us("drive");
-        let told = [run.as_os_str(), self.root.as_os_str()];
-        let mut command = Command::new(&argv[0]);
-        command.args(&argv[1..]).args(told).stdout(Stdio::null()).spawn().unwrap()
+        start_copy("drive", &[run, &self.root])
     }
 
     pub(crate) fn fifo(&self, name: &str) -> PathBuf {
-        let path = self.path(name);
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-        path
+        support::fifo(self.path(name))
     }
 
     pub(crate) fn place(&self, run: &Path) -> Place {
@@ -97,11 +92,7 @@ impl Bench {
 
     pub(crate) fn kill_supervisor(&self, run: &Path) {
         let here = Whereabouts::read(&self.place(run)).unwrap().unwrap();
-        let status = Command::new("kill").args(["-9", &here.pid.to_string()]).status().unwrap();
-        assert!(status.success());
-        while here.identity().is_alive() {
-            std::thread::yield_now();
-        }
+        support::kill(here.identity());
     }
 
     /// The supervisor of a run that is over leaves by itself, and takes its files with it.
@@ -116,11 +107,7 @@ impl Bench {
             | Line::OutputLost(_)
             | Line::Unknown(_) => None,
         });
-        for supervisor in supervisors {
-            while supervisor.is_alive() {
-                std::thread::yield_now();
-            }
-        }
+        supervisors.for_each(see_end);
     }
 }
 
@@ -132,7 +119,7 @@ impl Drop for Bench {
         }
         for run in Project::locate(&self.root).unwrap().runs().unwrap_or_default() {
             if let Ok(Some(here)) = Whereabouts::read(&self.place(&run.dir)) {
-                let _ = Command::new("kill").args(["-9", &here.pid.to_string()]).status();
+                support::kill(here.identity());
             }
             let seals = read_seals(&self.place(&run.dir).seals(), None).unwrap_or_default();
             let _ = clear_orphans(&run.id, &seals, Stop { grace_ms: 0, ..Stop::default() });
@@ -199,16 +186,8 @@ fn machine(root: &Path) -> Machine {
     }
 }
 
-/// `env` sets the role and becomes the copy; no process stands between.
-fn copy_of_us(role: &str) -> Vec<OsString> {
-    let us = std::env::current_exe().unwrap();
-    let args = ["role_of_a_copy", "--exact", "--nocapture", "--test-threads=1"];
-    let start = [OsString::from("/usr/bin/env"), format!("{ROLE}={role}").into(), us.into()];
-    start.into_iter().chain(args.map(OsString::from)).collect()
-}
-
 pub(crate) fn play_role() {
-    let Some(role) = std::env::var_os(ROLE) else { return };
+    let Some(role) = support::role() else { return };
     let args: Vec<OsString> = std::env::args_os().collect();
     if role == "supervise" {
         let place = place_from_args(&args[args.len() - 4..]).unwrap();

@@ -1,9 +1,12 @@
 //! Scripted agents, and the supervisor that holds them.
 //!
 //! A command is a list of acts separated by `;`: `write PATH TEXT` (in two halves), `append PATH
-//! TEXT`, `delete PATH`, `result JSON`, `fail N` (exit 1 the first N times it gets that far),
-//! `outside NAME` (an effect beyond the machine), `work` (takes time). Without `fail` the exit code
-//! is 0.
+//! TEXT`, `tell PATH LINE` (a line of its own), `begin PATH LINE` (of a new file), `delete PATH`,
+//! `result JSON`, `fail N` (exit 1 the first N times it gets that far), `outside NAME` (an effect
+//! beyond the machine), `commit` (all that is in its worktree), `work` (takes time), `long` (takes
+//! longer than the engine's patience between two looks), `say JSON` (a line on standard output),
+//! `limited` (says that a limit holds and exits 1; once per step). Without `fail` the exit code is
+//! 0.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,10 +28,26 @@ pub(crate) enum Act {
         path: String,
         text: String,
     },
+    /// A line of its own, also behind half a line.
+    Tell {
+        path: String,
+        line: String,
+    },
+    /// Only where the file is not there.
+    Begin {
+        path: String,
+        line: String,
+    },
     Delete(String),
     Result(String),
     Outside(String),
+    Commit,
     Work,
+    /// Takes as long as this.
+    Long(i64),
+    Say(String),
+    /// The first time it gets that far, a provider's limit ends it.
+    Limited,
     Exit {
         fails: u32,
     },
@@ -44,6 +63,10 @@ pub(crate) struct Agent {
 
 /// How long each act takes.
 pub(crate) const ACT_US: i64 = 10_000;
+
+/// How long `long` takes, and how long a limit holds.
+const LONG_US: i64 = 2_500_000;
+pub(crate) const LIMIT_US: i64 = 3_600_000_000;
 
 impl Agent {
     pub(crate) fn new(launch: &Launch, now_us: i64) -> Self {
@@ -70,9 +93,21 @@ impl Agent {
                     let (path, text) = (path.to_owned(), text.to_owned());
                     acts.push_back(Act::Append { path, text });
                 }
+                "tell" | "begin" => {
+                    let (path, line) = rest.split_once(' ').expect("`tell PATH LINE`");
+                    let (path, line) = (path.to_owned(), line.to_owned());
+                    let tell = verb == "tell";
+                    let act =
+                        if tell { Act::Tell { path, line } } else { Act::Begin { path, line } };
+                    acts.push_back(act);
+                }
                 "delete" => acts.push_back(Act::Delete(rest.to_owned())),
                 "result" => acts.push_back(Act::Result(rest.trim_matches('\'').to_owned())),
                 "outside" => acts.push_back(Act::Outside(rest.to_owned())),
+                "commit" => acts.push_back(Act::Commit),
+                "say" => acts.push_back(Act::Say(rest.to_owned())),
+                "long" => acts.push_back(Act::Long(LONG_US)),
+                "limited" => acts.push_back(Act::Limited),
                 "fail" => fails = rest.parse().expect("`fail N`"),
                 _ => acts.push_back(Act::Work),
             }
@@ -92,8 +127,8 @@ pub(crate) struct Supervisor {
     pub(crate) spawned: Vec<(Address, u32)>,
     /// Ended, and not yet written down.
     pub(crate) unsealed: Option<Ended>,
-    /// Written down, and the tree after it is being recorded.
-    pub(crate) recording: Option<Seal>,
+    /// Written down, and the tree after it, this one, is being recorded.
+    pub(crate) recording: Option<(Seal, String)>,
     pub(crate) engine_connected: bool,
     /// Seals the connected engine has not been told of.
     pub(crate) unreported: VecDeque<Seal>,
@@ -105,9 +140,23 @@ pub(crate) struct Ended {
     pub(crate) seal: Seal,
     pub(crate) sync: bool,
     pub(crate) wants_snapshot: bool,
+    /// Where it worked.
+    pub(crate) tree: String,
 }
 
 impl Supervisor {
+    /// Nothing of any attempt is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.agents.is_empty() && self.unsealed.is_none() && self.recording.is_none()
+    }
+
+    /// Whether something of an attempt is still under way in a tree.
+    pub(crate) fn works_in(&self, tree: &str) -> bool {
+        self.agents.values().any(|agent| agent.launch.cwd == tree)
+            || self.unsealed.as_ref().is_some_and(|it| it.tree == tree)
+            || self.recording.as_ref().is_some_and(|it| it.1 == tree)
+    }
+
     /// The next agent to act, and when.
     pub(crate) fn next(&self) -> Option<((Address, u32), i64)> {
         let due = self.agents.iter().min_by_key(|(_, agent)| agent.next_at_us)?;
@@ -117,13 +166,13 @@ impl Supervisor {
     /// Second part of an exit: the seal is written, and the engine is told if it is there, unless
     /// the tree is to be recorded first.
     pub(crate) fn seal(&mut self) {
-        let Some(Ended { seal, sync, wants_snapshot }) = self.unsealed.take() else { return };
+        let Some(Ended { seal, sync, wants_snapshot, tree }) = self.unsealed.take() else { return };
         self.seals.push(seal.clone());
         if sync || wants_snapshot || !self.engine_connected {
             self.synced = self.seals.len();
         }
         if wants_snapshot {
-            self.recording = Some(seal);
+            self.recording = Some((seal, tree));
         } else {
             self.unreported.push_back(seal);
         }
@@ -131,7 +180,7 @@ impl Supervisor {
 
     /// Third part: the tree after it is recorded.
     pub(crate) fn record(&mut self, after: String) {
-        let Some(mut seal) = self.recording.take() else { return };
+        let Some((mut seal, _)) = self.recording.take() else { return };
         seal.after = Some(after);
         let is_it = |it: &&mut Seal| it.step == seal.step && it.attempt == seal.attempt;
         if let Some(written) = self.seals.iter_mut().find(is_it) {

@@ -2,47 +2,43 @@
 
 use onward_core::{event::Event, journal::decode_line};
 
-/// How the world goes dark when the fuse is out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Crash {
-    /// SIGKILL of the engine: the disk keeps everything, the agents go on.
-    Engine,
-    /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
-    Processes,
-    /// Power cut: nothing lives, and the disk forgets what was not synced.
-    Power,
-    /// SIGKILL of supervisor and agents: the engine lives, and hears of it when it waits.
-    Hands,
+onward_core::listed! {
+    /// How the world goes dark when the fuse is out.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Crash {
+        /// SIGKILL of the engine: the disk keeps everything, the agents go on.
+        Engine,
+        /// SIGKILL of engine, supervisor and agents: the disk keeps everything.
+        Processes,
+        /// Power cut: nothing lives, and the disk forgets what was not synced.
+        Power,
+        /// SIGKILL of supervisor and agents: the engine lives, and hears of it when it waits.
+        Hands,
+    }
 }
 
-impl Crash {
-    pub(crate) const ALL: [Self; 4] = [Self::Engine, Self::Processes, Self::Power, Self::Hands];
+onward_core::listed! {
+    /// The moments in which a crash is interesting.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) enum Window {
+        BeforeSync,
+        SyncToSpawn,
+        Running,
+        ExitToSeal,
+        SealToSnapshot,
+        SealToJournal,
+        RescueToUndo,
+        DuringUndo,
+    }
 }
 
-/// The moments in which a crash is interesting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Window {
-    BeforeSync,
-    SyncToSpawn,
-    Running,
-    ExitToSeal,
-    SealToSnapshot,
-    SealToJournal,
-    RescueToUndo,
-    DuringUndo,
-}
-
-impl Window {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::BeforeSync,
-        Self::SyncToSpawn,
-        Self::Running,
-        Self::ExitToSeal,
-        Self::SealToSnapshot,
-        Self::SealToJournal,
-        Self::RescueToUndo,
-        Self::DuringUndo,
-    ];
+/// What a person's doings may have cost, so that work which was finished is rightly done again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Losses {
+    /// Files that were not committed.
+    pub(crate) files: bool,
+    /// Commits.
+    pub(crate) commits: bool,
 }
 
 /// Every event of the readable part. Line by line: the reader's room for large journals costs more

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::chance::Chance;
 
-/// `run/…` or `project/…`.
+/// `run/…`, `project/…` or `git/…`, which is the repository.
 pub(crate) type Name = String;
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Disk {
     inodes: Vec<Inode>,
     names: BTreeMap<Name, usize>,
@@ -18,14 +18,14 @@ pub(crate) struct Disk {
     pending: Vec<NameChange>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Inode {
     current: Vec<u8>,
     synced: Vec<u8>,
     mtime_us: i64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum NameChange {
     Made(Name, usize),
     Renamed(Name, Name, usize),
@@ -96,6 +96,41 @@ impl Disk {
                 | NameChange::Removed(name) => dir_of(name) == dir,
             });
         self.pending = elsewhere;
+        for change in here {
+            self.make_durable(change);
+        }
+    }
+
+    pub(crate) fn write_durably(&mut self, name: &str, bytes: &[u8], now_us: i64) {
+        self.write(name, bytes, now_us);
+        self.sync(name);
+        self.sync_dir(name);
+    }
+
+    /// A line of its own, as the toy system's programs write it: durable, and behind half a line
+    /// too.
+    pub(crate) fn tell(&mut self, name: &str, line: &str, now_us: i64) {
+        let is_torn = self.read(name).and_then(<[u8]>::last).is_some_and(|byte| *byte != b'\n');
+        let start = if is_torn { "\n" } else { "" };
+        self.append(name, format!("{start}{line}\n").as_bytes(), now_us);
+        self.sync(name);
+        self.sync_dir(name);
+    }
+
+    /// All of the project and its repository. What else is on a disk is not counted on.
+    pub(crate) fn sync_all(&mut self) {
+        let names: Vec<Name> =
+            self.names.keys().filter(|name| !name.starts_with("run/")).cloned().collect();
+        for name in names {
+            self.sync(&name);
+        }
+        let (rest, here): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.pending).into_iter().partition(|change| match change {
+                NameChange::Made(name, _)
+                | NameChange::Renamed(_, name, _)
+                | NameChange::Removed(name) => name.starts_with("run/"),
+            });
+        self.pending = rest;
         for change in here {
             self.make_durable(change);
         }

@@ -3,32 +3,46 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
+    address::Address,
     digest::Digest,
-    event::{Event, Mode, Record, RunOpened},
+    event::{EndStatus, Event, Mode, Record, RunOpened},
     evidence::Outcome,
+    finding::Finding,
     journal::{FORMAT, encode},
     plan::Status,
     policy::Choices,
-    state::State,
+    said::{Said, Spent},
+    state::{RunStatus, State},
     time::Timestamp,
     workflow::{self, model::Workflow},
 };
 use onward_engine::{
+    agents::{Adapter as _, Stream, lines::Lines},
     drive::{Options, Resume},
+    foreign::Foreign,
     load::journal::{JOURNAL, load},
     resume::{ResumeError, open},
-    world::{At, Stop, World, files::write_durably},
+    world::{At, Stop, World, files::write_durably, out_name},
 };
 
 use crate::{
+    breaks::{Break, is_of_person},
     crash::{Crash, Window, readable},
+    refused::Before,
+    repo::tip_of,
+    toy,
+    trees::{Files, files_of},
     world::SimWorld,
 };
+
+/// The run's id.
+pub(crate) const RUN: &str = "sim-20270115-aaaa";
 
 /// A workflow, and how it ends when nobody disturbs it.
 pub(crate) struct Case {
     workflow: Workflow,
     text: String,
+    has_repository: bool,
     calls: u64,
     undisturbed: Ending,
 }
@@ -37,6 +51,8 @@ pub(crate) struct Case {
 #[derive(Debug, PartialEq)]
 struct Ending {
     files: BTreeMap<String, Digest>,
+    /// What the branch of each worktree has; nothing when it is gone.
+    branches: BTreeMap<String, Option<BTreeMap<String, Digest>>>,
     steps: BTreeMap<String, (String, Option<String>, Digest)>,
     effects: BTreeMap<String, u32>,
 }
@@ -46,26 +62,75 @@ struct Ending {
 pub(crate) struct Tally {
     pub(crate) crashes: u64,
     pub(crate) windows: BTreeSet<Window>,
+    /// Lives in which a person broke worktrees.
+    pub(crate) broken: u64,
+    /// Resumes that were refused.
+    pub(crate) refused: u64,
+}
+
+/// What one life goes through.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fate<'f> {
+    /// Calls until each crash, counted from the one before it.
+    pub(crate) crashes: &'f [(u64, Crash)],
+    /// What a person does to worktrees after the first crash that leaves one.
+    pub(crate) breaks: Option<Break>,
+    pub(crate) seed: u64,
+}
+
+/// How one life of the engine ended.
+pub(crate) enum Booted {
+    With(Status),
+    Dark,
+    /// At its start, or in the middle after the supervisor's death.
+    Refused {
+        findings: Vec<Finding>,
+        at_start: bool,
+    },
 }
 
 impl Tally {
     /// A test that explores nothing proves nothing.
     #[track_caller]
+    #[expect(clippy::print_stdout, reason = "a test's output says what it explored")]
     pub(crate) fn require(&self, crashes: u64) {
-        assert!(self.crashes >= crashes, "only {} crashes were explored", self.crashes);
+        let Self { crashes: seen, broken, refused, .. } = self;
+        println!("{seen} crashes, {broken} times broken worktrees, {refused} resumes refused");
+        assert!(*seen >= crashes, "only {seen} crashes were explored");
     }
 }
 
 impl Case {
     pub(crate) fn new(text: &str) -> Self {
-        let mut nothing = |path: &str| Err(format!("{path} is not there"));
-        let loaded = workflow::load("sim.yaml", text.as_bytes(), &mut nothing)
-            .unwrap_or_else(|problems| panic!("{problems:#?}\n{text}"));
-        let mut world = SimWorld::new(0);
-        let status = boot(&mut world, &loaded.workflow).unwrap();
-        assert_eq!(status, Status::Completed, "{text}");
+        Self::with(text, false)
+    }
+
+    /// In a repository, so that steps can have worktrees.
+    pub(crate) fn in_repository(text: &str) -> Self {
+        Self::with(text, true)
+    }
+
+    fn with(text: &str, has_repository: bool) -> Self {
+        let (mut world, workflow) = (SimWorld::new(0), parse(text));
+        if has_repository {
+            world.begin_repository();
+        }
+        loop {
+            match boot(&mut world, &workflow, &Choices::default(), None) {
+                Booted::With(Status::Completed) => break,
+                Booted::With(Status::Parked) => wait_for_reset(&mut world),
+                Booted::With(status) => panic!("{status:?}: {text}"),
+                Booted::Refused { findings, .. } => panic!("{findings:#?}: {text}"),
+                Booted::Dark => panic!("there was no fuse: {text}"),
+            }
+        }
+        assert_eq!(state(&world).status, COMPLETED, "{text}");
         let (calls, undisturbed) = (world.calls, ending(&world));
-        Self { workflow: loaded.workflow, text: text.to_owned(), calls, undisturbed }
+        Self { workflow, text: text.to_owned(), has_repository, calls, undisturbed }
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
     }
 
     pub(crate) fn crash_once_everywhere(&self, crash: Crash, seed: u64, tally: &mut Tally) {
@@ -123,77 +188,182 @@ impl Case {
 
     /// Whether every crash came before the run was over.
     fn live_through(&self, crashes: &[(u64, Crash)], seed: u64, tally: &mut Tally) -> bool {
+        self.live(&Fate { crashes, breaks: None, seed }, tally)
+    }
+
+    /// Whether every crash came before the run was over.
+    pub(crate) fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> bool {
+        let Fate { crashes, mut breaks, seed } = *fate;
         let mut world = SimWorld::new(seed);
-        let story = || format!("crashes {crashes:?}, seed {seed}, workflow:{}", self.text);
+        if self.has_repository {
+            world.begin_repository();
+        }
+        let story = || format!("{fate:?}, workflow:{}", self.text);
         world.story = story();
         world.fuses = crashes.iter().copied().collect();
-        let status = loop {
-            match boot(&mut world, &self.workflow) {
-                Err(Stop::Dark) => {}
-                Err(stop) => panic!("{stop}: {}", story()),
-                Ok(status) => break status,
+        let mut choices = Choices::default();
+        // The first resume after a limit comes too early, and must leave everything as it is.
+        let mut too_early = true;
+        for lives in 0.. {
+            // A person who broke things may have to come back, but not for ever.
+            assert!(lives < crashes.len() + 10, "it does not come to an end: {}", story());
+            let before = fate.breaks.map(|_| Before::look(&world));
+            let booted = boot(&mut world, &self.workflow, &choices, None);
+            choices = Choices::default();
+            match booted {
+                Booted::With(Status::Completed) => break,
+                Booted::With(Status::Parked) if std::mem::take(&mut too_early) => {}
+                Booted::With(Status::Parked) => wait_for_reset(&mut world),
+                Booted::With(_) if fate.breaks.is_some() => {}
+                Booted::With(status) => panic!("{status:?}: {}", story()),
+                Booted::Dark => {
+                    if let Some(how) = breaks
+                        && world.break_worktrees(how)
+                    {
+                        tally.broken += 1;
+                        breaks = None;
+                    }
+                }
+                Booted::Refused { findings, at_start } => {
+                    assert!(fate.breaks.is_some(), "{findings:#?}: {}", story());
+                    if let Some(before) = before.filter(|_| at_start) {
+                        tally.refused += 1;
+                        before.check(&world, &story);
+                    }
+                    choices = world.answer(&findings);
+                }
             }
-        };
-        assert_eq!(status, Status::Completed, "{}", story());
+        }
         let burnt = crashes.len() - world.fuses.len();
         tally.crashes += u64::try_from(burnt).unwrap();
         tally.windows.extend(&world.windows);
         world.fuses.clear();
         // Whoever comes back to a finished run leaves it alone.
-        let again = boot(&mut world, &self.workflow).unwrap_or_else(|stop| {
-            panic!("{stop}: {}", story());
-        });
-        assert_eq!(again, Status::Completed, "{}", story());
-        assert_eq!(ending(&world), self.undisturbed, "{}", story());
+        let again = boot(&mut world, &self.workflow, &Choices::default(), None);
+        assert!(matches!(again, Booted::With(Status::Completed)), "{}", story());
+        self.check_ending(&world, &story);
         check_journal(&world, &story);
+        world.check_person(&story);
         burnt == crashes.len()
+    }
+
+    fn check_ending(&self, world: &SimWorld, story: &dyn Fn() -> String) {
+        let mut ending = ending(world);
+        if world.taken.commits {
+            // What a person cleared away when all was done in it stays away. A branch that begins
+            // again begins with the project as it is by then.
+            let Ending { files: project, branches, .. } = &self.undisturbed;
+            for (name, files) in &mut ending.branches {
+                let usual = &branches[name];
+                match (files.as_mut(), usual) {
+                    (Some(files), Some(usual)) => {
+                        let is_usual = |path: &String| usual.contains_key(path);
+                        files.retain(|path, _| is_usual(path) || !project.contains_key(path));
+                    }
+                    (None, _) | (Some(_), None) => files.clone_from(usual),
+                }
+            }
+        }
+        assert_eq!(ending, self.undisturbed, "{}", story());
     }
 }
 
+pub(crate) fn parse(text: &str) -> Workflow {
+    let mut nothing = |path: &str| Err(format!("{path} is not there"));
+    let loaded = workflow::load("sim.yaml", text.as_bytes(), &mut nothing);
+    loaded.unwrap_or_else(|problems| panic!("{problems:#?}\n{text}")).workflow
+}
+
 /// Starts on whatever is on the disk, as a person would: run when there is nothing, else resume.
-fn boot(world: &mut SimWorld, workflow: &Workflow) -> Result<Status, Stop> {
-    if world.read(At::Run(JOURNAL))?.is_none() {
-        create(world)?;
-    }
-    let options = Options { attended: true, ..Options::default() };
-    let (mode, choices, edited) = (Mode::Autopilot, Choices::default(), None);
-    let how = Resume { mode, choices, options, edited, native: None };
+pub(crate) fn boot(
+    world: &mut SimWorld,
+    workflow: &Workflow,
+    choices: &Choices,
+    foreign: Option<&Foreign>,
+) -> Booted {
     let story = world.story.clone();
-    match open(world, workflow, &how) {
-        Ok(mut driver) => onward_engine::resume::drive(&mut driver),
-        Err(ResumeError::Complete) => Ok(Status::Completed),
-        Err(ResumeError::Stop(stop)) => Err(stop),
+    let stopped = |stop: Stop| match stop {
+        // The engine gives up on supervisors that die in a row; a person resumes.
+        Stop::Dark | Stop::Hands(_) => Booted::Dark,
+        Stop::Conflicts(findings) => Booted::Refused { findings, at_start: false },
+        stop => panic!("{stop}: {story}"),
+    };
+    let begun = world.read(At::Run(JOURNAL)).and_then(|journal| match journal {
+        Some(_) => Ok(()),
+        None => create(world, foreign),
+    });
+    if let Err(stop) = begun {
+        return stopped(stop);
+    }
+    (world.foreign_reads, world.foreign_reads_at_spawn) = (0, None);
+    match open(world, workflow, &how(choices, foreign)) {
+        Ok(mut driver) => {
+            onward_engine::resume::drive(&mut driver).map_or_else(stopped, Booted::With)
+        }
+        Err(ResumeError::Complete) => Booted::With(Status::Completed),
+        Err(ResumeError::Parked { .. }) => Booted::With(Status::Parked),
+        Err(ResumeError::Conflicts(findings)) => Booted::Refused { findings, at_start: true },
+        Err(ResumeError::Stop(stop)) => stopped(stop),
         Err(error) => panic!("a crash must not keep a run from going on: {error:?}: {story}"),
     }
 }
 
-fn create(world: &mut SimWorld) -> Result<(), Stop> {
+const COMPLETED: RunStatus = RunStatus::Ended { status: EndStatus::Completed };
+
+/// A person comes back when the limit is lifted.
+fn wait_for_reset(world: &mut SimWorld) {
+    let RunStatus::Paused { until: Some(until), .. } = state(world).status else {
+        panic!("a parked run says until when: {}", world.story);
+    };
+    world.wait_for(until);
+}
+
+/// As a person would at a terminal, in autopilot.
+pub(crate) fn how(choices: &Choices, foreign: Option<&Foreign>) -> Resume {
+    Resume {
+        mode: Mode::Autopilot,
+        choices: choices.clone(),
+        options: Options { attended: true, ..Options::default() },
+        edited: None,
+        foreign: foreign.cloned(),
+        lacking: None,
+    }
+}
+
+fn create(world: &mut SimWorld, foreign: Option<&Foreign>) -> Result<(), Stop> {
+    let git = world.head("")?;
     let opened = RunOpened {
         format: FORMAT,
-        run: "sim-20270115-aaaa".parse().unwrap(),
+        run: RUN.parse().unwrap(),
         workflow: "sim".to_owned(),
         workflow_hash: Digest::of(b"sim"),
         file: None,
         inputs: BTreeMap::new(),
-        git: None,
+        git,
         engine: "sim".to_owned(),
         boot_id: world.boot_id(),
         mode: Mode::Autopilot,
     };
-    let event = Event::RunOpened(Box::new(opened));
-    let record = Record { seq: 0, at: Timestamp::default(), epoch: 1, batch: 1, event };
-    let mut line = Vec::new();
-    encode(&record, &mut line).unwrap();
-    write_durably(world, At::Run(JOURNAL), &line)
+    let opened = Event::RunOpened(Box::new(opened));
+    let adopted = foreign.map(|it| toy::adopted(world, it));
+    let mut lines = Vec::new();
+    for (seq, event) in (0..).zip([opened].into_iter().chain(adopted)) {
+        let record = Record { seq, at: Timestamp::default(), epoch: 1, batch: 1, event };
+        encode(&record, &mut lines).unwrap();
+    }
+    write_durably(world, At::Run(JOURNAL), &lines)
 }
 
 fn ending(world: &SimWorld) -> Ending {
     let state = state(world);
-    let project = world.disk.names().filter(|name| name.starts_with("project/"));
+    let branch = |branch: &str| {
+        let tip = tip_of(&world.disk, branch)?;
+        Some(digests(world.repo.files(Some(&tip))))
+    };
+    let places = world.worktrees().into_iter();
     Ending {
-        files: project
-            .map(|name| (name.clone(), Digest::of(world.disk.read(name).unwrap())))
-            .collect(),
+        files: digests(&files_of(&world.disk, "")),
+        branches: places.map(|it| (it.name().to_owned(), branch(&it.branch))).collect(),
         steps: state
             .steps
             .iter()
@@ -209,29 +379,67 @@ fn ending(world: &SimWorld) -> Ending {
     }
 }
 
-fn state(world: &SimWorld) -> State {
+/// Of what is not a person's.
+fn digests(files: &Files) -> BTreeMap<String, Digest> {
+    let ours = files.iter().filter(|(path, _)| !is_of_person(path));
+    ours.map(|(path, bytes)| (path.clone(), Digest::of(bytes))).collect()
+}
+
+pub(crate) fn state(world: &SimWorld) -> State {
     load(world.disk.read("run/journal.jsonl").unwrap()).unwrap().state
 }
 
 /// What the journal itself must show: each step finished once, everything on disk folded.
-fn check_journal(world: &SimWorld, story: &dyn Fn() -> String) {
+pub(crate) fn check_journal(world: &SimWorld, story: &dyn Fn() -> String) {
     let mut finished = BTreeMap::new();
     for event in readable(world.disk.read("run/journal.jsonl").unwrap()) {
         match event {
-            Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
+            Event::AttemptFinished(it) if it.outcome == Outcome::Done || it.tolerated => {
                 *finished.entry(it.step).or_insert(0) += 1;
             }
             Event::AttemptAdopted(it) => *finished.entry(it.step).or_insert(0) += 1,
             _ => {}
         }
     }
-    for (step, times) in finished {
+    for (step, times) in finished.into_iter().filter(|_| !world.taken.commits) {
         assert_eq!(times, 1, "{step} is finished {times} times: {}", story());
     }
+    check_bill(world, story);
     for (effect, times) in &world.effects {
         assert_eq!(*times, 1, "effect {effect} happened {times} times: {}", story());
     }
     for (attempt, times) in &world.spawns {
         assert_eq!(*times, 1, "{attempt:?} was spawned {times} times: {}", story());
     }
+}
+
+/// What agents said they spent is in the journal once, all of it; and their sessions once.
+fn check_bill(world: &SimWorld, story: &dyn Fn() -> String) {
+    let mut billed: BTreeMap<(Address, u32), Spent> = BTreeMap::new();
+    let mut sessions = BTreeMap::new();
+    let mut talkers = BTreeSet::new();
+    for event in readable(world.disk.read("run/journal.jsonl").unwrap()) {
+        match event {
+            Event::AttemptStarted(it) if it.agent.as_deref() == Some("talker") => {
+                talkers.insert((it.step.clone(), it.attempt));
+            }
+            Event::AttemptSpent { step, attempt, spent } => {
+                let sum = billed.entry((step, attempt)).or_default();
+                *sum = sum.plus(spent);
+            }
+            Event::AttemptSession { step, attempt, .. } => {
+                *sessions.entry((step, attempt)).or_insert(0) += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(sessions.values().all(|times| *times == 1), "{sessions:?}: {}", story());
+    for key in talkers {
+        let mut said = Said::default();
+        let out = format!("run/{}", out_name(&key.0, key.1, "out"));
+        Lines.read(Stream::Out, world.disk.read(&out).unwrap_or_default(), &mut said);
+        let billed = billed.remove(&key).unwrap_or_default();
+        assert_eq!(billed, said.spent, "the bill of {key:?}: {}", story());
+    }
+    assert!(billed.is_empty(), "{billed:?}: {}", story());
 }

@@ -5,12 +5,18 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a law looks at the events it is about")]
 
 mod agents;
+mod agree;
+mod breaks;
 mod chance;
 mod crash;
 mod disk;
 mod harness;
 mod random;
+mod refused;
+mod repo;
+mod toy;
 mod trees;
+mod worktrees;
 mod world;
 
 use std::collections::BTreeSet;
@@ -89,12 +95,37 @@ steps:
   - { id: c, agent: claude, prompt: append c.txt one; append log.txt end, writes: [c.txt] }
 ";
 
+/// Agents that say what they spend, in which session, and that a limit holds.
+const TALK: &str = "
+onward: 1
+name: talk
+agents: { talker: { use: claude } }
+steps:
+  - id: a
+    agent: talker
+    prompt: >-
+      say {\"session\":\"s-a\"}; append a.txt one;
+      say {\"spent\":{\"input_tokens\":10,\"output_tokens\":1,\"usd\":0.5}}; long;
+      say {\"spent\":{\"input_tokens\":5}}; append a.txt two; say {\"answer\":\"hello\"}
+    writes: [a.txt]
+  - id: b
+    agent: talker
+    prompt: >-
+      say {\"spent\":{\"input_tokens\":7,\"usd\":0.25}}; append b.txt b;
+      append log.txt b; limited;
+      say {\"spent\":{\"output_tokens\":3}}; say {\"answer\":\"x\",\"result\":{\"n\":1}}
+    writes: [b.txt]
+  - { id: c, run: 'write c.txt {{ steps.a.stdout }}-{{ steps.b.result.n }}', writes: [c.txt] }
+";
+
 /// How many crashes each test has to go through: one that explores nothing proves nothing.
 const ONCE: u64 = 15_000;
 const DIAMOND_TWICE: u64 = 80_000;
 const RETRY_TWICE: u64 = 20_000;
 const EDITS_TWICE: u64 = 40_000;
 const EVERYTHING_TWICE: u64 = 25_000;
+const TALK_ONCE: u64 = 500;
+const TALK_RANDOM: u64 = 500;
 const RANDOM: u64 = 15_000;
 const _: () = assert!(
     ONCE + DIAMOND_TWICE + RETRY_TWICE + EDITS_TWICE + EVERYTHING_TWICE + RANDOM >= 100_000,
@@ -129,6 +160,23 @@ fn retries_survive_a_crash_at_every_call_and_another_after_it() {
 #[test]
 fn edits_survive_a_crash_at_every_call_and_another_after_it() {
     Case::new(EDITS).crash_twice_in_every_way(23).require(EDITS_TWICE);
+}
+
+#[test]
+fn what_agents_spend_is_billed_once_whatever_crashes() {
+    let case = Case::new(TALK);
+    let mut tally = Tally::default();
+    for crash in Crash::ALL {
+        case.crash_once_everywhere(crash, 1, &mut tally);
+    }
+    tally.require(TALK_ONCE);
+}
+
+#[test]
+fn what_agents_spend_is_billed_once_also_after_crashes_in_the_recovery() {
+    let mut tally = Tally::default();
+    Case::new(TALK).crash_at_random(7, 400, &mut tally);
+    tally.require(TALK_RANDOM);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Workflows nobody thought of: groups, fan-outs, loops, gates, retries, failures and effects.
+//! Made-up workflows: groups, fan-outs, loops, gates, retries, failures (tolerated ones among
+//! them) and effects.
 
 use std::fmt::Write as _;
 
@@ -62,9 +63,15 @@ impl Maker {
         let path = format!("{id}{suffix}.txt");
         let fails = [0, 0, 0, 1, 2][self.chance.below(5)];
         let when = if self.chance.one_in(6) { " when: '{{ 1 > 2 }}'," } else { "" };
+        // Tried once: a step that fails life after life without an end is for a person to mend.
+        let (fails, tolerated) = if self.chance.one_in(6) {
+            (99, " retry: { max: 0 }, on_failure: continue,")
+        } else {
+            (fails, "")
+        };
         let line = format!(
-            "- {{ id: {id},{needs}{when} run: 'write {path} text-of-{id}; fail {fails}', \
-             writes: ['{path}'] }}"
+            "- {{ id: {id},{needs}{when}{tolerated} run: 'write {path} text-of-{id}; \
+             fail {fails}', writes: ['{path}'] }}"
         );
         self.line(indent, &line);
     }

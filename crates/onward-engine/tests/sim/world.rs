@@ -8,34 +8,45 @@ use onward_core::{
     event::{Event, FileKind, GitHead},
     evidence::{FileProof, Stat},
     journal::decode_line,
-    launch::{Launch, Seal},
+    launch::{Launch, Program, Seal},
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
+    worktree::WorktreePlace,
+};
+use onward_dialects::{
+    File, Files,
+    seam::{Card, Site},
 };
 use onward_engine::{
+    agents::{self, Adapter},
     load::journal::JOURNAL,
     world::{
-        At, Changes, Connected, Input, Looked, Request, Rescued, Snapshot, Stop, Survived, Taken,
-        Undo, World,
+        At, Changes, Condition, Connected, Hold, Input, Looked, Request, Rescued, Snapshot, Stop,
+        Survived, Taken, Undo, WorktreeHead, World,
     },
 };
 
 use crate::{
-    agents::{Act, Agent, Ended, Supervisor, seal_of},
+    agents::{Agent, Supervisor},
     chance::Chance,
-    crash::{Crash, Window, readable},
+    crash::{Crash, Losses, Window, readable},
     disk::Disk,
-    trees::Trees,
+    repo::{Repo, admin, condition, resolve},
+    trees::{Trees, below},
 };
+use watch::Finished;
+use worktrees::Instead;
 
+mod act;
 mod watch;
+mod worktrees;
 
 #[derive(Clone, Debug)]
 pub(crate) struct SimWorld {
     pub(crate) disk: Disk,
     pub(crate) supervisor: Supervisor,
-    now_us: i64,
+    pub(crate) now_us: i64,
     boot: u32,
     /// When it goes dark and how: calls left after the crash before it.
     pub(crate) fuses: VecDeque<(u64, Crash)>,
@@ -49,15 +60,28 @@ pub(crate) struct SimWorld {
     /// Spawns of each attempt, for the laws.
     pub(crate) spawns: BTreeMap<(Address, u32), u32>,
     /// Finished when the lights went out, so never to be spawned again.
-    pub(crate) finished: BTreeSet<Address>,
+    pub(crate) finished: BTreeMap<Address, Finished>,
     open_gates: BTreeMap<Address, Digest>,
     heartbeat_us: Option<i64>,
+    /// Steps whose agents have met their limit.
+    limited: BTreeSet<Address>,
     /// Windows in which a crash has fallen.
     pub(crate) windows: BTreeSet<Window>,
     undoing: bool,
     pub(crate) trees: Trees,
+    pub(crate) repo: Repo,
+    /// What a person took away while nothing ran.
+    pub(crate) taken: Losses,
+    /// Files of a person's, and their branches, as they left them.
+    pub(crate) of_person: BTreeMap<String, Vec<u8>>,
     /// The supervisor is dead, and nobody has taken hold of another one.
     pub(crate) hands_lost: bool,
+    /// How often another system's files were read since the engine was started.
+    pub(crate) foreign_reads: u32,
+    /// The same when the first step of this start was spawned, or nothing if a crash came first.
+    pub(crate) foreign_reads_at_spawn: Option<u32>,
+    /// A supervisor that survived does nothing while an engine connects.
+    pub(crate) stands_still: bool,
     /// What this world is to live through, for whoever reads a failure.
     pub(crate) story: String,
 }
@@ -75,13 +99,20 @@ impl SimWorld {
             exits: BTreeMap::new(),
             effects: BTreeMap::new(),
             spawns: BTreeMap::new(),
-            finished: BTreeSet::new(),
+            finished: BTreeMap::new(),
             open_gates: BTreeMap::new(),
             heartbeat_us: None,
+            limited: BTreeSet::new(),
             windows: BTreeSet::new(),
             undoing: false,
             trees: Trees::default(),
+            repo: Repo::default(),
+            taken: Losses::default(),
+            of_person: BTreeMap::new(),
             hands_lost: false,
+            foreign_reads: 0,
+            foreign_reads_at_spawn: None,
+            stands_still: false,
             story: String::new(),
         }
     }
@@ -100,6 +131,8 @@ impl SimWorld {
                 self.fuses.pop_front();
                 self.go_dark(crash);
                 self.hands_lost = crash == Crash::Hands;
+                // From here on it is another resume.
+                self.foreign_reads_at_spawn.get_or_insert(0);
                 if self.hands_lost { Ok(()) } else { Err(Stop::Dark) }
             }
             Some((left, _)) => {
@@ -151,63 +184,32 @@ impl SimWorld {
         self.supervisor.engine_connected = false;
     }
 
-    /// One thing happens among the agents. `false` when nothing can.
-    fn tick(&mut self, until_us: i64) -> bool {
-        if self.supervisor.unsealed.is_some() {
-            self.supervisor.seal();
-            return true;
+    /// A person comes back when the limit is lifted.
+    pub(crate) fn wait_for(&mut self, until: Timestamp) {
+        self.now_us = self.now_us.max(until.as_micros());
+    }
+
+    fn proofs(&self, wanted: &str) -> Vec<FileProof> {
+        let mut found = Vec::new();
+        for name in self.disk.names().filter(|name| fits(wanted, name)) {
+            let bytes = self.disk.read(name).expect("listed");
+            let mtime_us = self.disk.mtime_us(name).expect("listed");
+            let path = name.strip_prefix("project/").expect("in the project").to_owned();
+            found.push(proof(path, bytes, mtime_us * 1000));
         }
-        if self.supervisor.recording.is_some() {
-            let after = self.trees.record(&self.disk);
-            self.supervisor.record(after);
-            return true;
-        }
-        let Some((key, at_us)) = self.supervisor.next().filter(|(_, at)| *at <= until_us) else {
-            return false;
-        };
-        self.now_us = self.now_us.max(at_us);
-        let now_us = self.now_us;
-        let agent = self.supervisor.agents.get_mut(&key).expect("just found");
-        agent.next_at_us = now_us + crate::agents::ACT_US;
-        let act = agent.acts.pop_front().expect("the last act ends it");
-        let launch = agent.launch.clone();
-        match act {
-            Act::Write { path, text } => {
-                self.disk.write(&format!("project/{path}"), text.as_bytes(), now_us);
-                // An agent's own files are not ours to sync; assume it does before it exits.
-                self.disk.sync(&format!("project/{path}"));
-                self.disk.sync_dir(&format!("project/{path}"));
-            }
-            Act::Append { path, text } => {
-                let name = format!("project/{path}");
-                self.disk.append(&name, text.as_bytes(), now_us);
-                self.disk.sync(&name);
-                self.disk.sync_dir(&name);
-            }
-            Act::Delete(path) => {
-                let name = format!("project/{path}");
-                self.disk.remove(&name);
-                self.disk.sync_dir(&name);
-            }
-            Act::Result(json) => {
-                let name = launch.env["ONWARD_RESULT"].clone();
-                self.disk.write(&name, json.as_bytes(), now_us);
-                self.disk.sync(&name);
-                self.disk.sync_dir(&name);
-            }
-            Act::Outside(effect) => *self.effects.entry(effect).or_insert(0) += 1,
-            Act::Work => {}
-            Act::Exit { fails } => {
-                let exits = self.exits.entry(launch.step.clone()).or_insert(0);
-                *exits += 1;
-                let code = i32::from(*exits <= fails);
-                self.supervisor.agents.remove(&key);
-                let (sync, wants_snapshot) = (launch.sync_seal, launch.snapshot.is_some());
-                let seal = seal_of(&launch, code, now_us);
-                self.supervisor.unsealed = Some(Ended { seal, sync, wants_snapshot });
-            }
-        }
-        true
+        found
+    }
+}
+
+fn proof(path: String, bytes: &[u8], mtime_ns: i64) -> FileProof {
+    let size = u64::try_from(bytes.len()).expect("small");
+    FileProof { path, hash: Digest::of(bytes), stat: Stat { size, mtime_ns, inode: 0 } }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => name == pattern,
+        Some((prefix, suffix)) => name.starts_with(prefix) && name.ends_with(suffix),
     }
 }
 
@@ -215,6 +217,27 @@ fn name(at: At<'_>) -> String {
     match at {
         At::Run(path) => format!("run/{path}"),
         At::Project(path) => format!("project/{path}"),
+    }
+}
+
+impl SimWorld {
+    /// What the supervisor knows, told or only looked at.
+    fn connected(&self) -> Connected {
+        let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
+        let ending = self.supervisor.unsealed.iter().map(|ended| &ended.seal);
+        let ending = ending.chain(self.supervisor.recording.iter().map(|it| &it.0));
+        alive.extend(ending.map(|seal| (seal.step.clone(), seal.attempt)));
+        let is_over = |seal: &&Seal| !alive.contains(&(seal.step.clone(), seal.attempt));
+        Connected {
+            seals: self.supervisor.seals.iter().filter(is_over).cloned().collect(),
+            alive,
+            spawned: self.supervisor.spawned.clone(),
+            spawned_is_complete: true,
+            orphans: 0,
+            survived: Survived::default(),
+            last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
+            boot_id: self.boot_id(),
+        }
     }
 }
 
@@ -305,9 +328,12 @@ impl World for SimWorld {
         Ok(None)
     }
 
-    fn snapshot(&mut self, _of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
+    fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
         self.burn()?;
-        let id = self.trees.record(&self.disk);
+        if !self.has_tree(of.tree) {
+            return Ok(None);
+        }
+        let id = self.record_tree(of.tree);
         Ok(Some(Taken { id, skipped: Vec::new() }))
     }
 
@@ -317,31 +343,32 @@ impl World for SimWorld {
 
     fn changes(
         &mut self,
-        _of: &Snapshot<'_>,
+        of: &Snapshot<'_>,
         base: &str,
         after: Option<&str>,
     ) -> Result<Option<Changes>, Stop> {
         self.burn()?;
-        Ok(Some(Changes { all: self.trees.changes(&self.disk, base, after), skipped: Vec::new() }))
+        if !self.has_tree(of.tree) {
+            // With the directory went whatever was changed in it.
+            return Ok(Some(Changes::default()));
+        }
+        let all = self.trees.changes(&self.disk, &self.repo, of.tree, (base, after));
+        Ok(Some(Changes { all, skipped: Vec::new() }))
     }
 
-    fn footprint(&mut self, _tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop> {
+    fn footprint(&mut self, tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop> {
         self.burn()?;
-        Ok(self.trees.footprint(base, after))
+        Ok(self.trees.footprint(tree, base, after))
     }
 
     fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop> {
         self.burn()?;
-        Ok(self.trees.content(base))
+        Ok(self.trees.content(&self.repo, base))
     }
 
-    fn keep_rescue(
-        &mut self,
-        _of: &Snapshot<'_>,
-        undo: &Undo<'_>,
-    ) -> Result<Option<Rescued>, Stop> {
+    fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop> {
         self.burn()?;
-        let undone = self.trees.record_without(&self.disk, undo.reverts);
+        let undone = self.trees.record_without(&self.disk, &self.repo, of.tree, undo.reverts);
         let (reference, commit) = (format!("rescue/{}", undo.number), undone.clone());
         Ok(Some(Rescued { reference, commit, undone, patch: b"patch".to_vec() }))
     }
@@ -350,81 +377,126 @@ impl World for SimWorld {
         Ok(BTreeSet::new())
     }
 
-    fn head(&mut self, _tree: &str) -> Result<Option<GitHead>, Stop> {
-        Ok(None)
+    fn worktree_condition(&mut self, place: &WorktreePlace) -> Result<Condition, Stop> {
+        self.burn()?;
+        Ok(condition(&self.disk, place))
+    }
+
+    fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
+        self.enter(place)
+    }
+
+    fn commit_worktree(
+        &mut self,
+        place: &WorktreePlace,
+        step: &Address,
+        attempt: u32,
+    ) -> Result<Result<Option<String>, String>, Stop> {
+        self.commit_all(place, step, attempt)
+    }
+
+    fn lost_commits(
+        &mut self,
+        heads: &BTreeMap<Address, WorktreeHead>,
+    ) -> Result<BTreeSet<Address>, Stop> {
+        self.burn()?;
+        Ok(self.lost(heads))
+    }
+
+    fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
+        if !self.repo.is_there() {
+            return Ok(None);
+        }
+        self.burn()?;
+        let Some(head) = self.repo.head(&self.disk, tree) else { return Ok(None) };
+        let file = WorktreePlace::at(tree).map(|place| admin(&place, "HEAD"));
+        let file = file.unwrap_or_else(|| crate::repo::HEAD.to_owned());
+        let branch = resolve(&self.disk, &file).0;
+        Ok(Some(GitHead { branch, head: Some(head) }))
     }
 
     fn commits(
         &mut self,
         _tree: &str,
-        _since: Option<&str>,
-        _until: &str,
+        since: Option<&str>,
+        until: &str,
     ) -> Result<Vec<CommitSeen>, Stop> {
-        Ok(Vec::new())
+        self.burn()?;
+        Ok(self.commits_between(since, until))
     }
 
-    fn moved(&mut self, _tree: &str) -> Result<Vec<String>, Stop> {
-        Ok(Vec::new())
+    fn moved(&mut self, tree: &str) -> Result<Vec<String>, Stop> {
+        if !self.repo.is_there() || !self.has_tree(tree) {
+            return Ok(Vec::new());
+        }
+        self.burn()?;
+        Ok(self.trees.moved(&self.disk, &self.repo, tree))
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
         self.burn()?;
-        Ok(self.disk.read(&name(At::Project(path))).map(Digest::of))
+        Ok(match self.instead(path) {
+            Instead::There => self.disk.read(&name(At::Project(path))).map(Digest::of),
+            Instead::In { files, rest, .. } => files.get(&rest).map(|bytes| Digest::of(bytes)),
+        })
     }
 
     fn glob(&mut self, pattern: &str, _known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
         self.burn()?;
-        let wanted = name(At::Project(pattern));
-        let (prefix, suffix) = wanted.split_once('*').unwrap_or((&wanted, ""));
-        let exact = !wanted.contains('*');
-        let mut found = Vec::new();
-        for name in self.disk.names() {
-            let fits = if exact {
-                *name == wanted
-            } else {
-                name.starts_with(prefix) && name.ends_with(suffix)
-            };
-            if fits {
-                let bytes = self.disk.read(name).expect("listed");
-                let mtime_us = self.disk.mtime_us(name).expect("listed");
-                let size = u64::try_from(bytes.len()).expect("small");
-                found.push(FileProof {
-                    path: name.strip_prefix("project/").expect("in the project").to_owned(),
-                    hash: Digest::of(bytes),
-                    stat: Stat { size, mtime_ns: mtime_us * 1000, inode: 0 },
-                });
+        Ok(match self.instead(pattern) {
+            Instead::There => self.proofs(&name(At::Project(pattern))),
+            Instead::In { files, tree, rest } => {
+                let found = files.iter().filter(|(path, _)| fits(&rest, path));
+                found.map(|(path, bytes)| proof(below(&tree, path), bytes, 0)).collect()
+            }
+        })
+    }
+
+    fn foreign(&mut self, site: &Site, _card: &'static Card) -> Result<Files, Stop> {
+        self.burn()?;
+        self.foreign_reads += 1;
+        let mut files = Files::default();
+        for (number, root) in site.roots.iter().enumerate() {
+            let prefix = if root.dir == "." { String::new() } else { format!("{}/", root.dir) };
+            for name in &root.reads {
+                if let Some(bytes) = self.disk.read(&format!("project/{prefix}{name}")) {
+                    let file = File { bytes: bytes.to_vec(), modified: None };
+                    files.insert_in(number, name.clone(), file);
+                }
             }
         }
-        Ok(found)
+        Ok(files)
+    }
+
+    fn hold(&mut self, _site: &Site, _card: &'static Card) -> Result<Hold, Stop> {
+        self.burn()?;
+        Ok(Hold::default())
+    }
+
+    fn refresh_tree(&mut self, _tree: &str) -> Result<(), Stop> {
+        self.burn()
+    }
+
+    fn look_at_hands(&mut self) -> Result<Connected, Stop> {
+        self.burn()?;
+        Ok(self.connected())
     }
 
     fn connect(&mut self, _epoch: u32) -> Result<Connected, Stop> {
         self.burn()?;
         // A surviving supervisor had some time to itself.
-        for _ in 0..self.chance.below(4) {
+        let ticks = if self.stands_still { 0 } else { self.chance.below(4) };
+        for _ in 0..ticks {
             self.tick(i64::MAX);
         }
         self.supervisor.engine_connected = true;
         self.supervisor.unreported.clear();
         self.hands_lost = false;
-        let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
-        let ending = self.supervisor.unsealed.iter().map(|ended| &ended.seal);
-        let ending = ending.chain(&self.supervisor.recording);
-        alive.extend(ending.map(|seal| (seal.step.clone(), seal.attempt)));
-        let is_over = |seal: &&Seal| !alive.contains(&(seal.step.clone(), seal.attempt));
-        Ok(Connected {
-            seals: self.supervisor.seals.iter().filter(is_over).cloned().collect(),
-            alive,
-            spawned: self.supervisor.spawned.clone(),
-            spawned_is_complete: true,
-            orphans_ended: 0,
-            survived: Survived::default(),
-            last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
-            boot_id: self.boot_id(),
-        })
+        Ok(self.connected())
     }
 
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+        self.foreign_reads_at_spawn.get_or_insert(self.foreign_reads);
         for launch in launches {
             self.burn()?;
             if self.hands_lost {
@@ -433,12 +505,19 @@ impl World for SimWorld {
             let key = (launch.step.clone(), launch.attempt);
             // The laws, checked from outside.
             let durable = self.disk.synced("run/journal.jsonl").unwrap_or_default();
-            let announced = readable(durable).into_iter().any(|event| match event {
+            let events = readable(durable);
+            let announced = events.iter().any(|event| match event {
                 Event::AttemptStarted(it) => it.step == key.0 && it.attempt == key.1,
                 _ => false,
             });
             assert!(announced, "{key:?} is not announced: {}", self.story);
-            assert!(!self.finished.contains(&key.0), "{key:?} was finished: {}", self.story);
+            self.check_that_it_may_run(&key);
+            let is_agent = matches!(launch.program, Program::Agent(_));
+            let limited = events.iter().any(|event| match event {
+                Event::LimitHit { resets_at: Some(until), .. } => until.as_micros() > self.now_us,
+                _ => false,
+            });
+            assert!(!(is_agent && limited), "{key:?} starts in a limit: {}", self.story);
             assert!(!self.supervisor.agents.contains_key(&key), "{key:?} lives: {}", self.story);
             *self.spawns.entry(key.clone()).or_insert(0) += 1;
             self.supervisor.spawned.push(key.clone());
@@ -500,7 +579,13 @@ impl World for SimWorld {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let record = decode_line(line).expect("we wrote it");
             self.see_gate(&record.event);
+            self.check_exported(&record.event);
         }
+    }
+
+    fn adapter(&self, agent: &str, _program: &str) -> &'static dyn Adapter {
+        // The one that speaks; all others are known by their exit code alone.
+        if agent == "talker" { &agents::lines::Lines } else { &agents::command::Command }
     }
 
     fn validate(&mut self, _schema: &str, result: &serde_json::Value) -> Result<(), String> {

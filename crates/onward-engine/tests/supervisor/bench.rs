@@ -1,14 +1,9 @@
 //! One run in a temporary directory, with its supervisor, seen from the engine's end.
-//!
-//! All waits are for an event; the long bound on each only turns a hang into a failure.
 
 use std::{
     collections::BTreeMap,
-    ffi::OsString,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::mpsc::{Receiver, channel},
-    time::Duration,
 };
 
 use onward_core::{
@@ -23,13 +18,10 @@ use onward_engine::world::supervisor::{
     seals::{Seals, read_seals},
     supervise,
 };
-use rustix::{
-    event::{PollFd, PollFlags, Timespec},
-    process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions},
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-const ROLE: &str = "ONWARD_TEST_ROLE";
-pub(crate) const HANG: Duration = Duration::from_mins(2);
+use crate::support::{self, copy_of_us, start_copy};
+pub(crate) use crate::support::{HANG, await_death, hear, kill, say, signal};
 
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
@@ -86,10 +78,7 @@ impl Bench {
     }
 
     pub(crate) fn fifo(&self, name: &str) -> PathBuf {
-        let path = self.place.project_dir.join(name);
-        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-        assert!(made.success());
-        path
+        support::fifo(self.place.project_dir.join(name))
     }
 
     /// Every living process that carries this run's tag. Written apart from the product on purpose.
@@ -164,32 +153,20 @@ fn place(run: &str, dir: &Path) -> Place {
 fn hands_config(place: &Place, epoch: u32, limits: [u64; 3]) -> HandsConfig {
     let dir = place.run_dir.parent().unwrap().display();
     let [grace_ms, linger_ms, output_bytes_max] = limits;
-    let role =
-        format!("{ROLE}=supervisor {} {dir} {grace_ms} {linger_ms} {output_bytes_max}", place.run);
+    let role = format!("supervisor {} {dir} {grace_ms} {linger_ms} {output_bytes_max}", place.run);
     let path = std::env::var_os("PATH").unwrap();
     let env = vec![("PATH".into(), path), ("FROM_ENGINE".into(), "yes".into())];
-    HandsConfig { place: place.clone(), epoch, env, exec: copy_of_us(role) }
-}
-
-/// `env` sets the role and becomes the copy; no process stands between.
-fn copy_of_us(role: String) -> Vec<OsString> {
-    let us = std::env::current_exe().unwrap();
-    let args = ["role_of_a_copy", "--exact", "--nocapture", "--test-threads=1"];
-    let start = [OsString::from("/usr/bin/env"), role.into(), us.into()];
-    start.into_iter().chain(args.map(OsString::from)).collect()
+    HandsConfig { place: place.clone(), epoch, env, exec: copy_of_us(&role) }
 }
 
 /// A process that connects as an engine, spawns `sh -c script` as step `a`, and waits to be killed.
 pub(crate) fn engine_process(bench: &Bench, script: &str) -> std::process::Child {
-    let role = format!("{ROLE}=engine {} {} {script}", bench.place.run, bench.dir.path().display());
-    let argv = copy_of_us(role);
-    let stdout = std::process::Stdio::null();
-    std::process::Command::new(&argv[0]).args(&argv[1..]).stdout(stdout).spawn().unwrap()
+    let role = format!("engine {} {} {script}", bench.place.run, bench.dir.path().display());
+    start_copy(&role, &[])
 }
 
 pub(crate) fn play_role() {
-    let Some(role) = std::env::var_os(ROLE) else { return };
-    let role = role.into_string().unwrap();
+    let Some(role) = support::role() else { return };
     let (name, rest) = role.split_once(' ').unwrap();
     let mut words = rest.splitn(if name == "engine" { 3 } else { 5 }, ' ');
     let mut word = || words.next().unwrap();
@@ -221,6 +198,7 @@ pub(crate) fn launch(step: &str, program: Program) -> Launch {
         idle_ms: None,
         sync_seal: false,
         snapshot: None,
+        stop: None,
     }
 }
 
@@ -241,52 +219,10 @@ pub(crate) fn is_living(pid: i32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
 }
 
-fn pidfd(pid: i32) -> Option<OwnedFd> {
-    rustix::process::pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
-}
-
-pub(crate) fn signal(pid: i32, signal: Signal) {
-    rustix::process::pidfd_send_signal(pidfd(pid).unwrap(), signal).unwrap();
-}
-
 /// Stops a child of ours until it is continued; it has stopped when this returns.
 pub(crate) fn freeze(pid: i32) {
     signal(pid, Signal::STOP);
     let pid = Pid::from_raw(pid).unwrap();
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
     rustix::process::waitid(WaitId::Pid(pid), options).unwrap();
-}
-
-/// Kills that process and waits until it is dead.
-pub(crate) fn kill(id: Identity) {
-    if let Some(fd) = pidfd(id.pid) {
-        let _ = rustix::process::pidfd_send_signal(&fd, Signal::KILL);
-        await_end(&fd);
-    }
-}
-
-pub(crate) fn await_death(pid: i32) {
-    if let Some(fd) = pidfd(pid) {
-        await_end(&fd);
-    }
-}
-
-fn await_end(fd: &OwnedFd) {
-    let timeout = Timespec { tv_sec: i64::try_from(HANG.as_secs()).unwrap(), tv_nsec: 0 };
-    let mut fds = [PollFd::new(fd, PollFlags::IN)];
-    assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)).unwrap(), 1, "it should have died");
-}
-
-/// Reads one whole message from a fifo: returns when its writer has written and closed.
-pub(crate) fn hear(fifo: PathBuf) -> String {
-    let (sender, heard) = channel();
-    std::thread::spawn(move || sender.send(std::fs::read_to_string(fifo).unwrap()));
-    heard.recv_timeout(HANG).expect("a word through the fifo").trim_end().to_owned()
-}
-
-/// Lets a reader of this fifo go on.
-pub(crate) fn say(fifo: PathBuf) {
-    let (sender, said) = channel();
-    std::thread::spawn(move || sender.send(std::fs::write(fifo, "go\n")));
-    said.recv_timeout(HANG).expect("a reader of the fifo").unwrap();
 }

@@ -110,6 +110,22 @@ fn a_stop_reaches_every_session_and_is_no_success_even_with_exit_0() {
 }
 
 #[test]
+fn an_agent_is_ended_with_the_signal_of_its_own() {
+    let bench = Bench::new("own-signal");
+    let up = bench.fifo("up");
+    let script = "trap 'echo int; exit 0' INT; trap 'echo term; exit 0' TERM; \
+        echo > up; while :; do sleep 0.1; done";
+    let mut engine = bench.connect(1);
+    let launch = Launch { stop: Some(StopSignal::Int), ..shell("a", script) };
+    engine.hands.spawn(&[launch]).unwrap();
+    hear(up);
+    engine.hands.stop_all(TERM).unwrap();
+    assert_eq!(engine.next_seal().ending, Ending::Stopped);
+    assert_eq!(bench.output("a.1.out").as_deref(), Some("int\n"));
+    engine.leave();
+}
+
+#[test]
 fn a_program_that_ignores_the_request_is_killed_with_its_family() {
     let bench = Bench::new("stubborn");
     let up = bench.fifo("up");

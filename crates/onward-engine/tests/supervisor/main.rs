@@ -8,6 +8,10 @@ mod endings;
 mod engines;
 #[cfg(test)]
 mod families;
+#[cfg(test)]
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
 
 /// Not a test of its own: what the copies of this binary run. Without a role it is empty.
 #[test]

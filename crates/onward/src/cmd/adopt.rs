@@ -3,24 +3,18 @@
 //!
 //! Invariant: until somebody, or the policy, has agreed to the plan, nothing is made anywhere.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use onward_core::{
-    address::Address,
     event::Mode,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding},
     plan::{Plan, Status},
-    policy::{self, Asking, Choices, EnterAt},
+    policy::{self, Asking, Choices, Depth, EnterAt},
 };
 use onward_engine::{
-    engine::EngineError,
-    foreign::{self, Foreign, ForeignError, adopt},
-    locate::{FindError, TakeOver},
+    engine::{EngineError, adopt},
+    locate::{FoundSite, TakeOver},
     resume::ResumeError,
-    world::real::agents,
 };
 
 use crate::{
@@ -33,42 +27,50 @@ use crate::{
     diagnostic::printable,
     error::Error,
     prompt::{First, Person},
-    session::{Driving, Found, Session, Which, word},
+    session::{Found, Session, Which, word},
 };
 
 /// The run in this very directory; or else one of those that can be resumed here and below.
 pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Result<Which, Error> {
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
-    if foreign::below(&here).contains(&here) {
-        let plan = session.foreign_plan(&here, None);
-        let is_over = plan.is_ok_and(|plan| plan.run.status == Status::Completed);
-        // What is over here does not stand in the way of what is not, such as its shipping.
-        let ours = if is_over { session.unfinished()? } else { Vec::new() };
-        if !ours.is_empty() {
-            return resume::choose(session, person, ours).map(Which::Ours);
-        }
-        return session.adopted_or_foreign(here, None);
-    }
-    let strangers = unfinished(session, &here)?;
+    let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
+    let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
+        unfinished(session, &here)?.into_iter().partition(|it| it.found.dir == here);
     let ours = session.unfinished()?;
+    if at_hand.len() == 1 {
+        return Ok(Which::Foreign(Box::new(at_hand.remove(0).found)));
+    }
+    let strangers: Vec<Glanced> = at_hand.into_iter().chain(others).collect();
     match (ours.as_slice(), strangers.as_slice()) {
-        ([], []) if foreign::at(&here, None)?.is_some() => {
-            Ok(Which::Foreign { dir: here, dialect: None })
+        ([], []) => {
+            let here = session.search(None).at(&here, None).map_err(cannot_read)?;
+            match here.into_iter().next() {
+                // What is over, or lacks a file, is said when it is met.
+                Some(found) => session.adopted_or_foreign(found),
+                None => resume::choose(session, person, ours).map(Which::Ours),
+            }
         }
-        ([], [only]) => Ok(Which::Foreign { dir: only.clone(), dialect: None }),
+        ([], [only]) => Ok(Which::Foreign(Box::new(only.found.clone()))),
         // Ours first: a dialect's own run waits for a word.
         ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
             resume::choose(session, person, ours).map(Which::Ours)
         }
-        (_, []) => resume::choose(session, person, ours).map(Which::Ours),
+        ([], [newest, ..]) if session.config.mode.value == Mode::Autopilot => {
+            Ok(Which::Foreign(Box::new(newest.found.clone())))
+        }
+        ([_, ..], []) => resume::choose(session, person, ours).map(Which::Ours),
         (_, [_, ..]) => {
-            let ours = ours.iter().map(|it| it.dir.id.to_string());
-            let theirs = strangers.iter().map(|it| it.display().to_string());
-            let list: Vec<String> = ours.chain(theirs).collect();
-            let first = list.first().cloned().unwrap_or_default();
+            let own = ours.iter().map(|it| it.dir.id.to_string());
+            let theirs = strangers.iter().map(Glanced::in_a_line);
+            let list: Vec<String> = own.chain(theirs).collect();
+            let first = ours.first().map(|it| it.dir.id.to_string());
+            let first = first.unwrap_or_else(|| strangers[0].found.dir.display().to_string());
             match person.choose("Which one?", &list) {
-                Some(index) => session.which(cx, Some(&list[index]), None),
+                Some(index) if index < ours.len() => Ok(Which::Ours(ours[index].dir.dir.clone())),
+                Some(index) => {
+                    Ok(Which::Foreign(Box::new(strangers[index - ours.len()].found.clone())))
+                }
                 None if person.was_interrupted() => {
                     Err(Error::Interrupted { command: "onward resume".to_owned() })
                 }
@@ -78,27 +80,47 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
     }
 }
 
-fn unfinished(session: &Session, here: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut strangers = session.strangers(here)?;
-    strangers.retain(|dir| {
-        let plan = session.foreign_plan(dir, None);
-        plan.is_ok_and(|plan| plan.run.status != Status::Completed)
-    });
-    Ok(strangers)
+/// Another system's run, and how it stands.
+struct Glanced {
+    found: FoundSite,
+    plan: Plan,
+}
+
+impl Glanced {
+    /// Place, system, phase and age.
+    fn in_a_line(&self) -> String {
+        let Plan { run, recovery_point, .. } = &self.plan;
+        let phase = recovery_point.phase.as_deref().unwrap_or("-");
+        let (age, dir) = (plan::age(run.age_seconds), self.found.dir.display());
+        format!("{dir}  {}, {}, phase {phase}, {age} ago", run.dialect, run.status.as_str())
+    }
+}
+
+/// Runs of other systems that are not over and belong here, the last active one first.
+fn unfinished(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
+    let mut glanced = Vec::new();
+    for found in session.strangers(here)? {
+        if let Ok(plan) = session.glance(&found)
+            && plan.run.status != Status::Completed
+            && !found.site.elsewhere
+        {
+            glanced.push(Glanced { found, plan });
+        }
+    }
+    glanced.sort_by_key(|it| it.plan.run.age_seconds);
+    Ok(glanced)
 }
 
 pub(crate) fn resume(
     cx: &mut Context,
     mut person: Person,
-    dir: &Path,
-    dialect: Option<&str>,
+    found: &FoundSite,
     args: &ResumeArgs,
 ) -> Result<ExitCode, Error> {
     // Its runs are kept in the project that it lies in.
-    let session = Session::at(cx, dir, &args.driving)?;
-    let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-    let again = format!("onward resume {}", word(&dir.display().to_string()));
-    let talk = Talk { session: &session, found: &found, again: &again };
+    let session = Session::at(cx, found.project.root(), &args.driving)?;
+    let again = format!("onward resume {}", word(&found.dir.display().to_string()));
+    let talk = Talk { session: &session, found, again: &again };
     let Some(choices) = talk.agree(cx, &mut person, args)? else {
         writeln!(cx.err, "nothing was done\n{again}")?;
         return Ok(ExitCode::SUCCESS);
@@ -106,12 +128,12 @@ pub(crate) fn resume(
     if person.leave_interrupts() {
         return Err(Error::Interrupted { command: again });
     }
-    let workflow = run::load(cx, Path::new(found.workflow()))?;
+    let workflow = run::load(cx, Path::new(found.site.workflow))?;
     let mode = session.config.mode.value;
-    let begun = adopt::begin(&session.project, &found, &workflow, &session.machine, mode)?;
+    let begun = adopt::adopt(found, &workflow, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet {
         let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(cx.err, "run {id} goes on with {}", dir.display())?;
+        writeln!(cx.err, "run {id} goes on with {}", found.dir.display())?;
     }
     let how = onward_engine::engine::How { take_over: TakeOver::No, ..session.how(choices) };
     drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
@@ -122,7 +144,7 @@ pub(crate) fn resume(
 /// The conversation before it.
 struct Talk<'a> {
     session: &'a Session,
-    found: &'a Foreign<'a>,
+    found: &'a FoundSite,
     /// The command that leads back here.
     again: &'a str,
 }
@@ -146,13 +168,11 @@ impl Talk<'_> {
         let mut asks = asking == Asking::Always && !args.driving.yes;
         let mut choices = args.choices();
         loop {
-            let plan = self.found.plan_from(self.session.now, choices.from.as_ref())?;
+            let plan = self.session.foreign_plan(self.found, &choices, depth)?;
             if plan.run.status == Status::Completed {
                 return Err(Error::AlreadyComplete { what: plan.recovery_point.summary });
             }
-            let mut findings = plan.findings.clone();
-            findings.extend(unproved(&plan));
-            let standing = policy::standing(&findings, plan.run.age_band, &choices);
+            let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
             let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
             let has_a_word = asks || !standing.is_empty();
             if !(person.is_there() && can_be_settled && has_a_word) {
@@ -191,7 +211,7 @@ impl Talk<'_> {
 
     /// Where a person says that it was interrupted; nothing if they leave it at what was found.
     fn point(&self, person: &mut Person) -> Result<Option<EnterAt>, Error> {
-        let places = self.found.places().join(", ");
+        let places = self.found.card().entries.join(", ");
         person.screen().line(&format!("A place is one of {places}, or a step of the plan."));
         loop {
             let typed = person.until("Enter where? (return goes back) ", |it| Some(it.to_owned()));
@@ -212,13 +232,13 @@ impl Talk<'_> {
         }
     }
 
-    /// Why nobody can enter there, as what comes before it is not done.
-    fn ahead(&self, step: &str, force: bool) -> Result<Option<String>, ForeignError> {
-        let at = EnterAt { step: step.to_owned(), force };
-        let plan = self.found.plan_from(self.session.now, Some(&at))?;
-        let is_ahead = |it: &Finding| {
-            it.code == Code::PhaseAheadOfEvidence.as_str() && it.severity == Severity::Blocking
-        };
+    /// Why the run cannot be entered there, as what comes before it is not done.
+    fn ahead(&self, step: &str, force: bool) -> Result<Option<String>, Error> {
+        let from = Some(EnterAt { step: step.to_owned(), force });
+        let choices = Choices { from, ..Choices::default() };
+        let plan = self.session.foreign_plan(self.found, &choices, Depth::Quick)?;
+        let ahead = Finding::new(Code::EntersAhead, "");
+        let is_ahead = |it: &Finding| it.code == ahead.code && it.severity() == ahead.severity();
         Ok(plan.findings.into_iter().find(is_ahead).map(|it| it.message))
     }
 
@@ -239,40 +259,16 @@ impl Talk<'_> {
     }
 }
 
-/// What a resume would do, and whether the agents that it takes are there.
-pub(crate) fn plan(cx: &mut Context, dir: &Path, dialect: Option<&str>) -> Result<Plan, Error> {
-    let session = Session::at(cx, dir, &Driving::default())?;
-    let found = foreign::at(dir, dialect)?.ok_or(FindError::NoRuns)?;
-    let mut plan = found.plan(session.now)?;
-    if found.needs_agents()? {
-        let workflow = run::load(cx, Path::new(found.workflow()))?.workflow;
-        let missing = agents::missing(&workflow, &session.machine.agents);
-        plan.findings.extend(missing.map(|error| {
-            let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
-            // The files themselves stand against nothing: a line of configuration settles it.
-            Finding { severity: Severity::Warning, ..finding.with_hint(error.hint()) }
-        }));
-    }
-    Ok(plan)
-}
-
 /// A run that is over in the other system's own words: where its outputs are is said.
 pub(crate) fn refuse_complete(session: &Session, run: &Path) -> Result<(), Error> {
-    let Some(dir) = adopt::is_of(&session.project, run) else { return Ok(()) };
-    let plan = session.foreign_plan(&dir, None).ok();
+    let Some((dialect, dir)) = adopt::adopted_from(&session.project, run) else { return Ok(()) };
+    let found = session.search(None).at(&dir, Some(&dialect)).ok();
+    let found = found.and_then(|it| it.into_iter().next());
+    let plan = found.and_then(|it| session.glance(&it).ok());
     match plan.filter(|plan| plan.run.status == Status::Completed) {
         Some(plan) if Found::is_complete(run)? => {
             Err(Error::AlreadyComplete { what: plan.recovery_point.summary })
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// What needs a person's word although nothing is wrong.
-fn unproved(plan: &Plan) -> Option<Finding> {
-    let need = plan.needs.first().filter(|_| plan.can_resume)?;
-    let step = plan.recovery_point.steps.first()?;
-    let mut finding = Finding::new(Code::ArtifactUnproved, need.clone());
-    finding.severity = Severity::Blocking;
-    Some(finding.at_step(&Address::from_text(step)))
 }

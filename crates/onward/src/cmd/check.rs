@@ -8,8 +8,7 @@ use std::{
 };
 
 use onward_core::workflow::{Loaded, Problem, Severity, TEXT_BYTES_MAX, load};
-use onward_engine::dialects::builtin;
-use onward_engine::locate::Project;
+use onward_engine::locate::{Project, load_builtin};
 use serde_json::{Value, json};
 
 use crate::{
@@ -62,8 +61,12 @@ pub(crate) fn read_workflow(
     name: &str,
 ) -> Result<Result<Loaded, Vec<Problem>>, Error> {
     let cannot_read = |source| Error::CannotRead { path: path.to_owned(), source };
-    if let Some(text) = builtin::workflow(name).filter(|_| !path.is_file()) {
-        return Ok(read_builtin(path, name, text));
+    let here = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let project = Project::locate(here).ok();
+    if !path.is_file()
+        && let Some(loaded) = load_builtin(project.as_ref(), name)
+    {
+        return Ok(loaded);
     }
     let text = match read_bounded(path).map_err(cannot_read)? {
         Bounded::Text(text) => text,
@@ -80,23 +83,6 @@ pub(crate) fn read_workflow(
         Bounded::Text(text) => Ok(text),
         Bounded::TooLarge(bytes) => Err(format!("it has {bytes} bytes")),
     }))
-}
-
-/// One of our own, with the prompts that the project has in the place of ours.
-fn read_builtin(path: &Path, name: &str, text: &str) -> Result<Loaded, Vec<Problem>> {
-    let here = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let onward_dir = Project::locate(here).ok().map(|project| project.onward_dir());
-    load(&format!("{name}.yaml"), text.as_bytes(), &mut |relative| {
-        let own = builtin::replaceable(relative).zip(onward_dir.as_ref());
-        let own = own.map(|(relative, dir)| dir.join(relative)).filter(|path| path.is_file());
-        match own.map(|path| read_bounded(&path)).transpose().map_err(|it| error::reason(&it))? {
-            Some(Bounded::Text(text)) => Ok(text),
-            Some(Bounded::TooLarge(bytes)) => Err(format!("it has {bytes} bytes")),
-            None => builtin::file(relative)
-                .map(|text| text.as_bytes().to_vec())
-                .ok_or_else(|| "there is no such built-in file".to_owned()),
-        }
-    })
 }
 
 enum Bounded {

@@ -9,14 +9,10 @@ use std::{
     process::ExitCode,
 };
 
-use onward_engine::dialects::conference::{
-    config::Direction,
-    draft::{Draft, Measure},
-    state::DOCUMENT,
-};
+use onward_engine::play::conference::{DOCUMENT, Direction, Draft, Measure, try_evaluator};
 use serde_json::json;
 
-use crate::{cmd::Context, conference, error::Error};
+use crate::{cmd::Context, error::Error};
 
 /// Write a workflow to start from, or plan a conference
 ///
@@ -156,7 +152,7 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
         });
     }
     if let Measure::Metric { evaluator, .. } = &draft.measure {
-        let tried = conference::try_evaluator(evaluator, &cx.path(".".as_ref()))?;
+        let tried = try_evaluator(evaluator, &cx.path(".".as_ref()))?;
         if !cx.global.quiet && !cx.global.json {
             writeln!(cx.err, "the evaluator says {tried}")?;
         }
@@ -167,7 +163,7 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
 struct Ask<'a> {
     cx: &'a mut Context,
     is_terminal: bool,
-    /// The flags of what nobody answered.
+    /// The flags of what is still unanswered.
     missing: Vec<&'static str>,
 }
 
@@ -244,7 +240,7 @@ impl Ask<'_> {
         Ok(Measure::Metric { name: metric, direction, target: given.target.clone(), evaluator })
     }
 
-    /// Empty when nobody can be asked; then the flag is among the missing.
+    /// Empty when there is no terminal to ask at; then the flag is among the missing.
     fn text(
         &mut self,
         flag: &'static str,

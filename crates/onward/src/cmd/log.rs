@@ -8,7 +8,7 @@ use onward_engine::load::follow::Follower;
 use crate::{
     cmd::Context,
     error::Error,
-    progress::{self, Telling},
+    progress::{self, Counter, Telling},
     screen::Screen,
     session::{Driving, Session, is_driven, open_run},
 };
@@ -116,12 +116,13 @@ pub(crate) fn attach(cx: &mut Context, args: &AttachArgs) -> Result<ExitCode, Er
 
 /// Shows a run that somebody else drives until nobody does.
 pub(crate) fn watch(cx: &mut Context, dir: &Path) -> Result<ExitCode, Error> {
-    let counts = onward_core::view::counts(&open_run(dir)?);
+    let run = open_run(dir)?;
     let telling = if cx.global.json {
         Telling::Json
     } else {
         let (screen, quiet) = (Screen::of_stderr(), cx.global.quiet);
-        Telling::Words { done: 0, total: counts.total, screen, attendant: None, quiet }
+        let counter = Counter::new(dir.to_owned(), run);
+        Telling::Words { counter, screen, attendant: None, quiet }
     };
     let mut sink = progress::sink(telling);
     let mut follower = Follower::new(dir);

@@ -1,21 +1,24 @@
 //! `onward plan` and `onward why`: what a resume would do, and why. They change nothing.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use onward_core::{
     finding::Severity,
     plan::{Plan, Verdict, Why},
-    policy::Choices,
+    policy::{Choices, Depth},
 };
-use onward_engine::engine::plan_run;
+use onward_engine::{
+    engine::{page_of_site, plan_run},
+    locate::FoundSite,
+};
 use serde_json::json;
 
 use crate::{
-    cmd::{Context, adopt},
+    cmd::Context,
     diagnostic::printable,
     error::Error,
-    session::{Driving, Session, Which, word},
+    session::{Driving, Session, Wanted, Which, word},
 };
 
 /// Show what a resume would do, and why
@@ -28,16 +31,33 @@ pub(crate) struct PlanArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
+    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    #[arg(long, value_name = "DIR")]
+    tasks: Option<PathBuf>,
+    /// The report in a format of the system that wrote the run, such as `l1` of a pipeline
+    #[arg(long, value_name = "NAME", conflicts_with = "json")]
+    format: Option<String>,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let plan = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
+    let wanted = Wanted {
+        run: args.run.as_deref(),
+        dialect: args.dialect.as_deref(),
+        tasks: args.tasks.as_deref(),
+    };
+    let plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
             let session = session.of_run(cx, &dir, &Driving::default())?;
             plan_run(&dir, &session.machine, &Choices::default())?
         }
-        Which::Foreign { dir, dialect } => adopt::plan(cx, &dir, dialect.as_deref())?,
+        Which::Foreign(found) => {
+            let session = Session::at(cx, found.project.root(), &Driving::default())?;
+            if let Some(format) = &args.format {
+                return page(cx, &session, &found, format);
+            }
+            session.foreign_plan(&found, &Choices::default(), Depth::Quick)?
+        }
     };
     if cx.global.json {
         let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;
@@ -47,6 +67,24 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         write(&mut text, &plan)?;
         cx.out.write_all(&text)?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A report in the words of the other system.
+fn page(
+    cx: &mut Context,
+    session: &Session,
+    found: &FoundSite,
+    format: &str,
+) -> Result<ExitCode, Error> {
+    let Some(text) = page_of_site(found, &session.machine, format)? else {
+        let name = found.card().name;
+        return Err(Error::Usage {
+            message: format!("a {name} run has no format `{format}`"),
+            hint: "leave `--format` out, or take `--json`".to_owned(),
+        });
+    };
+    write!(cx.out, "{text}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,7 +112,7 @@ fn write(out: &mut Vec<u8>, plan: &Plan) -> std::io::Result<()> {
         writeln!(out, "\nFindings")?;
     }
     for finding in &plan.findings {
-        let (style, word) = match finding.severity {
+        let (style, word) = match finding.severity() {
             Severity::Info => (Style::new().dimmed(), "info"),
             Severity::Warning => (AnsiColor::Yellow.on_default(), "warning"),
             Severity::Blocking => (AnsiColor::Red.on_default().bold(), "blocking"),

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 use onward_core::{address::Address, event::Mode, policy::Choices, workflow::Loaded};
 use onward_engine::{
     care::rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, probe, rehearse},
-    dialects::dialects,
+    dialects::{Dialect, dialects},
     drive::Options,
     engine::{How, Machine},
     locate::TakeOver,
@@ -80,11 +80,13 @@ pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Err
 
 /// A workflow that goes on with another system's files needs those that a person writes.
 fn must_be_ready(workflow: &Loaded, dir: Option<PathBuf>) -> Result<(), Error> {
-    let dialect = dialects().iter().find(|it| it.workflow() == workflow.workflow.name);
-    let Some((dialect, dir)) = dialect.zip(dir) else { return Ok(()) };
-    let missing = dialect.marks().iter().find(|it| !dialect.grows(it) && !dir.join(it).is_file());
-    let Some(missing) = missing else { return Ok(()) };
-    let name = dialect.workflow();
+    let of = |it: &&&dyn Dialect| it.card().workflows.contains(&workflow.workflow.name.as_str());
+    let card = dialects().iter().find(of).map(|it| it.card());
+    let Some((card, dir)) = card.zip(dir) else { return Ok(()) };
+    let marks = card.marks.iter().map(|mark| mark.glob);
+    let mut written = marks.filter(|it| !card.grows.contains(it));
+    let Some(missing) = written.find(|it| !dir.join(it).is_file()) else { return Ok(()) };
+    let name = card.workflows.first().copied().unwrap_or(card.name);
     Err(Error::Usage {
         message: format!("there is no `{missing}` in `{}` to rehearse with", dir.display()),
         hint: format!("write one: `onward init --from {name}`; or watch `onward demo {name}`"),

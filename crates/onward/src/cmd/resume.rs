@@ -11,7 +11,7 @@ use onward_core::{
     plan::{Status, run_info},
     policy::{Accept, Choices, Depth, EnterAt},
     survey::Survey,
-    view::{Counts, view},
+    view::view,
 };
 use onward_engine::{
     drive::Options,
@@ -29,9 +29,9 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     outlook,
-    progress::{self, Telling},
+    progress::{self, Counter, Telling},
     prompt::Person,
-    session::{Driving, Found, Session, Which, id_of, open_run, word},
+    session::{Driving, Found, Session, Wanted, Which, id_of, open_run, word},
 };
 
 /// Go on with an interrupted run
@@ -102,13 +102,14 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     person.heed_interrupts();
     let which = match (&args.run, &args.dialect) {
         (None, None) => adopt::choose(cx, &session, &mut person)?,
-        (wanted, dialect) => session.which(cx, wanted.as_deref(), dialect.as_deref())?,
+        (run, dialect) => {
+            let (run, dialect) = (run.as_deref(), dialect.as_deref());
+            session.which(cx, &Wanted { run, dialect, tasks: None })?
+        }
     };
     let dir = match which {
         Which::Ours(dir) => dir,
-        Which::Foreign { dir, dialect } => {
-            return adopt::resume(cx, person, &dir, dialect.as_deref(), args);
-        }
+        Which::Foreign(found) => return adopt::resume(cx, person, &found, args),
     };
     let session = session.of_run(cx, &dir, &args.driving)?;
     adopt::refuse_complete(&session, &dir)?;
@@ -243,10 +244,9 @@ pub(crate) fn drive(
         Telling::Lines { screen: screen.clone(), quiet: cx.global.quiet }
     } else {
         let run = open_run(dir)?;
-        let Counts { done, total } = onward_core::view::counts(&run);
         let attendant = attended.then(|| Attendant::new(person, &run, dir, session.user()));
-        let quiet = cx.global.quiet;
-        Telling::Words { done, total, screen: screen.clone(), attendant, quiet }
+        let (counter, quiet) = (Counter::new(dir.to_owned(), run), cx.global.quiet);
+        Telling::Words { counter, screen: screen.clone(), attendant, quiet }
     };
     let options = Options { attended, ..how.options };
     let outcome = go(How { options, ..how }, progress::sink(telling));

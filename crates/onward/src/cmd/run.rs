@@ -14,13 +14,14 @@ use onward_core::{
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run},
     locate::{Origin, load_pinned},
+    play::conference::has_started,
     resume::ResumeError,
 };
 use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
-    conference, diagnostic,
+    diagnostic,
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session, id_of, open_run},
@@ -68,7 +69,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if is_builtin {
         let dir = place(cx, &session, &loaded, &mut inputs);
         if let Some(dir) = dir.filter(|_| loaded.workflow.name == "conference")
-            && conference::has_started(&dir)
+            && has_started(&dir)
         {
             return Err(Error::Usage {
                 message: format!("a conference has started in `{}`", dir.display()),

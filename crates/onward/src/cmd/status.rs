@@ -5,17 +5,20 @@ use std::process::ExitCode;
 use onward_core::{
     bill::{Bill, Biller, Sum},
     event::Event,
-    plan::{Status, run_info},
-    survey::Survey,
-    view::{GateView, View, of_plan, view},
+    plan::Status,
+    policy::{Choices, Depth},
+    view::{GateView, View, of_plan},
 };
-use onward_engine::{engine::person::gates_now, foreign::adopt, load::follow::Follower};
+use onward_engine::{
+    engine::{person::gates_now, view_run},
+    load::follow::Follower,
+};
 use serde_json::json;
 
 use crate::{
     cmd::{Context, plan::age},
     error::Error,
-    session::{Driving, Found, Session, Which, is_driven, open_run, word},
+    session::{Driving, Session, Wanted, Which, is_driven, word},
 };
 
 /// List the runs of this project, the last active one first
@@ -29,19 +32,15 @@ pub(crate) fn list(cx: &mut Context, _args: &ListArgs) -> Result<ExitCode, Error
         let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
         let last_active = dir.last_activity.to_string();
         // One run that cannot be read must not hide the others.
-        let look = |found: Found| {
-            let status = found.status;
-            let (run, survey) = (found.run()?, Survey { now: session.now, ..Survey::default() });
-            Ok(view(&run, run_info(&run.state, &survey, status, &at)))
-        };
-        let shown = Found::look(dir).and_then(look).map_err(|error: Error| error.to_string());
+        let shown = view_run(&dir.dir, &session.machine, Depth::Glance);
+        let shown = shown.map(|(view, _)| view).map_err(|error| error.to_string());
         rows.push(Row { id, dir: at, last_active, shown });
     }
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
-    for dir in session.strangers(&here)? {
-        let plan = session.foreign_plan(&dir, None).map_err(|error| error.to_string());
-        let at = dir.display().to_string();
+    for found in session.strangers(&here)? {
+        let plan = session.glance(&found).map_err(|error| error.to_string());
+        let at = found.dir.display().to_string();
         let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
         rows.push(Row { id: at.clone(), dir: at, last_active, shown: plan.map(|it| of_plan(&it)) });
     }
@@ -110,17 +109,12 @@ pub(crate) struct StatusArgs {
 
 pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let view = match session.which(cx, args.run.as_deref(), args.dialect.as_deref())? {
+    let (run, dialect) = (args.run.as_deref(), args.dialect.as_deref());
+    let wanted = Wanted { run, dialect, tasks: None };
+    let view = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
-            let mut run = open_run(&dir)?;
-            let survey = Survey { now: session.now, ..Survey::default() };
             let driven = is_driven(&dir);
-            if !driven && !run.state.is_ended() {
-                run = adopt::caught_up(&dir, run.clone(), &session.machine).unwrap_or(run);
-            }
-            let status = Status::of(&run.state, driven);
-            let info = run_info(&run.state, &survey, status, &dir.display().to_string());
-            let mut view = view(&run, info);
+            let (mut view, run) = view_run(&dir, &session.machine, Depth::Quick)?;
             show_now(&mut view, gates_now(&dir, &run, &session.machine)?);
             if args.cost {
                 let mut biller = Biller::default();
@@ -129,8 +123,9 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
             }
             view
         }
-        Which::Foreign { dir, dialect } => {
-            of_plan(&session.foreign_plan(&dir, dialect.as_deref())?)
+        Which::Foreign(found) => {
+            let choices = Choices::default();
+            of_plan(&session.foreign_plan(&found, &choices, Depth::Quick)?)
         }
     };
     if cx.global.json {

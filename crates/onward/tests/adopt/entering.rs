@@ -40,7 +40,8 @@ fn a_place_ahead_is_refused_and_one_that_is_none_is_named() {
 #[test]
 fn a_person_may_end_the_rounds() {
     let tea = Tea::left(&Tea::finished(), 9);
-    assert_eq!(tea.json("plan --json")["recovery_point"]["code"], "round-start");
+    // The rows of the second round are all there, and count although the log lost their events.
+    assert_eq!(tea.json("plan --json")["recovery_point"]["code"], "poster-session");
     tea.exits("resume --from synthesis --yes --no-input", 16);
     tea.exits("resume --from synthesis --force --yes --no-input", 0);
     assert_eq!(tea.calls(), ["synthesis/draft"]);

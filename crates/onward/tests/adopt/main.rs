@@ -5,9 +5,6 @@
 
 mod agreed;
 mod asked;
-#[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/bench.rs"]
-mod bench;
 mod elsewhere;
 mod entering;
 #[expect(dead_code, reason = "the conference tests use the rest")]
@@ -19,9 +16,11 @@ mod laws;
 mod ours;
 mod prefixes;
 mod repaired;
-mod tea;
 #[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/terminal.rs"]
-mod terminal;
+#[path = "../support/mod.rs"]
+mod support;
+mod tea;
 mod twice;
 mod undo;
+
+use support::{bench, terminal};

@@ -5,14 +5,15 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use onward_engine::{care::harness::until, locate::Project};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::bench::kill_all;
+pub(crate) use crate::bench::Said;
+use crate::{bench::kill_all, support::program};
 
 const DOCUMENT: &str = "\
 # Conference: Tea
@@ -82,14 +83,6 @@ const REVIEW: &str = r#"{"notes":"go on","verdicts":[
 
 pub(crate) const LOG: &str = "conference_events.jsonl";
 
-/// How a command went.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: i32,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
 pub(crate) struct Tea {
     _dir: TempDir,
     pub(crate) root: PathBuf,
@@ -138,17 +131,11 @@ impl Tea {
     }
 
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-        let path = std::env::var_os("PATH").unwrap();
-        command.args(arguments.split(' ')).current_dir(self.dir()).env_clear();
-        command.env("PATH", path).env("USER", "ann").stdin(Stdio::null());
-        command
+        program::onward(&self.dir(), arguments)
     }
 
     pub(crate) fn onward(&self, arguments: &str) -> Said {
-        let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+        Said::of(&self.command(arguments).output().unwrap())
     }
 
     #[track_caller]
@@ -160,8 +147,7 @@ impl Tea {
 
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str) -> Value {
-        let said = self.onward(arguments);
-        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
+        self.onward(arguments).json()
     }
 
     /// An engine that is at `step`, whose agent waits there.

@@ -26,7 +26,10 @@ fn rescued(tea: &Tea) -> Contents {
 fn unproved_rows_and_pages_are_in_the_rescue_and_proved_files_are_untouched() {
     let finished = Tea::finished();
     let tea = Tea::left(&finished, CUT);
+    // The last row of researcher A is not there: it was caught in the middle of an iteration.
     let mut rows = finished["researcher_A_results.tsv"].clone();
+    let last = rows[..rows.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+    rows.truncate(last + 1);
     rows.extend_from_slice(b"9\t99\t-\t-\treverted\tnobody logged it\te\t2026-01-01T00:00:00Z\n");
     fs::write(tea.dir().join("researcher_A_results.tsv"), &rows).unwrap();
     let mut engine = tea.held_at("round[2]/poster/draft", "resume --yes");

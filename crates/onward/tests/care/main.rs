@@ -2,26 +2,22 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod archive;
-#[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/bench.rs"]
-mod bench;
 mod cost;
 mod doctor;
 mod people;
 mod rehearse;
 mod repair;
-#[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/repo.rs"]
-mod repo;
 mod rescue;
 #[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/terminal.rs"]
-mod terminal;
+#[path = "../support/mod.rs"]
+mod support;
 mod verify;
 mod words;
 
-use bench::Bench;
 use serde_json::Value;
+
+use bench::Bench;
+use support::{bench, repo, terminal};
 
 /// What a command prints with `--json`, held against its published schema.
 #[track_caller]

@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap,
     fs,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
 };
 
 use onward_engine::care::harness::until;
 use tempfile::TempDir;
 
-use crate::bench::Bench;
+use crate::{bench::Bench, support::program};
 
 const DOCUMENT: &str = include_str!("../../src/cmd/demo/conference/conference.md");
 const AGENT: &str = include_str!("../../src/cmd/demo/conference/agent.sh");
@@ -51,11 +51,7 @@ impl Hall {
     }
 
     pub(crate) fn git(&self, args: &[&str]) -> String {
-        let mut command = Command::new("git");
-        command.args(["-c", "user.name=ann", "-c", "user.email=ann@localhost"]).args(args);
-        let output = command.current_dir(&self.bench.root).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        program::git(&self.bench.root, args)
     }
 
     pub(crate) fn start(&self, arguments: &str) -> Child {

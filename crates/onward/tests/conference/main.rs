@@ -2,15 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod adopted;
-#[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/bench.rs"]
-mod bench;
 mod hall;
 mod kills;
 mod protocol;
 mod rehearsed;
 mod saved;
 #[expect(dead_code, reason = "the kill tests use the rest")]
-#[path = "../kill/terminal.rs"]
-mod terminal;
+#[path = "../support/mod.rs"]
+mod support;
 mod told;
+
+use support::{bench, terminal};

@@ -82,6 +82,22 @@ fn case_10_a_worktree_deleted_pruned_detached_or_in_mid_rebase_has_a_way_on() {
     }
 }
 
+/// What a resume leaves that was killed in the middle of making a lost worktree again: a worktree
+/// that git knows, with a part of its files.
+#[test]
+fn a_worktree_that_was_half_made_again_is_no_worktree_in_which_files_were_deleted() {
+    let (bench, run) = interrupted();
+    shell(&bench, &run, "rm -rf $DIR; git worktree add -q -f --no-checkout $DIR $BRANCH");
+    fs::write(run.join("git/remaking-draft"), "").unwrap();
+    let plan = bench.plan(&run);
+    assert!(codes(&plan).contains(&"worktree-missing"), "{plan:#}");
+    let said = bench.exits("resume --yes", 0);
+    is_merged(&bench, &run, &format!("{said:?}"));
+    assert_eq!(bench.text("b.txt"), "b\n", "nothing was deleted on the branch");
+    assert!(!run.join("git/remaking-draft").exists(), "it is made");
+    bench.is_proved(&run);
+}
+
 #[test]
 fn a_worktree_off_its_branch_is_gone_on_from_when_that_is_accepted_and_follows() {
     let (bench, run) = interrupted();

@@ -174,6 +174,9 @@ fn world(code: Code, has: bool) -> World {
             planned(&bench, "")
         }
         Code::ArtifactUnproved => World::Elsewhere(CHECKS, "artifact-unproved"),
+        Code::UnprovedWorkCounts => {
+            World::Elsewhere("onward/tests/adopt/prefixes.rs", "--accept artifact-unproved")
+        }
         Code::LeftoverTempFile => {
             let bench = Bench::new(
                 "  - { id: a, run: 'LOG; echo half > made; false', writes: [made], \
@@ -209,6 +212,14 @@ fn world(code: Code, has: bool) -> World {
             bench.exits("run w.yaml", 10);
             bench.exits(if has { "done c" } else { "done b" }, 0);
             planned(&bench, "")
+        }
+        Code::EntersAhead => {
+            let bench = Bench::new(
+                "  - { id: a, run: 'LOG; false' }\n  - { id: b, run: LOG }\n  \
+                 - { id: c, run: LOG }\n",
+            );
+            bench.exits("run w.yaml", 10);
+            stops_at(&bench, if has { "resume --from c" } else { "resume --from a" }, code)
         }
         Code::AllDoneNotDelivered => {
             let bench = Bench::new("  - { id: a, run: LOG }\n");
@@ -348,6 +359,12 @@ fn world(code: Code, has: bool) -> World {
             planned(&bench, "")
         }
         Code::EffectUnknown => effect(if has { "" } else { ", probe: { run: test -e begun }" }),
+        Code::AgentNotConfigured => {
+            World::Elsewhere("onward/tests/foreign.rs", "warning prerequisite-missing: agent")
+        }
+        Code::CannotContinue => {
+            World::Elsewhere("onward/tests/systems.rs", "cannot drive them yet")
+        }
         Code::PrerequisiteMissing => {
             let bench = stopped();
             if !has {

@@ -3,11 +3,11 @@
 //! Every wait is for a record of the journal, a file or the end of a process, never for a time.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-mod bench;
 mod broken_worktrees;
 mod choices;
 mod cut_short;
 mod day_one;
+mod directories;
 mod disk;
 mod edits;
 mod features;
@@ -18,9 +18,13 @@ mod locks;
 mod menu;
 mod people;
 mod proof;
-mod repo;
 mod sessions;
 mod signals;
-mod terminal;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
 mod waits;
+mod words;
 mod worktrees;
+
+use support::{bench, repo, terminal};

@@ -250,7 +250,7 @@ fn paths_that_somebody_changed_are_asked_about_by_their_names() {
     let run = killed_half_way(&bench, Killed::All);
     edit_by_hand(&bench, &run, "a.txt");
     let mut terminal = Terminal::start(&bench, "resume");
-    terminal.shows("Going on accepts dirty-tree: draft: it died, and somebody changed");
+    terminal.shows("Going on accepts dirty-tree: draft: it died, and the same paths");
     terminal.shows(MENU_WITH_STEPS);
     terminal.types("steps\n");
     terminal.shows("a.txt");

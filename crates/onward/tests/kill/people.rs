@@ -160,3 +160,25 @@ fn a_terminal_sees_what_runs_and_a_file_sees_lines() {
     assert!(shown.contains("done  one"), "{shown}");
     assert!(!shown.contains("start one"), "the moving line says so: {shown}");
 }
+
+#[test]
+fn the_counter_on_the_terminal_is_that_of_list() {
+    let bench = Bench::new(
+        "
+  - { id: a, run: LOG }
+  - { id: s, run: LOG, when: '{{ false }}' }
+  - { id: fan, each: [x, y], run: LOG }
+  - { id: b, run: 'LOG; head -c1 go' }
+  - { id: c, run: LOG }
+",
+    );
+    let go = bench.fifo("go");
+    let mut terminal = Terminal::start(&bench, "run w.yaml");
+    terminal.shows("[4/6] b");
+    let listed = bench.exits("list", 0).out;
+    assert!(listed.contains(" 4/6 "), "{listed}");
+    std::fs::write(go, "x").unwrap();
+    terminal.exits(0);
+    let listed = bench.exits("list", 0).out;
+    assert!(listed.contains(" 6/6 "), "{listed}");
+}

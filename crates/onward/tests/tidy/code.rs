@@ -12,16 +12,25 @@ pub(crate) fn forbid(code: &str, words: &[&str], why: &str) -> Vec<String> {
 
 /// The names under every `dependencies` table but `dev-dependencies`, which ship to nobody.
 pub(crate) fn dependencies(manifest: &str) -> Vec<String> {
+    named_in(manifest, |table| !table.contains("dev-dependencies"))
+}
+
+/// The names under every `dependencies` table.
+pub(crate) fn all_dependencies(manifest: &str) -> Vec<String> {
+    named_in(manifest, |_| true)
+}
+
+fn named_in(manifest: &str, is_asked: fn(&str) -> bool) -> Vec<String> {
     let mut names = Vec::new();
     let mut inside = false;
     for line in manifest.lines().map(str::trim) {
         if let Some(table) = line.strip_prefix('[') {
             let table = table.split(']').next().unwrap_or_default();
-            let ships = !table.contains("dev-dependencies");
-            inside = ships && table.ends_with("dependencies");
-            let own_table = table.split_once("dependencies.").filter(|_| ships);
+            let counts = is_asked(table);
+            inside = counts && table.ends_with("dependencies");
+            let own_table = table.split_once("dependencies.").filter(|_| counts);
             names.extend(own_table.map(|(_, name)| name.to_owned()));
-        } else if inside && !line.starts_with('#') {
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
             let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
             names.push(name.trim_matches(['"', '\'']).to_owned());
         }
@@ -29,7 +38,7 @@ pub(crate) fn dependencies(manifest: &str) -> Vec<String> {
     names
 }
 
-fn contains_word(line: &str, word: &str) -> bool {
+pub(crate) fn contains_word(line: &str, word: &str) -> bool {
     let continues = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {
         let (before, after) = (&line[..at], &line[at + word.len()..]);
@@ -40,7 +49,7 @@ fn contains_word(line: &str, word: &str) -> bool {
 
 /// Every path that a `use` brings in, whole, with its line: `use std::{fmt, fs}` is `std::fmt` and
 /// `std::fs`.
-fn imports(code: &str) -> Vec<(String, usize)> {
+pub(crate) fn imports(code: &str) -> Vec<(String, usize)> {
     let mut paths = Vec::new();
     for (at, word) in code.match_indices("use ") {
         if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {

@@ -4,16 +4,20 @@
 //! none can rot into a rule that never complains, or complains of everything.
 
 mod code;
+mod matches;
+mod rooms;
 mod rules;
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use code::{code_of, forbid};
-use rules::{CRATES, RULES, unmentioned_docs};
+use rooms::{ROOMS, rooms_used, round_trip};
+use rules::{CRATES, RULES, unmentioned_docs, unused_dependencies};
 
 #[test]
 fn the_house_is_tidy() {
@@ -33,6 +37,7 @@ fn the_house_is_tidy() {
     let entrances = files.iter().filter(|(path, _)| is_entrance(path));
     let entrances: String = entrances.map(|(_, text)| text.as_str()).collect();
     complaints.extend(unmentioned_docs(&paths, &entrances));
+    complaints.extend(unused_dependencies(&files));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
@@ -60,6 +65,54 @@ fn a_document_that_nobody_mentions_is_found() {
     let paths = ["docs/a.md", "docs/b.md", "docs/picture.svg", "b.md"];
     let complaints = unmentioned_docs(&paths, "see docs/b.md");
     assert_eq!(complaints, ["docs/a.md: mention it in README.md or ARCHITECTURE.md"]);
+}
+
+#[test]
+fn a_dependency_that_nobody_uses_is_found() {
+    let files = [
+        ("Cargo.toml", "[workspace.dependencies]\none-two = '1'\nthree = '1'\nfour = '1'\n"),
+        ("crates/a/Cargo.toml", "[dependencies]\none-two.workspace = true\n\nthree = '1'\n"),
+        ("crates/a/src/lib.rs", "use one_two::x; fn three_four() {}"),
+    ];
+    let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    assert_eq!(
+        unused_dependencies(&files),
+        ["crates/a/Cargo.toml: nobody uses `three`", "Cargo.toml: no crate takes `four`"]
+    );
+}
+
+/// Each room of the engine with each that its code uses.
+fn rooms_and_used() -> BTreeSet<(&'static str, &'static str)> {
+    let mut edges = BTreeSet::new();
+    for (path, text) in files() {
+        let inside = path.strip_prefix("crates/onward-engine/src/");
+        let room = inside.and_then(|it| it.split_once('/')).map(|(room, _)| room);
+        let Some((room, _)) = ROOMS.iter().find(|it| Some(it.0) == room) else { continue };
+        edges.extend(rooms_used(&path, &text).into_keys().map(|used| (*room, used)));
+    }
+    edges
+}
+
+#[test]
+fn rooms_do_not_need_each_other_round_about() {
+    let edges = rooms_and_used();
+    assert!(edges.contains(&("drive", "world")), "a check that sees nothing: {edges:?}");
+    assert_eq!(round_trip(&edges), None);
+    let allowed = |(name, uses): &(&'static str, &'static [&'static str])| {
+        uses.iter().map(|used| (*name, *used)).collect::<Vec<_>>()
+    };
+    assert_eq!(round_trip(&ROOMS.iter().flat_map(allowed).collect()), None, "the table itself");
+    let around = [("a", "b"), ("b", "c"), ("x", "a"), ("c", "b")].into();
+    assert!(round_trip(&around).is_some_and(|way| way.contains(&"b") && way.contains(&"c")));
+}
+
+#[test]
+fn a_room_stands_above_all_that_it_may_use() {
+    for (number, (room, uses)) in ROOMS.iter().enumerate() {
+        let below: Vec<&str> = ROOMS[..number].iter().map(|(name, _)| *name).collect();
+        let above: Vec<&&str> = uses.iter().filter(|used| !below.contains(*used)).collect();
+        assert!(above.is_empty(), "{room} uses {above:?}, which stand above it");
+    }
 }
 
 #[test]

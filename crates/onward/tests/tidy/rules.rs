@@ -5,7 +5,11 @@
 
 use std::path::Path;
 
-use crate::code::{code_of, dependencies, forbid};
+use crate::{
+    code::{all_dependencies, code_of, contains_word, dependencies, forbid},
+    matches::{enums_in, takes_anything, tuple_matches},
+    rooms::rooms_use_rooms_below,
+};
 
 /// What a rule finds wrong with one file: nothing, or some sentences.
 pub(crate) type Check = fn(path: &str, text: &str) -> Vec<String>;
@@ -103,6 +107,26 @@ pub(crate) const RULES: &[Rule] = &[
         accepts: ("crates/onward/src/a.rs", "println!(); use clap::Args;"),
     },
     Rule {
+        check: rooms_use_rooms_below,
+        refuses: &[
+            ("crates/onward-engine/src/world/a.rs", "use crate::drive::Driver;"),
+            ("crates/onward-engine/src/world/a.rs", "use crate::{\n    load::{self, follow},\n};"),
+            ("crates/onward-engine/src/check/a/b.rs", "let x = crate::resume::open(world);"),
+            ("crates/onward-engine/src/revert/mod.rs", "use super::check::survey;"),
+            ("crates/onward-engine/src/revert/a.rs", "use super::{super::{check, world}, b};"),
+            ("crates/onward-engine/src/play/a.rs", "pub use crate::engine::Engine;"),
+            ("crates/onward-engine/src/care/a.rs", "crate::play::run();"),
+            ("crates/onward-engine/src/cellar/a.rs", "//! A room of its own.\n"),
+            ("crates/onward-engine/src/stray.rs", "//! A noun.\n"),
+        ],
+        accepts: (
+            "crates/onward-engine/src/check/survey.rs",
+            "// crate::drive\nuse crate::{check::needs, revert, world::{World, drive}};\n\
+             use super::{drive::x}; let s = \"crate::drive\"; crate::driver::f();\n\
+             #[cfg(test)]\nmod tests {\n    use crate::drive::Driver;\n}",
+        ),
+    },
+    Rule {
         check: async_lives_in_front_ends,
         refuses: &[
             ("crates/onward-engine/src/a.rs", "pub async fn drive() {}"),
@@ -122,6 +146,29 @@ pub(crate) const RULES: &[Rule] = &[
             ("a.rs", "#[ignore = \"slow\"]"),
         ],
         accepts: ("a.rs", "#[expect(dead_code, reason = \"todo!\")]"),
+    },
+    Rule {
+        check: a_match_names_every_variant,
+        refuses: &[
+            ("a.rs", "match (a, b) {\n    (Role::Leaf, _) => 1,\n    _ => 2,\n}"),
+            ("a.rs", "match (a, b) { (Role::Leaf, Some(x)) if x => { f(); } (_, _) => 2 }"),
+            ("a.rs", "match (f(a, b), c) { (x, Role::Leaf | Role::Root) => 1, (_, other) => 2 }"),
+        ],
+        accepts: (
+            "a.rs",
+            "match (a, b) { (Role::Leaf, _) => 1, (Role::Root, Some(_)) => 2, \
+             (Role::Root, None) => match x { 0 => 3, _ => 4 } } \
+             match (a, b) { (Some(1), Value::Null) => 1, _ => 2 } \
+             match (a.b)(c) { Role::Leaf => 1 } // match (a, b) { (Role::Leaf, 1) => 1, _ => 2 }",
+        ),
+    },
+    Rule {
+        check: prose_names_its_actor,
+        refuses: &[
+            ("crates/onward-core/src/a.rs", "/// Whoever calls this waits."),
+            ("crates/onward-core/src/a.rs", "let why = \"somebody's change\";"),
+        ],
+        accepts: ("crates/onward-core/src/a.rs", "// The driver waits; a person answers. Anewton."),
     },
     Rule {
         check: tests_never_sleep,
@@ -284,6 +331,47 @@ fn nothing_is_put_off(path: &str, text: &str) -> Vec<String> {
     forbid(&code_of(text), &WORDS, "puts work off: do it, or use `#[expect]` with a reason")
 }
 
+/// A new variant has to break every match that must think about it. Clippy sees to that where an
+/// enum is matched alone, and not where it is matched in a tuple.
+fn a_match_names_every_variant(path: &str, text: &str) -> Vec<String> {
+    /// Enums of other crates: their variants are not ours to name.
+    const FOREIGN: [&str; 2] = ["Value", "ErrorKind"];
+    if !is_rust(path) {
+        return Vec::new();
+    }
+    let code = code_of(text);
+    let mut complaints = Vec::new();
+    for found in tuple_matches(&code) {
+        let names_ours =
+            |pattern: &str| enums_in(pattern).iter().any(|name| !FOREIGN.contains(&name.as_str()));
+        if found.patterns.iter().any(|pattern| names_ours(pattern)) {
+            let wild = found.patterns.iter().find(|pattern| takes_anything(pattern));
+            complaints.extend(wild.map(|pattern| {
+                let line = found.line;
+                format!("line {line}: `{pattern}` takes variants that do not exist yet")
+            }));
+        }
+    }
+    complaints
+}
+
+/// Words that leave the reader to guess who acts: the driver, the engine, the agent or a person.
+fn prose_names_its_actor(path: &str, text: &str) -> Vec<String> {
+    const VAGUE: [&str; 4] = ["somebody", "whoever", "nobody", "anew"];
+    /// Where the rule holds so far.
+    const PLACES: [&str; 1] = ["crates/onward-core/src/"];
+    if !PLACES.iter().any(|place| path.starts_with(place)) {
+        return Vec::new();
+    }
+    let is_vague = |word: &str| VAGUE.iter().any(|vague| word.eq_ignore_ascii_case(vague));
+    let mut complaints = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let found = line.split(|c: char| !c.is_alphabetic()).find(|word| is_vague(word));
+        complaints.extend(found.map(|word| format!("line {number}: `{word}`: name who acts")));
+    }
+    complaints
+}
+
 /// A sleep is either too short on a busy machine or too long on every other one.
 fn tests_never_sleep(path: &str, text: &str) -> Vec<String> {
     if !is_rust(path) {
@@ -324,7 +412,32 @@ pub(crate) fn unmentioned_docs(paths: &[&str], entrances: &str) -> Vec<String> {
     lost.map(|path| format!("{path}: mention it in README.md or ARCHITECTURE.md")).collect()
 }
 
-fn is_rust(path: &str) -> bool {
+/// What nobody uses is still compiled, audited and kept up to date.
+pub(crate) fn unused_dependencies(files: &[(String, String)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let of_manifest = |path: &str| crate_of_manifest(path).map(str::to_owned);
+    let manifests: Vec<_> =
+        files.iter().filter_map(|(path, text)| Some((of_manifest(path)?, text))).collect();
+    for (name, manifest) in &manifests {
+        let code = files.iter().filter(|(path, _)| path.starts_with(&format!("crates/{name}/")));
+        let code: Vec<&String> = code.filter(|it| is_rust(&it.0)).map(|(_, text)| text).collect();
+        for dependency in all_dependencies(manifest) {
+            let word = dependency.replace('-', "_");
+            if !code.iter().any(|text| text.lines().any(|line| contains_word(line, &word))) {
+                complaints.push(format!("crates/{name}/Cargo.toml: nobody uses `{dependency}`"));
+            }
+        }
+    }
+    let taken: Vec<String> =
+        manifests.iter().flat_map(|(_, manifest)| all_dependencies(manifest)).collect();
+    let workspace = files.iter().filter(|(path, _)| path == "Cargo.toml");
+    let listed = workspace.flat_map(|(_, text)| all_dependencies(text));
+    let unused = listed.filter(|name| !taken.contains(name));
+    complaints.extend(unused.map(|it| format!("Cargo.toml: no crate takes `{it}`")));
+    complaints
+}
+
+pub(crate) fn is_rust(path: &str) -> bool {
     ends_in(path, "rs")
 }
 

@@ -6,7 +6,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{event::Certainty, testing::Bench};
+use crate::{
+    event::Certainty,
+    finding::Finding,
+    testing::Bench,
+    told::{Change, Deed, Standing, Undo},
+};
 
 const ROUNDS: &str = "
 steps:
@@ -63,11 +68,45 @@ fn adopted_from(proved: &Proved) -> Bench {
 }
 
 /// What the files of `demo` say.
-fn elsewhere<'a>(
-    done: &'a dyn Fn(&Address) -> Option<Done>,
+struct Demo<'a> {
+    proved: &'a Proved,
     passed_over: &'a dyn Fn(&Address) -> Option<String>,
-) -> Elsewhere<'a> {
-    Elsewhere { dialect: "demo", by: "demo.md", done, passed_over, witnesses: &writes }
+    /// The step that no line records: it only follows.
+    inferred: &'a str,
+}
+
+impl Told for Demo<'_> {
+    fn standing(&self, _now: Timestamp) -> Standing {
+        panic!("not asked here")
+    }
+
+    fn findings(&self, _now: Timestamp) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    fn step(&self, at: &Address) -> StepTold {
+        let is_inferred = at.as_str() == self.inferred;
+        let told = if is_inferred { Done::inferred } else { Done::recorded };
+        let done = self.proved.get(at.as_str()).cloned().map(told);
+        match (done, (self.passed_over)(at)) {
+            (Some(done), _) => StepTold::Done(done),
+            (None, Some(why)) => StepTold::PassedOver(why),
+            (None, None) if writes(at) => StepTold::Undone,
+            (None, None) => StepTold::Silent,
+        }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        Vec::new()
+    }
+
+    fn write(&self, _deed: &Deed<'_>) -> Vec<Change> {
+        Vec::new()
+    }
+}
+
+fn source<'a>(demo: &'a Demo<'a>) -> Source<'a> {
+    Source { dialect: "demo", by: "demo.md", told: demo }
 }
 
 fn nothing(_: &Address) -> Option<String> {
@@ -88,10 +127,9 @@ fn import_with(
     proved: &Proved,
     passed_over: &dyn Fn(&Address) -> Option<String>,
 ) {
-    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
-    let elsewhere = elsewhere(&done, passed_over);
+    let demo = Demo { proved, passed_over, inferred: "" };
     for _ in 0..1000 {
-        let commands = adoptions(&bench.run, &Facts::default(), elsewhere);
+        let commands = adoptions(&bench.run, &Facts::default(), source(&demo));
         if commands.is_empty() {
             return;
         }
@@ -121,9 +159,10 @@ fn regress_with(
     proved: &Proved,
     passed_over: &dyn Fn(&Address) -> Option<String>,
 ) -> Vec<String> {
-    let done = |step: &Address| proved.get(step.as_str()).cloned().map(Done::recorded);
-    let elsewhere = elsewhere(&done, passed_over);
-    regressed(&bench.run, elsewhere).into_keys().map(|it| it.to_string()).collect()
+    regressed(&bench.run, source(&Demo { proved, passed_over, inferred: "" }))
+        .into_keys()
+        .map(|it| it.to_string())
+        .collect()
 }
 
 /// The steps that would start, or ask, next.
@@ -154,7 +193,7 @@ fn every_prefix_of_what_was_done_stands_where_it_was_cut() {
 }
 
 #[test]
-fn a_gate_is_answered_in_the_name_of_the_file_and_an_answer_that_ends_the_run_is_nobody_s() {
+fn a_gate_is_answered_in_the_name_of_the_file_but_only_a_person_ends_the_run() {
     let mut proved: Proved = whole(true)[..2].iter().cloned().collect();
     let bench = adopted_from(&proved);
     let gate = bench.run.state.step(&Address::from_text("ok")).unwrap();
@@ -181,22 +220,18 @@ fn an_open_gate_is_answered_and_what_was_adopted_on_it_has_used_the_answer() {
 #[test]
 fn a_step_is_adopted_with_its_result_as_the_evidence_and_no_more_certain_than_it_is() {
     let result = json!({"n": 1});
-    let done = |step: &Address| match step.as_str() {
-        "open" => Some(Done::recorded(result.clone())),
-        "ok" => Some(Done::inferred(result.clone())),
-        _ => None,
-    };
-    let elsewhere = elsewhere(&done, &nothing);
-    let event = adoption(&Address::from_text("open"), elsewhere);
+    let proved = ["open", "ok"].map(|step| (step.to_owned(), result.clone())).into();
+    let demo = Demo { proved: &proved, passed_over: &nothing, inferred: "ok" };
+    let event = adoption(&Address::from_text("open"), source(&demo));
     let Some(Event::AttemptAdopted(event)) = event else { panic!("{event:?}") };
     assert_eq!((event.step.as_str(), event.source.as_str()), ("open", "demo"));
     assert_eq!(event.evidence.result, Some(Digest::of(result.to_string().as_bytes())));
     assert_eq!(event.result, Some(result.clone()));
     assert_eq!(event.certainty, Certainty::Recorded);
-    let inferred = adoption(&Address::from_text("ok"), elsewhere);
+    let inferred = adoption(&Address::from_text("ok"), source(&demo));
     let Some(Event::AttemptAdopted(inferred)) = inferred else { panic!("{inferred:?}") };
-    assert_eq!(inferred.certainty, Certainty::Inferred, "nobody wrote that down");
-    assert_eq!(adoption(&Address::from_text("close"), elsewhere), None);
+    assert_eq!(inferred.certainty, Certainty::Inferred, "no line says so");
+    assert_eq!(adoption(&Address::from_text("close"), source(&demo)), None);
 }
 
 #[test]
@@ -232,7 +267,7 @@ fn what_has_no_place_any_more_is_skipped_and_comes_back_when_it_has_one() {
     back.sort_unstable();
     let mut expected = passed.to_vec();
     expected.sort_unstable();
-    assert_eq!(back, expected, "a poster that nobody wanted stays skipped");
+    assert_eq!(back, expected, "a poster that its own `when` skipped stays skipped");
 }
 
 proptest! {

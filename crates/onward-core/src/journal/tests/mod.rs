@@ -210,7 +210,7 @@ fn a_line_out_of_order_is_unreadable() {
     );
     let early = "its batch 1 is lower than 2";
     assert_eq!(with(&[at(3, 1, 1)]), format!("3 records, torn on line 4: {early}"));
-    // A new epoch may number its batches anew.
+    // A new epoch may begin its batches at 0 again.
     assert_eq!(with(&[at(3, 2, 0), at(4, 2, 1)]), "5 records, clean");
     // An empty line.
     let mut bytes = base.clone();

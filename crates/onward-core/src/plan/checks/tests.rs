@@ -8,6 +8,7 @@ use crate::{
     key::Difference,
     plan::resumption,
     policy::Choices,
+    said::Spent,
     survey::CommitSeen,
     testing::Bench,
 };
@@ -111,7 +112,7 @@ fn many_resumes_are_a_warning_and_three_in_vain_block() {
     let blocks = |script: &str| {
         let world = after(CHAIN, script);
         let made = resumption(&world.bench.run, &world.survey, &Choices::default());
-        made.findings.iter().any(|it| it.severity == crate::finding::Severity::Blocking)
+        made.findings.iter().any(|it| it.severity() == crate::finding::Severity::Blocking)
     };
     assert!(blocks("a?crash R a?crash R a?crash R a?crash"));
     assert!(!blocks("a?crash R a?crash R a?crash"));
@@ -126,13 +127,8 @@ fn a_spent_budget_is_said_before_anything_is_tried() {
     let yaml = "limits: { usd: 2 }\nsteps: [{ id: a, run: x }]";
     let spending = |usd: u64| {
         let mut world = after(yaml, "");
-        let event = Event::AttemptSpent {
-            step: at("a"),
-            attempt: 1,
-            usd: Usd(usd),
-            tokens_in: 0,
-            tokens_out: 0,
-        };
+        let event =
+            Event::AttemptSpent { step: at("a"), attempt: 1, spent: Spent::of_usd(Usd(usd)) };
         world.bench.record(event);
         world
     };

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    plan::{Plan, plan},
+    event::Mode,
+    plan::{Plan, plan, resumption},
     policy::{Choices, EnterAt},
     survey::Survey,
     testing::Bench,
@@ -79,8 +80,8 @@ fn only_steps_of_the_run_can_be_entered() {
 #[test]
 fn every_place_says_what_runs_again_and_what_is_passed_over() {
     let bench = Bench::new(YAML).tell("a! e! g/b! g/c?");
-    let words = |entries: Vec<Entry>| -> Vec<String> {
-        let word = |it: Entry| format!("{} {}/{}", it.step, it.redone, it.passed_over);
+    let words = |entries: Vec<EntryPoint>| -> Vec<String> {
+        let word = |it: EntryPoint| format!("{} {}/{}", it.step, it.redone, it.passed_over);
         entries.into_iter().map(word).collect()
     };
     let all = ["a 3/0", "g 1/0", "g/b 1/0", "g/c 0/0", "d 0/1", "e 1/0"];
@@ -90,4 +91,19 @@ fn every_place_says_what_runs_again_and_what_is_passed_over() {
     for (step, there) in [("g/b", true), ("x", false), ("", false)] {
         assert_eq!(entry(&bench.run, step).is_some(), there, "{step}");
     }
+}
+
+#[test]
+fn the_journal_says_in_a_field_of_its_own_where_a_person_entered() {
+    let bench = Bench::new(YAML).tell("a! e! g/b! g/c! d?");
+    let survey = Survey { now: bench.now, ..Survey::default() };
+    let entered = |from: Option<EnterAt>| {
+        let choices = Choices { from, ..Choices::default() };
+        let made = resumption(&bench.run, &survey, &choices);
+        made.resumed(&bench.run.state, Mode::Autopilot, String::new(), None)
+    };
+    let there = entered(Some(EnterAt { step: "g/c".into(), force: false }));
+    assert_eq!(there.entered.as_deref(), Some("g/c"));
+    assert_eq!(there.accepted, ["from g/c"]);
+    assert_eq!(entered(None).entered, None);
 }

@@ -1,6 +1,7 @@
 //! What is kept of a run as a whole, beyond its steps.
 
 use super::*;
+use crate::said::Counting;
 
 #[test]
 fn small_facts_about_the_whole_run_are_kept() {
@@ -11,10 +12,13 @@ fn small_facts_about_the_whole_run_are_kept() {
     };
     let limit = Event::LimitHit {
         provider: "p".into(),
+        agent: Some("codex".into()),
         account: None,
         resets_at: Some(Timestamp::from_micros(7)),
     };
-    assert_eq!(fold_with(limit).unwrap().limited_until, Some(Timestamp::from_micros(7)));
+    let limited = fold_with(limit).unwrap();
+    assert_eq!(limited.limit_of("codex"), Some(Lifted::At(Timestamp::from_micros(7))));
+    assert_eq!(limited.limit_of("claude"), None);
     let changed = Event::WorkflowChanged { hash: Digest::of(b"new"), edits: Vec::new() };
     assert_eq!(fold_with(changed).unwrap().workflow_hash, Some(Digest::of(b"new")));
     assert!(fold_with(Event::NativeExported { files: Vec::new() }).is_err());
@@ -47,7 +51,7 @@ fn what_was_paid_for_was_not_in_vain() {
     let died_of = |usd: Usd| {
         let mut all = events("F R a+");
         let step = at("a");
-        all.push(Event::AttemptSpent { step, attempt: 1, usd, tokens_in: 0, tokens_out: 0 });
+        all.push(Event::AttemptSpent { step, attempt: 1, spent: Spent::of_usd(usd) });
         let cause = Cause::Crash;
         all.push(finished("a", 1, Outcome::Failed { cause, detail: String::new() }));
         State::fold(records(all)).unwrap().streak.in_vain()
@@ -120,4 +124,26 @@ fn a_footprint_is_shared_while_others_run_and_until_a_resume_finds_none_running(
     assert_eq!(shared("a+ b+", &["f"], vec![resumed(1)]), ["a"], "b is still in flight");
     let ended = finished("b", 1, Outcome::Done);
     assert_eq!(shared("a+ b+", &["f"], vec![ended, resumed(1)]), [""; 0]);
+}
+
+#[test]
+fn a_session_that_is_continued_owes_only_what_earlier_attempts_did_not_pay() {
+    let tokens = |input_tokens| Spent { input_tokens, ..Spent::NOTHING };
+    let spent = |attempt, it| Event::AttemptSpent { step: at("a"), attempt, spent: tokens(it) };
+    let owed = |continues: bool, total: u64, counting: Counting| {
+        let mut all = events("a+");
+        all.extend([spent(1, 100), spent(1, 20)]);
+        let (cause, rung) = (Cause::Crash, Rung::DiedClean);
+        let (step, reverted, rescue) = (at("a"), Vec::new(), None);
+        all.push(Event::AttemptLost { step, attempt: 1, cause, rung, reverted, rescue });
+        let started = AttemptStarted::bare(at("a"), 2);
+        all.push(Event::AttemptStarted(Box::new(AttemptStarted { continues, ..started })));
+        all.push(spent(2, 30));
+        let state = State::fold(records(all)).unwrap();
+        state.steps[&at("a")].owed(tokens(total), counting).input_tokens
+    };
+    assert_eq!(owed(true, 200, Counting::Session), 50);
+    assert_eq!(owed(true, 200, Counting::Attempt), 170);
+    assert_eq!(owed(false, 200, Counting::Session), 170);
+    assert_eq!(owed(true, 150, Counting::Session), 0);
 }

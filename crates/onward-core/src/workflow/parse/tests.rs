@@ -8,7 +8,7 @@ use super::*;
 use crate::evidence::Usd;
 use crate::workflow::{
     Severity,
-    model::{Count, Items, Kind, Limits, Many, PARALLEL_DEFAULT, Step, Worktree},
+    model::{Count, Items, Kind, Limits, Many, OnFailure, PARALLEL_DEFAULT, Span, Step, Worktree},
     problem::READ_ON,
 };
 
@@ -108,7 +108,7 @@ fn a_file_with_every_feature_is_read_as_it_is_meant() {
 
     let facts = step(workflow, "facts");
     assert!(facts.edits && facts.needs.is_empty());
-    assert_eq!((facts.timeout_ms, facts.idle_ms), (Some(1_800_000), Some(300_000)));
+    assert_eq!((&facts.timeout, facts.idle_ms), (&Some(Span::Fixed(1_800_000)), Some(300_000)));
     assert_eq!((facts.retry.max, facts.retry.backoff_ms), (3, 30_000));
     assert_eq!(facts.retry.on, [Cause::Crash, Cause::Failed].into());
     let Kind::Agent { prompt, .. } = &facts.kind else { panic!() };
@@ -118,13 +118,18 @@ fn a_file_with_every_feature_is_read_as_it_is_meant() {
     let Kind::Gate(gate) = &approve.kind else { panic!() };
     assert_eq!((gate.options.len(), &gate.stop[..]), (3, &["cancel".to_owned()][..]));
     assert_eq!(approve.needs, [0]);
-    assert_eq!((approve.timeout_ms, approve.retry.max), (None, 0));
+    assert_eq!((&approve.timeout, approve.retry.max), (&None, 0));
 
     let draft = step(workflow, "draft");
     let Many::Each(each) = &draft.many else { panic!() };
     assert_eq!(each.name, "writer");
     assert!(matches!(&each.items, Items::Expression(_)));
     assert_eq!(draft.worktree, Some(Worktree::Own));
+
+    let lint = step(workflow, "lint");
+    assert_eq!(lint.dir.as_ref().unwrap().source, "sub/{{ inputs.topic }}");
+    assert_eq!((lint.on_failure, draft.on_failure), (OnFailure::Continue, OnFailure::Fail));
+    assert!(matches!(&lint.timeout, Some(Span::Expression(it)) if !it.refs.names.is_empty()));
 
     let qa = step(workflow, "qa");
     let Many::Repeat(repeat) = &qa.many else { panic!() };

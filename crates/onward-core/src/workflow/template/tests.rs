@@ -114,7 +114,7 @@ fn a_condition_is_an_expression_with_or_without_braces() {
 #[test]
 fn undefined_values_are_errors_and_not_empty_text() {
     let cx = || json!({"steps": {"a": {"status": "skipped"}}});
-    for source in ["{{ steps.a.result }}", "{{ steps.a.result.x }}", "{{ nobody }}"] {
+    for source in ["{{ steps.a.result }}", "{{ steps.a.result.x }}", "{{ unknown }}"] {
         assert!(plain(source, cx()).is_err(), "{source}");
         assert!(value(&template(source), &names(cx()), &FileTexts::new()).is_err(), "{source}");
         assert!(condition(&template(source), &names(cx()), &FileTexts::new()).is_err(), "{source}");

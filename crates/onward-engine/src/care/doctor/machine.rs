@@ -3,29 +3,31 @@
 use std::{
     ffi::OsString,
     fs::File,
-    io::{self, Read as _, Write as _},
-    os::unix::process::CommandExt as _,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
     time::Duration,
 };
 
 use onward_core::time::Timestamp;
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Check, Health};
 use crate::{
     engine::Machine,
     locate::Project,
-    world::{real::wall_clock, supervisor::Place},
+    world::{
+        real::{
+            child::{self, Output},
+            wall_clock,
+        },
+        supervisor::Place,
+    },
 };
 
 /// The first git that can be told to sync what snapshots write.
 const GIT_LEAST: (u32, u32) = (2, 36);
 /// A program that only says its version is quick.
 const VERSION_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// No clock that is right shows less.
 const WRITTEN_AT: &str = "2026-11-01T00:00:00.000000Z";
 
@@ -115,35 +117,17 @@ fn first_line(
     dir: &Path,
     env: &[(OsString, OsString)],
 ) -> io::Result<Option<String>> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .arg("--version")
         .current_dir(dir)
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()?;
-    for _ in 0..=VERSION_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
-        if let Some(status) = child.try_wait()? {
-            let mut text = [0; 512];
-            let count = match child.stdout.take() {
-                Some(mut stdout) => stdout.read(&mut text)?,
-                None => 0,
-            };
-            let text = String::from_utf8_lossy(&text[..count]);
-            let line = text.lines().next().unwrap_or_default().trim().to_owned();
-            return Ok(Some(line).filter(|_| status.success()));
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    // Not reaped yet, so the group's number is nobody else's.
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    child.wait()?;
-    Ok(None)
+        .stderr(Stdio::null());
+    let ended = child::run(&mut command, VERSION_WITHIN, Output::Kept)?;
+    let text = String::from_utf8_lossy(&ended.out);
+    let line = text.lines().next().unwrap_or_default().trim().to_owned();
+    Ok(Some(line).filter(|_| ended.is_success()))
 }
 
 fn locks(dir: &Path) -> Check {

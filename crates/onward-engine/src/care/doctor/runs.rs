@@ -94,8 +94,8 @@ fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, C
     }
     let seen = look(place)?;
     let mut checks = Vec::new();
-    if supervisor_lives(place) && !seen.connected.alive.is_empty() {
-        let count = seen.connected.alive.len();
+    if supervisor_lives(place) && !seen.alive.is_empty() {
+        let count = seen.alive.len();
         let message = format!("{count} attempts of run {id} go on without a driver");
         checks.push(Check::ok("supervisor", message).with_hint(format!("onward resume {id}")));
     }

@@ -40,8 +40,7 @@ use self::{
 };
 use crate::{
     care::{CareError, must_be_dead},
-    engine::{EngineError, Machine, RunPlace},
-    foreign::adopt,
+    engine::{EngineError, Machine, RunPlace, adopt},
     load::journal::{JOURNAL, LoadError, load},
     locate::{OPENED, RunLock, last_kept, load_kept},
     world::{

@@ -22,7 +22,7 @@ use super::{
     traces::Trace,
 };
 use crate::{
-    check::collect,
+    check::{collect, hear::Ear},
     world::{Stop, World},
 };
 
@@ -89,8 +89,19 @@ impl<W: World> Rebuilder<'_, W> {
             seen = collect::collect(self.world, &declared, step, attempt, writes, reads_stdout)?;
             self.as_it_was(&mut seen.files, seal.at);
         }
-        let finished: AttemptFinished = judge(&declared, seal, seen);
+        let ear =
+            Ear::of(self.world, &self.run, &seal.step).filter(|it| it.attempt == seal.attempt);
+        let said = ear.map(|ear| ear.hear_out(self.world, &seal.step)).transpose()?;
+        let said = said.unwrap_or_default();
+        let entry = self.run.state.step(&seal.step);
+        let spent = entry.map(|entry| entry.owed(said.spent, said.counting)).unwrap_or_default();
+        let mut finished: AttemptFinished = judge(&declared, seal, seen, &said);
+        finished.tolerated = self.run.tolerates(&finished);
         let (step, attempt) = (seal.step.clone(), seal.attempt);
+        if !spent.is_nothing() {
+            let spent = Event::AttemptSpent { step: step.clone(), attempt, spent };
+            let _ = self.push(seal.at, spent, Source::Seal, "its agent said so");
+        }
         if declared.effect_outside && matches!(seal.ending, Ending::Exited { .. }) {
             let (happened, by) = (seal.ending.is_success(), SettledBy::Receipt);
             let settled = Event::EffectSettled { step, attempt, happened, by };

@@ -206,6 +206,7 @@ impl<W: World> Rebuilder<'_, W> {
             count: state.resumes + 1,
             boot_id: state.boot_id.clone(),
             accepted: Vec::new(),
+            entered: None,
             git: None,
             reverts: Vec::new(),
         };
@@ -356,7 +357,7 @@ impl<W: World> Rebuilder<'_, W> {
         let at = self.run.state.last_at;
         let why = format!("attempt {attempt} began after it");
         let event = match entry.phase {
-            Phase::Done | Phase::Skipped => Event::StepInvalidated {
+            Phase::Done | Phase::Tolerated | Phase::Skipped => Event::StepInvalidated {
                 step: step.clone(),
                 causes: vec![Difference {
                     part: "repair".to_owned(),
@@ -480,7 +481,7 @@ pub(super) fn lost(step: &Address, attempt: u32) -> Event {
         step: step.clone(),
         attempt,
         cause: Cause::Interrupted,
-        rung: "repair".to_owned(),
+        rung: onward_core::recovery::Rung::Repair,
         reverted: Vec::new(),
         rescue: None,
     }

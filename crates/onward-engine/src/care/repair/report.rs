@@ -174,8 +174,8 @@ fn steps(pieces: &[Piece], run: &Run) -> Vec<StepFate> {
         let began = entry.is_some_and(|entry| entry.attempts > 0);
         let supposed = last.contains_key(&node.address);
         let fate = match phase {
-            Phase::Done | Phase::Skipped if node.is_settled() => Fate::Kept,
-            Phase::Done | Phase::Skipped => Fate::KeptIfSame,
+            Phase::Done | Phase::Tolerated | Phase::Skipped if node.is_settled() => Fate::Kept,
+            Phase::Done | Phase::Tolerated | Phase::Skipped => Fate::KeptIfSame,
             Phase::Running => Fate::LookedAt,
             Phase::Waiting => Fate::Asked,
             Phase::Failed | Phase::Lost | Phase::Stale => Fate::Again,

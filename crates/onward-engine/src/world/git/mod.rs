@@ -13,6 +13,7 @@
 
 mod command;
 mod compare;
+mod facts;
 mod head;
 mod history;
 mod locks;
@@ -26,6 +27,7 @@ mod worktree;
 
 pub use command::{Answer, Git, GitError};
 pub use compare::{Difference, Now, Side};
+pub use facts::facts;
 pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};

@@ -7,7 +7,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, File, OpenOptions},
-    io::{self, ErrorKind, Write as _},
+    io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
     path::{Path, PathBuf},
 };
@@ -15,7 +15,7 @@ use std::{
 use onward_core::event::FileKind;
 
 use super::appender::Appender;
-use crate::world::{At, JOURNAL, Stop};
+use crate::world::{At, JOURNAL, Stop, files::NEW_SUFFIX};
 
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -53,6 +53,28 @@ impl Disk {
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(io_stop("read", &path)(error)),
         }
+    }
+
+    /// At most `bytes_max` of what stands at `offset` and after it.
+    pub(super) fn read_from(
+        &self,
+        at: At<'_>,
+        offset: u64,
+        bytes_max: usize,
+    ) -> Result<Vec<u8>, Stop> {
+        let path = self.path(at);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(io_stop("read", &path)(error)),
+        };
+        let mut bytes = Vec::new();
+        let length = file.seek(SeekFrom::Start(offset)).and_then(|_| {
+            let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+            file.take(bytes_max).read_to_end(&mut bytes)
+        });
+        length.map_err(io_stop("read", &path))?;
+        Ok(bytes)
     }
 
     /// Links lead where their content says.
@@ -207,6 +229,39 @@ pub(crate) fn sync_dir(dir: &Path) -> Result<(), Stop> {
     File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_stop("sync", dir))
 }
 
+/// Replaces a small file: it is the new one, whole and durable, when this returns, and the old one
+/// after a crash before that. The temporary name is the same at every try: nothing piles up.
+pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(NEW_SUFFIX);
+    let new = PathBuf::from(new);
+    let written = File::create(&new).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&new, path)).map_err(io_stop("write", path))?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Adds to the end of a file, or makes it; durable when this returns.
+pub(crate) fn append_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
+    let file = OpenOptions::new().create(true).append(true).open(path);
+    let written = file.and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.map_err(io_stop("append to", path))?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Waits until this process alone holds the directory; it does so while the file is open.
+pub(crate) fn hold_dir(dir: &Path) -> Result<File, Stop> {
+    let held = File::open(dir).map_err(io_stop("open", dir))?;
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive)
+        .map_err(|error| io_stop("lock", dir)(error.into()))?;
+    Ok(held)
+}
+
 fn open_with_parents(path: &Path, options: &OpenOptions) -> Result<File, Stop> {
     match options.open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -314,6 +369,20 @@ mod tests {
         disk.remove(At::Project("a/d")).unwrap();
         disk.remove(At::Project("a/b")).unwrap();
         assert!(dir.path().is_dir() && !dir.path().join("a").exists());
+    }
+
+    #[test]
+    fn a_small_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("page.md");
+        for text in ["one", "two"] {
+            replace_durably(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        append_durably(&path, b" three").unwrap();
+        append_durably(&dir.path().join("log"), b"line").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two three");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 
     #[test]

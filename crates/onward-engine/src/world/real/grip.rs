@@ -47,7 +47,7 @@ pub(super) fn connect(
     let config = HandsConfig { place: place.clone(), epoch, env, exec };
     let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
     let seals = read(place, Some(welcome.log_bytes))?;
-    let (mut orphans_ended, mut survived) = (0, Survived::default());
+    let (mut orphans, mut survived) = (0, Survived::default());
     if welcome.is_new && had_supervisor {
         let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
             .map_err(io_stop("end the orphans of", &place.run_dir))?;
@@ -55,7 +55,7 @@ pub(super) fn connect(
             let pid = defiant.identity.pid;
             return Err(Stop::Hands(format!("process {pid} of this run cannot be ended")));
         }
-        orphans_ended = u32::try_from(ended.len()).unwrap_or(u32::MAX);
+        orphans = u32::try_from(ended.len()).unwrap_or(u32::MAX);
         survived = survived_of(&ended);
     }
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
@@ -68,7 +68,7 @@ pub(super) fn connect(
         spawned_is_complete: lives_before > 0 && is_whole(&seals),
         seals: seals.seals().filter(|seal| is_over(seal)).cloned().collect(),
         alive,
-        orphans_ended,
+        orphans,
         survived,
         last_heartbeat,
         boot_id,
@@ -76,16 +76,8 @@ pub(super) fn connect(
     Ok((hands, connected))
 }
 
-/// What [`look`] saw.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Look {
-    pub connected: Connected,
-    /// Processes that a resume would end.
-    pub orphans: usize,
-}
-
 /// What a supervisor would say, found out without asking or disturbing it.
-pub fn look(place: &Place) -> Result<Look, Stop> {
+pub fn look(place: &Place) -> Result<Connected, Stop> {
     let seals = read(place, None)?;
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
     let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
@@ -97,29 +89,20 @@ pub fn look(place: &Place) -> Result<Look, Stop> {
         let found = sweep(&place.run, &seals);
         found.map_err(io_stop("look for the orphans of", &place.run_dir))?
     };
-    let connected = Connected {
-        alive: if lives { held(&seals) } else { Vec::new() },
+    let is_over = |alive: &[(Address, u32)], seal: &Seal| {
+        !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt)
+    };
+    let alive = if lives { held(&seals) } else { Vec::new() };
+    Ok(Connected {
         spawned: spawned(&seals),
         spawned_is_complete: had_supervisor && is_whole(&seals),
-        seals: seals.seals().cloned().collect(),
-        orphans_ended: 0,
+        seals: seals.seals().filter(|seal| is_over(&alive, seal)).cloned().collect(),
+        alive,
+        orphans: u32::try_from(orphans.len()).unwrap_or(u32::MAX),
         survived: survived_of(&orphans),
         last_heartbeat: heartbeat(place)?,
         boot_id,
-    };
-    Ok(Look { connected, orphans: orphans.len() })
-}
-
-/// Whether a dead supervisor left processes that taking hold of the run would end.
-pub fn has_orphans(place: &Place) -> Result<bool, Stop> {
-    let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
-    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
-    // Without any, or with one that lives, nothing is ended.
-    if here.is_none_or(|it| it.boot_id != boot_id || it.identity().is_alive()) {
-        return Ok(false);
-    }
-    let found = sweep(&place.run, &Seals::default());
-    Ok(!found.map_err(io_stop("look for the orphans of", &place.run_dir))?.is_empty())
+    })
 }
 
 /// Whose the orphans are.
@@ -223,8 +206,8 @@ mod tests {
             socket_dir: dir.path().join("s"),
         };
         let seen = look(&place).unwrap();
-        assert!(!seen.connected.spawned_is_complete);
-        assert_eq!((seen.orphans, seen.connected.alive.len()), (0, 0));
+        assert!(!seen.spawned_is_complete);
+        assert_eq!((seen.orphans, seen.alive.len()), (0, 0));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 }

@@ -233,6 +233,7 @@ mod tests {
             stdout: Some("sk-abcdef".into()),
             after: None,
             footprint: Vec::new(),
+            tolerated: false,
         };
         let note = Event::Note { text: "sk-abcdef".into(), step: None };
         let started = Event::AttemptStarted(Box::new(started));

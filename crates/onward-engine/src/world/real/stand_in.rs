@@ -10,7 +10,7 @@ use onward_core::{
 /// Who plays whom.
 #[derive(Clone, Debug)]
 pub struct StandIn {
-    /// The command that calls [`act`].
+    /// The command that calls `care::rehearse::act`.
     pub argv: Vec<String>,
     /// Commands are played too, not agents alone.
     pub commands: bool,

@@ -9,7 +9,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{digest::Digest, event::GitHead, survey::CommitSeen, worktree::WorktreePlace};
+use onward_core::{
+    digest::Digest,
+    event::GitHead,
+    survey::CommitSeen,
+    worktree::{WorktreePlace, component},
+};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -22,7 +27,7 @@ use crate::world::{
         self, Chain, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing,
         index_of,
     },
-    supervisor::Place,
+    supervisor::{Place, is_inside},
 };
 
 pub(super) struct Trees {
@@ -58,6 +63,9 @@ pub fn snapshot_from_args(args: &str, env: &Env) -> Result<Option<String>, Stop>
         hint: "this command is onward's own".to_owned(),
     })?;
     let SnapshotArgs { run, run_dir, project_dir, tree, title, writes } = args;
+    if !tree.is_empty() && !can_be_asked(&project_dir, &tree) {
+        return Ok(None);
+    }
     let Some(repo) = Repo::find(&project_dir.join(&tree), env)? else {
         return Ok(None);
     };
@@ -286,6 +294,11 @@ impl Trees {
                 Condition::Fine | Condition::Elsewhere(_) | Condition::Busy(_) => {}
             }
         }
+        let is_own = WorktreePlace::at(tree).is_some();
+        if !is_own && !tree.is_empty() && !can_be_asked(&self.place.project_dir, tree) {
+            self.repos.remove(tree);
+            return Ok(None);
+        }
         if !self.repos.contains_key(tree) {
             let found = Repo::find(&dir, &self.env)?;
             self.repos.insert(tree.to_owned(), found);
@@ -299,9 +312,22 @@ pub(super) fn chain_dir(run_dir: &Path) -> PathBuf {
     run_dir.join("git")
 }
 
-/// The tree's name, as one component.
+/// Whether git can say anything about a directory that a step works in: it is there, it is below
+/// the project, and if it is the top of a worktree, that one still has its repository.
+fn can_be_asked(project_dir: &Path, tree: &str) -> bool {
+    let told = std::fs::read_to_string(project_dir.join(tree).join(".git"));
+    let gitdir = told.ok().and_then(|it| Some(it.strip_prefix("gitdir:")?.trim().to_owned()));
+    let is_whole = |gitdir: String| project_dir.join(tree).join(gitdir).join("HEAD").is_file();
+    is_inside(project_dir, tree) && gitdir.is_none_or(is_whole)
+}
+
+/// The tree's name, as one component. No worktree of ours begins with `+`.
 fn name_of(tree: &str) -> String {
-    tree.rsplit('/').next().unwrap_or_default().to_owned()
+    match WorktreePlace::at(tree) {
+        Some(place) => place.name().to_owned(),
+        None if tree.is_empty() => String::new(),
+        None => format!("+{}", component(tree)),
+    }
 }
 
 fn title(of: &Snapshot<'_>) -> String {

@@ -1,8 +1,9 @@
 //! Worktrees of a run on this machine.
 //!
 //! Invariant: one counts as made only when a note in the run's directory says so. Another note says
-//! that it is about to be made: what a killed engine left half made is made anew, and what is there
-//! without either is somebody else's, and stays.
+//! that it is about to be made, and a third that one which was gone is about to be made again: what
+//! a killed engine left half made is cleared away and made once more. What is there without a note
+//! is not the run's, and stays.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::world::{
     Stop, WorktreeHead,
-    git::{Condition, trailers},
+    git::{Chain, Condition, trailers},
 };
 
 /// What the branch of a worktree has that is gone, in a directory for the time being.
@@ -56,21 +57,34 @@ impl Trees {
             return Ok(Condition::Unmade);
         }
         let dir = self.place.project_dir.join(&place.path);
-        let repo = self.repo("")?;
-        let unknown = Condition::Unregistered { has_branch: false };
-        Ok(repo.map_or(unknown, |repo| repo.condition(&dir, &place.branch)))
+        let is_half_made = self.remaking(place).exists();
+        let Some(repo) = self.repo("")? else {
+            return Ok(Condition::Unregistered { has_branch: false });
+        };
+        if is_half_made {
+            let has_branch = repo.branch_head(&place.branch).is_some();
+            return Ok(Condition::Missing { has_branch });
+        }
+        Ok(repo.condition(&dir, &place.branch))
     }
 
     /// Makes it, or makes it fit to work in again; else says why not.
     pub(super) fn worktree(&mut self, place: &WorktreePlace) -> Result<Result<(), String>, Stop> {
         let condition = self.condition(place)?;
+        let begun = self.begun(place);
+        if condition != Condition::Unmade && begun.exists() {
+            // An engine that was killed when it had just made it may have left its note unsynced.
+            // Lost in a power cut later on, it would have all that is done there cleared away.
+            sync_dir(begun.parent().unwrap_or(&begun))?;
+            take_up(&begun)?;
+        }
         if condition == Condition::Fine {
             return Ok(Ok(()));
         }
         let dir = self.place.project_dir.join(&place.path);
         let Some(chain) = self.chain("")? else { return Err(no_repository(place)) };
         let mended = if condition == Condition::Unmade {
-            let (begun, note) = (self.begun(place), self.note(place));
+            let note = self.note(place);
             make_parents(&note)?;
             if begun.exists() {
                 clear_away(&dir)?;
@@ -85,9 +99,36 @@ impl Trees {
             let _ = fs::remove_file(&begun);
             Ok(())
         } else {
-            chain.mend_worktree(&dir, &place.branch)?
+            self.mend(place, &chain, &dir, &condition)?
         };
         self.repos_changed(&place.path);
+        Ok(mended)
+    }
+
+    /// Half a checkout must not pass for a worktree in which files were deleted: those would be
+    /// deleted from the branch with the next commit.
+    fn mend(
+        &self,
+        place: &WorktreePlace,
+        chain: &Chain,
+        dir: &Path,
+        condition: &Condition,
+    ) -> Result<Result<(), String>, Stop> {
+        let remaking = self.remaking(place);
+        let is_gone = matches!(condition, Condition::Missing { .. });
+        if is_gone {
+            if remaking.exists() {
+                clear_away(dir)?;
+            }
+            set_down(&remaking, &place.branch)?;
+        }
+        let mended = chain.mend_worktree(dir, &place.branch)?;
+        if mended.is_ok() {
+            sync_all(dir)?;
+        }
+        if is_gone {
+            take_up(&remaking)?;
+        }
         Ok(mended)
     }
 
@@ -178,6 +219,11 @@ impl Trees {
     fn begun(&self, place: &WorktreePlace) -> PathBuf {
         chain_dir(&self.place.run_dir).join(format!("making-{}", place.name()))
     }
+
+    /// Says that it was gone, and is about to be made again.
+    fn remaking(&self, place: &WorktreePlace) -> PathBuf {
+        chain_dir(&self.place.run_dir).join(format!("remaking-{}", place.name()))
+    }
 }
 
 /// As the worktree will name them.
@@ -190,6 +236,12 @@ pub(super) fn moved_into(tree: &str, mut files: Vec<FileProof>) -> Vec<FileProof
 
 fn set_down(note: &Path, text: &str) -> Result<(), Stop> {
     fs::write(note, format!("{text}\n")).map_err(io_stop("write", note))?;
+    sync_dir(note.parent().unwrap_or(note))
+}
+
+/// A note that came back after a power cut would have work cleared away.
+fn take_up(note: &Path) -> Result<(), Stop> {
+    fs::remove_file(note).map_err(io_stop("remove", note))?;
     sync_dir(note.parent().unwrap_or(note))
 }
 

@@ -19,9 +19,12 @@ use onward_core::{
     time::Timestamp,
     worktree::WorktreePlace,
 };
+use onward_dialects::{
+    Files,
+    seam::{Card, Site},
+};
 
 use super::{
-    agents::{self, Commands, Known},
     clock::wall_clock,
     disk::{Disk, io_stop},
     grip::{self, hands_stop},
@@ -30,17 +33,24 @@ use super::{
     probe::probe,
     schema::Schemas,
     secrets::Redactor,
-    sessions::live_sessions,
+    site,
     stand_in::StandIn,
-    transcripts::{self, Asked, Continuations},
     trees::{self, Trees},
+    variable,
     worktrees::{Instead, moved_into},
 };
+use crate::agents::{
+    Adapter, Adapters, AgentError, Commands, Known, adapter_of,
+    resolve::continuation_of,
+    sessions::live_sessions,
+    transcripts::{self, Asked, Continuations},
+};
 use crate::world::{
-    At, Changes, Condition, Connected, Input, Looked, Rescued, SessionOf, Snapshot, Stop, Taken,
-    Undo, WorktreeHead, World,
+    At, Changes, Condition, Connected, Hold, Input, Looked, Rescued, SessionOf, Snapshot, Stop,
+    Taken, Undo, WorktreeHead, World,
+    git::Git,
     inbox::{self, Left},
-    supervisor::{Hands, HandsError, Place, Stop as StopLadder},
+    supervisor::{Hands, HandsError, Identity, Place, Stop as StopLadder},
 };
 
 /// A probe asks, it does not work.
@@ -64,6 +74,8 @@ pub struct Setup {
     pub call: Vec<OsString>,
     pub agents: BTreeMap<String, Vec<String>>,
     pub continuations: Continuations,
+    /// The names of the agents' adapters, where they are not the default.
+    pub adapters: Adapters,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
     /// SIGINT, SIGTERM and SIGHUP become inputs.
@@ -81,6 +93,7 @@ pub struct RealWorld {
     trees: Trees,
     commands: Commands,
     continuations: Continuations,
+    adapters: Adapters,
     now: Option<Timestamp>,
     catch_signals: bool,
     stand_in: Option<StandIn>,
@@ -105,7 +118,7 @@ impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
         let Setup { place, env, supervise, snapshot, call, agents, continuations, .. } = setup;
-        let Setup { now, catch_signals, stand_in, .. } = setup;
+        let Setup { now, catch_signals, stand_in, adapters, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -117,6 +130,7 @@ impl RealWorld {
             taken: Vec::new(),
             commands: agents,
             continuations,
+            adapters,
             trees: Trees::new(place.clone(), env.clone()),
             place,
             env,
@@ -156,8 +170,23 @@ impl RealWorld {
         }
     }
 
+    fn home(&self) -> Option<&Path> {
+        variable(&self.env, "HOME").map(Path::new)
+    }
+
+    fn known(&self) -> Known<'_> {
+        let Self { commands, continuations, adapters, call, .. } = self;
+        Known { commands, continuations, adapters, call }
+    }
+
     fn hands(&mut self) -> Result<&mut Hands, Stop> {
         self.hands.as_mut().ok_or_else(|| Stop::Hands("nobody has connected to it".into()))
+    }
+}
+
+impl From<AgentError> for Stop {
+    fn from(error: AgentError) -> Self {
+        Self::Unready { what: error.to_string(), hint: error.hint() }
     }
 }
 
@@ -172,9 +201,9 @@ fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
 
 impl World for RealWorld {
     fn others(&mut self) -> Vec<String> {
-        let home = self.env.iter().find(|(name, _)| name == "HOME");
-        let home = home.map(|(_, value)| Path::new(value));
-        home.map(|home| live_sessions(home, &self.place.project_dir)).unwrap_or_default()
+        let is_alive = |pid, start_time| Identity { pid, start_time }.is_alive();
+        let found = |home| live_sessions(home, &self.place.project_dir, &is_alive);
+        self.home().map(found).unwrap_or_default()
     }
 
     fn now(&mut self) -> Timestamp {
@@ -191,6 +220,10 @@ impl World for RealWorld {
 
     fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
         self.disk.read(at)
+    }
+
+    fn read_from(&mut self, at: At<'_>, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Stop> {
+        self.disk.read_from(at, offset, bytes_max)
     }
 
     fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop> {
@@ -333,6 +366,33 @@ impl World for RealWorld {
         self.trees.moved(tree)
     }
 
+    fn foreign(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
+        site::read(self.disk.project_dir(), site, card, &self.env)
+    }
+
+    fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
+        let dir = self.disk.project_dir().join(site.dir());
+        let path = card.lock.map_or_else(|| dir.clone(), |name| dir.join(name));
+        let mut options = std::fs::OpenOptions::new();
+        options.read(true);
+        if card.lock.is_some() {
+            options.write(true).create(true).truncate(false);
+        }
+        let held = options.open(&path).and_then(|file| file.lock().map(|()| file));
+        held.map(Hold::of).map_err(io_stop("hold", &path))
+    }
+
+    fn refresh_tree(&mut self, tree: &str) -> Result<(), Stop> {
+        let dir = self.disk.project_dir().join(tree);
+        // One that cannot be reset is found not to be clean at the next look.
+        let _ = Git::new(&dir, &self.env).run(&["reset", "--quiet"]);
+        Ok(())
+    }
+
+    fn look_at_hands(&mut self) -> Result<Connected, Stop> {
+        grip::look(&self.place)
+    }
+
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
         let run_dir = self.place.run_dir.clone();
         // A resume is a later wish than a pause or a cancel that somebody left before. One that
@@ -390,30 +450,30 @@ impl World for RealWorld {
         if let Some(stand_in) = &self.stand_in {
             stand_in.take_part(launch);
         }
-        let Self { disk, commands, continuations, call, place, .. } = self;
-        let known = Known { commands, continuations, call };
-        agents::resolve(launch, known, place.run.as_str(), &mut |at, bytes| {
-            disk.write(at, bytes)?;
-            Ok(disk.path(at).to_string_lossy().into_owned())
-        })
+        let path = |name: &str| self.absolute(At::Run(name));
+        let needed = self.known().resolve(launch, self.place.run.as_str(), &path)?;
+        needed.iter().try_for_each(|(name, bytes)| self.disk.write(At::Run(name), bytes))
+    }
+
+    fn adapter(&self, agent: &str, program: &str) -> &'static dyn Adapter {
+        adapter_of(agent, program, &self.adapters)
     }
 
     fn session_of(&self, launch: &Launch) -> Option<String> {
-        // Whoever plays an agent keeps no session.
+        // A stand-in keeps no session.
         let plays = self.stand_in.is_some();
-        let run = self.place.run.as_str();
-        agents::session_of(launch, &self.continuations, run).filter(|_| !plays)
+        self.known().session_of(launch, self.place.run.as_str()).filter(|_| !plays)
     }
 
     fn session_lacks(&mut self, of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
-        let how = agents::continuation_of(of.agent, of.adapter, &self.continuations);
+        let how = continuation_of(of.agent, of.adapter, &self.continuations);
         let Some(how) = how else {
             return Ok(Some("nothing says how to go on in it".to_owned()));
         };
         let dir = self.place.project_dir.join(of.cwd);
         let (session, run) = (of.session, self.place.run.as_str());
         let now = self.now.unwrap_or_else(wall_clock);
-        Ok(transcripts::lacks(how, &Asked { session, run, dir: &dir, env: &self.env, now }))
+        Ok(transcripts::lacks(how, &Asked { session, run, dir: &dir, home: self.home(), now }))
     }
 
     fn absolute(&self, at: At<'_>) -> String {

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, os::fd::OwnedFd};
 use onward_core::{
     address::Address,
     evidence::Ending,
-    launch::{Launch, Seal},
+    launch::{Launch, Seal, StopSignal},
     time::Timestamp,
 };
 use rustix::process::Signal;
@@ -17,7 +17,7 @@ use super::{
     capture::Capture,
     linux::{self, Identity, Process},
     spawn::Born,
-    wire::{Alive, Stop, StopSignal},
+    wire::{Alive, Stop},
 };
 
 pub(super) type Key = (Address, u32);
@@ -294,7 +294,9 @@ impl Attempt {
             return;
         }
         self.cause.get_or_insert(cause);
-        self.clear_out(stop, now);
+        // Agents differ in which signal makes them tidy up; a check is no agent.
+        let own = self.launch.stop.filter(|_| self.program.is_none());
+        self.clear_out(Stop { signal: own.unwrap_or(stop.signal), ..stop }, now);
     }
 
     /// Begins to end whatever is left of it: the group at once, the rest when it has been found.
@@ -371,6 +373,7 @@ mod tests {
             idle_ms,
             sync_seal: false,
             snapshot: None,
+            stop: None,
         };
         let mut attempt = Attempt::new(launch, 1000);
         start(&mut attempt);

@@ -24,6 +24,8 @@ mod work;
 
 pub use hands::{Hands, HandsConfig, HandsError, HandsEvent, Welcome};
 pub use linux::{Identity, boot_id};
+pub use onward_core::launch::StopSignal;
 pub use place::{Place, PlaceError, Whereabouts, socket_dir_of_this_user};
 pub use serve::{SuperviseConfig, SuperviseError, supervise};
-pub use wire::{Alive, Stop, StopSignal};
+pub(crate) use spawn::is_inside;
+pub use wire::{Alive, Stop};

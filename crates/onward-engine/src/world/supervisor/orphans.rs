@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, io};
 
-use onward_core::{address::Address, id::RunId};
+use onward_core::{address::Address, id::RunId, launch::StopSignal};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::Signal,
@@ -17,7 +17,7 @@ use super::{
     linux::{self, Held, Identity},
     place::{Place, Whereabouts},
     seals::{Seals, Spawned},
-    wire::{Stop, StopSignal},
+    wire::Stop,
 };
 
 /// A process of a run whose supervisor is gone.

@@ -5,7 +5,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io,
+    fs, io,
     os::{fd::OwnedFd, unix::process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -28,6 +28,13 @@ pub(super) struct Born {
     pub(super) pipes: [OwnedFd; 2],
 }
 
+/// Whether a directory is there and, with all links followed, still below the project.
+pub(crate) fn is_inside(project_dir: &Path, dir: &str) -> bool {
+    let found = fs::canonicalize(project_dir.join(dir));
+    let root = fs::canonicalize(project_dir);
+    found.is_ok_and(|found| found.is_dir() && root.is_ok_and(|root| found.starts_with(root)))
+}
+
 /// What all children of one engine share.
 #[derive(Debug)]
 pub(super) struct Nursery {
@@ -43,6 +50,9 @@ impl Nursery {
             return Err("there is no program to start".into());
         };
         let cwd = self.project_dir.join(&launch.cwd);
+        if !launch.cwd.is_empty() && cwd.is_dir() && !is_inside(&self.project_dir, &launch.cwd) {
+            return Err(format!("its directory `{}` leads out of the project", cwd.display()));
+        }
         let program = self.find(name, launch, &cwd)?;
         let started = match self.start(&program, name, &argv[1..], launch, &cwd) {
             // A script without a first line that names its interpreter: a shell would run it too.

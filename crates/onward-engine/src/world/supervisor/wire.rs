@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use onward_core::{
     address::Address,
     id::RunId,
-    launch::{Launch, Seal},
+    launch::{Launch, Seal, StopSignal},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -108,14 +108,6 @@ impl Default for Stop {
     fn default() -> Self {
         Self { signal: StopSignal::Term, grace_ms: 5_000 }
     }
-}
-
-/// The polite request; agents differ in which one makes them tidy up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopSignal {
-    Term,
-    Int,
 }
 
 pub(super) fn encode(message: &impl Serialize, out: &mut Vec<u8>) {

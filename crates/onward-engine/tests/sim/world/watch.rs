@@ -1,10 +1,26 @@
 //! What an outsider sees of the simulated world: which window a crash falls into, which steps were
 //! finished when the lights went out, which gates are open.
 
-use onward_core::{address::Address, event::Event, evidence::Outcome, launch::Seal};
+use std::collections::BTreeMap;
+
+use onward_core::{
+    address::Address, digest::Digest, event::Event, evidence::Outcome, launch::Seal,
+};
 
 use super::SimWorld;
-use crate::crash::{Window, readable};
+use crate::{
+    crash::{Window, readable},
+    toy::system::CARD,
+};
+
+/// What can be read of a step that is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finished {
+    /// Its seal, of a success.
+    Sealed,
+    /// Its finish record.
+    Recorded,
+}
 
 impl SimWorld {
     pub(super) fn note_windows(&mut self) {
@@ -56,33 +72,73 @@ impl SimWorld {
         }
     }
 
+    /// Finished work runs again only when a person took it away, and the journal says so first.
+    pub(super) fn check_that_it_may_run(&mut self, (step, attempt): &(Address, u32)) {
+        let Some(finished) = self.finished.remove(step) else { return };
+        let journal = self.disk.read("run/journal.jsonl").unwrap_or_default();
+        let journal = String::from_utf8_lossy(journal);
+        let story = format!("{step}, attempt {attempt}: {}\n{journal}", self.story);
+        match finished {
+            Finished::Sealed => {
+                let may = self.taken.files || self.taken.commits;
+                assert!(may, "it was finished: {story}");
+            }
+            Finished::Recorded => assert!(self.taken.commits, "it was done: {story}"),
+        }
+        let events = readable(self.disk.synced("run/journal.jsonl").unwrap_or_default());
+        let started = |event: &Event| match event {
+            Event::AttemptStarted(it) => it.step == *step && it.attempt < *attempt,
+            _ => false,
+        };
+        let since = events.iter().rposition(started).unwrap_or(0);
+        let is_named = events[since..].iter().any(|event| match event {
+            Event::StepInvalidated { step: it, .. } | Event::AttemptLost { step: it, .. } => {
+                it == step
+            }
+            Event::AttemptFinished(it) => it.step == *step && it.outcome != Outcome::Done,
+            _ => false,
+        });
+        assert!(is_named, "it was finished, and nothing says why it counts no more: {story}");
+    }
+
     /// Finished = its seal of a success, or its finish record, can be read after the crash.
     pub(super) fn remember_finished(&mut self) {
         let events = readable(self.disk.read("run/journal.jsonl").unwrap_or_default());
         for event in &events {
             match event {
+                Event::AttemptStarted(it) => {
+                    let is_its = |seal: &&Seal| seal.step == it.step && seal.attempt == it.attempt;
+                    let seal = self.supervisor.seals.iter().find(is_its);
+                    if seal.is_some_and(|seal| seal.ending.is_success()) {
+                        self.finished.entry(it.step.clone()).or_insert(Finished::Sealed);
+                    }
+                }
                 Event::AttemptFinished(it) if it.outcome == Outcome::Done => {
-                    self.finished.insert(it.step.clone());
+                    self.finished.insert(it.step.clone(), Finished::Recorded);
                 }
                 Event::AttemptAdopted(it) => {
-                    self.finished.insert(it.step.clone());
+                    self.finished.insert(it.step.clone(), Finished::Recorded);
                 }
                 _ => {}
             }
         }
-        let announced = |seal: &&Seal| {
-            events.iter().any(|event| match event {
-                Event::AttemptStarted(it) => it.step == seal.step && it.attempt == seal.attempt,
-                _ => false,
-            })
-        };
-        let sealed = self.supervisor.seals.iter().filter(announced);
-        let done = sealed.filter(|seal| seal.ending.is_success()).map(|seal| seal.step.clone());
-        self.finished.extend(done);
         self.open_gates.clear();
         for event in events {
             self.see_gate(&event);
         }
+    }
+
+    /// What is said to be another system's files is what they are: nothing happens between the look
+    /// and the commit.
+    pub(super) fn check_exported(&self, event: &Event) {
+        let Event::NativeExported { files } = event else { return };
+        let known: BTreeMap<&str, Digest> =
+            files.iter().map(|file| (file.path.as_str(), file.hash)).collect();
+        let there = self.disk.names().filter_map(|name| {
+            let path = name.strip_prefix("project/toy/").filter(|it| CARD.reads.contains(it))?;
+            Some((path, Digest::of(self.disk.read(name)?)))
+        });
+        assert_eq!(known, there.collect(), "{}", self.story);
     }
 
     pub(super) fn see_gate(&mut self, event: &Event) {

@@ -1,0 +1,155 @@
+//! A plan of another system's run, told in that system's own words.
+//!
+//! Invariant: the words change, the truth does not. Verdicts are core's; a row that starts because
+//! nothing vouches for what is there is called `verify`. Before a run of ours goes on with it,
+//! steps that share a row in the other system's reports are merged into that row.
+
+use std::collections::BTreeMap;
+
+use super::{AgeBand, Plan, PlannedStep, RecoveryPoint, Status, Verdict, Why, counts};
+use crate::{
+    address::Address,
+    event::Certainty,
+    finding::{Code, Finding, Severity},
+    time::Timestamp,
+    told::{Standing, StepTold, Told},
+};
+
+/// What the other system adds to a plan.
+pub struct Telling<'a> {
+    pub told: &'a dyn Told,
+    pub standing: &'a Standing,
+    /// Steps that its files were just found to prove, and whether a line of them records it.
+    pub imported: &'a BTreeMap<Address, Certainty>,
+    pub now: Timestamp,
+}
+
+impl Telling<'_> {
+    /// The plan in the other system's words. `is_adopted` = a run of ours goes on with it, and its
+    /// journal says how it stands.
+    #[must_use]
+    pub fn retell(&self, mut plan: Plan, is_adopted: bool) -> Plan {
+        plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
+        plan.counts = counts(&plan.steps);
+        plan.summary.clone_from(&self.standing.report);
+        if let Some(last) = &self.standing.last_event {
+            plan.run.age_seconds = self.now.ms_since(last.at) / 1000;
+            plan.run.age_band = AgeBand::of_seconds(plan.run.age_seconds);
+            plan.run.last_event = last.clone().into();
+        }
+        if !is_adopted {
+            plan.run.status = self.standing.status;
+            plan.run.resume_count = self.standing.resumes;
+            let started = self.standing.started_at;
+            plan.run.started_at = started.map(|at| at.to_string()).unwrap_or_default();
+        }
+        if plan.run.status == Status::Completed {
+            plan.can_resume = false;
+        }
+        if plan.run.status != Status::Completed || !is_adopted {
+            plan.recovery_point = self.point(&plan, is_adopted);
+        }
+        // A word of the person settles it; nothing is wrong with the files.
+        let asks = |it: &Finding| it.code == Code::UnprovedWorkCounts.as_str();
+        let mut blocking = plan.findings.iter().filter(|it| it.severity() == Severity::Blocking);
+        if plan.run.status != Status::Completed && blocking.all(asks) {
+            plan.can_resume = true;
+        }
+        plan
+    }
+
+    /// In the other system's codes; the steps of a run of ours are those that it starts.
+    fn point(&self, plan: &Plan, is_adopted: bool) -> RecoveryPoint {
+        let mut point = self.standing.point.clone();
+        // The files know of nothing more to do, and the run has steps that they do not tell of.
+        if is_adopted && point.steps.is_empty() && !plan.recovery_point.steps.is_empty() {
+            return plan.recovery_point.clone();
+        }
+        if is_adopted {
+            point.steps.clone_from(&plan.recovery_point.steps);
+        }
+        point
+    }
+
+    /// Each step in a row of its own, as the journal of a run of ours knows it.
+    fn reworded(&self, mut steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
+        for step in &mut steps {
+            self.reword(&Address::from_text(&step.step), step);
+        }
+        steps
+    }
+
+    /// Steps of one row become one, in the order in which rows first come.
+    fn rows(&self, steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
+        let mut rows: Vec<PlannedStep> = Vec::new();
+        let mut index: BTreeMap<String, usize> = BTreeMap::new();
+        for mut step in steps {
+            let address = Address::from_text(&step.step);
+            self.reword(&address, &mut step);
+            let row = self.told.row(&address).to_string();
+            step.step.clone_from(&row);
+            if let Some(at) = index.get(&row) {
+                merge(&mut rows[*at], step);
+            } else {
+                index.insert(row, rows.len());
+                rows.push(step);
+            }
+        }
+        rows
+    }
+
+    fn reword(&self, address: &Address, step: &mut PlannedStep) {
+        match step.verdict {
+            Verdict::Keep => match self.imported.get(address) {
+                Some(Certainty::Inferred) => {
+                    step.verdict = Verdict::Adopt;
+                    let why = Why::because("inferred", "the files show it; no line records it");
+                    step.why = vec![why];
+                }
+                Some(Certainty::Recorded) => {
+                    step.why = vec![Why::because("done", "the files record it")];
+                }
+                None => {}
+            },
+            Verdict::Run | Verdict::Rerun => {
+                if let StepTold::Unproved(why) = self.told.step(address) {
+                    step.verdict = Verdict::Verify;
+                    step.why = vec![Why::because("unproved", why)];
+                }
+            }
+            Verdict::Verify
+            | Verdict::Adopt
+            | Verdict::Reattach
+            | Verdict::Continue
+            | Verdict::Ask
+            | Verdict::Skip => {}
+        }
+    }
+}
+
+/// The verdict that asks most of the reader wins, with its reasons.
+fn merge(row: &mut PlannedStep, more: PlannedStep) {
+    let cost = [row.cost_usd, more.cost_usd].into_iter().flatten().reduce(|one, other| one + other);
+    if weight(&more) > weight(row) {
+        row.verdict = more.verdict;
+        row.why = more.why;
+    }
+    row.cost_usd = cost;
+}
+
+/// Steps that wait for an upstream to come out the same weigh less than those that start for sure.
+fn weight(step: &PlannedStep) -> u8 {
+    let is_unproved = step.why.iter().any(|why| why.cause == "unproved");
+    match step.verdict {
+        Verdict::Ask => 9,
+        Verdict::Reattach => 8,
+        Verdict::Continue => 7,
+        Verdict::Verify if is_unproved => 6,
+        Verdict::Rerun => 5,
+        Verdict::Run => 4,
+        Verdict::Verify => 3,
+        Verdict::Adopt => 2,
+        Verdict::Keep => 1,
+        Verdict::Skip => 0,
+    }
+}

@@ -1,0 +1,196 @@
+//! What an agent said about itself, as plain data.
+//!
+//! An adapter reads an agent's output into a [`Said`]; the engine bills and journals from it, and
+//! [`judge`](crate::judge) weighs it against exit code and evidence.
+//!
+//! Invariant: everything here can be made again by reading the output from its first byte, so
+//! nothing of it needs to be saved. Amounts are running totals; only what the journal does not have
+//! yet is billed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    evidence::{Cause, Usd},
+    time::Timestamp,
+};
+
+/// Tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Without those that came from, or went into, a cache.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    #[serde(default)]
+    pub cache_read_tokens: u64,
+    #[serde(default)]
+    pub cache_write_tokens: u64,
+    /// `None` = unknown, which is not the same as free.
+    pub usd: Option<Usd>,
+}
+
+impl Spent {
+    pub const NOTHING: Self = Self {
+        input_tokens: 0,
+        output_tokens: 0,
+        cache_read_tokens: 0,
+        cache_write_tokens: 0,
+        usd: None,
+    };
+
+    pub fn of_usd(usd: Usd) -> Self {
+        Self { usd: Some(usd), ..Self::NOTHING }
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let usd = match (self.usd, other.usd) {
+            (Some(one), Some(other)) => Some(one.plus(other)),
+            (one, other) => one.or(other),
+        };
+        Self { usd, ..self.each(other, u64::saturating_add) }
+    }
+
+    /// What this total has that `billed` does not have yet. A total that went down owes nothing.
+    #[must_use]
+    pub fn beyond(self, billed: Self) -> Self {
+        let unbilled = |usd: Usd| Usd(usd.0.saturating_sub(billed.usd.unwrap_or_default().0));
+        // A price of zero is worth one record, so that it is known to be free.
+        let usd = self.usd.map(unbilled).filter(|usd| usd.0 > 0 || billed.usd.is_none());
+        Self { usd, ..self.each(billed, u64::saturating_sub) }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::NOTHING
+    }
+
+    fn each(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            input_tokens: of(self.input_tokens, other.input_tokens),
+            output_tokens: of(self.output_tokens, other.output_tokens),
+            cache_read_tokens: of(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: of(self.cache_write_tokens, other.cache_write_tokens),
+            usd: self.usd,
+        }
+    }
+}
+
+/// Where an agent's counters begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// With the attempt.
+    #[default]
+    Attempt,
+    /// With the session: an attempt that continues one reports what earlier attempts spent too.
+    Session,
+}
+
+/// What an agent has said so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Said {
+    /// Its program always says how it ended; without that word, it did not get to its end.
+    pub must_close: bool,
+    pub session: Option<String>,
+    /// The running total, counted from where `counting` says.
+    pub spent: Spent,
+    pub counting: Counting,
+    /// The final answer, as text.
+    pub answer: Option<String>,
+    /// The structured result, where the agent gives one.
+    pub result: Option<Value>,
+    /// The last word about how it ended.
+    pub closed: Option<Closed>,
+    pub limit: Option<Limit>,
+    /// Tools that were refused to it.
+    pub denied: Vec<String>,
+}
+
+impl Said {
+    /// What is known before the first byte.
+    pub fn nothing_yet(must_close: bool) -> Self {
+        Self { must_close, ..Self::default() }
+    }
+}
+
+/// How an agent said that it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Closed {
+    Well,
+    Badly { cause: Cause, detail: String },
+}
+
+/// A provider's limit that an agent met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    pub provider: String,
+    /// Never a secret.
+    pub account: Option<String>,
+    /// `None` = the provider did not say.
+    pub resets_at: Option<Timestamp>,
+    pub kind: LimitKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKind {
+    /// Too many requests at a time.
+    Rate,
+    /// What the account may use in a window of time is used up.
+    Usage,
+}
+
+impl LimitKind {
+    pub const fn cause(self) -> Cause {
+        match self {
+            Self::Rate => Cause::RateLimited,
+            Self::Usage => Cause::UsageLimit,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(tokens: u64, usd: Option<u64>) -> Spent {
+        Spent {
+            input_tokens: tokens,
+            output_tokens: tokens * 2,
+            cache_read_tokens: tokens * 3,
+            cache_write_tokens: tokens * 4,
+            usd: usd.map(Usd),
+        }
+    }
+
+    #[test]
+    fn only_what_is_not_billed_yet_is_owed() {
+        for (total, billed, owed) in [
+            (spent(7, Some(9)), spent(0, None), spent(7, Some(9))),
+            (spent(7, Some(9)), spent(3, Some(4)), spent(4, Some(5))),
+            (spent(7, Some(9)), spent(7, Some(9)), spent(0, None)),
+            (spent(7, None), spent(3, Some(4)), spent(4, None)),
+            (spent(3, Some(1)), spent(7, Some(9)), spent(0, None)),
+            (spent(0, Some(0)), spent(0, None), spent(0, Some(0))),
+        ] {
+            assert_eq!(total.beyond(billed), owed, "{total:?} - {billed:?}");
+        }
+        assert!(spent(0, None).is_nothing() && !spent(0, Some(0)).is_nothing());
+    }
+
+    #[test]
+    fn billing_a_total_in_any_parts_comes_to_the_total() {
+        let totals = [spent(1, None), spent(4, Some(0)), spent(4, Some(10)), spent(9, Some(11))];
+        let mut billed = Spent::NOTHING;
+        for total in totals {
+            billed = billed.plus(total.beyond(billed));
+            assert_eq!(billed.beyond(total), Spent::NOTHING);
+            assert_eq!(billed, total);
+        }
+    }
+
+    #[test]
+    fn money_that_is_unknown_is_not_free() {
+        assert_eq!(spent(1, None).plus(spent(1, None)).usd, None);
+        assert_eq!(spent(1, None).plus(spent(1, Some(2))).usd, Some(Usd(2)));
+        assert_eq!(Spent::NOTHING, Spent::default());
+    }
+}

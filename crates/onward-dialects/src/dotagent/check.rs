@@ -1,0 +1,275 @@
+//! What is wrong with the files of a run, or stands against going on with it.
+
+use onward_core::{
+    finding::{Code as Known, Finding},
+    time::Timestamp,
+};
+
+use super::{
+    Code, EXECUTION, PHASE, Phase,
+    read::{DESIGN, Entry, Presence, Sheet, TaskEntry, VERIFICATION},
+    tasks::{Stage, Turn},
+    told::{DotagentTold, address},
+};
+use crate::kit::{
+    age,
+    code::Odd,
+    path::{below, inside, shown},
+    status::Progress,
+};
+
+pub(super) fn findings(told: &DotagentTold, now: Timestamp) -> Vec<Finding> {
+    let mut all = Vec::new();
+    unreadable(told, &mut all);
+    writes(told, &mut all);
+    pointer(told, &mut all);
+    outputs(told, &mut all);
+    times(told, now, &mut all);
+    tasks(told, &mut all);
+    all.extend(told.state.odd.findings());
+    for finding in &mut all {
+        finding.path = finding.path.take().map(|path| below(&told.dir, &path));
+    }
+    all
+}
+
+/// State files that cannot be read.
+fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
+    let lost = |sheet: &Sheet| sheet.map().is_none();
+    let (phase, execution) = (&told.state.phase_file, &told.state.execution_file);
+    if lost(phase) && lost(execution) {
+        let message = "neither phase.json nor execution.json can be read";
+        let hint = "move both to memory/state/.archive, and say yes to going on from the reports \
+             that are there";
+        all.push(Odd::StateUnreadable.finding(message).at_path(PHASE).with_hint(hint));
+        return;
+    }
+    for (sheet, path, instead) in [
+        (phase, PHASE, "the reports say how far the run is"),
+        (execution, EXECUTION, "no task is known"),
+    ] {
+        if let (Presence::Broken(why), true) = (&sheet.main, lost(sheet)) {
+            let message = format!("it cannot be read ({why}); {instead}");
+            all.push(Odd::StateRebuilt.finding(message).at_path(path));
+        }
+    }
+    let has_tasks = told.code == Code::Implementation || told.is_past(Phase::Implementation);
+    if phase.is_missing() {
+        let message = "it is missing; the reports say how far the run is";
+        all.push(Odd::StateRebuilt.finding(message).at_path(PHASE));
+    } else if execution.is_missing() && has_tasks {
+        let message = "it is missing: no task is known";
+        all.push(Finding::new(Known::MissingArtifact, message).at_path(EXECUTION));
+    }
+}
+
+/// Signs of a write that was not finished.
+fn writes(told: &DotagentTold, all: &mut Vec<Finding>) {
+    if !told.state.interruption_safe {
+        let message = "`interruption_safe` is false: the last write was not finished; the file \
+             parses and is used";
+        all.push(Odd::InterruptedWrite.finding(message).at_path(PHASE));
+    }
+    for (path, sheet) in &told.state.sheets {
+        let used = match (&sheet.main, &sheet.tmp) {
+            (_, Presence::Missing) => continue,
+            (Presence::Whole(_), _) => "the file itself is whole and counts",
+            (Presence::Missing | Presence::Broken(_), Presence::Whole(_)) => {
+                "the file itself is not whole, and this one counts"
+            }
+            (Presence::Missing | Presence::Broken(_), Presence::Broken(_)) => {
+                "neither it nor the file itself can be read"
+            }
+        };
+        let message = format!("a write was cut off: {used}");
+        let hint = "nothing deletes it; remove it when the run goes on well";
+        let finding = Odd::LeftoverTempFile.finding(message).with_hint(hint);
+        all.push(finding.at_path(format!("{path}.tmp")));
+    }
+}
+
+/// Where the state says that the run is, against what else it says.
+fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
+    let state = &told.state;
+    if state.current.is_none() && state.phase_file.map().is_some() {
+        let named = state
+            .current_word
+            .as_deref()
+            .map_or("no phase".to_owned(), |word| format!("`{}`, which is no phase", shown(word)));
+        let message = format!("`current_phase` names {named}; the reports say how far the run is");
+        all.push(Odd::MissingCurrentPhase.finding(message).at_path(PHASE));
+    }
+    let known: Vec<Phase> = state.completed.iter().filter_map(|it| it.phase).collect();
+    for pair in known.windows(2).filter(|pair| pair[1] <= pair[0]) {
+        let message = format!(
+            "phases only move forward, and `completed_phases` has {} after {}",
+            pair[1].as_str(),
+            pair[0].as_str()
+        );
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(PHASE));
+    }
+    for entry in state.completed.iter().filter(|it| it.phase.is_none()) {
+        let message =
+            format!("`completed_phases` names `{}`, which is no phase", shown(&entry.word));
+        all.push(Odd::OddValue.finding(message).at_path(PHASE));
+    }
+    let Some(current) = state.current else { return };
+    if let Some(later) = known.iter().find(|phase| **phase > current) {
+        let message = format!(
+            "the run is in {}, and {} is said to be completed already",
+            current.as_str(),
+            later.as_str()
+        );
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(PHASE));
+    }
+    let ahead = Phase::ALL.into_iter().filter(|it| *it < current && !known.contains(it));
+    let ahead: Vec<&str> = ahead.map(Phase::as_str).collect();
+    if !ahead.is_empty() {
+        let message = format!(
+            "the run is in {}, and nothing says that {} was completed",
+            current.as_str(),
+            ahead.join(", ")
+        );
+        all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(PHASE));
+    }
+    if current == Phase::Reflection && state.verdict(VERIFICATION) == Some(false) {
+        let message = "the verification failed, and the run is past it";
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(VERIFICATION));
+    }
+}
+
+/// Outputs that are named and not there, or do not parse.
+fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
+    let state = &told.state;
+    for Entry { word, output, .. } in &state.completed {
+        let Some(named) = output else { continue };
+        match inside(named) {
+            None => all.push(refused(named, &format!("the output of {}", shown(word)), PHASE)),
+            Some(path) => {
+                all.extend(output_at(told, &path, &format!("the output of {}", shown(word))));
+            }
+        }
+    }
+    for entry in &state.tasks {
+        if entry.refused {
+            all.push(refused("", &format!("the output of {}", shown(&entry.id)), EXECUTION));
+        }
+        let is_due = match entry.status {
+            Some(Progress::Pending | Progress::Running | Progress::Failed | Progress::Blocked)
+            | None => false,
+            Some(Progress::PreComplete | Progress::Done | Progress::Verified) => true,
+        };
+        if is_due {
+            let what = format!("the output of {}", shown(&entry.id));
+            all.extend(output_at(told, &entry.output, &what));
+        }
+    }
+    // Reports that no state file names.
+    let reports = [super::read::DEMAND, DESIGN, VERIFICATION];
+    let designs = state.designs().map(|(path, _)| path);
+    for path in reports.into_iter().chain(designs) {
+        let is_named = all.iter().any(|it| it.path.as_deref() == Some(path));
+        if let Some(Sheet { main: Presence::Broken(why), .. }) = state.sheet(path)
+            && !is_named
+        {
+            all.push(broken(path, "a report", why));
+        }
+    }
+}
+
+fn output_at(told: &DotagentTold, path: &str, what: &str) -> Option<Finding> {
+    match told.state.sheet(path).map(|sheet| (&sheet.main, sheet.map())) {
+        None | Some((Presence::Missing, None)) => {
+            let message = format!("{what} is missing");
+            Some(Finding::new(Known::MissingArtifact, message).at_path(path))
+        }
+        Some((Presence::Broken(why), None)) => Some(broken(path, what, why)),
+        Some((_, Some(_)) | (Presence::Whole(_), None)) => None,
+    }
+}
+
+fn broken(path: &str, what: &str, why: &str) -> Finding {
+    let message = format!("{what} does not parse ({why}) and counts as missing");
+    Finding::new(Known::ArtifactUnproved, message).at_path(path)
+}
+
+fn refused(named: &str, what: &str, file: &str) -> Finding {
+    let named = if named.is_empty() { String::new() } else { format!(", `{}`,", shown(named)) };
+    let message = format!("{what}{named} lies outside of the project and was not looked at");
+    Odd::PathRefused.finding(message).at_path(file)
+}
+
+fn times(told: &DotagentTold, now: Timestamp, all: &mut Vec<Finding>) {
+    let state = &told.state;
+    let heads = [("started_at", state.started_at), ("last_updated", state.last_updated)];
+    let heads = heads.into_iter().filter_map(|(key, at)| Some((key.to_owned(), at?)));
+    let entries = [("completed_at", &state.completed), ("approved_at", &state.checkpoints)];
+    let entries = entries.into_iter().flat_map(|(key, list)| {
+        let named = move |it: &Entry| Some((format!("`{key}` of {}", shown(&it.word)), it.at?));
+        list.iter().filter_map(named)
+    });
+    for (what, at) in heads.chain(entries) {
+        all.extend(age::future(now, &what, at).map(|it| it.at_path(PHASE)));
+    }
+    for TaskEntry { id, moments, .. } in &state.tasks {
+        for (key, at) in moments {
+            let what = format!("`{key}` of {}", shown(id));
+            all.extend(age::future(now, &what, *at).map(|it| it.at_path(EXECUTION)));
+        }
+    }
+    let last = state.last_updated.or(state.touched).filter(|_| told.code != Code::Complete);
+    all.extend(last.and_then(|at| age::stale(now, at)).map(|it| it.at_path(PHASE)));
+}
+
+fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
+    for id in &told.state.doubled {
+        let message = format!("two tasks have the id `{}`; the first one counts", shown(id));
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(EXECUTION));
+    }
+    if told.is_past(Phase::Implementation) {
+        let open: Vec<&str> = told
+            .tasks
+            .iter()
+            .filter(|it| it.stage != Stage::Verified)
+            .map(|it| it.id.as_str())
+            .collect();
+        if !open.is_empty() {
+            let open = shown(&open.join(", "));
+            let message = format!("the run is past IMPLEMENTATION, and not verified: {open}");
+            all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(EXECUTION));
+        }
+        return;
+    }
+    for (task, entry) in told.tasks.iter().zip(&told.state.tasks) {
+        let word = shown(&entry.word);
+        let finding = match (task.turn, task.stage) {
+            (Turn::AsWritten | Turn::Retry | Turn::Unproved, _) => continue,
+            (Turn::Orphan, _) => Odd::OrphanTask.finding(format!(
+                "it was running and left no output that can be read; attempt {} starts",
+                task.attempts
+            )),
+            (Turn::FromOutput, stage) => {
+                let says = match stage {
+                    Stage::Blocked => "blocked",
+                    Stage::Open => "failed",
+                    Stage::Implemented | Stage::Rejected | Stage::Verified => "pre_complete",
+                };
+                let message = format!("execution.json says `{word}`, its output says `{says}`");
+                Finding::new(Known::StatusDisagrees, message)
+            }
+            (Turn::FromVerdict, stage) => {
+                let says = if stage == Stage::Verified { "good" } else { "not good" };
+                let message = format!("execution.json says `{word}`, and its verdict is {says}");
+                Finding::new(Known::StatusDisagrees, message)
+            }
+            (Turn::UsedUp, _) => Odd::AttemptsUsedUp.finding(format!(
+                "it has failed after {} attempts and is not tried again by itself",
+                entry.attempts
+            )),
+            (Turn::Unknown, _) => {
+                Odd::OddValue.finding(format!("`{word}` is no status; it counts as pending"))
+            }
+        };
+        all.push(finding.at_step(&address(task)).at_path(EXECUTION));
+    }
+}

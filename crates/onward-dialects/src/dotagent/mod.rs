@@ -1,0 +1,329 @@
+//! The dialect `dotagent`: five phases whose state is two files below `memory/state`.
+//!
+//! This page holds the card and the recovery table; `read` makes one value of the files, `tasks`
+//! says how far each task is, `check` what is wrong, `told` answers core. Invariant: pure; where
+//! the run re-enters is the table's decision alone.
+
+mod check;
+mod read;
+mod tasks;
+mod told;
+
+use onward_core::told::Told;
+
+use crate::{
+    Files,
+    kit::path::{component, inside, literal},
+    seam::{Candidate, Card, Dialect, Home, Listing, Mark, Missing, Site},
+};
+
+pub const PHASE: &str = "memory/state/phase.json";
+pub const EXECUTION: &str = "memory/state/execution.json";
+const PHASE_TMP: &str = "memory/state/phase.json.tmp";
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub struct DotagentDialect;
+
+pub static DOTAGENT: DotagentDialect = DotagentDialect;
+
+static CARD: Card = Card {
+    name: "dotagent",
+    workflows: &["dotagent"],
+    entries: &[
+        "requirements",
+        "approval",
+        "architects",
+        "roundtable",
+        "implementation",
+        "verification",
+        "reflection",
+    ],
+    home: Home::Project,
+    marks: &[
+        Mark { glob: PHASE, peek: true },
+        Mark { glob: PHASE_TMP, peek: true },
+        Mark { glob: EXECUTION, peek: true },
+    ],
+    reads: &[
+        "memory/state/*.json",
+        "memory/state/*.json.tmp",
+        "memory/reports/*.json",
+        "memory/reports/*.json.tmp",
+        "memory/reports/designs/*.json",
+        "memory/reflections/*.json",
+        "memory/tasks/*/output.json",
+        "memory/tasks/*/output.json.tmp",
+        "memory/tasks/*/verification.json",
+    ],
+    grows: &[],
+    branches: None,
+    processes: &[],
+    lock: None,
+    continues: false,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Requirements,
+    Architecture,
+    Implementation,
+    Verification,
+    Reflection,
+}
+
+impl Phase {
+    pub const ALL: [Self; 5] = [
+        Self::Requirements,
+        Self::Architecture,
+        Self::Implementation,
+        Self::Verification,
+        Self::Reflection,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requirements => "REQUIREMENTS",
+            Self::Architecture => "ARCHITECTURE",
+            Self::Implementation => "IMPLEMENTATION",
+            Self::Verification => "VERIFICATION",
+            Self::Reflection => "REFLECTION",
+        }
+    }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.as_str().eq_ignore_ascii_case(word.trim()))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    Requirements,
+    Approval,
+    Architects,
+    Roundtable,
+    Implementation,
+    Verification,
+    Reflection,
+    Complete,
+}
+
+impl Code {
+    /// Its word, and the phase that it re-enters.
+    #[rustfmt::skip]
+    const fn row(self) -> (&'static str, Option<Phase>) {
+        match self {
+            Self::Requirements   => ("requirements",   Some(Phase::Requirements)),
+            Self::Approval       => ("approval",       Some(Phase::Requirements)),
+            Self::Architects     => ("architects",     Some(Phase::Architecture)),
+            Self::Roundtable     => ("roundtable",     Some(Phase::Architecture)),
+            Self::Implementation => ("implementation", Some(Phase::Implementation)),
+            Self::Verification   => ("verification",   Some(Phase::Verification)),
+            Self::Reflection     => ("reflection",     Some(Phase::Reflection)),
+            Self::Complete       => ("complete",       None),
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    pub const fn phase(self) -> Option<Phase> {
+        self.row().1
+    }
+}
+
+/// What decides. A report counts only once the run has reached the phase that makes it: an older
+/// one is of a run before this.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of a decision table")]
+pub struct Facts {
+    /// `demand.json` is there and parses.
+    pub demand: bool,
+    /// The user has said yes to it.
+    pub approved: bool,
+    /// At least one design parses.
+    pub designs: bool,
+    /// `final_design.json` is there and parses.
+    pub design: bool,
+    /// Every task is verified, and there is at least one.
+    pub built: bool,
+    /// `verification.json` is there and parses.
+    pub judged: bool,
+    /// Its verdict is good.
+    pub passed: bool,
+    /// A reflection on this run is there and parses.
+    pub reflected: bool,
+}
+
+const Y: Option<bool> = Some(true);
+const N: Option<bool> = Some(false);
+const X: Option<bool> = None;
+
+/// The first row of the phase that fits decides; no code = look at the next phase.
+#[rustfmt::skip]
+const TABLE: [(Phase, [Option<bool>; 8], Option<Code>); 13] = [
+    //                      demand approved designs design built judged passed reflected
+    (Phase::Requirements,   [N, X, X, X, X, X, X, X], Some(Code::Requirements)),
+    (Phase::Requirements,   [Y, N, X, X, X, X, X, X], Some(Code::Approval)),
+    (Phase::Requirements,   [Y, Y, X, X, X, X, X, X], None),
+    (Phase::Architecture,   [X, X, X, Y, X, X, X, X], None),
+    (Phase::Architecture,   [X, X, N, N, X, X, X, X], Some(Code::Architects)),
+    (Phase::Architecture,   [X, X, Y, N, X, X, X, X], Some(Code::Roundtable)),
+    (Phase::Implementation, [X, X, X, X, N, X, X, X], Some(Code::Implementation)),
+    (Phase::Implementation, [X, X, X, X, Y, X, X, X], None),
+    (Phase::Verification,   [X, X, X, X, X, N, X, X], Some(Code::Verification)),
+    (Phase::Verification,   [X, X, X, X, X, Y, N, X], Some(Code::Implementation)),
+    (Phase::Verification,   [X, X, X, X, X, Y, Y, X], None),
+    (Phase::Reflection,     [X, X, X, X, X, X, X, N], Some(Code::Reflection)),
+    (Phase::Reflection,     [X, X, X, X, X, X, X, Y], Some(Code::Complete)),
+];
+
+impl Facts {
+    const fn answers(self) -> [bool; 8] {
+        let Self { demand, approved, designs, design, built, judged, passed, reflected } = self;
+        [demand, approved, designs, design, built, judged, passed, reflected]
+    }
+}
+
+/// Where a run whose state names `phase` re-enters.
+pub fn code(phase: Phase, facts: Facts) -> Code {
+    let fits = |row: &[Option<bool>; 8]| {
+        let mut cells = row.iter().zip(facts.answers());
+        cells.all(|(cell, answer)| cell.is_none_or(|wanted| wanted == answer))
+    };
+    for phase in Phase::ALL.into_iter().filter(|it| *it >= phase) {
+        let row = TABLE.iter().find(|(of, row, _)| *of == phase && fits(row));
+        if let Some(code) = row.and_then(|(_, _, code)| *code) {
+            return code;
+        }
+    }
+    Code::Complete
+}
+
+impl Dialect for DotagentDialect {
+    fn card(&self) -> &'static Card {
+        &CARD
+    }
+
+    fn sites(&self, seen: &Listing) -> Vec<Site> {
+        seen.candidates.iter().filter_map(site).collect()
+    }
+
+    fn read(&self, site: &Site, files: Files) -> Result<Box<dyn Told>, Missing> {
+        if [PHASE, PHASE_TMP, EXECUTION].iter().all(|path| !files.contains(path)) {
+            return Err(Missing {
+                dialect: CARD.name,
+                file: PHASE.to_owned(),
+                hint: "start the workflow again; nothing says how far it was".to_owned(),
+            });
+        }
+        Ok(Box::new(told::DotagentTold::new(site.dir(), &files)))
+    }
+}
+
+/// The run that a directory with `memory/` in it holds.
+fn site(candidate: &Candidate) -> Option<Site> {
+    let glimpse = |path: &str| candidate.marks.get(path).and_then(|it| it.bytes.as_deref());
+    let known = [PHASE, PHASE_TMP, EXECUTION];
+    if !known.iter().any(|path| candidate.marks.contains_key(*path)) {
+        return None;
+    }
+    let mut site = Site::at(&CARD, &candidate.dir);
+    let mut named = None;
+    for bytes in known.iter().filter_map(|path| glimpse(path)) {
+        let (id, outputs) = read::glance(bytes);
+        named = named.or(id);
+        // Outputs may lie where the card does not look.
+        let explicit = outputs.iter().filter_map(|path| inside(path));
+        if let Some(root) = site.roots.first_mut() {
+            root.reads.extend(explicit.map(|path| literal(&path)));
+        }
+    }
+    if let Some(root) = site.roots.first_mut() {
+        let mut kept = std::collections::BTreeSet::new();
+        root.reads.retain(|glob| kept.insert(glob.clone()));
+    }
+    site.name = match named {
+        Some(id) => component(&id),
+        None if candidate.dir == "." => CARD.name.to_owned(),
+        None => site.name,
+    };
+    site.last_activity = candidate.last_activity();
+    Some(site)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_facts() -> impl Iterator<Item = Facts> {
+        (0_u16..1 << 8).map(|bits| {
+            let bit = |index: u16| bits & (1 << index) != 0;
+            Facts {
+                demand: bit(0),
+                approved: bit(1),
+                designs: bit(2),
+                design: bit(3),
+                built: bit(4),
+                judged: bit(5),
+                passed: bit(6),
+                reflected: bit(7),
+            }
+        })
+    }
+
+    /// The rulings again, as questions instead of rows.
+    fn by_questions(phase: Phase, facts: Facts) -> Code {
+        if phase == Phase::Requirements {
+            if !facts.demand {
+                return Code::Requirements;
+            }
+            if !facts.approved {
+                return Code::Approval;
+            }
+        }
+        if phase <= Phase::Architecture && !facts.design {
+            return if facts.designs { Code::Roundtable } else { Code::Architects };
+        }
+        if phase <= Phase::Implementation && !facts.built {
+            return Code::Implementation;
+        }
+        if phase <= Phase::Verification {
+            if !facts.judged {
+                return Code::Verification;
+            }
+            if !facts.passed {
+                return Code::Implementation;
+            }
+        }
+        if facts.reflected { Code::Complete } else { Code::Reflection }
+    }
+
+    #[test]
+    fn every_phase_with_every_combination_of_facts_gives_what_the_rulings_say() {
+        for phase in Phase::ALL {
+            for facts in all_facts() {
+                assert_eq!(code(phase, facts), by_questions(phase, facts), "{phase:?} {facts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn exactly_one_row_of_each_phase_fits_and_each_row_is_needed() {
+        let mut used = [false; TABLE.len()];
+        for phase in Phase::ALL {
+            for facts in all_facts() {
+                let fits = |(of, row, _): &(Phase, [Option<bool>; 8], Option<Code>)| {
+                    let mut cells = row.iter().zip(facts.answers());
+                    *of == phase && cells.all(|(cell, it)| cell.is_none_or(|wanted| wanted == it))
+                };
+                let rows: Vec<usize> =
+                    (0..TABLE.len()).filter(|index| fits(&TABLE[*index])).collect();
+                assert_eq!(rows.len(), 1, "{phase:?} {facts:?}");
+                used[rows[0]] = true;
+            }
+        }
+        assert!(used.iter().all(|it| *it));
+    }
+}

@@ -1,0 +1,281 @@
+//! How far each task and each phase is.
+//!
+//! Invariant: the conservative reading. A phase with one task that is not completed is not
+//! complete; a completed task that something speaks against is verified before anything after it
+//! runs; no task is lost, whichever phase it names.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    phase::{Phase, Tier},
+    read::{List, Permanent, Task, TaskStatus, namers},
+};
+use crate::{Files, kit::order::is_circular};
+
+/// The root of a site that holds the project's files.
+pub(super) const PROJECT: usize = 1;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Completed, and nothing speaks against it.
+    Settled,
+    /// Completed, to be verified before anything after it.
+    Doubtful(Doubt),
+    /// To be worked on.
+    Open,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// This file is newer than the task.
+    Stale(String),
+    /// This task, which it comes after, is not completed.
+    Dependency(String),
+    /// The phase restarts whole.
+    Restart,
+    /// Nothing is left of its outcome.
+    NoOutput,
+}
+
+/// One task in its phase.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Item {
+    pub(super) task: Task,
+    pub(super) stage: Stage,
+    /// Tasks of the same phase.
+    pub(super) after: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct PhaseState {
+    pub(super) phase: Phase,
+    pub(super) items: Vec<Item>,
+    pub(super) is_complete: bool,
+}
+
+/// All phases on the path before P8.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Progress {
+    pub(super) tier: Tier,
+    pub(super) phases: Vec<PhaseState>,
+    /// The first that is not complete.
+    pub(super) resume: Option<Phase>,
+    /// It can go on task by task.
+    pub(super) by_task: bool,
+    /// Completed tasks whose commits are gone.
+    pub(super) gone: BTreeSet<String>,
+    /// Unfinished tasks that name no phase, and where they were put.
+    pub(super) placed: BTreeMap<String, Phase>,
+}
+
+impl Progress {
+    pub(super) fn phase(&self, phase: Phase) -> Option<&PhaseState> {
+        self.phases.iter().find(|it| it.phase == phase)
+    }
+
+    pub(super) fn resuming(&self) -> Option<&PhaseState> {
+        self.resume.and_then(|phase| self.phase(phase))
+    }
+
+    /// The last phase before the point of resume.
+    pub(super) fn last_completed(&self) -> Option<Phase> {
+        let before = self.phases.iter().take_while(|it| it.is_complete);
+        before.last().map(|it| it.phase)
+    }
+}
+
+impl PhaseState {
+    /// Those whose turn it is.
+    pub(super) fn runnable(&self) -> impl Iterator<Item = &Item> {
+        let is_open = |it: &&Item| it.stage != Stage::Settled;
+        let open: BTreeSet<&str> =
+            self.items.iter().filter(is_open).map(|it| it.task.id.as_str()).collect();
+        let waits = move |it: &Item| it.after.iter().any(|id| open.contains(id.as_str()));
+        self.items.iter().filter(is_open).filter(move |it| !waits(it))
+    }
+}
+
+pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Progress {
+    let gone = gone(list, files);
+    let tier = permanent.tier.unwrap_or_else(|| likely_tier(&list.tasks));
+    let (placed, by_phase) = places(list, permanent, tier, &gone);
+    let (changed, done) = (stale(&list.tasks, files), done(list, &gone));
+    let mut phases: Vec<PhaseState> = Vec::new();
+    for phase in Phase::working() {
+        let tasks = by_phase.get(&phase).cloned().unwrap_or_default();
+        if tasks.is_empty() && !tier.has(phase) {
+            continue;
+        }
+        let item = |task: &Task| {
+            let doubt = || {
+                let path = changed.get(task.id.as_str());
+                let stale = path.map(|path| Doubt::Stale(path.clone()));
+                let open = task.blocked_by.iter().find(|id| !done.contains(id.as_str()));
+                stale.or_else(|| open.map(|id| Doubt::Dependency(id.clone())))
+            };
+            let is_done = task.is_completed() && !gone.contains(&task.id);
+            let stage = match is_done.then(doubt) {
+                None => Stage::Open,
+                Some(None) => Stage::Settled,
+                Some(Some(doubt)) => Stage::Doubtful(doubt),
+            };
+            Item { task: task.clone(), stage, after: Vec::new() }
+        };
+        let items = ordered(tasks.into_iter().map(item).collect());
+        phases.push(PhaseState { phase, items, is_complete: false });
+    }
+    // Where no task is left nothing vouches for any phase.
+    if !list.tasks.is_empty() {
+        judge(&mut phases, permanent, tier);
+    }
+    let resume = phases.iter().find(|it| !it.is_complete).map(|it| it.phase);
+    let mut by_task = false;
+    if let Some(at) = phases.iter_mut().find(|it| !it.is_complete) {
+        by_task = regard_mixed(at, permanent, tier, files);
+    }
+    Progress { tier, phases, resume, by_task, gone, placed }
+}
+
+/// Where nothing says the tier: the phases that have tasks do.
+fn likely_tier(tasks: &[Task]) -> Tier {
+    let is_complex = |task: &Task| task.phase.is_some_and(|it| !Tier::Standard.has(it));
+    if tasks.iter().any(is_complex) { Tier::Complex } else { Tier::Standard }
+}
+
+/// Completed tasks that name a commit which is not in the history any more.
+fn gone(list: &List, files: &Files) -> BTreeSet<String> {
+    let Some(git) = &files.git else { return BTreeSet::new() };
+    let is_lost = |task: &&Task| task.commits.iter().any(|commit| git.missing.contains(commit));
+    list.tasks.iter().filter(is_lost).map(|task| task.id.clone()).collect()
+}
+
+type Placed<'a> = (BTreeMap<String, Phase>, BTreeMap<Phase, Vec<&'a Task>>);
+
+/// Each task in its phase. An unfinished one that names none is where the pointer is, or else in
+/// the execution; a completed one that names none proves nothing.
+fn places<'a>(
+    list: &'a List,
+    permanent: &Permanent,
+    tier: Tier,
+    gone: &BTreeSet<String>,
+) -> Placed<'a> {
+    let pointed = permanent.current.filter(|it| *it < Phase::P8 && tier.has(*it));
+    let (mut placed, mut by_phase) = (BTreeMap::new(), BTreeMap::<Phase, Vec<&Task>>::new());
+    for task in &list.tasks {
+        let is_done = task.is_completed() && !gone.contains(&task.id);
+        let phase = match task.phase {
+            Some(phase) => phase,
+            None if is_done => continue,
+            None => {
+                let phase = pointed.unwrap_or(Phase::P6);
+                placed.insert(task.id.clone(), phase);
+                phase
+            }
+        };
+        by_phase.entry(phase).or_default().push(task);
+    }
+    (placed, by_phase)
+}
+
+/// The ids that count as completed: by their file, or gone and below the highest id ever used.
+fn done<'a>(list: &'a List, gone: &BTreeSet<String>) -> BTreeSet<&'a str> {
+    let is_done = |task: &&Task| task.is_completed() && !gone.contains(&task.id);
+    let mut done: BTreeSet<&str> =
+        list.tasks.iter().filter(is_done).map(|it| it.id.as_str()).collect();
+    let known: BTreeSet<&str> = list.tasks.iter().map(|it| it.id.as_str()).collect();
+    for id in list.tasks.iter().flat_map(|task| &task.blocked_by) {
+        if !known.contains(id.as_str()) && was_cleaned_up(list, id) {
+            done.insert(id);
+        }
+    }
+    // The pipeline's own task blocks nothing.
+    done.extend(list.permanents.iter().map(|it| it.task.id.as_str()));
+    done
+}
+
+/// A file that is gone, of an id that was in use: most likely completed.
+pub(super) fn was_cleaned_up(list: &List, id: &str) -> bool {
+    let number: Option<u64> = id.parse().ok();
+    number.is_some_and(|number| list.highwatermark.is_some_and(|highest| number <= highest))
+}
+
+/// Completed tasks by id, each with a file that was changed after it and by none of the others.
+fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, String> {
+    let mut stale = BTreeMap::new();
+    for (path, namers) in namers(tasks) {
+        let changed = files.file_in(PROJECT, path).and_then(|file| file.modified);
+        let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
+        let completed = namers.iter().filter(|it| it.is_completed());
+        let last = completed.max_by_key(|it| it.modified);
+        if let (Some(changed), Some(last)) = (changed, last.filter(|_| !is_under_way))
+            && last.modified.is_some_and(|at| changed > at)
+        {
+            stale.insert(last.id.as_str(), path.to_owned());
+        }
+    }
+    stale
+}
+
+/// What comes after what within the phase; nothing does when there is a circle.
+fn ordered(mut items: Vec<Item>) -> Vec<Item> {
+    let ids: BTreeSet<&str> = items.iter().map(|it| it.task.id.as_str()).collect();
+    let after = |task: &Task| -> Vec<String> {
+        let own = task.blocked_by.iter().filter(|it| **it != task.id);
+        let own: BTreeSet<&String> = own.filter(|it| ids.contains(it.as_str())).collect();
+        own.into_iter().cloned().collect()
+    };
+    let all: Vec<Vec<String>> = items.iter().map(|it| after(&it.task)).collect();
+    let names = items.iter().map(|it| it.task.id.as_str());
+    if !is_circular(names.zip(all.iter().map(Vec::as_slice))) {
+        for (item, after) in items.iter_mut().zip(all) {
+            item.after = after;
+        }
+    }
+    items
+}
+
+/// Which phases are complete. One without tasks is when it is said to have passed, or when work of
+/// a later phase has begun and is not over.
+fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier) {
+    let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
+    let mut is_begun = false;
+    // A small change is planned in the head: the execution is proof of what came before.
+    let is_executed = tier == Tier::Trivial
+        && phases.iter().any(|it| it.phase == Phase::P6 && !it.items.is_empty());
+    for state in phases.iter_mut().rev() {
+        let is_empty = state.items.is_empty();
+        state.is_complete = if is_empty {
+            is_begun
+                || permanent.passed.contains(&state.phase)
+                || is_executed && state.phase < Phase::P6
+        } else {
+            is_settled(state)
+        };
+        is_begun |= !is_settled(state);
+    }
+}
+
+/// In a phase with open tasks: which completed ones are taken as they are. Returns whether the
+/// phase goes on task by task.
+fn regard_mixed(at: &mut PhaseState, permanent: &Permanent, tier: Tier, files: &Files) -> bool {
+    let is_open = at.items.iter().any(|it| it.stage == Stage::Open);
+    if !is_open {
+        return !at.items.is_empty();
+    }
+    let has_passed = permanent.passed.contains(&at.phase);
+    let has_output = |task: &Task| {
+        let is_there = |path: &String| files.file_in(PROJECT, path).is_some();
+        task.has_result || has_passed || task.files.iter().any(is_there)
+    };
+    let mut by_task = false;
+    for item in at.items.iter_mut().filter(|it| it.stage == Stage::Settled) {
+        if tier != Tier::Complex {
+            item.stage = Stage::Doubtful(Doubt::Restart);
+        } else if has_output(&item.task) {
+            by_task = true;
+        } else {
+            item.stage = Stage::Doubtful(Doubt::NoOutput);
+        }
+    }
+    by_task
+}

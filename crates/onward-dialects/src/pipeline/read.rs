@@ -1,0 +1,257 @@
+//! One task list as one value.
+//!
+//! Invariant: a file of the list is a task, whatever is wrong with it: what cannot be read is a
+//! task that is not completed. Its id is its file's name, and its time the file's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::time::Timestamp;
+use serde_json::Map;
+
+use super::phase::{Phase, Tier};
+use crate::kit::{
+    json::{self, Object, Oddities},
+    path::inside,
+    status::{self, Progress},
+};
+
+/// How the subject of a pipeline's own task begins.
+const MARK: &str = "[PERMANENT]";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskStatus {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+/// A work task as its file says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Task {
+    pub(super) id: String,
+    pub(super) subject: String,
+    pub(super) status: TaskStatus,
+    /// A status that is none, as it is spelled.
+    pub(super) odd_status: Option<String>,
+    /// Why the file cannot be read.
+    pub(super) broken: Option<String>,
+    /// By its skill, its domain, or the number it names.
+    pub(super) phase: Option<Phase>,
+    /// The number it names, where its skill says another.
+    pub(super) said: Option<Phase>,
+    pub(super) blocked_by: Vec<String>,
+    /// Below the project.
+    pub(super) files: BTreeSet<String>,
+    /// Paths that lie outside.
+    pub(super) refused: Vec<String>,
+    pub(super) error: Option<String>,
+    /// Its outcome is in its metadata.
+    pub(super) has_result: bool,
+    pub(super) commits: Vec<String>,
+    pub(super) slug: Option<String>,
+    pub(super) modified: Option<Timestamp>,
+}
+
+impl Task {
+    /// There is no status for it: an error says so.
+    pub(super) fn is_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub(super) fn is_completed(&self) -> bool {
+        self.status == TaskStatus::Completed && !self.is_failed() && self.broken.is_none()
+    }
+}
+
+/// The task that holds a pipeline together.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Permanent {
+    /// What every task has.
+    pub(super) task: Task,
+    pub(super) tier: Option<Tier>,
+    pub(super) current: Option<Phase>,
+    pub(super) current_word: Option<String>,
+    pub(super) branch: Option<String>,
+    pub(super) resumes: u32,
+    pub(super) committed: bool,
+    pub(super) duplicate: bool,
+    /// Phases that are said to have passed.
+    pub(super) passed: BTreeSet<Phase>,
+}
+
+impl Permanent {
+    pub(super) fn is_delivered(&self) -> bool {
+        self.task.status == TaskStatus::Completed || self.committed
+    }
+
+    /// The newest open one comes last.
+    pub(super) fn rank(&self) -> (bool, bool, Option<Timestamp>, u64) {
+        let number = self.task.id.parse().unwrap_or(0);
+        (!self.duplicate, !self.is_delivered(), self.task.modified, number)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct List {
+    /// The newest open one last.
+    pub(super) permanents: Vec<Permanent>,
+    /// By number, then by name.
+    pub(super) tasks: Vec<Task>,
+    /// The highest id that was ever used.
+    pub(super) highwatermark: Option<u64>,
+    pub(super) odd: Oddities,
+    pub(super) touched: Option<Timestamp>,
+}
+
+impl List {
+    /// `files` are those directly in the list's directory.
+    pub(super) fn of<'a>(
+        files: impl Iterator<Item = (&'a str, &'a [u8], Option<Timestamp>)>,
+    ) -> Self {
+        let mut list = Self::default();
+        for (path, bytes, modified) in files {
+            if path == super::HIGHWATERMARK {
+                list.highwatermark =
+                    std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok());
+            }
+            let Some(id) = path.strip_suffix(".json").filter(|id| !id.contains('/')) else {
+                continue;
+            };
+            list.touched = list.touched.max(modified);
+            list.add(id, path, bytes, modified);
+        }
+        list.permanents.sort_by_key(Permanent::rank);
+        list.tasks.sort_by_key(|it| (it.id.parse::<u64>().unwrap_or(u64::MAX), it.id.clone()));
+        list
+    }
+
+    fn add(&mut self, id: &str, path: &str, bytes: &[u8], modified: Option<Timestamp>) {
+        let is_numbered = id.parse::<u64>().is_ok();
+        let (map, broken) = match json::object(bytes) {
+            Ok(map) => (map, None),
+            Err(why) => (Map::new(), Some(why)),
+        };
+        // Another file that happens to lie there.
+        if !is_numbered && !map.contains_key("subject") {
+            return;
+        }
+        let empty = Map::new();
+        let object = Object { map: &map, path, odd: &self.odd };
+        let nothing = Object { map: &empty, path, odd: &self.odd };
+        let metadata = object.object("metadata").unwrap_or(nothing);
+        let Some(mut task) = task(id, &object, &metadata) else { return };
+        (task.broken, task.modified) = (broken, modified);
+        let is_permanent = task.subject.trim_start().to_ascii_uppercase().starts_with(MARK);
+        if is_permanent {
+            let permanent = permanent(task, &object, &metadata);
+            self.permanents.push(permanent);
+        } else {
+            self.tasks.push(task);
+        }
+    }
+}
+
+/// `None` when it was deleted.
+fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
+    let word = object.text("status").unwrap_or_default();
+    if status::bare(&word) == "deleted" {
+        return None;
+    }
+    let status = match status::progress(&word) {
+        Some(Progress::Done | Progress::Verified) => TaskStatus::Completed,
+        Some(Progress::Running) => TaskStatus::InProgress,
+        Some(Progress::Pending | Progress::PreComplete | Progress::Blocked | Progress::Failed)
+        | None => TaskStatus::Pending,
+    };
+    let is_known = matches!(
+        status::progress(&word),
+        Some(Progress::Pending | Progress::Running | Progress::Done)
+    );
+    let skill = ["skill", "domain"].iter().find_map(|key| metadata.text(key));
+    let by_skill = skill.as_deref().and_then(Phase::of_skill);
+    let number = ["phase", "phaseId"].iter().find_map(|key| metadata.text(key));
+    let by_number = number.as_deref().and_then(Phase::parse);
+    let (mut files, mut refused) = (BTreeSet::new(), Vec::new());
+    for path in metadata.texts("files") {
+        match inside(&path) {
+            Some(path) => {
+                files.insert(path);
+            }
+            None => refused.push(path),
+        }
+    }
+    let results = ["result", "results", "summary", "output", "outputs", "progress"];
+    let is_said = |key: &&str| {
+        let value = metadata.get(key);
+        value.is_some_and(|it| !matches!(it.to_string().as_str(), "\"\"" | "[]" | "{}" | "false"))
+    };
+    let error = metadata.get("error").map(|it| match it.as_str() {
+        Some(text) => text.to_owned(),
+        None => it.to_string(),
+    });
+    Some(Task {
+        id: id.to_owned(),
+        subject: object.text("subject").unwrap_or_default(),
+        status,
+        odd_status: (!is_known && !word.is_empty()).then_some(word),
+        broken: None,
+        phase: by_skill.or(by_number),
+        said: by_number.filter(|it| by_skill.is_some_and(|skill| skill != *it)),
+        blocked_by: object.texts("blockedBy"),
+        files,
+        refused,
+        error: error.filter(|it| !it.trim().is_empty() && it != "false"),
+        has_result: results.iter().any(is_said),
+        commits: commits(metadata),
+        slug: metadata.text("projectSlug"),
+        modified: None,
+    })
+}
+
+fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanent {
+    let description = || object.text("description").unwrap_or_default();
+    let tier = metadata.text("tier").as_deref().and_then(Tier::parse);
+    let current_word = metadata.text("current_phase");
+    let commit = metadata.text("commit_status").unwrap_or_default();
+    let reason = metadata.text("reason").unwrap_or_default();
+    let signals = metadata.object("phase_signals");
+    let passed = signals.iter().flat_map(|it| it.map.keys().map(move |key| (it, key)));
+    let passed = passed.filter_map(|(it, key)| {
+        let signal = it.text(key)?;
+        let verdict = signal.split('|').next().unwrap_or("");
+        let is_good = status::is_good(&verdict.trim().into());
+        Phase::parse(key).filter(|_| is_good)
+    });
+    Permanent {
+        tier: tier.or_else(|| Tier::named_in(&description())),
+        current: current_word.as_deref().and_then(Phase::parse),
+        current_word,
+        branch: metadata.text("branch").filter(|it| !it.trim().is_empty()),
+        resumes: metadata.count("resume_count").unwrap_or(0),
+        committed: status::bare(&commit) == "committed",
+        duplicate: status::bare(&reason) == "duplicate",
+        passed: passed.collect(),
+        task,
+    }
+}
+
+/// Commits that the metadata names, as far as they look like commits.
+fn commits(metadata: &Object<'_>) -> Vec<String> {
+    let single = metadata.text("commit").into_iter();
+    let all = single.chain(metadata.texts("commits"));
+    let is_one = |it: &String| {
+        (7..=40).contains(&it.len()) && it.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    all.filter(is_one).collect()
+}
+
+/// Which file of the project was last changed by whom, as far as the tasks explain it.
+pub(super) fn namers(tasks: &[Task]) -> BTreeMap<&str, Vec<&Task>> {
+    let mut namers: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+    for task in tasks {
+        for file in &task.files {
+            namers.entry(file).or_default().push(task);
+        }
+    }
+    namers
+}

@@ -1,0 +1,102 @@
+//! Where pipelines are, and whose they are.
+//!
+//! A list belongs to another project when something says so and nothing says that it is ours.
+//! It is ours when a task has the project's slug, when the branch of the `[PERMANENT]` task is a
+//! branch of the project (other than `main` and `master`, which every project has), or when a file
+//! of some task is there. It is another's when a task has another slug, when a task names files by
+//! absolute paths and all lie outside, or when completed tasks name files and none is there. A list
+//! that says nothing either way counts as ours: the user sees its name before anything is done.
+
+use super::{
+    CARD,
+    read::{List, Permanent, Task},
+};
+use crate::{
+    kit::{path::literal, status::bare},
+    seam::{Candidate, Listing, Project, Root, Site},
+};
+
+/// Open ones first, the newest first among them.
+pub(super) fn sites(seen: &Listing) -> Vec<Site> {
+    let lists = seen.candidates.iter().map(|it| (it, list(it)));
+    let mut found: Vec<(&Candidate, List)> =
+        lists.filter(|(_, list)| !list.permanents.is_empty()).collect();
+    found.sort_by_key(|(it, list)| (list.permanents.last().map(Permanent::rank), it.dir.clone()));
+    found.reverse();
+    let others: Vec<Root> = found.iter().map(|(it, list)| other(it, list)).collect();
+    let sites = found.iter().map(|(it, list)| {
+        let mut site = site(it, list, &seen.project);
+        site.roots.extend(others.iter().filter(|root| root.dir != it.dir).cloned());
+        site
+    });
+    sites.collect()
+}
+
+pub(super) fn list(candidate: &Candidate) -> List {
+    let marks = candidate.marks.iter();
+    List::of(
+        marks.map(|(path, it)| {
+            (path.as_str(), it.bytes.as_deref().unwrap_or_default(), it.modified)
+        }),
+    )
+}
+
+fn site(candidate: &Candidate, list: &List, project: &Project) -> Site {
+    let mut site = Site::at(&CARD, &candidate.dir);
+    let files = list.tasks.iter().flat_map(|task| &task.files);
+    let mut reads: Vec<String> = files.map(|path| literal(path)).collect();
+    reads.sort_unstable();
+    reads.dedup();
+    site.roots.push(Root { dir: ".".to_owned(), reads });
+    site.last_activity = candidate.last_activity();
+    let permanent = list.permanents.last().map(|it| &it.task);
+    site.commits = list.tasks.iter().chain(permanent).flat_map(|it| it.commits.clone()).collect();
+    site.elsewhere = is_elsewhere(list, project);
+    site
+}
+
+/// The `[PERMANENT]` task of another list, to be named.
+fn other(candidate: &Candidate, list: &List) -> Root {
+    let chosen = list.permanents.last();
+    let reads = chosen.map(|it| literal(&format!("{}.json", it.task.id)));
+    Root { dir: candidate.dir.clone(), reads: reads.into_iter().collect() }
+}
+
+fn is_elsewhere(list: &List, project: &Project) -> bool {
+    let permanent = list.permanents.last();
+    let tasks = || list.tasks.iter().chain(permanent.map(|it| &it.task));
+    let is_here = |path: &str| project.files.contains(path);
+    let slugs: Vec<bool> = tasks()
+        .filter_map(|task| task.slug.as_deref())
+        .map(|slug| is_slug(slug, project))
+        .collect();
+    let branch = permanent.and_then(|it| it.branch.as_deref());
+    let has_branch =
+        branch.is_some_and(|it| !matches!(it, "main" | "master") && project.branches.contains(it));
+    let ours = slugs.contains(&true)
+        || has_branch
+        || tasks().any(|task| task.files.iter().any(|it| is_here(it)) || names_ours(task, project));
+    if ours || project.path.is_empty() {
+        return false;
+    }
+    let absolute = |task: &Task| task.refused.iter().any(|path| path.starts_with('/'));
+    let completed = || list.tasks.iter().filter(|task| task.is_completed());
+    let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());
+    slugs.contains(&false) || tasks().any(absolute) || is_gone
+}
+
+/// By an absolute path below the project.
+fn names_ours(task: &Task, project: &Project) -> bool {
+    let below = |path: &String| {
+        let rest = path.strip_prefix(project.path.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    !project.path.is_empty() && task.refused.iter().any(below)
+}
+
+/// The directory's name, or its whole path with everything but letters and digits left out.
+fn is_slug(slug: &str, project: &Project) -> bool {
+    let name = project.path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("");
+    let slug = bare(slug);
+    project.path.is_empty() || slug == bare(name) || slug == bare(&project.path)
+}

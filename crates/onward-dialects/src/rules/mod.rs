@@ -1,0 +1,3 @@
+//! What the built-in workflows do, as pure functions: one folder for each system.
+
+pub mod conference;

@@ -1,0 +1,210 @@
+//! Each row of the recovery table, as files.
+
+use onward_core::{plan::Status, state::Phase};
+use serde_json::json;
+
+use crate::builder::{Built, PHASES, built, line, task};
+
+const DESIGN: &str = r#"{"contracts":[]}"#;
+
+fn at(built: &Built) -> String {
+    line(&built.point())
+}
+
+fn verdict(text: &str) -> Built {
+    built("VERIFICATION").file("reports/verification.json", text)
+}
+
+#[test]
+fn requirements_want_a_demand_and_then_a_yes() {
+    let new = built("REQUIREMENTS");
+    assert_eq!(at(&new), "requirements REQUIREMENTS requirements");
+    for broken in ["", "{", "[]", "{}", "null", "\0\0\0"] {
+        let broken = new.clone().file("reports/demand.json", broken);
+        assert_eq!(at(&broken), "requirements REQUIREMENTS requirements");
+    }
+    let written = new.demand();
+    assert_eq!(at(&written), "approval REQUIREMENTS approve");
+    assert_eq!(written.standing().status, Status::Waiting);
+    assert!(!written.standing().needs_agents);
+    assert_eq!(at(&written.approved()), "architects ARCHITECTURE architects");
+}
+
+#[test]
+fn a_checkpoint_of_another_phase_is_no_yes_to_the_demand() {
+    let other = json!([{"phase": "ARCHITECTURE", "approved_at": "2026-04-11T08:10:00Z"}]);
+    let written = built("REQUIREMENTS").demand().set("user_checkpoints", other);
+    assert_eq!(at(&written), "approval REQUIREMENTS approve");
+}
+
+#[test]
+fn architecture_runs_no_architect_twice() {
+    let none = built("ARCHITECTURE").demand().approved();
+    assert_eq!(at(&none), "architects ARCHITECTURE architects");
+    let broken = none.clone().file("reports/designs/fast.json", "{\"parts\":");
+    assert_eq!(at(&broken), "architects ARCHITECTURE architects");
+    let designs = none.file("reports/designs/fast.json", DESIGN);
+    assert_eq!(at(&designs), "roundtable ARCHITECTURE roundtable");
+    assert_eq!(designs.imported().phase("architects[simple]"), Phase::Done);
+    let unfinished = designs.clone().file("reports/final_design.json", "{\"contr");
+    assert_eq!(at(&unfinished), "roundtable ARCHITECTURE roundtable");
+    let merged = designs.file("reports/final_design.json", DESIGN);
+    assert_eq!(at(&merged), "implementation IMPLEMENTATION plan");
+    let planned = merged.tasks(&[task("task-001", "pending", 0)]);
+    assert_eq!(at(&planned), "implementation IMPLEMENTATION implementation[task-001]");
+}
+
+#[test]
+fn implementation_names_the_tasks_that_can_run() {
+    let none = built("IMPLEMENTATION");
+    assert_eq!(at(&none), "implementation IMPLEMENTATION plan");
+    let mut waits = task("task-003", "pending", 0);
+    waits["depends_on"] = json!(["task-002", "task-001", "gone", "task-003"]);
+    let some = none.tasks(&[
+        task("task-001", "verified", 1),
+        task("task-002", "pending", 0),
+        waits,
+        task("task 4/../x", "pending", 0),
+    ]);
+    let steps = "implementation[task-002] implementation[task%204%2F..%2Fx]";
+    assert_eq!(at(&some), format!("implementation IMPLEMENTATION {steps}"));
+}
+
+#[test]
+fn tasks_that_wait_for_each_other_all_run() {
+    let (mut a, mut b) = (task("a", "pending", 0), task("b", "pending", 0));
+    a["depends_on"] = json!(["b"]);
+    b["depends_on"] = json!(["a"]);
+    let circle = built("IMPLEMENTATION").tasks(&[a, b]);
+    assert_eq!(at(&circle), "implementation IMPLEMENTATION implementation[a] implementation[b]");
+}
+
+#[test]
+fn when_all_tasks_are_verified_the_verification_is_next_and_an_older_verdict_does_not_count() {
+    let all = built("IMPLEMENTATION").tasks(&[task("task-001", "verified", 1)]);
+    assert_eq!(at(&all), "verification VERIFICATION verification");
+    let older = all.file("reports/verification.json", r#"{"verdict":"FAIL"}"#);
+    assert_eq!(at(&older), "verification VERIFICATION verification");
+}
+
+#[test]
+fn verification_wants_a_verdict_that_parses() {
+    assert_eq!(at(&built("VERIFICATION")), "verification VERIFICATION verification");
+    assert_eq!(at(&verdict("{\"verdict\":\"PA")), "verification VERIFICATION verification");
+    assert_eq!(at(&verdict("\"PASS\"")), "verification VERIFICATION verification");
+}
+
+#[test]
+fn a_verdict_is_good_in_these_spellings_and_bad_in_all_others() {
+    for good in [
+        r#"{"verdict":"PASS"}"#,
+        r#"{"verdict":"passed"}"#,
+        r#"{"verdict":"APPROVED"}"#,
+        r#"{"verdict":"ok"}"#,
+        r#"{"verdict":true}"#,
+        r#"{"status":"Passed"}"#,
+        r#"{"result":"OK"}"#,
+        r#"{"verdict":"PASS","status":"FAIL","result":false}"#,
+        r#"{"status":"pass","result":"FAIL"}"#,
+    ] {
+        assert_eq!(at(&verdict(good)), "reflection REFLECTION reflection", "{good}");
+    }
+    for bad in [
+        r#"{"verdict":"FAIL"}"#,
+        r#"{"verdict":"FAILED","status":"PASS"}"#,
+        r#"{"verdict":false}"#,
+        r#"{"verdict":null,"status":"PASS"}"#,
+        r#"{"status":"complete"}"#,
+        r#"{"result":1}"#,
+        r#"{"issues":[]}"#,
+        "{}",
+    ] {
+        assert_eq!(at(&verdict(bad)), "implementation IMPLEMENTATION repair", "{bad}");
+    }
+}
+
+#[test]
+fn a_failed_verification_goes_back_to_the_tasks_that_are_open_or_else_to_a_repair() {
+    let failed = verdict(r#"{"verdict":"FAIL"}"#);
+    let verified = failed.clone().tasks(&[task("task-001", "verified", 1)]);
+    assert_eq!(at(&verified), "implementation IMPLEMENTATION repair");
+    assert_eq!(verified.imported().phase("implementation[task-001]/try[1]/verify"), Phase::Done);
+    let open = failed.tasks(&[task("task-001", "verified", 1), task("task-002", "pending", 0)]);
+    assert_eq!(at(&open), "implementation IMPLEMENTATION implementation[task-002]");
+}
+
+#[test]
+fn reflection_is_over_when_it_is_written_whatever_the_status_says() {
+    for status in ["pending", "in_progress", "complete", "failed"] {
+        let end = built("REFLECTION").set("phase_status", json!(status));
+        assert_eq!(at(&end), "reflection REFLECTION reflection", "{status}");
+        let written = end.clone().file("reflections/wf.json", r#"{"what_worked":[]}"#);
+        assert_eq!(at(&written), "complete -", "{status}");
+        assert_eq!(written.standing().status, Status::Completed);
+        for none in ["reflections/_aggregate.json", "evolution/x.json"] {
+            let other = end.clone().file(none, r#"{"what_worked":[]}"#);
+            assert_eq!(at(&other), "reflection REFLECTION reflection", "{none}");
+        }
+    }
+}
+
+#[test]
+fn a_reflection_on_another_run_does_not_count() {
+    let end = built("REFLECTION");
+    let theirs = end.clone().file("reflections/x.json", r#"{"workflow_id":"wf-old"}"#);
+    assert_eq!(at(&theirs), "reflection REFLECTION reflection");
+    let ours = end.clone().file("reflections/x.json", r#"{"workflow_id":"wf-20260411-auth"}"#);
+    assert_eq!(at(&ours), "complete -");
+    let mut old = end.file("reflections/x.json", r#"{"note":1}"#);
+    let mut file = old.files.remove("memory/reflections/x.json").unwrap();
+    file.modified = Some("2026-04-10T00:00:00Z".parse().unwrap());
+    old.files.insert("memory/reflections/x.json", file);
+    assert_eq!(at(&old), "reflection REFLECTION reflection", "written before the run began");
+}
+
+#[test]
+fn a_crash_between_two_phases_is_no_fresh_start() {
+    for phase in PHASES {
+        for status in ["pending", "complete", "failed", "COMPLETED", "", "odd"] {
+            let here = built(phase).set("phase_status", json!(status));
+            assert_eq!(at(&here), at(&built(phase)), "{phase} {status}");
+        }
+    }
+    let failed = built("ARCHITECTURE").set("phase_status", json!("failed"));
+    assert_eq!(failed.standing().status, Status::Failed);
+    let fresh = built("REQUIREMENTS").set("phase_status", json!("pending"));
+    assert_eq!(fresh.standing().status, Status::Fresh);
+    let later = built("ARCHITECTURE").set("phase_status", json!("pending"));
+    assert_eq!(later.standing().status, Status::Interrupted);
+}
+
+#[test]
+fn without_a_phase_the_reports_say_how_far_the_run_is() {
+    let lost = |built: Built| built.set("current_phase", json!(null));
+    assert_eq!(at(&lost(built("X"))), "requirements REQUIREMENTS requirements");
+    assert_eq!(at(&lost(built("X").demand())), "approval REQUIREMENTS approve");
+    let designed = lost(built("X").demand()).file("reports/final_design.json", DESIGN);
+    assert_eq!(at(&designed), "implementation IMPLEMENTATION plan");
+    let verified = designed.tasks(&[task("t", "verified", 1)]);
+    assert_eq!(at(&verified), "verification VERIFICATION verification");
+    let passed = verified.file("reports/verification.json", r#"{"verdict":"PASS"}"#);
+    assert_eq!(at(&passed), "reflection REFLECTION reflection");
+    let broken = passed.file("state/phase.json", "{\"current_ph");
+    assert_eq!(at(&broken), "reflection REFLECTION reflection");
+}
+
+#[test]
+fn the_report_says_what_is_resumed_since_when_and_what_is_behind() {
+    let report = built("IMPLEMENTATION").tasks(&[task("task-001", "running", 1)]).standing();
+    assert_eq!(
+        report.report,
+        [
+            "Resuming workflow wf-20260411-auth from the IMPLEMENTATION phase",
+            "Last activity: 2026-04-11T09:12:40.000000Z",
+            "Completed: REQUIREMENTS, ARCHITECTURE",
+            "task-001: was running and left nothing, attempt 2 is next",
+        ]
+    );
+    assert_eq!(report.started_at, Some("2026-04-11T04:00:00Z".parse().unwrap()));
+    assert_eq!(report.last_event.unwrap().at, "2026-04-11T09:12:40Z".parse().unwrap());
+}

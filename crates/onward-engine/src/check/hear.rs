@@ -1,0 +1,156 @@
+//! What an agent says: its output, read from where the last look ended.
+//!
+//! Invariant: a step without an agent that is understood costs nothing here. What was read is kept
+//! nowhere but in memory: another engine reads from the first byte again and comes to the same
+//! [`Said`].
+
+use onward_core::{
+    address::Address, launch::out_name, run::Run, said::Said, workflow::model::Kind,
+};
+
+use crate::{
+    agents::{Adapter, Stream},
+    check::collect::STDOUT_BYTES_MAX,
+    world::{At, Stop, World},
+};
+
+/// What is read at a time.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A longer line is passed over.
+const LINE_BYTES_MAX: usize = 16 << 20;
+/// What is read of the standard error of an attempt; programs put their reason first.
+const ERR_BYTES_MAX: usize = 64 << 10;
+
+/// Listens to one attempt.
+#[derive(Debug)]
+pub struct Ear {
+    pub attempt: u32,
+    /// The agent program (`use`).
+    pub program: String,
+    adapter: &'static dyn Adapter,
+    /// How much of standard output was read.
+    offset: u64,
+    /// The part of the last line that is there already.
+    begun: Vec<u8>,
+    /// In the middle of a line that is too long.
+    skipping: bool,
+    pub said: Said,
+}
+
+impl Ear {
+    /// For the attempt that a step is at; `None` where there is nothing to understand.
+    pub fn of<W: World>(world: &W, run: &Run, step: &Address) -> Option<Self> {
+        let attempt = run.state.step(step)?.attempts;
+        let def = run.graph.node(run.graph.find(step)?).def;
+        let Kind::Agent { agent, .. } = &run.defs.step(def).kind else { return None };
+        let declared = run.defs.workflow_of(def).agents.get(agent);
+        let program = declared.map_or(agent, |it| &it.adapter).clone();
+        let adapter = world.adapter(agent, &program);
+        let said = Said::nothing_yet(adapter.closes());
+        let (offset, begun, skipping) = (0, Vec::new(), false);
+        let ear = Self { attempt, program, adapter, offset, begun, skipping, said };
+        adapter.understands().then_some(ear)
+    }
+
+    /// Takes in every whole line that has come since.
+    pub fn listen<W: World>(&mut self, world: &mut W, step: &Address) -> Result<(), Stop> {
+        let name = out_name(step, self.attempt, "out");
+        loop {
+            let bytes = world.read_from(At::Run(&name), self.offset, CHUNK_BYTES)?;
+            self.offset += bytes.len() as u64;
+            self.take(&bytes);
+            if bytes.len() < CHUNK_BYTES {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in all there is: the attempt is over.
+    pub fn hear_out<W: World>(mut self, world: &mut W, step: &Address) -> Result<Said, Stop> {
+        self.listen(world, step)?;
+        let last = std::mem::take(&mut self.begun);
+        self.adapter.read(Stream::Out, &last, &mut self.said);
+        let name = out_name(step, self.attempt, "err");
+        let errors = world.read_from(At::Run(&name), 0, ERR_BYTES_MAX)?;
+        self.adapter.read(Stream::Err, &errors, &mut self.said);
+        Ok(self.said)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let (mut lines, rest) = bytes.split_at(whole);
+        if self.skipping && !lines.is_empty() {
+            let end = lines.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            lines = &lines[end..];
+            self.skipping = false;
+        }
+        if !lines.is_empty() {
+            self.begun.extend_from_slice(lines);
+            self.adapter.read(Stream::Out, &self.begun, &mut self.said);
+            self.begun.clear();
+        }
+        if !self.skipping {
+            self.begun.extend_from_slice(rest);
+        }
+        if self.begun.len() > LINE_BYTES_MAX {
+            self.begun = Vec::new();
+            self.skipping = true;
+        }
+    }
+}
+
+/// The beginning of an agent's answer: as much as a template can see.
+pub fn answer(said: &Said) -> Option<String> {
+    let answer = said.answer.as_deref()?;
+    let end = answer.floor_char_boundary(STDOUT_BYTES_MAX);
+    Some(answer[..end].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::lines::Lines;
+
+    fn ear() -> Ear {
+        let said = Said::nothing_yet(true);
+        let (offset, begun, skipping) = (0, Vec::new(), false);
+        let program = "agent".to_owned();
+        Ear { attempt: 1, program, adapter: &Lines, offset, begun, skipping, said }
+    }
+
+    #[test]
+    fn lines_are_understood_wherever_they_are_cut() {
+        let text =
+            b"{\"session\":\"s\"}\ntalk\n{\"spent\":{\"input_tokens\":3}}\n{\"answer\":\"a\"}\n";
+        let mut whole = ear();
+        whole.take(text);
+        assert_eq!(whole.said.spent.input_tokens, 3);
+        for first in 0..text.len() {
+            for second in first..text.len() {
+                let mut cut = ear();
+                cut.take(&text[..first]);
+                cut.take(&text[first..second]);
+                cut.take(&text[second..]);
+                assert_eq!(cut.said, whole.said, "cut at {first} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_passed_over() {
+        let mut ear = ear();
+        for _ in 0..=LINE_BYTES_MAX / CHUNK_BYTES {
+            ear.take(&vec![b'x'; CHUNK_BYTES]);
+        }
+        assert!(ear.skipping && ear.begun.is_empty());
+        ear.take(b"xx\n{\"session\":\"s\"}\n");
+        assert_eq!(ear.said.session.as_deref(), Some("s"));
+    }
+
+    #[test]
+    fn an_answer_is_cut_between_letters() {
+        let long = "ü".repeat(STDOUT_BYTES_MAX);
+        let said = Said { answer: Some(format!("a{long}")), ..Said::default() };
+        assert_eq!(answer(&said).unwrap().len(), STDOUT_BYTES_MAX - 1);
+    }
+}

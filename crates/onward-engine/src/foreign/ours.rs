@@ -1,0 +1,86 @@
+//! What looks half done in the other system's files, and is our own work all the same.
+//!
+//! Invariant: the files alone cannot tell. An attempt that lives, or has ended with its result
+//! waiting, or is done while the files do not tell of it yet, keeps what it left; only an attempt
+//! that is run again has lost it.
+
+use onward_core::{
+    address::Address,
+    recovery::{Decision, row_for},
+    run::Run,
+    state::{Phase, StepState},
+    survey::{InFlight, Survey},
+    told::{StepTold, Told, Undo, UndoWhat},
+};
+
+pub(super) struct Ours<'a> {
+    pub(super) told: &'a dyn Told,
+    pub(super) run: &'a Run,
+    pub(super) survey: &'a Survey,
+    /// A person enters earlier: what was done from there on is done again.
+    pub(super) redone: bool,
+}
+
+impl Ours<'_> {
+    /// Whether what would be undone is work of ours that still counts.
+    pub(super) fn keeps(&self, undo: &Undo) -> bool {
+        let mut within = self.run.state.steps.iter().filter(|(step, _)| step.is_within(&undo.step));
+        match undo.what {
+            // A file is kept only from an attempt that writes it at this moment.
+            UndoWhat::Rows { .. } | UndoWhat::Remove => within.any(|(step, entry)| {
+                entry.phase == Phase::Running
+                    && self.decision(step) == Decision::Reattach
+                    && self.told.step(step) != StepTold::Silent
+            }),
+            UndoWhat::Worktree { .. } => within.any(|(step, entry)| self.stands(step, entry)),
+        }
+    }
+
+    fn stands(&self, step: &Address, entry: &StepState) -> bool {
+        let is_told = matches!(self.told.step(step), StepTold::Done(_));
+        match entry.phase {
+            Phase::Running => match self.decision(step) {
+                Decision::AdoptSeal
+                | Decision::Reattach
+                | Decision::AdoptProof
+                | Decision::Continue
+                | Decision::Ask
+                | Decision::Refuse => !is_told,
+                Decision::Start | Decision::Rerun | Decision::RevertThenRerun => false,
+            },
+            Phase::Done => {
+                let is_ours = !entry.elsewhere && self.has_own_dir(step);
+                is_ours && !is_told && !self.redone && !self.is_settled(step)
+            }
+            Phase::Pending
+            | Phase::Waiting
+            | Phase::Failed
+            | Phase::Tolerated
+            | Phase::Lost
+            | Phase::Skipped
+            | Phase::Stale => false,
+        }
+    }
+
+    /// Whether the step works in a directory of its own.
+    fn has_own_dir(&self, step: &Address) -> bool {
+        let id = self.run.graph.find(step);
+        id.is_some_and(|id| self.run.defs.step(self.run.graph.node(id).def).dir.is_some())
+    }
+
+    /// A step beside it that the files would tell of is done: what lies there now came later.
+    fn is_settled(&self, step: &Address) -> bool {
+        let Some(parent) = step.parent() else { return false };
+        let beside = self.run.state.steps.iter().filter(|(other, _)| other.is_within(&parent));
+        let mut done = beside.filter(|(_, entry)| entry.phase == Phase::Done);
+        done.any(|(other, _)| match self.told.step(other) {
+            StepTold::Undone | StepTold::Unproved(_) => true,
+            StepTold::Done(_) | StepTold::PassedOver(_) | StepTold::Silent => false,
+        })
+    }
+
+    fn decision(&self, step: &Address) -> Decision {
+        let unseen = InFlight::default();
+        row_for(self.survey.in_flight.get(step).unwrap_or(&unseen).facts).decision
+    }
+}

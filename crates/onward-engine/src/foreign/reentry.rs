@@ -1,0 +1,393 @@
+//! Going on with a run of another system: what its files say, what stands against it, and what is
+//! undone first.
+//!
+//! Invariant: all or ask. Every path to be put back was looked at in this examination, is kept in
+//! the rescue and announced in `run.resumed` before it is touched; one that cannot be put back is a
+//! question, and then nothing is.
+
+use std::{collections::BTreeMap, path::Path};
+
+use onward_core::{
+    address::Address,
+    decide::{Source, regressed},
+    digest::Digest,
+    event::{AttemptStarted, Certainty, Event, Exported, Revert, RunResumed},
+    finding::{Code, Finding},
+    plan::{AgeBand, PlannedRevert, RevertKind},
+    policy::EnterAt,
+    run::Run,
+    survey::Survey,
+    told::{Deed, Standing, Told, Undo, UndoWhat},
+};
+use onward_dialects::Files;
+
+use super::{
+    Foreign, Reading,
+    entering::{Entered, unkept_wish},
+    export,
+    ours::Ours,
+};
+use crate::{
+    revert::{
+        self,
+        rescue::{self, Undoing},
+        snapshot_of,
+    },
+    world::{At, Stop, World, files},
+};
+
+/// What is known before anything is done.
+pub(crate) struct Reentry {
+    pub(crate) foreign: Foreign,
+    /// As they are, with what a person's entry adds.
+    pub(crate) files: Files,
+    pub(crate) told: Box<dyn Told>,
+    pub(crate) standing: Standing,
+    findings: Vec<Finding>,
+    /// Where a person enters instead, and since when.
+    entered: Option<Entered>,
+    /// What the dialect wants undone and nothing of ours stands in.
+    undo: Vec<Undo>,
+    undoing: Vec<Undoing>,
+    /// What the paths are when they are put back, where the run does not keep that yet.
+    bases: BTreeMap<Digest, Vec<u8>>,
+    /// Worktrees whose index follows.
+    trees: Vec<String>,
+    /// Why it cannot all be undone.
+    contested: Vec<Finding>,
+}
+
+impl Reentry {
+    /// From what was read; nothing while our run has still to begin it. Changes nothing.
+    pub(crate) fn look<W: World>(
+        world: &mut W,
+        foreign: Foreign,
+        reading: Reading,
+        run: &Run,
+        from: Option<&EnterAt>,
+    ) -> Result<Option<Self>, Stop> {
+        let Reading { mut files, told } = reading;
+        let Some(mut told) = told else { return Ok(None) };
+        let ages = world.now_for_ages();
+        let mut standing = told.standing(ages);
+        let mut findings = told.findings(ages);
+        let mut entered = None;
+        if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
+            let found = Entered::find(&*told, &from, world.now());
+            let found = found.map_err(|unknown| Stop::NoEntry(unknown.to_string()))?;
+            if !found.changes.is_empty() {
+                files = export::after(files, &found.changes);
+                let Reading { told: again, .. } = foreign.parse(files.clone())?;
+                if let Some(again) = again {
+                    told = again;
+                    // The entry itself is no event of the run's past.
+                    let last_event = standing.last_event;
+                    standing = Standing { last_event, ..told.standing(ages) };
+                    findings = told.findings(ages);
+                    findings.retain(|it| it.code != Code::ClockInFuture.as_str());
+                }
+            }
+            entered = Some(found);
+        }
+        let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
+        let (bases, trees) = (BTreeMap::new(), Vec::new());
+        let made = Self {
+            foreign,
+            files,
+            told,
+            standing,
+            findings,
+            entered,
+            undo,
+            undoing,
+            bases,
+            trees,
+            contested,
+        };
+        Ok(Some(made))
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        self.foreign.source(&*self.told)
+    }
+
+    /// Finds out what is to be undone; rescues are numbered from `number` on. What an earlier
+    /// resume announced and was `cut_short` in is undone as announced.
+    pub(crate) fn look_at_undo<W: World>(
+        &mut self,
+        world: &mut W,
+        run: &Run,
+        survey: &Survey,
+        cut_short: &[Revert],
+        number: u32,
+    ) -> Result<(), Stop> {
+        let mut number = number;
+        let redone = self.entered.as_ref().is_some_and(|it| !it.changes.is_empty());
+        let ours = Ours { told: &*self.told, run, survey, redone };
+        let mut undo = self.told.undo();
+        let is_announced =
+            |it: &Undo| cut_short.iter().any(|revert| revert.path == self.foreign.path(&it.path));
+        undo.retain(|it| is_worktree(it) || !is_announced(it));
+        let spared: Vec<Undo> = undo.extract_if(.., |it| ours.keeps(it)).collect();
+        let is_spared = |path: &Option<String>| {
+            path.as_ref().is_some_and(|path| spared.iter().any(|it| it.path == *path))
+        };
+        let dirty = Code::DirtyTree.as_str();
+        self.findings.retain(|it| it.code != dirty || !is_spared(&it.path));
+        let mut by_step: BTreeMap<Address, Vec<&Undo>> = BTreeMap::new();
+        for one in undo.iter().filter(|it| !is_worktree(it)) {
+            by_step.entry(one.step.clone()).or_default().push(one);
+        }
+        for (step, undo) in by_step {
+            let made = self.files_of(world, number, &step, &undo)?;
+            number += u32::from(!made.reverts.is_empty());
+            self.undoing.push(made);
+        }
+        for one in undo.iter().filter(|it| is_worktree(it)) {
+            if let Some(made) = self.tree(world, number, one)? {
+                number += u32::from(!made.reverts.is_empty());
+                self.undoing.push(made);
+            }
+        }
+        self.undo = undo;
+        Ok(())
+    }
+
+    fn files_of<W: World>(
+        &mut self,
+        world: &mut W,
+        number: u32,
+        step: &Address,
+        undo: &[&Undo],
+    ) -> Result<Undoing, Stop> {
+        let mut reverts = Vec::new();
+        for one in undo {
+            let after = match &one.what {
+                UndoWhat::Rows { after, .. } => Some(after.clone()),
+                UndoWhat::Remove | UndoWhat::Worktree { .. } => None,
+            };
+            let seen = self.files.bytes(&one.path).map(Digest::of);
+            let path = self.foreign.path(&one.path);
+            let Some(left) = world.look(&path)?.filter(|it| Some(it.hash) == seen) else {
+                self.contest(step, &path, "it changed while onward looked");
+                continue;
+            };
+            let base = after.map(|bytes| {
+                let digest = Digest::of(&bytes);
+                self.bases.insert(digest, bytes);
+                digest
+            });
+            reverts.push(Revert {
+                path,
+                left: Some(left.hash),
+                base,
+                rescue: rescue::name(number, step),
+                left_kind: left.kind,
+                base_kind: base.map(|_| left.kind).unwrap_or_default(),
+                step: Some(step.clone()),
+            });
+        }
+        Ok(Undoing {
+            started: Box::new(AttemptStarted::bare(step.clone(), 0)),
+            reverts,
+            bases: BTreeMap::new(),
+        })
+    }
+
+    /// A worktree goes back to the head of its branch, path by path.
+    fn tree<W: World>(
+        &mut self,
+        world: &mut W,
+        number: u32,
+        undo: &Undo,
+    ) -> Result<Option<Undoing>, Stop> {
+        let git = self.files.git.clone().unwrap_or_default();
+        let branch = git.worktrees.iter().find(|it| it.path == undo.path);
+        let branch = branch.and_then(|it| it.branch.as_ref());
+        let head = branch.and_then(|name| git.branches.get(name)).map(|it| it.head.clone());
+        let inside = inside(&world.absolute(At::Project("")), &undo.path);
+        let (Some(head), Some(tree)) = (head, inside) else {
+            let why = "it lies outside of the project, or on no branch";
+            self.contest(&undo.step, &undo.path, why);
+            return Ok(None);
+        };
+        let started = AttemptStarted {
+            cwd: tree.clone(),
+            base: Some(head.clone()),
+            ..AttemptStarted::bare(undo.step.clone(), 0)
+        };
+        let changes = world.changes(&snapshot_of(&started), &head, None)?;
+        let whole =
+            changes.filter(|it| it.skipped.is_empty() && !it.all.iter().any(|change| change.moved));
+        let Some(changes) = whole else {
+            self.contest(&undo.step, &tree, "not all of it can be put back");
+            return Ok(None);
+        };
+        self.trees.push(tree);
+        Ok(Some(revert::undoing(number, &started, &changes.all)))
+    }
+
+    fn contest(&mut self, step: &Address, path: &str, why: &str) {
+        let message = format!("{path} cannot be undone: {why}");
+        let finding = Finding::new(Code::AttemptContested, message).at_path(path).at_step(step);
+        self.contested.push(finding.with_hint("look at it, and resume again"));
+    }
+
+    /// Adds what stands against going on to what was seen otherwise.
+    pub(crate) fn tell(&self, run: &Run, imported: &[Event], survey: &mut Survey) {
+        survey.findings.extend(self.findings.iter().cloned());
+        survey.findings.extend(self.contested.iter().cloned());
+        survey.findings.extend(self.cut_back(&run.state.exported));
+        let regressed = regressed(run, self.source());
+        match &self.entered {
+            Some(entered) => {
+                survey.findings.extend(entered.told(regressed.len()));
+                let place = |step| (step, entered.place.clone());
+                survey.reentered.extend(regressed.into_keys().map(place));
+            }
+            None => survey.disagreements.extend(regressed),
+        }
+        if let Some(git) = &mut survey.git {
+            git.changed.retain(|path| !self.has(path));
+        }
+        survey.findings.extend(self.asked(imported));
+    }
+
+    /// Whether a path of the project is one of the site's files.
+    fn has(&self, path: &str) -> bool {
+        self.files.iter().any(|(name, _)| self.foreign.path(name) == path)
+    }
+
+    /// What a person must say first: whether work counts that the files were just found to show and
+    /// that no line of them records. What our run did itself, its journal vouches for.
+    fn asked(&self, imported: &[Event]) -> Option<Finding> {
+        let asks = self.standing.asks.as_ref()?;
+        let step = Address::from_text(self.standing.point.steps.first()?);
+        if !imported.iter().any(is_inferred) {
+            return None;
+        }
+        let finding = Finding::new(Code::UnprovedWorkCounts, asks.clone());
+        Some(finding.at_step(&step).with_hint("they are kept as they are"))
+    }
+
+    /// A log that only ever grows, and has not.
+    fn cut_back(&self, exported: &[Exported]) -> Vec<Finding> {
+        let is_as_it_was = |file: &&Exported| {
+            let Some(offset) = file.offset.and_then(|it| usize::try_from(it).ok()) else {
+                return true;
+            };
+            let held = self.files.bytes(&file.path).and_then(|bytes| bytes.get(..offset));
+            held.is_some_and(|bytes| Digest::of(bytes) == file.hash)
+        };
+        let cut = exported.iter().filter(|file| !is_as_it_was(file));
+        let finding = |file: &Exported| {
+            let message =
+                format!("{} does not begin as it did when onward last wrote it", file.path);
+            let finding = Finding::new(Code::StatusDisagrees, message);
+            let hint = "what the file says now counts; steps that it does not prove run again";
+            finding.at_path(self.foreign.path(&file.path)).with_hint(hint)
+        };
+        cut.map(finding).collect()
+    }
+
+    /// Since the last thing that the files tell; `None` when they tell no time.
+    pub(crate) fn age_band(&self, now: onward_core::time::Timestamp) -> Option<AgeBand> {
+        let last = self.standing.last_event.as_ref()?;
+        Some(AgeBand::of_seconds(now.ms_since(last.at) / 1000))
+    }
+
+    /// What the plan shows of the undo.
+    pub(crate) fn planned(&self) -> Vec<PlannedRevert> {
+        let rescue_of = |path: &str| {
+            let all = self.undoing.iter().flat_map(|it| &it.reverts);
+            all.clone().find(|it| it.path == path || it.path.starts_with(&format!("{path}/")))
+        };
+        let of = |undo: &Undo| {
+            let (kind, rows) = match &undo.what {
+                UndoWhat::Rows { rows, .. } => (RevertKind::TruncateRows, rows.clone()),
+                UndoWhat::Remove => (RevertKind::RemoveFile, Vec::new()),
+                UndoWhat::Worktree { changes } => (RevertKind::ResetWorktree, changes.clone()),
+            };
+            let path = match &undo.what {
+                UndoWhat::Rows { .. } | UndoWhat::Remove => self.foreign.path(&undo.path),
+                UndoWhat::Worktree { .. } => undo.path.clone(),
+            };
+            let rescue = rescue_of(&path).map(|it| it.rescue.clone());
+            let unnumbered = || format!("rescue/{}", undo.step.file_name());
+            PlannedRevert {
+                kind,
+                path: undo.path.clone(),
+                rows,
+                rescue: rescue.unwrap_or_else(unnumbered),
+                step: Some(undo.step.to_string()),
+            }
+        };
+        self.undo.iter().map(of).collect()
+    }
+
+    /// Says in the event that opens the resume where it enters, and what is undone.
+    pub(crate) fn announce(&self, resumed: &mut RunResumed) {
+        if let Some(Entered { place, .. }) = &self.entered {
+            resumed.accepted.push(format!("from {place}"));
+            resumed.entered = Some(place.clone());
+        }
+        resumed.reverts.extend(self.undoing.iter().flat_map(|it| it.reverts.iter().cloned()));
+    }
+
+    /// Keeps everything that is undone, and what is put in its place; durable when it returns.
+    pub(crate) fn keep<W: World>(&self, world: &mut W) -> Result<(), Stop> {
+        for (digest, bytes) in &self.bases {
+            if files::saved(world, *digest)?.is_none() {
+                files::keep(world, *digest, bytes)?;
+            }
+        }
+        for undoing in &self.undoing {
+            undoing.keep(world)?;
+        }
+        Ok(())
+    }
+
+    /// The files are back; what git had noted of them follows.
+    pub(crate) fn settle_trees<W: World>(&self, world: &mut W) -> Result<(), Stop> {
+        self.trees.iter().try_for_each(|tree| world.refresh_tree(tree))
+    }
+
+    /// Tells the other system in its own words that its run goes on: the first thing written there.
+    /// Gives what the files tell then.
+    pub(crate) fn say_resumed<W: World>(&self, world: &mut W) -> Result<Reading, Stop> {
+        let _held = world.hold(&self.foreign.site, self.foreign.card())?;
+        let mut at = world.now();
+        let before = world.foreign(&self.foreign.site, self.foreign.card())?;
+        let mut files = before;
+        if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
+            export::write(world, &self.foreign, &entered.changes)?;
+            files = export::after(files, &entered.changes);
+            at = entered.at;
+        }
+        let Reading { files, told } = self.foreign.parse(files)?;
+        let Some(told) = told else { return Ok(Reading { files, told }) };
+        let deed = Deed::Resumed { at, point: &self.standing.point, undone: &self.undo };
+        let changes = told.write(&deed);
+        export::write(world, &self.foreign, &changes)?;
+        self.foreign.parse(export::after(files, &changes))
+    }
+}
+
+/// Whether a step is adopted that the files show and no line of them records.
+fn is_inferred(event: &Event) -> bool {
+    let Event::AttemptAdopted(adopted) = event else { return false };
+    adopted.certainty == Certainty::Inferred
+}
+
+fn is_worktree(undo: &Undo) -> bool {
+    match undo.what {
+        UndoWhat::Worktree { .. } => true,
+        UndoWhat::Rows { .. } | UndoWhat::Remove => false,
+    }
+}
+
+/// A path below the project, as the project names it.
+fn inside(project: &str, path: &str) -> Option<String> {
+    let rest = Path::new(path).strip_prefix(project).ok()?;
+    rest.to_str().filter(|rest| !rest.is_empty()).map(str::to_owned)
+}

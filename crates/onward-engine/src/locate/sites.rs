@@ -1,0 +1,256 @@
+//! Which runs of other systems are there: in a directory, below it, and in Claude Code's task
+//! lists.
+//!
+//! Invariant: looks only, at a bounded number of directories, and follows no link.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use onward_dialects::seam::{
+    Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Project as Evidence, Site,
+};
+
+use super::Project;
+use crate::world::{
+    Stop,
+    git::Git,
+    real::{file_time, site::expand, variable},
+};
+
+/// How deep below a directory the marks of a run are looked for: a file directly in it is at 1.
+const DEPTH_MAX: usize = 4;
+/// A search ends here, whatever is left.
+const DIRS_MAX: usize = 20_000;
+/// So many files and branches of a project count as evidence.
+const ENTRIES_MAX: usize = 100_000;
+/// A file larger than this is no mark to peek into.
+const PEEK_BYTES_MAX: u64 = 4 << 20;
+/// Runs are not kept in these; copies of one may well be there.
+const PASSED_OVER: [&str; 6] =
+    [".git", ".onward", "node_modules", "target", "worktrees", ".worktrees"];
+
+/// Where runs of other systems are looked for.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    pub dialects: &'a [&'static dyn Dialect],
+    pub env: &'a [(OsString, OsString)],
+    /// A task list, or the directory of all task lists, in the place of Claude Code's own.
+    pub tasks: Option<&'a Path>,
+}
+
+/// A run of another system, and the project that its files lie in.
+#[derive(Clone)]
+pub struct FoundSite {
+    pub dialect: &'static dyn Dialect,
+    pub site: Site,
+    pub project: Project,
+    /// Where it lies.
+    pub dir: PathBuf,
+}
+
+impl FoundSite {
+    fn new(dialect: &'static dyn Dialect, mut site: Site, project: &Project) -> Self {
+        let dir = match site.dir() {
+            "." => project.root().to_owned(),
+            dir => project.root().join(dir),
+        };
+        site.place = dir.display().to_string();
+        Self { dialect, site, project: project.clone(), dir }
+    }
+
+    pub fn card(&self) -> &'static Card {
+        self.dialect.card()
+    }
+}
+
+impl Search<'_> {
+    /// The runs in this very directory; those that lack a mark only where no other is there. With a
+    /// name, of that dialect alone.
+    pub fn at(&self, dir: &Path, named: Option<&str>) -> io::Result<Vec<FoundSite>> {
+        let project = Project::locate(dir)?;
+        let mut found = self.in_dir(&project, dir, named);
+        if found.iter().any(|it| it.site.lacks.is_none()) {
+            found.retain(|it| it.site.lacks.is_none());
+        }
+        if let Some(name) = named.filter(|_| found.is_empty())
+            && let Some(dialect) = self.dialects.iter().find(|it| it.card().name == name)
+        {
+            // Reading it then says which file is missing.
+            let site = Site::at(dialect.card(), &named_by(&project, dir));
+            found.push(FoundSite::new(*dialect, site, &project));
+        }
+        Ok(found)
+    }
+
+    /// Whole runs at and below a directory, and those in task lists, in order of their places.
+    pub fn below(&self, root: &Path) -> io::Result<Vec<FoundSite>> {
+        let mut found = Vec::new();
+        for dir in self.marked_below(root) {
+            let project = Project::locate(&dir)?;
+            found.extend(self.in_dir(&project, &dir, None));
+        }
+        let project = Project::locate(root)?;
+        for list in self.task_lists() {
+            found.extend(self.in_task_list(&project, &list, None));
+        }
+        found.retain(|it| it.site.lacks.is_none());
+        Ok(found)
+    }
+
+    /// Directories that hold a mark of some system whose runs live in projects.
+    fn marked_below(&self, root: &Path) -> Vec<PathBuf> {
+        let cards = self.dialects.iter().map(|it| it.card());
+        let cards: Vec<&Card> = cards.filter(|card| card.home == Home::Project).collect();
+        let mut found = Vec::new();
+        let mut level = vec![root.to_owned()];
+        let mut visited = 0;
+        for _ in 0..DEPTH_MAX {
+            let mut next = Vec::new();
+            for dir in level {
+                visited += 1;
+                if visited > DIRS_MAX {
+                    break;
+                }
+                let names = names(&dir);
+                let first = |mark: &Mark| mark.glob.split('/').next().unwrap_or_default();
+                let has = |mark: &Mark| names.contains_key(first(mark));
+                let is_whole = |card: &&&Card| card.marks.iter().all(has);
+                let is_flat = |card: &&Card| card.marks.iter().all(|it| !it.glob.contains('/'));
+                if cards.iter().any(|card| card.marks.iter().any(has)) {
+                    found.push(dir.clone());
+                }
+                // A run that lies directly in its directory has no other one inside.
+                if cards.iter().filter(is_whole).any(is_flat) {
+                    continue;
+                }
+                let inner = names
+                    .into_iter()
+                    .filter(|(name, is_dir)| *is_dir && !PASSED_OVER.contains(&name.as_str()));
+                next.extend(inner.map(|(name, _)| dir.join(name)));
+            }
+            level = next;
+        }
+        found.sort();
+        found
+    }
+
+    fn in_dir(&self, project: &Project, dir: &Path, named: Option<&str>) -> Vec<FoundSite> {
+        let mut found = self.of_home(Home::Project, project, dir, named);
+        found.extend(self.in_task_list(project, dir, named));
+        found
+    }
+
+    fn in_task_list(&self, project: &Project, dir: &Path, named: Option<&str>) -> Vec<FoundSite> {
+        self.of_home(Home::TaskLists, project, dir, named)
+    }
+
+    fn of_home(
+        &self,
+        home: Home,
+        project: &Project,
+        dir: &Path,
+        named: Option<&str>,
+    ) -> Vec<FoundSite> {
+        let mut found = Vec::new();
+        for dialect in self.dialects {
+            let card = dialect.card();
+            if card.home != home || named.is_some_and(|name| name != card.name) {
+                continue;
+            }
+            // What cannot be listed cannot be recognised.
+            let Ok(marks) = glimpses(dir, card) else { continue };
+            if marks.is_empty() {
+                continue;
+            }
+            let candidate = Candidate { dir: named_by(project, dir), marks };
+            let listing =
+                Listing { candidates: vec![candidate], project: self.evidence(home, project) };
+            for site in dialect.sites(&listing) {
+                found.push(FoundSite::new(*dialect, site, project));
+            }
+        }
+        found
+    }
+
+    /// By what a run outside of the project can be known to belong to it.
+    fn evidence(&self, home: Home, project: &Project) -> Evidence {
+        match home {
+            Home::Project => Evidence::default(),
+            Home::TaskLists => {
+                let root = project.root();
+                let git = Git::new(root, self.env).with("GIT_OPTIONAL_LOCKS", "0");
+                let lines = |args: &[&str], separator: char| -> BTreeSet<String> {
+                    let out = git.run(args).unwrap_or_default();
+                    let out = String::from_utf8_lossy(&out).into_owned();
+                    let parts = out.split(separator).filter(|part| !part.is_empty());
+                    parts.take(ENTRIES_MAX).map(str::to_owned).collect()
+                };
+                let branches = ["for-each-ref", "--format=%(refname:short)", "refs/heads"];
+                let files = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+                Evidence {
+                    path: root.display().to_string(),
+                    branches: lines(&branches, '\n'),
+                    files: lines(&files, '\0'),
+                }
+            }
+        }
+    }
+
+    /// Claude Code's task lists, or those that were named.
+    fn task_lists(&self) -> Vec<PathBuf> {
+        let config = variable(self.env, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        let home = || Some(Path::new(variable(self.env, "HOME")?).join(".claude"));
+        let usual = || Some(config.or_else(home)?.join("tasks"));
+        let Some(root) = self.tasks.map(Path::to_owned).or_else(usual) else { return Vec::new() };
+        let is_task = |name: &String| Path::new(name).extension().is_some_and(|it| it == "json");
+        let is_list = |dir: &Path| names(dir).keys().any(is_task);
+        if is_list(&root) {
+            return vec![root];
+        }
+        let inner = names(&root).into_iter().filter(|(_, is_dir)| *is_dir);
+        inner.map(|(name, _)| root.join(name)).take(DIRS_MAX).collect()
+    }
+}
+
+/// How the project names a directory: relative below it, absolute outside.
+fn named_by(project: &Project, dir: &Path) -> String {
+    match dir.strip_prefix(project.root()) {
+        Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
+        Ok(rest) => rest.to_string_lossy().into_owned(),
+        Err(_) => dir.to_string_lossy().into_owned(),
+    }
+}
+
+/// Names in a directory, and whether each is one itself. What may not be read is empty.
+fn names(dir: &Path) -> BTreeMap<String, bool> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let named = entries.filter_map(|entry| {
+        let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        Some((entry.file_name().to_str()?.to_owned(), is_dir))
+    });
+    named.collect()
+}
+
+fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> {
+    let mut marks = BTreeMap::new();
+    for mark in card.marks {
+        let mut found = BTreeSet::new();
+        expand(dir, mark.glob, &mut found)?;
+        for name in found {
+            let path = dir.join(&name);
+            let Ok(meta) = fs::metadata(&path) else { continue };
+            if !meta.is_file() {
+                continue;
+            }
+            let peeks = mark.peek && meta.len() <= PEEK_BYTES_MAX;
+            let bytes = peeks.then(|| fs::read(&path).ok()).flatten();
+            let modified = meta.modified().ok().map(file_time);
+            marks.insert(name, Glimpse { modified, bytes });
+        }
+    }
+    Ok(marks)
+}

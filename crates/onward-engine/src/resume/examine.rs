@@ -1,0 +1,284 @@
+//! One examination, two endings: `plan` shows it, `resume` takes it and goes on.
+//!
+//! Invariant: nothing is written, started, ended or locked here, and everything that is known
+//! before anything is done is in one value. The headline, the rows, the counts, the reverts and
+//! what a resume then writes are all computed from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    address::Address,
+    decide::adoption,
+    event::{Certainty, EndStatus, Event, Revert},
+    finding::Finding,
+    plan::{AgeBand, Plan, Resumption, Status, Telling, assemble, resumption, run_info},
+    policy::{Choices, Depth},
+    recovery::Decision,
+    run::Run,
+    state::RunStatus,
+    survey::Survey,
+    time::Timestamp,
+    view::{View, view},
+    workflow::{Loaded, model::Workflow},
+};
+
+use crate::{
+    check::{doubts, survey, worktrees},
+    foreign::{Foreign, Importing as _, Onlooker, Reading, Reentry, import, import_announced},
+    revert::{CutShort, rescue::Undoing},
+    world::{Connected, Stop, World},
+};
+
+/// What is examined, and what is known about it already.
+pub(crate) struct Subject<'a> {
+    /// As its journal says, with the workflow as it is now.
+    pub(crate) run: Run,
+    pub(crate) connected: &'a Connected,
+    pub(crate) choices: &'a Choices,
+    pub(crate) depth: Depth,
+    /// The workflow that the run keeps, and the edited file in its place.
+    pub(crate) edited: Option<(&'a Workflow, &'a Loaded)>,
+    pub(crate) foreign: Option<ForeignRead<'a>>,
+    /// A driver holds the run at this moment.
+    pub(crate) driven: bool,
+    /// What the caller found: torn tail, damage, missing agents, another driver.
+    pub(crate) findings: Vec<Finding>,
+    /// An agent that is not set up.
+    pub(crate) lacking: Option<Finding>,
+    /// What an earlier resume announced to undo, and what this one mended already.
+    pub(crate) before: Before,
+}
+
+/// The other system's run, and its files where the caller has read them already.
+pub(crate) struct ForeignRead<'a> {
+    pub(crate) foreign: &'a Foreign,
+    pub(crate) reading: Option<Reading>,
+    /// No run of ours goes on with it yet.
+    pub(crate) is_new: bool,
+}
+
+/// What a resume did before it looked again.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) undone: Vec<Revert>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// See the module.
+pub(crate) struct Examined {
+    /// With everything imported that the other system's files prove.
+    pub(crate) run: Run,
+    pub(crate) survey: Survey,
+    pub(crate) resumption: Resumption,
+    /// What is to be undone, by the name of its rescue.
+    pub(crate) undoing: BTreeMap<String, Undoing>,
+    pub(crate) reentry: Option<Reentry>,
+    /// What the import records, in order.
+    pub(crate) imported: Vec<Event>,
+    pub(crate) worktrees: Vec<worktrees::Seen>,
+    /// Undos that were announced and cut short, still to be done.
+    pub(crate) cut_short: Vec<Revert>,
+    /// The run as its journal says, where an import took it further.
+    pub(crate) journaled: Option<Run>,
+    is_adopted: bool,
+    /// Until then a limit holds, and a resume changes nothing.
+    pub(crate) parked_until: Option<Timestamp>,
+    /// Choices without an entry that the other system's files tell.
+    pub(crate) choices: Choices,
+}
+
+/// See the module.
+pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<Examined, Stop> {
+    let Subject {
+        mut run,
+        connected,
+        choices,
+        edited,
+        foreign,
+        driven,
+        findings,
+        lacking,
+        before,
+        ..
+    } = subject;
+    // The driver of a run works undisturbed.
+    let depth = if driven { Depth::Quick.min(subject.depth) } else { subject.depth };
+    let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
+    let is_adopted = foreign.as_ref().is_none_or(|it| !it.is_new);
+    let asks = choices.from.is_some() || !choices.redo.is_empty();
+    let can_move = driven || edited.is_some() || asks;
+    let parked_until = run.state.parked_until(world.now()).filter(|_| !can_move);
+    let mut choices = choices.clone();
+    let mut reentry = None;
+    let (mut imported, mut journaled) = (Vec::new(), None);
+    if let Some(ForeignRead { foreign, reading, .. }) = foreign.filter(|_| !driven && !is_complete)
+    {
+        let reading = reading.map_or_else(|| foreign.read(world), Ok)?;
+        let from = choices.from.take();
+        reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
+        if let Some(reentry) = &reentry {
+            let mut onlooker = Onlooker::new(world, run.clone());
+            import(reentry.source(), &mut onlooker)?;
+            journaled = Some(std::mem::replace(&mut run, onlooker.run));
+            imported = onlooker.events;
+        }
+    }
+    let seen = survey::survey(world, &run, connected, depth)?;
+    let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
+    survey.driven = driven;
+    survey.findings.extend(findings);
+    let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
+    survey.findings.extend(lacking.filter(|_| takes_agents));
+    for finding in before.findings {
+        if !survey.findings.contains(&finding) {
+            survey.findings.push(finding);
+        }
+    }
+    if let Some((pinned, new)) = edited {
+        survey.edited = Some(doubts::edits(world, &run, pinned, new)?);
+    }
+    let cut_short = announced_and_left(world, &run, connected, &mut survey)?;
+    // Announced again, so that the next resume is told if this one is cut short too.
+    survey.cut_short = before.undone;
+    let is_new = |it: &&Revert| !survey.cut_short.contains(it);
+    let rest: Vec<Revert> = cut_short.iter().filter(is_new).cloned().collect();
+    survey.cut_short.extend(rest);
+    if let Some(reentry) = reentry.as_mut().filter(|_| depth > Depth::Glance) {
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
+        reentry.look_at_undo(world, &run, &survey, &cut_short, number)?;
+    }
+    if let Some(reentry) = &reentry {
+        reentry.tell(&run, &imported, &mut survey);
+    }
+    let resumption = resumption(&run, &survey, &choices);
+    Ok(Examined {
+        run,
+        survey,
+        resumption,
+        undoing,
+        reentry,
+        imported,
+        worktrees,
+        cut_short,
+        journaled,
+        is_adopted,
+        parked_until,
+        choices,
+    })
+}
+
+/// Undos that were announced, by a resume or with an attempt that was never spawned, and are not
+/// done. A path that changed since is a question.
+fn announced_and_left<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    survey: &mut Survey,
+) -> Result<Vec<Revert>, Stop> {
+    let pending = CutShort::look(world, run.state.pending_reverts())?;
+    survey.findings.extend(pending.finding());
+    if let Some(git) = &mut survey.git {
+        let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
+        let announced: BTreeSet<&str> = announced.collect();
+        git.changed.retain(|path| !announced.contains(path.as_str()));
+    }
+    let mut rest = pending.rest;
+    for (step, entry) in &run.state.steps {
+        if let Some(started) = entry.started.as_deref()
+            && survey::is_running(entry)
+            && survey::never_spawned(run, connected, step)
+        {
+            rest.extend(CutShort::look(world, &started.reverts)?.rest);
+        }
+    }
+    Ok(rest)
+}
+
+/// The run when a resume has given up what is lost and taken in what the files say about it.
+fn after<W: World>(
+    world: &mut W,
+    run: &Run,
+    survey: &Survey,
+    made: &Resumption,
+    reentry: Option<&Reentry>,
+) -> Result<Run, Stop> {
+    let after = made.folded(run, survey)?;
+    let Some(reentry) = reentry else { return Ok(after) };
+    let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
+    let mut onlooker = Onlooker::new(world, after);
+    // Its end is judged first; what the files tell of the steps behind it counts from then on.
+    for step in made.decided(Decision::AdoptSeal) {
+        if let Some(event) = adoption(step, reentry.source()) {
+            onlooker.record(event)?;
+        }
+    }
+    import_announced(reentry.source(), &mut onlooker, &announced)?;
+    Ok(onlooker.run)
+}
+
+impl Examined {
+    /// How long ago the run was active, by its own files or by the journal.
+    pub(crate) fn age_band(&self) -> AgeBand {
+        let told = self.reentry.as_ref().and_then(|it| it.age_band(self.survey.now));
+        let age = || self.survey.now.ms_since(self.run.state.last_at) / 1000;
+        told.unwrap_or_else(|| AgeBand::of_seconds(age()))
+    }
+
+    /// What a resume would do. `dir` is how the person knows the run's directory.
+    pub(crate) fn plan<W: World>(&self, world: &mut W, dir: &str) -> Result<Plan, Stop> {
+        let (made, survey) = (&self.resumption, &self.survey);
+        let after = after(world, &self.run, survey, made, self.reentry.as_ref())?;
+        let mut plan = assemble(&self.run, &after, made, survey, dir);
+        if let Some(reentry) = &self.reentry {
+            plan = self.told_as(reentry, plan);
+        }
+        Ok(match self.parked_until {
+            Some(until) => plan.parked(until),
+            None => plan,
+        })
+    }
+
+    fn told_as(&self, reentry: &Reentry, plan: Plan) -> Plan {
+        let telling = Telling {
+            told: &*reentry.told,
+            standing: &reentry.standing,
+            imported: &self.imported.iter().filter_map(adopted).collect(),
+            now: self.survey.now,
+        };
+        let mut plan = telling.retell(plan, self.is_adopted);
+        plan.reverts.extend(reentry.planned());
+        plan
+    }
+
+    /// How the run stands, step by step.
+    pub(crate) fn view(&self, dir: &str) -> View {
+        let Self { run, survey, .. } = self;
+        let status = Status::of(&run.state, survey.driven);
+        let mut view = view(run, run_info(&run.state, survey, status, dir));
+        if !survey.driven {
+            let lives = |step: &str| {
+                survey.in_flight.iter().any(|(it, seen)| it.as_str() == step && seen.facts.alive)
+            };
+            let running = view.steps.iter_mut().filter(|step| step.state == "running");
+            // The journal knows only that they began.
+            running.filter(|it| !lives(&it.step)).for_each(|it| "lost".clone_into(&mut it.state));
+        }
+        view
+    }
+
+    /// The answers of probes are in: decides again.
+    pub(crate) fn decide_again(&mut self) {
+        self.resumption = resumption(&self.run, &self.survey, &self.choices);
+    }
+
+    /// The run as its journal says, to be examined once more.
+    pub(crate) fn into_run(self) -> Run {
+        self.journaled.unwrap_or(self.run)
+    }
+}
+
+/// A step that the files prove, and how certain that is.
+fn adopted(event: &Event) -> Option<(Address, Certainty)> {
+    let Event::AttemptAdopted(it) = event else { return None };
+    Some((it.step.clone(), it.certainty))
+}

@@ -1,0 +1,183 @@
+//! What git says around a run of another system: head, changes, branches, worktrees.
+//!
+//! Invariant: looks only. No lock is taken, and nothing of the checkout is run.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use onward_dialects::{Branch, Git as Facts, Worktree};
+
+use super::{
+    command::Git,
+    repo::{Env, Repo},
+};
+
+/// So many commits that a site names are looked for.
+const COMMITS_MAX: usize = 200;
+
+/// `None` where there is no git or no repository. Of the `commits`, those that the head does not
+/// have are named. Trees are looked into only where branches begin
+/// with `prefix`.
+pub fn facts(dir: &Path, env: &Env, prefix: Option<&str>, commits: &[String]) -> Option<Facts> {
+    let repo = Repo::find(dir, env).ok().flatten()?;
+    let git = repo.looking();
+    let mut facts = Facts { changes: changes(&git)?, ..Facts::default() };
+    facts.head = text(&git, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
+    facts.branch = text(&git, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    let is_missing = |commit: &&String| {
+        // A name from a foreign file is an object's name, or it is nothing.
+        let is_name = commit.len() >= 4 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let asked = ["merge-base", "--is-ancestor", commit.as_str(), "HEAD"];
+        !is_name || git.ask(&asked, &[]).map_or(true, |answer| answer.code != Some(0))
+    };
+    facts.missing = commits.iter().take(COMMITS_MAX).filter(is_missing).cloned().collect();
+    let Some(prefix) = prefix else { return Some(facts) };
+    let heads = format!("refs/heads/{prefix}");
+    let format = "--format=%(refname:short)%00%(objectname)";
+    let list = git.run(&["for-each-ref", format, &heads]).ok()?;
+    let branch = |line: &str| {
+        let (name, head) = line.split_once('\0')?;
+        Some((name.to_owned(), Branch { head: head.to_owned() }))
+    };
+    facts.branches = String::from_utf8_lossy(&list).lines().filter_map(branch).collect();
+    if !facts.branches.is_empty() {
+        let list = git.run(&["worktree", "list", "--porcelain", "-z"]).ok()?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let entries = list.split("\0\0");
+        facts.worktrees = entries.filter_map(|entry| worktree(entry, prefix, env)).collect();
+    }
+    Some(facts)
+}
+
+/// One entry of `git worktree list`, looked into if it is on a branch that counts, or on none.
+fn worktree(entry: &str, prefix: &str, env: &Env) -> Option<Worktree> {
+    let lines = || entry.split('\0');
+    let path = lines().find_map(|line| line.strip_prefix("worktree "))?;
+    let on = lines().find_map(|line| line.strip_prefix("branch ")).map(short);
+    let is_bare = lines().any(|line| line == "bare");
+    if is_bare || on.as_ref().is_some_and(|name| !name.starts_with(prefix)) {
+        return None;
+    }
+    let mut tree = Worktree { path: path.to_owned(), branch: on, ..Worktree::default() };
+    let at = Path::new(path);
+    if !at.is_dir() {
+        tree.missing = true;
+        return Some(tree);
+    }
+    let git = Git::new(at, env).with("GIT_OPTIONAL_LOCKS", "0");
+    if let Ok(line) = git.run(&["rev-parse", "--absolute-git-dir"]) {
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let git_dir = PathBuf::from(OsStr::from_bytes(line));
+        tree.unfinished = unfinished(&git_dir).map(str::to_owned);
+        // During a rebase the head is detached; the branch waits in a file.
+        let waiting = ["rebase-merge/head-name", "rebase-apply/head-name"];
+        let waiting = waiting.iter().find_map(|it| fs::read_to_string(git_dir.join(it)).ok());
+        tree.branch = tree.branch.or_else(|| waiting.map(|name| short(name.trim())));
+    }
+    tree.changes = changes(&git)?;
+    Some(tree)
+}
+
+fn short(name: &str) -> String {
+    name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+}
+
+/// What was begun in this tree and not ended.
+fn unfinished(git_dir: &Path) -> Option<&'static str> {
+    let marks = [
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("MERGE_HEAD", "merge"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+    ];
+    marks.into_iter().find(|(mark, _)| git_dir.join(mark).exists()).map(|(_, what)| what)
+}
+
+/// What differs from the head, untracked files included; never onward's own directory.
+fn changes(git: &Git) -> Option<Vec<String>> {
+    let status = git.run(&["status", "--porcelain", "-z", "--untracked-files=all"]).ok()?;
+    let status = String::from_utf8_lossy(&status).into_owned();
+    let lines = status.split('\0').filter(|line| !line.is_empty());
+    Some(lines.map(str::to_owned).collect())
+}
+
+/// The first line that git answers, or nothing.
+fn text(git: &Git, question: &[&str]) -> Option<String> {
+    git.line(question).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn look(dir: &Path, prefix: &str) -> Option<Facts> {
+        facts(dir, &std::env::vars_os().collect(), Some(prefix), &[])
+    }
+
+    fn run(at: &Path, args: &[&str]) -> bool {
+        let me = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
+        let output = Command::new("git").current_dir(at).args(me).args(args).output();
+        output.expect("git is installed").status.success()
+    }
+
+    fn git(at: &Path, args: &[&str]) {
+        assert!(run(at, args), "{args:?}");
+    }
+
+    #[test]
+    fn branches_and_trees_are_seen_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("repo");
+        fs::create_dir(&root).unwrap();
+        assert_eq!(look(&root, "conference/"), None);
+        git(&root, &["init", "-q", "-b", "main"]);
+        git(&root, &["commit", "-q", "--allow-empty", "-m", "one"]);
+        let plain = look(&root, "conference/").unwrap();
+        assert_eq!((plain.branch.as_deref(), plain.head.is_some()), (Some("main"), true));
+        assert!(plain.branches.is_empty() && plain.changes.is_empty());
+        for id in ["A", "B", "C", "D"] {
+            let branch = format!("conference/researcher-{id}");
+            git(&root, &["worktree", "add", "-q", "-b", &branch, &format!("../{id}")]);
+        }
+        let tree = |id: &str| dir.path().join(id);
+        fs::write(tree("A").join("new file"), "x").unwrap();
+        fs::remove_dir_all(tree("B")).unwrap();
+        git(&tree("C"), &["checkout", "-q", "--detach"]);
+        half_rebased(&tree("D"));
+
+        let seen = look(&root, "conference/").unwrap();
+        let names: Vec<&String> = seen.branches.keys().collect();
+        assert_eq!(names.len(), 4);
+        let of = |id: &str| seen.worktrees.iter().find(|it| it.path.ends_with(id)).unwrap();
+        assert_eq!(of("A").changes, ["?? new file"]);
+        assert_eq!(of("A").branch.as_deref(), Some("conference/researcher-A"));
+        assert!(of("B").missing);
+        assert_eq!((of("C").branch.as_deref(), of("C").unfinished.as_deref()), (None, None));
+        assert_eq!(of("D").branch.as_deref(), Some("conference/researcher-D"));
+        assert_eq!(of("D").unfinished.as_deref(), Some("rebase"));
+        assert_eq!(seen.worktrees.len(), 4, "the tree of main does not count");
+    }
+
+    /// Leaves a rebase in the middle of a conflict.
+    fn half_rebased(at: &Path) {
+        let commit = |text: &str| {
+            fs::write(at.join("file"), text).unwrap();
+            git(at, &["add", "file"]);
+            git(at, &["commit", "-q", "-m", text]);
+        };
+        commit("first");
+        git(at, &["branch", "other"]);
+        commit("second");
+        git(at, &["checkout", "-q", "other"]);
+        commit("third");
+        git(at, &["checkout", "-q", "conference/researcher-D"]);
+        assert!(!run(at, &["rebase", "-q", "other"]), "it conflicts");
+    }
+}

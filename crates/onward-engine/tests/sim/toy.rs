@@ -1,0 +1,251 @@
+//! Runs of another system, adopted and gone on with, killed at every call and again while they
+//! recover, also when the other system goes on with them in between.
+
+pub(crate) mod start;
+pub(crate) mod system;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    digest::Digest,
+    event::{Event, Revert, SourceFile},
+    plan::Status,
+    policy::Choices,
+    state::Phase,
+    workflow::model::Workflow,
+};
+use onward_engine::foreign::Foreign;
+
+use crate::{
+    crash::{Crash, readable},
+    harness::{Booted, Tally, boot, check_journal, parse, state},
+    refused::Before,
+    world::SimWorld,
+};
+use start::{STARTS, Start, UNTOUCHED, others_go_on};
+use system::{CARD, DIR, STEPS, WORKFLOW, foreign, lines};
+
+/// How many crashes each test has to go through.
+const ONCE: u64 = 3_000;
+const TWICE: u64 = 5_000;
+
+/// A run of the toy system that onward goes on with.
+pub(crate) struct Toy {
+    workflow: Workflow,
+    start: &'static Start,
+    foreign: Foreign,
+    calls: u64,
+}
+
+/// What one life goes through.
+#[derive(Clone, Copy, Debug)]
+struct Fate<'f> {
+    crashes: &'f [(u64, Crash)],
+    /// After a crash that leaves no agent, the other system goes on for a while.
+    others: bool,
+    seed: u64,
+}
+
+/// `run.adopted`, or how a run says that it begins the other system's files itself.
+pub(crate) fn adopted(world: &SimWorld, foreign: &Foreign) -> Event {
+    let file = |name: &&str| {
+        let bytes = world.disk.read(&format!("project/{DIR}/{name}"))?;
+        Some(SourceFile { path: (*name).to_owned(), hash: Digest::of(bytes) })
+    };
+    let files = CARD.reads.iter().filter(|_| !foreign.begins).filter_map(file).collect();
+    Event::RunAdopted { dialect: CARD.name.to_owned(), source: DIR.to_owned(), files }
+}
+
+impl Toy {
+    fn new(start: &'static Start) -> Self {
+        let mut toy =
+            Self { workflow: parse(WORKFLOW), start, foreign: foreign(start.begins()), calls: 0 };
+        let fate = Fate { crashes: &[], others: false, seed: 0 };
+        toy.calls = toy.live(&fate, &mut Tally::default()).0;
+        toy
+    }
+
+    fn once_everywhere(&self, others: bool, seed: u64, tally: &mut Tally) {
+        for crash in Crash::ALL {
+            for fuse in 0..self.calls {
+                let seed = seed.wrapping_mul(1 << 32) + fuse;
+                self.live(&Fate { crashes: &[(fuse, crash)], others, seed }, tally);
+            }
+        }
+    }
+
+    /// `stride` thins out the second crash only.
+    fn twice_everywhere(&self, others: bool, stride: usize, tally: &mut Tally) {
+        for (number, first) in (0..).zip(Crash::ALL) {
+            for second in Crash::ALL {
+                for one in 0..self.calls {
+                    let mut outlived = 0;
+                    // Another first call for each, so that every call has its turn.
+                    for two in ((one + number) % stride as u64..).step_by(stride) {
+                        let crashes = &[(one, first), (two, second)];
+                        let seed = one * 7919 + two;
+                        let fate = Fate { crashes, others, seed };
+                        let (_, is_hit) = self.live(&fate, tally);
+                        outlived = if is_hit { 0 } else { outlived + 1 };
+                        if outlived == 2 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many calls it took, and whether every crash came before the run was over.
+    fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> (u64, bool) {
+        let Fate { crashes, others, seed } = *fate;
+        let mut world = SimWorld::new(seed);
+        world.story = format!("{fate:?}, {:?}", self.start);
+        self.start.lay(&mut world);
+        world.fuses = crashes.iter().copied().collect();
+        let mut choices = Choices::default();
+        // Steps that the other system did, and how often they had been spawned by then.
+        let mut done_elsewhere: BTreeMap<&str, usize> =
+            self.start.done().into_iter().map(|step| (step, 0)).collect();
+        for lives in 0.. {
+            assert!(lives < crashes.len() + 6, "it does not come to an end: {}", world.story);
+            let before = Before::look(&world);
+            let (is_quiet, known) = (is_quiet(&world), journal(&world).len());
+            let booted = boot(&mut world, &self.workflow, &choices, Some(&self.foreign));
+            check_reads(&world, is_quiet, known);
+            choices = Choices::default();
+            match booted {
+                Booted::With(Status::Completed) => break,
+                Booted::With(status) => panic!("{status:?}: {}", world.story),
+                Booted::Dark => {
+                    if others && world.supervisor.is_idle() {
+                        let did = others_go_on(&mut world);
+                        let spawned = |step: &str| spawns(&world, step);
+                        done_elsewhere.extend(did.iter().map(|step| (*step, spawned(step))));
+                    }
+                }
+                Booted::Refused { findings, at_start } => {
+                    if at_start {
+                        before.check(&world, &|| world.story.clone());
+                    }
+                    tally.refused += 1;
+                    choices.accept_all(&findings);
+                }
+            }
+        }
+        let calls = world.calls;
+        let burnt = crashes.len() - world.fuses.len();
+        tally.crashes += u64::try_from(burnt).unwrap();
+        tally.windows.extend(&world.windows);
+        world.fuses.clear();
+        let again = boot(&mut world, &self.workflow, &choices, Some(&self.foreign));
+        assert!(matches!(again, Booted::With(Status::Completed)), "{}", world.story);
+        self.check(&world, &done_elsewhere);
+        (calls, burnt == crashes.len())
+    }
+
+    fn check(&self, world: &SimWorld, done_elsewhere: &BTreeMap<&str, usize>) {
+        let story = &world.story;
+        let read = |name: &str| world.disk.read(&format!("project/{name}")).unwrap_or_default();
+        let journal = String::from_utf8_lossy(world.disk.read("run/journal.jsonl").unwrap());
+        let (log, rows) = (lines(read("toy/toy.log")), lines(read("toy/rows.txt")));
+        for step in STEPS {
+            let told = log.iter().filter(|line| **line == format!("done {step}")).count();
+            let is_inferred = self.start.inferred() == Some(step);
+            assert_eq!(told, usize::from(!is_inferred), "{step} in {log:?}: {story}\n{journal}");
+            let has = rows.iter().filter(|row| **row == format!("row {step}")).count();
+            assert_eq!(has, 1, "{step} in {rows:?}: {story}\n{journal}");
+        }
+        for (step, before) in done_elsewhere {
+            assert_eq!(spawns(world, step), *before, "{step} was done: {story}\n{journal}");
+        }
+        assert_eq!(read("note.txt"), b"noted", "{story}");
+        for (name, text) in UNTOUCHED {
+            assert_eq!(read(name), text.as_bytes(), "{name}: {story}");
+        }
+        check_rescues(world);
+        check_journal(world, &|| format!("{story}\n{journal}"));
+        let exported = state(world).exported;
+        let exported = exported.iter().map(|file| (file.path.as_str(), file.hash));
+        let files = CARD.reads.iter().map(|name| (*name, Digest::of(read(&format!("toy/{name}")))));
+        let files: BTreeMap<&str, Digest> = files.collect();
+        assert_eq!(exported.collect::<BTreeMap<_, _>>(), files, "{story}\n{journal}");
+    }
+}
+
+pub(crate) fn journal(world: &SimWorld) -> Vec<Event> {
+    readable(world.disk.read("run/journal.jsonl").unwrap_or_default())
+}
+
+fn spawns(world: &SimWorld, step: &str) -> usize {
+    world.spawns.keys().filter(|(it, _)| it.as_str() == step).count()
+}
+
+/// Nothing was under way, and no undo either: what is seen at first cannot have changed.
+fn is_quiet(world: &SimWorld) -> bool {
+    world.disk.read("run/journal.jsonl").is_none_or(|_| {
+        let state = state(world);
+        let is_running = state.steps.values().any(|entry| entry.phase == Phase::Running);
+        !is_running && state.pending_reverts().is_empty()
+    })
+}
+
+/// The other system's files are read once in the examination, and once under their lock before they
+/// are written.
+fn check_reads(world: &SimWorld, is_quiet: bool, known: usize) {
+    let Some(reads) = world.foreign_reads_at_spawn else { return };
+    let events = journal(world);
+    // What ended meanwhile is judged first, and what its files are then is noted.
+    let ended = events.iter().skip(known).take_while(|it| !matches!(it, Event::AttemptStarted(_)));
+    let ended = ended.filter(|it| matches!(it, Event::AttemptFinished(_))).count();
+    // What changed while it was looked at is looked at again.
+    let again = usize::from(!is_quiet);
+    let most = 2 + again + ended;
+    assert!(reads as usize <= most, "read {reads} times, not {most}: {}", world.story);
+}
+
+/// Everything that was undone is in the rescue, as it was left.
+fn check_rescues(world: &SimWorld) {
+    let events = journal(world);
+    let reverts: Vec<&Revert> = events.iter().flat_map(reverts).collect();
+    for Revert { path, left, rescue, .. } in reverts {
+        let kept = world.disk.synced(&format!("run/{rescue}/files/{path}"));
+        assert_eq!(kept.map(Digest::of), *left, "{path} in {rescue}: {}", world.story);
+    }
+}
+
+fn reverts(event: &Event) -> &[Revert] {
+    match event {
+        Event::RunResumed(it) => &it.reverts,
+        Event::AttemptStarted(it) => &it.reverts,
+        _ => &[],
+    }
+}
+
+#[test]
+fn what_another_system_did_is_adopted_whatever_crash_comes_at_any_call() {
+    let mut tally = Tally::default();
+    for start in &STARTS {
+        let toy = Toy::new(start);
+        toy.once_everywhere(false, 1, &mut tally);
+    }
+    tally.require(ONCE);
+    assert!(tally.refused > 0, "a refusal was seen");
+}
+
+#[test]
+fn adoption_survives_a_crash_at_every_call_and_another_while_it_recovers() {
+    let mut tally = Tally::default();
+    for (start, stride) in STARTS.iter().zip([151, 157, 163].into_iter().cycle()) {
+        Toy::new(start).twice_everywhere(false, stride, &mut tally);
+    }
+    tally.require(TWICE);
+}
+
+#[test]
+fn half_done_work_of_every_start_is_undone_and_kept() {
+    let half = STARTS.iter().filter(|it| !it.half_done().is_empty());
+    assert!(half.count() >= 3);
+    let all: BTreeSet<&str> = STARTS.iter().flat_map(start::Start::done).collect();
+    assert_eq!(all.len(), STEPS.len(), "each step was done elsewhere in some start");
+}

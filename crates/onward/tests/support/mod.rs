@@ -1,0 +1,7 @@
+//! What the tests of the program share: the program itself, projects to run it in, a repository
+//! with an agent in it, and a terminal to sit at.
+
+pub(crate) mod bench;
+pub(crate) mod program;
+pub(crate) mod repo;
+pub(crate) mod terminal;
