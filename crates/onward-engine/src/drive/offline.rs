@@ -52,7 +52,7 @@ impl DecideError {
     }
 }
 
-/// Answers a gate of a run that nobody drives. The caller holds the run's lock.
+/// Answers a gate of a run without a driver. The caller holds the run's lock.
 pub fn decide_offline(
     world: RealWorld,
     workflow: Workflow,
@@ -61,7 +61,7 @@ pub fn decide_offline(
     write_offline(world, workflow, |world, run| Ok(gate::decided(world, run, answer)??))
 }
 
-/// Writes what a person said to the journal of a run that nobody drives. The caller holds its lock.
+/// Writes what a person said to the journal of a run without a driver. The caller holds its lock.
 pub fn write_offline(
     mut world: RealWorld,
     workflow: Workflow,
