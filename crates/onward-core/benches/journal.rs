@@ -71,6 +71,7 @@ fn finished(number: u64) -> Event {
         after: None,
         footprint: vec![],
         tolerated: false,
+        head: None,
     }))
 }
 

@@ -38,11 +38,13 @@ impl Address {
     /// The address of step `id` in the scope `self`.
     #[must_use]
     pub fn child(&self, id: &StepId) -> Self {
-        if self.is_root() {
-            Self(id.as_str().into())
-        } else {
-            Self(format!("{}/{id}", self.0).into())
-        }
+        self.child_named(id.as_str())
+    }
+
+    /// The same, where the id is known by its text only.
+    #[must_use]
+    pub(crate) fn child_named(&self, id: &str) -> Self {
+        if self.is_root() { Self(id.into()) } else { Self(format!("{}/{id}", self.0).into()) }
     }
 
     /// The address of the item `key` of the `each` group `self`.

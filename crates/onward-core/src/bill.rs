@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     address::Address,
-    event::{EndStatus, Event, PauseCause, Record},
-    evidence::{Outcome, Usd},
+    event::{EndStatus, Event, Record},
+    evidence::{Cause, Outcome, Usd},
+    said::Spent,
     state::{State, StepState},
     time::Timestamp,
 };
@@ -25,12 +26,18 @@ pub struct Bill {
     pub repeated: Sum,
     /// The same, and what they left was undone.
     pub reverted: Sum,
-    /// Attempts that have not ended.
+    /// Attempts that have not ended, up to the last sign of life.
     pub under_way: Sum,
     /// Time in which no driver held the run, though it was not over.
     pub waiting: Sum,
     /// What was not useful, by what it came from.
     pub by_cause: BTreeMap<String, Sum>,
+    /// Each step that spent money or tokens, with all of its attempts.
+    #[serde(default)]
+    pub steps: BTreeMap<String, Sum>,
+    /// What each drive spent: the first is the run as it was started, then one for each resume.
+    #[serde(default)]
+    pub drives: Vec<Sum>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -38,6 +45,14 @@ pub struct Sum {
     pub attempts: u32,
     pub seconds: f64,
     pub usd: f64,
+    /// All that went in, from caches and into them too.
+    #[serde(default)]
+    pub input_tokens: u64,
+    #[serde(default)]
+    pub output_tokens: u64,
+    /// Some of the tokens have no known price: `usd` lacks them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unpriced: bool,
 }
 
 /// Adds up as records come.
@@ -58,6 +73,9 @@ pub struct Biller {
     died_at: Option<Timestamp>,
     over: bool,
     last_at: Timestamp,
+    steps: BTreeMap<Address, Cost>,
+    /// Of all drives so far; the last is under way.
+    drives: Vec<Cost>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +83,12 @@ struct Cost {
     attempts: u32,
     ms: u64,
     usd: Usd,
+    tokens_in: u64,
+    tokens_out: u64,
+    unpriced: bool,
     started_at: Timestamp,
+    /// The drive in which it was started.
+    drive: usize,
 }
 
 impl Cost {
@@ -73,11 +96,28 @@ impl Cost {
         self.attempts += other.attempts;
         self.ms += other.ms;
         self.usd = self.usd.plus(other.usd);
+        self.tokens_in += other.tokens_in;
+        self.tokens_out += other.tokens_out;
+        self.unpriced |= other.unpriced;
+    }
+
+    fn spend(&mut self, spent: Spent) {
+        self.usd = self.usd.plus(spent.usd.unwrap_or_default());
+        self.tokens_in += spent.tokens_in();
+        self.tokens_out += spent.output_tokens;
+        self.unpriced |= spent.usd.is_none() && spent.tokens_in() + spent.output_tokens > 0;
     }
 
     #[expect(clippy::cast_precision_loss, reason = "exact below some hundred thousand years")]
     fn sum(self) -> Sum {
-        Sum { attempts: self.attempts, seconds: self.ms as f64 / 1e3, usd: self.usd.dollars() }
+        Sum {
+            attempts: self.attempts,
+            seconds: self.ms as f64 / 1e3,
+            usd: self.usd.dollars(),
+            input_tokens: self.tokens_in,
+            output_tokens: self.tokens_out,
+            unpriced: self.unpriced,
+        }
     }
 }
 
@@ -99,16 +139,26 @@ impl Biller {
     fn take_event(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::AttemptStarted(started) => {
-                if let Some((cost, cause)) = self.failed.remove(&started.step) {
-                    self.wasted(cost, cause, !started.reverts.is_empty());
+                self.drive().attempts += 1;
+                let mut cost =
+                    Cost { started_at: at, drive: self.drives.len() - 1, ..Cost::default() };
+                match self.failed.remove(&started.step) {
+                    // It goes on where the one before it stopped: that work is not done again.
+                    Some((before, _)) if started.continues => cost.add(before),
+                    Some((before, cause)) => {
+                        self.wasted(before, cause, !started.reverts.is_empty());
+                    }
+                    None => {}
                 }
-                let cost = Cost { attempts: 1, started_at: at, ..Cost::default() };
+                cost.attempts += 1;
                 self.open.insert(started.step.clone(), cost);
             }
             Event::AttemptSpent { step, spent, .. } => {
                 if let Some(cost) = self.open.get_mut(step) {
-                    cost.usd = cost.usd.plus(spent.usd.unwrap_or_default());
+                    cost.spend(*spent);
                 }
+                self.steps.entry(step.clone()).or_default().spend(*spent);
+                self.drive().spend(*spent);
             }
             Event::AttemptFinished(finished) => {
                 let Some(cost) = self.close(&finished.step, at) else { return };
@@ -130,7 +180,11 @@ impl Biller {
                 // It died with its driver at the latest, not when a person came to look.
                 let died_at = self.died_at.unwrap_or(at);
                 if let Some(cost) = self.close(step, died_at.min(at)) {
-                    self.wasted(cost, cause.as_str(), !reverted.is_empty());
+                    if reverted.is_empty() {
+                        self.failed.insert(step.clone(), (cost, cause.as_str()));
+                    } else {
+                        self.wasted(cost, cause.as_str(), true);
+                    }
                 }
             }
             Event::StepInvalidated { step, .. } => {
@@ -138,15 +192,18 @@ impl Biller {
                     self.wasted(cost, STALE, false);
                 }
             }
-            Event::RunPaused { cause, .. } => self.idle = Some((at, pause_word(*cause))),
+            Event::RunPaused { cause, .. } => self.idle = Some((at, cause.as_str())),
             Event::RunEnded { status, .. } => {
                 self.over = *status == EndStatus::Completed;
                 self.idle = Some((at, end_word(*status)));
             }
-            Event::RunResumed(_) => {
-                let (since, cause) = self.idle.take().unwrap_or((self.last_at, KILLED));
+            Event::RunResumed(resumed) => {
+                let last = resumed.last_sign.map_or(self.last_at, |sign| sign.max(self.last_at));
+                let (since, cause) = self.idle.take().unwrap_or((last.min(at), KILLED));
                 self.wait(at.ms_since(since), cause);
                 self.died_at = Some(since);
+                self.drive();
+                self.drives.push(Cost::default());
             }
             Event::RunOpened(_)
             | Event::RunAdopted { .. }
@@ -172,8 +229,24 @@ impl Biller {
 
     fn close(&mut self, step: &Address, at: Timestamp) -> Option<Cost> {
         let mut cost = self.open.remove(step)?;
-        cost.ms = at.ms_since(cost.started_at);
+        let ms = at.ms_since(cost.started_at);
+        cost.ms += ms;
+        if let Some(drive) = self.drives.get_mut(cost.drive) {
+            drive.ms += ms;
+        }
+        let all = self.steps.entry(step.clone()).or_default();
+        all.attempts += 1;
+        all.ms += ms;
         Some(cost)
+    }
+
+    /// The drive that is under way.
+    fn drive(&mut self) -> &mut Cost {
+        if self.drives.is_empty() {
+            self.drives.push(Cost::default());
+        }
+        let last = self.drives.len() - 1;
+        &mut self.drives[last]
     }
 
     fn wasted(&mut self, cost: Cost, cause: &'static str, undone: bool) {
@@ -187,6 +260,26 @@ impl Biller {
         self.by_cause.entry(cause).or_default().ms += ms;
     }
 
+    /// The run was seen at work at this moment, beyond what its journal says.
+    pub fn see(&mut self, sign: Timestamp) {
+        self.last_at = self.last_at.max(sign);
+    }
+
+    /// No driver holds the run, and its journal knows only the start of this attempt: it died after
+    /// the last sign of life.
+    pub fn lose(&mut self, step: &Address) {
+        if let Some(cost) = self.close(step, self.last_at) {
+            self.failed.insert(step.clone(), (cost, Cause::Interrupted.as_str()));
+        }
+    }
+
+    /// The same, and it came to its end: its result is taken.
+    pub fn keep(&mut self, step: &Address) {
+        if let Some(cost) = self.close(step, self.last_at) {
+            self.done.insert(step.clone(), cost);
+        }
+    }
+
     /// The bill so far. With `now`, a run that no driver holds has been waiting until then.
     pub fn bill(&self, now: Option<Timestamp>) -> Bill {
         let mut all = self.clone();
@@ -197,6 +290,9 @@ impl Biller {
             let (since, cause) = all.idle.unwrap_or((all.last_at, KILLED));
             all.wait(now.ms_since(since), cause);
         }
+        for cost in all.open.values_mut() {
+            cost.ms += all.last_at.ms_since(cost.started_at);
+        }
         let total = |costs: &BTreeMap<Address, Cost>| {
             let mut total = Cost::default();
             for cost in costs.values() {
@@ -204,6 +300,8 @@ impl Biller {
             }
             total.sum()
         };
+        let has_spent = |it: &Cost| it.usd.0 > 0 || it.tokens_in + it.tokens_out > 0;
+        let steps = all.steps.iter().filter(|(_, it)| has_spent(it));
         let by_cause = all.by_cause.iter();
         let by_cause = by_cause.map(|(cause, cost)| ((*cause).to_owned(), cost.sum()));
         Bill {
@@ -213,17 +311,9 @@ impl Biller {
             under_way: total(&all.open),
             waiting: Cost { ms: all.waiting_ms, ..Cost::default() }.sum(),
             by_cause: by_cause.collect(),
+            steps: steps.map(|(step, it)| (step.to_string(), it.sum())).collect(),
+            drives: all.drives.iter().copied().map(Cost::sum).collect(),
         }
-    }
-}
-
-fn pause_word(cause: PauseCause) -> &'static str {
-    match cause {
-        PauseCause::Gate => "gate",
-        PauseCause::Limit => "limit",
-        PauseCause::Budget => "budget",
-        PauseCause::Interrupted => "interrupted",
-        PauseCause::Asked => "asked",
     }
 }
 
@@ -236,9 +326,14 @@ fn end_word(status: EndStatus) -> &'static str {
 }
 
 /// What another attempt at a step would cost, by its own history; `None` where nothing was spent.
+/// Attempts that went on in one session were one piece of work.
 pub fn again(step: &StepState) -> Option<Usd> {
     let attempts = u64::from(step.attempts.max(1));
-    (step.spent.0 > 0).then(|| Usd(step.spent.0.div_ceil(attempts)))
+    let billed = step.billed.as_deref().copied().unwrap_or_default();
+    let before = billed.session_before.usd.filter(|it| it.0 > 0);
+    let session = before.map(|it| it.plus(billed.attempt.usd.unwrap_or_default()));
+    let each = || Usd(step.spent.0.div_ceil(attempts));
+    (step.spent.0 > 0).then(|| session.unwrap_or_else(each))
 }
 
 /// What doing everything once more would cost, by the same history.
@@ -251,7 +346,7 @@ pub fn restart(state: &State) -> Usd {
 mod tests {
     use super::*;
     use crate::{
-        event::{AttemptAdopted, Certainty, RunResumed},
+        event::{AttemptAdopted, Certainty, PauseCause, RunResumed},
         evidence::{Cause, Evidence},
         said::Spent,
         state::tests::{finished, opened, started},
@@ -312,6 +407,7 @@ mod tests {
             boot_id: "boot".into(),
             accepted: Vec::new(),
             entered: None,
+            last_sign: None,
             git: None,
             reverts: Vec::new(),
         }))
@@ -359,6 +455,48 @@ mod tests {
         let undone = "useful 1x3s$0; repeated 0x0s$0; reverted 1x5s$2; under way 0x0s$0; \
                       waiting 0; timeout=1x5s$2";
         check(&tries(again), None, undone);
+    }
+
+    #[test]
+    fn work_that_went_on_in_its_session_is_not_done_again() {
+        let mut again = started("a", 2);
+        if let Event::AttemptStarted(it) = &mut again {
+            it.continues = true;
+        }
+        let events = [
+            (0, started("a", 1)),
+            (1, spent("a", 1, 2)),
+            (5, failed("a", 1, Cause::UsageLimit)),
+            (60, again),
+            (61, spent("a", 2, 1)),
+            (63, finished("a", 2, Outcome::Done)),
+        ];
+        let expected = "useful 2x8s$3; repeated 0x0s$0; reverted 0x0s$0; under way 0x0s$0; \
+                        waiting 0; ";
+        check(&events, None, expected);
+    }
+
+    #[test]
+    fn a_killed_attempt_is_in_the_row_of_its_step_and_of_its_drive() {
+        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let mut biller = Biller::default();
+        for (seconds, event) in [
+            (0, opened()),
+            (0, started("a", 1)),
+            (9, Event::Note { text: String::new(), step: None }),
+            (10, spent("b", 1, 0)),
+            (100, resumed(1)),
+            (100, lost("a", 1, &[])),
+            (101, started("a", 2)),
+            (102, spent("a", 2, 3)),
+            (103, finished("a", 2, Outcome::Done)),
+        ] {
+            biller.take(&Record { seq: 1, at: at(seconds), epoch: 1, batch: 1, event });
+        }
+        let bill = biller.bill(None);
+        assert_eq!((bill.steps["a"].attempts, bill.steps["a"].seconds), (2, 12.0));
+        let drives: Vec<f64> = bill.drives.iter().map(|it| it.seconds).collect();
+        assert_eq!(drives, [10.0, 2.0]);
     }
 
     #[test]

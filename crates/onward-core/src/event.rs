@@ -15,6 +15,7 @@ use crate::{
     id::RunId,
     kept::Kept,
     key::{Difference, Key, KeyParts},
+    mark::Nonce,
     recovery::Rung,
     said::Spent,
     time::Timestamp,
@@ -173,8 +174,8 @@ pub enum Event {
     /// Foreign files say what our journal says up to here. Legal in adopted runs.
     #[serde(rename = "native.exported")]
     NativeExported { files: Vec<Exported> },
-    /// A provider's limit was met: written right before the attempt that met it finishes. Always
-    /// legal.
+    /// A provider's limit holds: written right before the attempt that met it finishes, or when an
+    /// attempt is not started because another run on this machine met it. Always legal.
     #[serde(rename = "limit.hit")]
     LimitHit {
         provider: String,
@@ -269,6 +270,9 @@ pub struct RunResumed {
     /// The step or recovery code at which a person entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered: Option<String>,
+    /// The last moment at which the run was seen at work before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_sign: Option<Timestamp>,
     /// What is undone next. The rescue is durable already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
@@ -294,6 +298,12 @@ pub struct Revert {
 }
 
 impl Revert {
+    /// Nothing is undone: what a person made of the path is kept before a step replaces it.
+    pub fn keeps_in_place(&self) -> bool {
+        let kinds = self.left_kind == self.base_kind;
+        self.left.is_some() && self.left == self.base && kinds
+    }
+
     /// The number in the name of its rescue: they count up over a run.
     pub fn rescue_number(&self) -> Option<u32> {
         self.rescue.strip_prefix("rescue/")?.split_once('-')?.0.parse().ok()
@@ -349,6 +359,9 @@ pub struct AttemptStarted {
     /// What the attempt before this one left, undone before this one is spawned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reverts: Vec<Revert>,
+    /// What the seal of this very start repeats. Journals of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<Nonce>,
 }
 
 impl AttemptStarted {
@@ -368,6 +381,7 @@ impl AttemptStarted {
             saved: BTreeMap::new(),
             kinds: BTreeMap::new(),
             reverts: Vec::new(),
+            nonce: None,
         }
     }
 }
@@ -400,6 +414,10 @@ pub struct AttemptFinished {
     /// It failed, no try was left, and the workflow goes on without it: `on_failure: continue`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tolerated: bool,
+    /// The commit that the project's branch led to when it ended, where that moved since the run
+    /// last saw it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 /// A result of `null` is a result.
@@ -491,6 +509,22 @@ pub enum PauseCause {
     Interrupted,
     /// `onward pause`.
     Asked,
+    /// A person must do something before a step can be tried again: log in, allow a tool, pay.
+    Person,
+}
+
+impl PauseCause {
+    /// The word in files and on the screen.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gate => "gate",
+            Self::Limit => "limit",
+            Self::Budget => "budget",
+            Self::Interrupted => "interrupted",
+            Self::Asked => "asked",
+            Self::Person => "person",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

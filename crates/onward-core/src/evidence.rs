@@ -69,6 +69,11 @@ pub struct Stat {
     pub inode: u64,
 }
 
+impl Stat {
+    /// Of what lies outside of the project: it is known by where it is, and never read.
+    pub const OUTSIDE: Self = Self { size: u64::MAX, mtime_ns: i64::MAX, inode: 0 };
+}
+
 /// How an attempt ended, as judged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -115,27 +120,26 @@ impl Cause {
     pub const RETRIED: [Self; 5] =
         [Self::Crash, Self::Timeout, Self::Overloaded, Self::Server, Self::Network];
 
-    /// A provider's limit: it says nothing about the work, and parks the step.
-    pub const fn is_limit(self) -> bool {
+    /// What it leads to besides `retry`: the one table of that.
+    pub const fn leads_to(self) -> Reaction {
         match self {
-            Self::RateLimited | Self::UsageLimit => true,
+            Self::RateLimited | Self::UsageLimit => Reaction::Park,
+            Self::Overloaded | Self::Server | Self::Network => Reaction::Again,
+            Self::ContextOverflow | Self::SessionMissing | Self::SessionBusy => Reaction::Fresh,
+            Self::SchemaViolation => Reaction::Repair,
+            Self::Auth | Self::Budget | Self::PermissionDenied => Reaction::Ask,
             Self::Crash
             | Self::Timeout
-            | Self::Overloaded
-            | Self::Server
-            | Self::Network
             | Self::Failed
             | Self::Unproved
-            | Self::SchemaViolation
-            | Self::ContextOverflow
-            | Self::Auth
-            | Self::Budget
             | Self::MaxTurns
-            | Self::PermissionDenied
-            | Self::Interrupted
-            | Self::SessionMissing
-            | Self::SessionBusy => false,
+            | Self::Interrupted => Reaction::Retry,
         }
+    }
+
+    /// A provider's limit: it says nothing about the work, and parks the step.
+    pub const fn is_limit(self) -> bool {
+        matches!(self.leads_to(), Reaction::Park)
     }
 
     /// Whether `on_failure: continue` covers it. What says nothing about the step's own work never
@@ -188,7 +192,79 @@ impl Cause {
     }
 }
 
-/// How the process itself ended, before anybody judged it.
+/// What becomes of a step whose attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// As `retry` says.
+    Retry,
+    /// It waits for the reset of a limit and goes on in its session. That takes no try.
+    Park,
+    /// The provider was at fault: a few more tries in the same session, which take none of
+    /// `retry.max`.
+    Again,
+    /// The session is of no use any more: one more try in a new one, with a brief.
+    Fresh,
+    /// The result does not count: one more turn in the same session to put it right.
+    Repair,
+    /// A person must do something first; the run waits.
+    Ask,
+}
+
+impl Reaction {
+    /// How long to wait before each try that takes none of `retry.max`.
+    pub const fn free_waits_ms(self) -> &'static [u64] {
+        match self {
+            Self::Again => &[5_000, 30_000, 120_000],
+            Self::Fresh | Self::Repair => &[0],
+            Self::Retry | Self::Park | Self::Ask => &[],
+        }
+    }
+
+    /// The next attempt goes on in the session of the one that failed, where it can.
+    pub const fn keeps_session(self) -> bool {
+        match self {
+            Self::Park | Self::Again | Self::Repair => true,
+            Self::Retry | Self::Fresh | Self::Ask => false,
+        }
+    }
+}
+
+/// Free tries that a step was given since it was first started, or last taken up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeTries {
+    again: u8,
+    fresh: u8,
+    repair: u8,
+}
+
+impl FreeTries {
+    /// How long to wait before the next one after this failure; `None` = there is none.
+    pub fn next(self, cause: Cause, has_session: bool) -> Option<u64> {
+        let reaction = cause.leads_to();
+        let given = match reaction {
+            Reaction::Again => self.again,
+            Reaction::Fresh => self.fresh,
+            // What has no session has nothing to put right in it.
+            Reaction::Repair if !has_session => return None,
+            Reaction::Repair => self.repair,
+            Reaction::Retry | Reaction::Park | Reaction::Ask => return None,
+        };
+        reaction.free_waits_ms().get(usize::from(given)).copied()
+    }
+
+    /// Takes the one that [`next`](Self::next) told of.
+    pub fn take(&mut self, cause: Cause) {
+        let given = match cause.leads_to() {
+            Reaction::Again => &mut self.again,
+            Reaction::Fresh => &mut self.fresh,
+            Reaction::Repair => &mut self.repair,
+            Reaction::Retry | Reaction::Park | Reaction::Ask => return,
+        };
+        *given = given.saturating_add(1);
+    }
+}
+
+/// How the process itself ended, before the engine judged it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum Ending {
@@ -266,6 +342,33 @@ mod tests {
             let json = serde_json::to_value(cause).unwrap();
             assert_eq!(json, cause.as_str());
         }
+    }
+
+    #[test]
+    fn free_tries_come_to_an_end() {
+        for (cause, has_session, waits) in [
+            (Cause::Overloaded, false, &[5_000, 30_000, 120_000][..]),
+            (Cause::ContextOverflow, true, &[0]),
+            (Cause::SchemaViolation, true, &[0]),
+            (Cause::SchemaViolation, false, &[]),
+            (Cause::UsageLimit, true, &[]),
+            (Cause::Auth, true, &[]),
+            (Cause::Crash, true, &[]),
+        ] {
+            let mut tries = FreeTries::default();
+            let mut given = Vec::new();
+            while let Some(wait) = tries.next(cause, has_session) {
+                given.push(wait);
+                tries.take(cause);
+            }
+            assert_eq!(given, waits, "{cause:?}");
+        }
+        let mut tries = FreeTries::default();
+        for cause in [Cause::Server, Cause::Network, Cause::Overloaded] {
+            tries.take(cause);
+        }
+        assert_eq!(tries.next(Cause::Server, true), None);
+        assert_eq!(tries.next(Cause::SessionMissing, true), Some(0));
     }
 
     #[test]

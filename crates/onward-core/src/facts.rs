@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{address::Address, evidence::FileProof, workflow::template::FileTexts};
+use crate::{
+    address::Address, evidence::FileProof, time::Timestamp, workflow::template::FileTexts,
+};
 
 /// Answers so far, kept per step until it has started, so that each start sees the files as they
 /// are then.
@@ -18,6 +20,13 @@ pub struct Facts {
     pub attended: bool,
     /// Steps that a person must look at before they are tried again.
     pub held: BTreeSet<Address>,
+    /// Steps that are not to start before a moment: quiet hours, as a rule.
+    pub deferred: BTreeMap<Address, Timestamp>,
+    /// The driver waits in place until a limit is lifted, instead of letting go of the run.
+    pub waits: bool,
+    /// The agent that stands in while the limit of another one holds, by the name or the program of
+    /// the other.
+    pub stand_ins: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -38,8 +38,14 @@ crate::listed! {
     pub enum Code {
         // What was made, and what it was made from.
         MissingArtifact,
+        /// It is there, and is not what any step or person made of it.
+        ArtifactDamaged,
         ArtifactChanged,
         InputChanged,
+        /// A person changed it, and the step that made it runs again.
+        ArtifactReplaced,
+        /// The file that lists the items of an `each` lists others now.
+        ItemsChanged,
         ArtifactUnproved,
         /// Work is there that nothing proves, and going on without asking would count it as done.
         UnprovedWorkCounts,
@@ -66,6 +72,8 @@ crate::listed! {
         // Where to enter.
         EntersEarlier,
         // Time, and how often.
+        /// A loop took all the turns that it may take, and what it is for is not reached.
+        TurnsUsedUp,
         StaleAge,
         ClockInFuture,
         ResumedRepeatedly,
@@ -74,10 +82,16 @@ crate::listed! {
         // Who else is there.
         StillRunning,
         OtherSessionLive,
+        /// A person or another program has the session open that an agent would go on in.
+        SessionBusy,
         OrphanProcess,
         // The journal itself.
         TornTail,
         JournalDamaged,
+        /// The supervisor knows of an attempt of which the journal knows no start: it lost its end.
+        LostTail,
+        /// A line of the supervisor's log cannot be read; it may have said how an attempt ended.
+        SealDamaged,
         // The workflow, and what it needs.
         WorkflowChanged,
         DefinitionTouchesDone,
@@ -87,7 +101,6 @@ crate::listed! {
         /// The same for a run of another system: its files are fine, a line of configuration is
         /// all that is missing.
         AgentNotConfigured,
-        CannotContinue,
     }
 }
 
@@ -98,8 +111,12 @@ impl Code {
         use {Severity::{Blocking, Info, Warning}, Yes::{Not, Settles}};
         match self {
             Self::MissingArtifact     => ("missing-artifact",     Warning,  Settles),
+            Self::ArtifactDamaged     => ("artifact-damaged",     Warning,  Settles),
             Self::ArtifactChanged | Self::InputChanged =>
                                          ("artifact-changed",     Warning,  Settles),
+            // What a person made of it is replaced only when a person says so.
+            Self::ArtifactReplaced | Self::ItemsChanged =>
+                                         ("artifact-changed",     Blocking, Settles),
             Self::ArtifactUnproved    => ("artifact-unproved",    Warning,  Settles),
             Self::UnprovedWorkCounts  => ("artifact-unproved",    Blocking, Settles),
             Self::LeftoverTempFile    => ("leftover-temp-file",   Info,     Settles),
@@ -122,6 +139,8 @@ impl Code {
             Self::WorktreeDetached    => ("worktree-detached",    Blocking, Settles),
             Self::WorktreeMidRebase   => ("worktree-mid-rebase",  Blocking, Not),
             Self::EntersEarlier       => ("enters-earlier",       Warning,  Settles),
+            // Another turn costs what the others did, and may be as much in vain.
+            Self::TurnsUsedUp         => ("turns-used-up",        Blocking, Settles),
             Self::StaleAge            => ("stale-age",            Warning,  Settles),
             // A moment that has not come yet is not a clock's opinion but corruption.
             Self::ClockInFuture       => ("clock-in-future",      Blocking, Settles),
@@ -131,17 +150,20 @@ impl Code {
             Self::BudgetElapsed       => ("budget-elapsed",       Warning,  Settles),
             Self::StillRunning        => ("still-running",        Blocking, Not),
             Self::OtherSessionLive    => ("other-session-live",   Warning,  Settles),
+            Self::SessionBusy         => ("session-busy",         Warning,  Settles),
             Self::OrphanProcess       => ("orphan-process",       Warning,  Settles),
             Self::TornTail            => ("torn-tail",            Info,     Settles),
-            Self::JournalDamaged      => ("journal-damaged",      Blocking, Not),
+            Self::JournalDamaged | Self::LostTail =>
+                                         ("journal-damaged",      Blocking, Not),
+            // What may be finished runs again only when a person says so.
+            Self::SealDamaged         => ("seal-damaged",         Blocking, Settles),
             Self::WorkflowChanged     => ("workflow-changed",     Info,     Settles),
             Self::DefinitionTouchesDone => ("definition-touches-done", Warning, Settles),
             Self::ApprovalOutdated    => ("approval-outdated",    Warning,  Settles),
             Self::EffectUnknown       => ("effect-unknown",       Blocking, Settles),
             Self::PrerequisiteMissing => ("prerequisite-missing", Blocking, Not),
-            // The files stand against nothing; a setting, or this version of onward, does.
-            Self::AgentNotConfigured | Self::CannotContinue =>
-                                         ("prerequisite-missing", Warning,  Not),
+            // The files stand against nothing; a setting does.
+            Self::AgentNotConfigured  => ("prerequisite-missing", Warning,  Not),
         }
     }
 
@@ -155,9 +177,14 @@ impl Code {
 
     /// Whether a person may say yes to it and go on; the others must be mended first.
     pub fn can_be_accepted(word: &str) -> bool {
-        !Self::ALL.iter().any(|code| code.as_str() == word && code.row().2 == Yes::Not)
+        let is_fact = |code: &&Self| code.as_str() == word && code.row().2 == Yes::Not;
+        word != RUN_OVER && !Self::ALL.iter().any(|code| is_fact(&code))
     }
 }
+
+/// Another system's files say that the run failed or was cancelled there. As with a cancelled run
+/// of our own, no yes settles it: `--force` takes the run up again.
+pub const RUN_OVER: &str = "run-over";
 
 /// What a person's yes does to a finding that blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -248,7 +275,8 @@ mod tests {
                 twice.push(code.as_str());
             }
         }
-        let unproved = ["artifact-unproved", "phase-ahead-of-evidence", "dirty-tree"];
+        let unproved =
+            ["artifact-changed", "artifact-unproved", "phase-ahead-of-evidence", "dirty-tree"];
         assert_eq!(
             twice,
             [&unproved[..], &["resumed-repeatedly", "prerequisite-missing"]].concat()

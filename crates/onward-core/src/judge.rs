@@ -26,6 +26,8 @@ pub struct Collected {
     pub files: Vec<FileProof>,
     /// Patterns of declared outputs that nothing matches.
     pub missing: Vec<String>,
+    /// Declared outputs that lead out of the project.
+    pub outside: Vec<String>,
     pub result: ResultSeen,
     /// The first 64 KiB of standard output, or of an agent's answer, where a template refers to it.
     pub stdout: Option<String>,
@@ -121,7 +123,7 @@ const fn row(
 
 /// From what is surest to what is least so; the first row that fits decides.
 #[rustfmt::skip]
-static TABLE: [Row; 12] = [
+static TABLE: [Row; 13] = [
     row(|it| it.exit == Exit::NotStarted,            |_| Some(Cause::Failed), how_it_ended),
     // The engine ended it, so what it said about its end is about that.
     row(|it| it.exit == Exit::Stopped,               |_| Some(Cause::Interrupted), how_it_ended),
@@ -137,6 +139,9 @@ static TABLE: [Row; 12] = [
     // Exit 0 in mid-sentence: its stream was cut, or another program interrupted it.
     row(|it| it.words == Words::Missing,             |_| Some(Cause::Crash), never_closed),
     row(|it| it.denied && it.proof != Proof::Holds,  |_| DENIED, what_was_denied),
+    // It was asked for a result, said that it was through, and gave none.
+    row(|it| it.words == Words::Well && it.proof == Proof::ResultMissing,
+        |_| Some(Cause::SchemaViolation), no_result),
     row(|it| it.proof.failure().is_some(),           |it| it.proof.failure(), unproved),
     row(|_| true,                                    |_| None, how_it_ended),
 ];
@@ -159,7 +164,7 @@ impl Facts {
             None => Words::NotExpected,
         };
         Self {
-            exit: exit(&seal.ending),
+            exit: exit(&seal.ending, words),
             words,
             limit: said.limit.as_ref().map(|limit| limit.kind.cause()),
             denied: !said.denied.is_empty(),
@@ -172,9 +177,16 @@ impl Facts {
     }
 }
 
-fn exit(ending: &Ending) -> Exit {
+/// A shell's numbers for a program that a signal ended.
+const BY_SIGNAL: [i32; 3] = [130, 137, 143];
+
+fn exit(ending: &Ending, words: Words) -> Exit {
     match ending {
         Ending::Exited { code: 0 } => Exit::Zero,
+        // It was ended in the middle of its work, and tidied up.
+        Ending::Exited { code } if words == Words::Missing && BY_SIGNAL.contains(code) => {
+            Exit::Signal
+        }
         Ending::Exited { .. } => Exit::Other,
         Ending::Signalled { .. } => Exit::Signal,
         Ending::TimedOut { .. } => Exit::TimeOut,
@@ -187,7 +199,7 @@ fn proof(step: &Step, seal: &Seal, seen: &Collected) -> Proof {
     if let Some((cause, _)) = seal.check.as_ref().and_then(failure) {
         return Proof::CheckFailed(cause);
     }
-    if !seen.missing.is_empty() {
+    if !seen.missing.is_empty() || !seen.outside.is_empty() {
         return Proof::OutputMissing;
     }
     let declares = step.check.is_some() || !step.writes.is_empty() || step.result.is_some();
@@ -234,6 +246,7 @@ pub fn judge(step: &Step, seal: &Seal, seen: Collected, said: &Said) -> AttemptF
         after: None,
         footprint: Vec::new(),
         tolerated: false,
+        head: None,
     }
 }
 
@@ -262,16 +275,26 @@ fn never_closed(_: &Seal, _: &Collected, _: &Said) -> String {
     "exit 0, but the agent never said that it was through".to_owned()
 }
 
+fn no_result(_: &Seal, _: &Collected, _: &Said) -> String {
+    "the agent said that it was through, and gave no result".to_owned()
+}
+
 fn unproved(seal: &Seal, seen: &Collected, _: &Said) -> String {
     if let Some((_, words)) = seal.check.as_ref().and_then(failure) {
         return format!("check: {words}");
+    }
+    if !seen.outside.is_empty() {
+        let outside = seen.outside.join(", ");
+        return format!("exit 0, but what was written leads out of the project: {outside}");
     }
     if !seen.missing.is_empty() {
         return format!("exit 0, but nothing was written to {}", seen.missing.join(", "));
     }
     match &seen.result {
         ResultSeen::NotJson(why) | ResultSeen::Violates(why) => format!("result: {why}"),
-        ResultSeen::Absent | ResultSeen::Valid(_) => "exit 0, but no result was left".to_owned(),
+        ResultSeen::Absent | ResultSeen::Valid(_) => {
+            "exit 0, but no result was left in the file $ONWARD_RESULT".to_owned()
+        }
     }
 }
 
@@ -281,9 +304,9 @@ pub fn failure(ending: &Ending) -> Option<(Cause, String)> {
         Ending::Exited { code: 0 } => None,
         Ending::Exited { code } => Some((Cause::Failed, format!("exit {code}"))),
         Ending::Signalled { signal } => Some((Cause::Crash, format!("died by signal {signal}"))),
-        Ending::TimedOut { idle: true } => Some((Cause::Timeout, "no output for too long".into())),
-        Ending::TimedOut { idle: false } => Some((Cause::Timeout, "took too long".into())),
-        Ending::Stopped => Some((Cause::Interrupted, "stopped on request".into())),
+        Ending::TimedOut { idle: true } => Some((Cause::Timeout, "timed out: no output".into())),
+        Ending::TimedOut { idle: false } => Some((Cause::Timeout, "timed out".into())),
+        Ending::Stopped => Some((Cause::Interrupted, "stopped by Ctrl-C or a request".into())),
         Ending::NotStarted { why } => Some((Cause::Failed, format!("could not start: {why}"))),
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{address::Address, evidence::Ending, time::Timestamp};
+use crate::{
+    address::Address, evidence::Ending, mark::Mark, state::StepState, time::Timestamp,
+    workflow::permissions::Permissions,
+};
 
 /// One attempt, ready to be spawned. Everything is rendered; nothing is looked up later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +34,12 @@ pub struct Launch {
     /// The signal that makes an agent and its tools tidy up; `None` = TERM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<StopSignal>,
+    /// The start that this is; repeated in every line about the attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Mark>,
+    /// Files and patterns, from the project, that are brought to the disk before a seal that is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
 }
 
 /// The polite request to end. What still lives after the grace is killed.
@@ -70,6 +79,20 @@ pub struct AgentCall {
     /// The text of the system prompt.
     pub system: Option<String>,
     pub prompt: String,
+    #[serde(default)]
+    pub permissions: Permissions,
+    /// Tools that are allowed besides, in the program's own words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The JSON Schema of its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Why the result of its last turn does not count, where it is to give it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repairs: Option<String>,
+    /// What happened before, for an agent that begins without a memory of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief: Option<String>,
     /// The session of its own to go on in; `None` = a new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub goes_on_in: Option<String>,
@@ -128,6 +151,30 @@ pub struct Seal {
     /// The tree after it, where there was a snapshot before it and the supervisor took this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Whose end it is. Seals of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Mark>,
+    /// What it left was on the disk before this was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
+}
+
+impl Seal {
+    /// Whether it still tells how the attempt ended when the machine was restarted since: a success
+    /// is only as good as what it left, and that was on the disk before it, or may be gone.
+    pub fn outlasts_a_restart(&self) -> bool {
+        let is_good = |ending: &Ending| ending.is_success();
+        self.settled || !is_good(&self.ending) || !self.check.as_ref().is_none_or(is_good)
+    }
+
+    /// Whether it is the end of the step's last start. One of a start that the journal lost has the
+    /// same number as the attempt that was made in its place, and another nonce.
+    pub fn is_of(&self, step: &Address, entry: &StepState) -> bool {
+        let nonce = entry.started.as_deref().and_then(|it| it.nonce);
+        self.step == *step
+            && self.attempt == entry.attempts
+            && self.of.as_ref().map(|it| it.nonce) == nonce
+    }
 }
 
 #[cfg(test)]

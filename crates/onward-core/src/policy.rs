@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     address::Address,
     event::Mode,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, RUN_OVER, Severity},
     plan::AgeBand,
 };
 
@@ -26,6 +26,8 @@ pub struct Choices {
     pub redo: Vec<Address>,
     /// Steps whose half-done work stays in the tree: nothing of it is undone.
     pub leave: Vec<Address>,
+    /// Take a run up again that was cancelled, or that is over in another system.
+    pub revive: bool,
 }
 
 /// `--accept CODE[@STEP]`
@@ -76,6 +78,9 @@ impl fmt::Display for Accept {
 impl Choices {
     /// Whether a person has said yes to this one in particular.
     pub fn accept(&self, finding: &Finding) -> bool {
+        if finding.code == RUN_OVER {
+            return self.revive;
+        }
         let named = self.accepted.iter().any(|it| {
             let here = it.step.as_ref().is_none_or(|step| {
                 finding.step.as_deref().is_some_and(|found| found == step.as_str())
@@ -191,7 +196,7 @@ pub fn passed_over(findings: &[Finding], band: AgeBand, choices: &Choices) -> Ve
     };
     let line = |it: &Finding| {
         let Finding { code, message, .. } = it;
-        format!("went on over {code} ({message}): a warning, and {age}")
+        format!("continued despite {code}: {message} (a warning; {age})")
     };
     findings.iter().filter(silent).map(line).collect()
 }
@@ -274,7 +279,7 @@ mod tests {
     fn what_the_policy_passed_over_is_said_with_its_reason() {
         let findings = [finding(Code::ArtifactChanged), finding(Code::TornTail)];
         let said = passed_over(&findings, AgeBand::Recent, &Choices::default());
-        let line = "went on over artifact-changed (what): a warning, and the run is recent";
+        let line = "continued despite artifact-changed: what (a warning; the run is recent)";
         assert_eq!(said, [line]);
         let accepted = accept(&["artifact-changed"]);
         assert_eq!(passed_over(&findings, AgeBand::Recent, &accepted), Vec::<String>::new());

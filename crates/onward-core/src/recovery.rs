@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct AttemptFacts {
     /// The journal has `attempt.started`.
     pub announced: bool,
-    /// The process existed, as far as anybody can tell; doubt counts as yes.
+    /// The process existed, as far as the supervisor can tell; doubt counts as yes.
     pub spawned: bool,
     /// The supervisor wrote down how it ended.
     pub sealed: bool,
@@ -78,6 +78,8 @@ crate::listed! {
         EffectAbsent,
         /// A person accepts that nothing can tell, and the step runs again.
         EffectAccepted,
+        /// What it was made from is made again, so that its result cannot count.
+        Superseded,
         // What happened outside of a resume.
         /// The process was gone before its end could be sealed, while the engine lived.
         Vanished,
@@ -108,9 +110,38 @@ impl Rung {
             Self::DiedClean => "died-clean",
             Self::EffectAbsent => "effect-absent",
             Self::EffectAccepted => "effect-accepted",
+            Self::Superseded => "superseded",
             Self::Vanished => "vanished",
             Self::Archived => "archived",
             Self::Repair => "repair",
+        }
+    }
+
+    /// The reason in words.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::EffectAbsent => "it did not happen",
+            Self::EffectAccepted => "whether it happened is not known; it runs again, as asked",
+            Self::Superseded => "what it was made from is made again",
+            Self::Vanished => "its process was gone, and nothing says how it ended",
+            Self::Archived => "the run was archived",
+            Self::Repair => "a repair of the journal found no end of it",
+            Self::SealOutOfNowhere
+            | Self::ProcessOutOfNowhere
+            | Self::SpawnOutOfNowhere
+            | Self::NeverAnnounced
+            | Self::Sealed
+            | Self::Alive
+            | Self::NeverSpawned
+            | Self::NeverSpawnedYetDirty
+            | Self::Proved
+            | Self::Contested
+            | Self::SessionDirty
+            | Self::SessionClean
+            | Self::DiedDirty
+            | Self::DiedClean => {
+                TABLE.iter().find(|row| row.rung == self).map_or("given up", |row| row.why)
+            }
         }
     }
 
@@ -140,33 +171,33 @@ const fn row(rung: Rung, marks: [Option<bool>; 8], decision: Decision, why: &'st
 pub const TABLE: [Row; 14] = [
     //                          announced spawned sealed alive proof session dirty contested
     row(Rung::SealOutOfNowhere,     [NO,  __,  YES, __,  __,  __,  __,  __ ], Decision::Refuse,
-        "an exit is sealed that no start announced"),
+        "an exit was recorded for a start that the journal does not have"),
     row(Rung::ProcessOutOfNowhere,  [NO,  __,  NO,  YES, __,  __,  __,  __ ], Decision::Refuse,
-        "a process of this run lives that no start announced"),
+        "a process of this run is alive that the journal never started"),
     row(Rung::SpawnOutOfNowhere,    [NO,  YES, NO,  NO,  __,  __,  __,  __ ], Decision::Refuse,
-        "a process was spawned that no start announced"),
+        "a process was started that the journal does not have"),
     row(Rung::NeverAnnounced,       [NO,  NO,  NO,  NO,  __,  __,  __,  __ ], Decision::Start,
-        "it never began"),
+        "not started"),
     row(Rung::Sealed,               [YES, __,  YES, __,  __,  __,  __,  __ ], Decision::AdoptSeal,
-        "it ended, and how is on disk"),
+        "finished while the engine was down"),
     row(Rung::Alive,                [YES, __,  NO,  YES, __,  __,  __,  __ ], Decision::Reattach,
-        "it is still running"),
+        "still running"),
     row(Rung::NeverSpawned,         [YES, NO,  NO,  NO,  __,  __,  NO,  __ ], Decision::Start,
-        "it was announced and never spawned"),
+        "about to start when the engine stopped"),
     row(Rung::NeverSpawnedYetDirty, [YES, NO,  NO,  NO,  __,  __,  YES, __ ], Decision::Ask,
-        "it was never spawned, yet its paths changed, and not by it"),
+        "it never started, yet its files changed"),
     row(Rung::Proved,               [YES, YES, NO,  NO,  YES, __,  __,  __ ], Decision::AdoptProof,
-        "it died, but what it left proves itself"),
+        "killed, but what it left proves that it was done"),
     row(Rung::Contested,            [YES, YES, NO,  NO,  NO,  __,  __,  YES], Decision::Ask,
-        "it died, and the same paths were changed since"),
+        "killed, and the same files were edited afterwards"),
     row(Rung::SessionDirty,         [YES, YES, NO,  NO,  NO,  YES, YES, NO ], Decision::Continue,
-        "it died half-way, and its session knows what it was doing"),
+        "killed half-way; its session can continue"),
     row(Rung::SessionClean,         [YES, YES, NO,  NO,  NO,  YES, NO,  NO ], Decision::Continue,
-        "it died, and its session can go on"),
+        "killed; its session can continue"),
     row(Rung::DiedDirty,            [YES, YES, NO,  NO,  NO,  NO,  YES, NO ],
-        Decision::RevertThenRerun, "it died half-way"),
+        Decision::RevertThenRerun, "killed; left partial work"),
     row(Rung::DiedClean,            [YES, YES, NO,  NO,  NO,  NO,  NO,  NO ], Decision::Rerun,
-        "it died and left nothing"),
+        "killed; left nothing behind"),
 ];
 
 /// The one row that matches.

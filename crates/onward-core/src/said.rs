@@ -7,6 +7,8 @@
 //! nothing of it needs to be saved. Amounts are running totals; only what the journal does not have
 //! yet is billed.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -64,6 +66,18 @@ impl Spent {
         *self == Self::NOTHING
     }
 
+    /// All that went in, from caches and into them too.
+    pub fn tokens_in(&self) -> u64 {
+        let Self { input_tokens, cache_read_tokens, cache_write_tokens, .. } = *self;
+        input_tokens.saturating_add(cache_read_tokens).saturating_add(cache_write_tokens)
+    }
+
+    /// With the price of its tokens, where the program does not tell one.
+    #[must_use]
+    pub fn priced(self, price: Option<Price>) -> Self {
+        Self { usd: self.usd.or_else(|| price.map(|price| price.of(self))), ..self }
+    }
+
     fn each(self, other: Self, of: impl Fn(u64, u64) -> u64) -> Self {
         Self {
             input_tokens: of(self.input_tokens, other.input_tokens),
@@ -72,6 +86,28 @@ impl Spent {
             cache_write_tokens: of(self.cache_write_tokens, other.cache_write_tokens),
             usd: self.usd,
         }
+    }
+}
+
+/// What a million tokens cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    pub input: Usd,
+    pub output: Usd,
+    pub cache_read: Usd,
+    pub cache_write: Usd,
+}
+
+impl Price {
+    fn of(self, spent: Spent) -> Usd {
+        let parts = [
+            (self.input, spent.input_tokens),
+            (self.output, spent.output_tokens),
+            (self.cache_read, spent.cache_read_tokens),
+            (self.cache_write, spent.cache_write_tokens),
+        ];
+        let total: u128 = parts.iter().map(|(usd, it)| u128::from(usd.0) * u128::from(*it)).sum();
+        Usd(u64::try_from(total / 1_000_000).unwrap_or(u64::MAX))
     }
 }
 
@@ -103,12 +139,57 @@ pub struct Said {
     pub limit: Option<Limit>,
     /// Tools that were refused to it.
     pub denied: Vec<String>,
+    /// `None` = its program does not report what it changes.
+    pub touched: Option<Touched>,
 }
 
 impl Said {
     /// What is known before the first byte.
     pub fn nothing_yet(must_close: bool) -> Self {
         Self { must_close, ..Self::default() }
+    }
+
+    /// From here on the program reports each file that it changes.
+    pub fn reports_files(&mut self) {
+        self.touched.get_or_insert_with(|| Touched::Files(BTreeSet::new()));
+    }
+
+    /// It changed a file, or was about to.
+    pub fn touch(&mut self, path: &str) {
+        if let Some(Touched::Files(files)) = &mut self.touched {
+            files.insert(path.to_owned());
+        }
+    }
+
+    /// It used a tool that can change any file.
+    pub fn touch_anything(&mut self) {
+        self.touched = self.touched.take().map(|_| Touched::Anything);
+    }
+}
+
+/// The files that an agent reports to have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// These, as it names them, and no others.
+    Files(BTreeSet<String>),
+    /// It used a shell, say.
+    Anything,
+}
+
+impl Touched {
+    /// Whether a changed path can be its work. A path that it names may be absolute, or begin at
+    /// the directory that it works in.
+    pub fn accounts_for(&self, path: &str) -> bool {
+        let ends_in = |one: &str, other: &str| {
+            one.strip_suffix(other).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+        };
+        match self {
+            Self::Anything => true,
+            Self::Files(files) => files.iter().any(|it| {
+                let it = it.trim_start_matches("./");
+                ends_in(it, path) || ends_in(path, it)
+            }),
+        }
     }
 }
 
@@ -127,6 +208,8 @@ pub struct Limit {
     pub account: Option<String>,
     /// `None` = the provider did not say.
     pub resets_at: Option<Timestamp>,
+    /// The words that may say when, until they are understood.
+    pub words: Option<String>,
     pub kind: LimitKind,
 }
 
@@ -139,6 +222,11 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
+    /// The kind of limit that a cause speaks of.
+    pub fn of(cause: Cause) -> Option<Self> {
+        [Self::Rate, Self::Usage].into_iter().find(|kind| kind.cause() == cause)
+    }
+
     pub const fn cause(self) -> Cause {
         match self {
             Self::Rate => Cause::RateLimited,
@@ -185,6 +273,35 @@ mod tests {
             assert_eq!(billed.beyond(total), Spent::NOTHING);
             assert_eq!(billed, total);
         }
+    }
+
+    #[test]
+    fn tokens_have_a_price_only_where_the_program_tells_none() {
+        let price = Price { input: Usd(3_000_000), output: Usd(15_000_000), ..Price::default() };
+        let used = Spent { input_tokens: 1_000, output_tokens: 200, ..Spent::NOTHING };
+        assert_eq!(used.priced(None).usd, None);
+        assert_eq!(used.priced(Some(price)).usd, Some(Usd(6_000)));
+        assert_eq!(Spent { usd: Some(Usd(1)), ..used }.priced(Some(price)).usd, Some(Usd(1)));
+    }
+
+    #[test]
+    fn a_path_is_accounted_for_however_the_agent_names_it() {
+        let mut said = Said::default();
+        said.touch("before.txt");
+        assert_eq!(said.touched, None, "a program that does not report is not held to it");
+        said.reports_files();
+        said.touch("/p/project/src/a.rs");
+        said.touch("./b.rs");
+        let accounts = |said: &Said, path| said.touched.as_ref().unwrap().accounts_for(path);
+        for path in ["src/a.rs", "b.rs", "below/b.rs"] {
+            assert!(accounts(&said, path), "{path}");
+        }
+        for path in ["c.rs", "xsrc/a.rs", "ab.rs", "before.txt"] {
+            assert!(!accounts(&said, path), "{path}");
+        }
+        said.touch_anything();
+        said.reports_files();
+        assert!(accounts(&said, "c.rs"), "a shell can have done it");
     }
 
     #[test]

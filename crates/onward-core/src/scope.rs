@@ -15,6 +15,7 @@ use crate::{
     state::Phase,
     workflow::{
         model::{Kind, Many, Refs, Step, Template},
+        shell::Script,
         template::{self, Context, Quoting, RenderError},
     },
     worktree::worktree_of,
@@ -33,6 +34,14 @@ impl Scope<'_> {
             return Ok(it.source.clone());
         }
         template::render(it, &self.context(&it.refs, None)?, &self.facts.texts, quoting)
+    }
+
+    /// A command as it is run; `first` is the number of its first variable.
+    pub(crate) fn script(&self, it: &Template, first: usize) -> Result<Script, RenderError> {
+        if it.is_literal() {
+            return Ok(Script { text: it.source.clone(), values: Vec::new() });
+        }
+        template::script(it, &self.context(&it.refs, None)?, &self.facts.texts, first)
     }
 
     pub(crate) fn texts(&self, all: &[Template]) -> Result<Vec<String>, RenderError> {
@@ -153,7 +162,7 @@ impl Scope<'_> {
         let graph = &self.run.graph;
         if let Some(turn) = turn {
             let node = graph.node(turn);
-            if node.role == Role::Leaf && self.run.defs.step(node.def).id.as_str() == id {
+            if node.role == Role::Leaf && self.run.defs.id(node.def) == id {
                 return Some(turn);
             }
             if let Some(found) = self.child_of(turn, id) {
@@ -216,7 +225,7 @@ fn step_value(run: &Run, id: NodeId) -> Value {
         }
         Role::Root | Role::Group | Role::Item | Role::Turn => {
             for child in &node.children {
-                let id = run.defs.step(run.graph.node(*child).def).id.to_string();
+                let id = run.defs.id(run.graph.node(*child).def).to_owned();
                 value.insert(id, step_value(run, *child));
             }
         }

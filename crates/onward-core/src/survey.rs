@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{Edit, GitHead, Revert},
+    event::{Edit, GitHead, Item, Revert},
     evidence::{Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -26,7 +26,7 @@ pub struct Survey {
     /// For each failed step: what its last attempt left, to be undone before another.
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
     /// For each failed step: what is not undone, because it was changed since by other hands.
-    pub contested_of_failed: BTreeMap<Address, Vec<String>>,
+    pub contested_of_failed: BTreeMap<Address, Contested>,
     /// What an earlier resume announced to undo before it was cut short.
     pub cut_short: Vec<Revert>,
     /// Lost attempts whose session was to be continued, and still can be.
@@ -35,12 +35,19 @@ pub struct Survey {
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
     /// Read files of done steps that are not as they were, and not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
+    /// Outputs as a person left them, of steps that were done before: each is kept under the name
+    /// of a rescue before the step may replace it.
+    pub by_hand: BTreeMap<Address, Vec<Revert>>,
+    /// Groups that were opened, and would have other items now.
+    pub relisted: BTreeMap<Address, Relisted>,
     /// The project's branch and tree; `None` outside git.
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
     pub disagreements: BTreeMap<Address, String>,
     /// Done steps that are done again because a person entered before them, and where.
     pub reentered: BTreeMap<Address, String>,
+    /// Loops that used up their turns, and for which another witness says that they are through.
+    pub through: BTreeSet<Address>,
     /// Answered gates whose content has moved before anything was done on the strength of them.
     pub outdated_approvals: Vec<Address>,
     /// The workflow file, where it is no longer the one the run keeps a copy of.
@@ -66,6 +73,14 @@ pub struct GitSeen {
     pub lost_heads: BTreeMap<Address, String>,
 }
 
+/// The items of an `each` as they would be listed now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Relisted {
+    pub items: Vec<Item>,
+    /// The files that list them; none = the workflow file itself was edited.
+    pub files: Vec<String>,
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CommitSeen {
     pub id: String,
@@ -81,14 +96,41 @@ pub struct InFlight {
     pub failed: Option<String>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
-    /// Paths that were changed since by other hands.
-    pub contested: Vec<String>,
+    pub contested: Contested,
     /// What it left that proves itself, for [`AttemptFacts::proof`].
     pub proof: Option<Proof>,
+    /// What proves itself but for the step's `check`, which a resume runs first.
+    pub unchecked: Option<Proof>,
+    /// What that check said; `None` while it has not been run.
+    pub checked: Option<Probed>,
     /// `None` while the probe has not been asked.
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
     pub session_lacks: Option<String>,
+}
+
+/// What of an attempt is not undone before a person has said which version counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contested {
+    /// Paths that were changed since by other hands.
+    pub paths: Vec<String>,
+    /// Git has lost the snapshot from before it: what it changed cannot be told.
+    pub snapshot_lost: bool,
+}
+
+impl Contested {
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && !self.snapshot_lost
+    }
+
+    /// `why` where its own changes are known.
+    pub fn why<'a>(&self, why: &'a str) -> &'a str {
+        if self.snapshot_lost {
+            "git has lost the snapshot from before it, so what it changed cannot be told"
+        } else {
+            why
+        }
+    }
 }
 
 /// Work that speaks for itself.
@@ -103,6 +145,25 @@ pub struct OutputSeen {
     pub path: String,
     /// `None` = it is gone.
     pub now: Option<FileProof>,
+    /// What is there is no work, neither the step's nor a person's.
+    pub damage: Option<Damage>,
+}
+
+/// What became of an output that was not on the disk when the machine went down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// It is empty, or nothing but NUL bytes, and was not.
+    Emptied,
+    /// The machine was restarted since, it had not been synced, and nothing changed it after the
+    /// step that made it.
+    Torn,
+}
+
+impl OutputSeen {
+    /// Only the step itself can bring it back.
+    pub fn is_lost(&self) -> bool {
+        self.now.is_none() || self.damage.is_some()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -118,8 +179,11 @@ pub struct ReadSeen {
 pub struct Edited {
     pub hash: Digest,
     pub edits: Vec<Edit>,
-    /// Done steps that the new file asks for differently, part by part.
+    /// Done steps that the new file asks for differently, part by part, and loops that may turn
+    /// again by it.
     pub redefined: BTreeMap<Address, Vec<Difference>>,
+    /// Steps, as they were declared, that the new file does not have.
+    pub gone: BTreeSet<String>,
 }
 
 /// The outputs worth a look: of each path, the proof of the step that wrote it last. What a later
@@ -142,6 +206,9 @@ pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
 
 /// Whether some step of the run left `path` with this content: then it is no drift.
 pub fn was_made_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
-    let mut files = state.steps.values().flat_map(|entry| &entry.evidence.files);
-    files.any(|file| file.path == path && file.hash == hash)
+    let mut entries = state.steps.values();
+    entries.any(|entry| {
+        let by_hand = entry.by_hand.get(path) == Some(&hash);
+        !by_hand && entry.evidence.files.iter().any(|it| it.path == path && it.hash == hash)
+    })
 }

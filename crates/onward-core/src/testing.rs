@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
 use serde_json::Value;
 
+use crate::workflow::template::quoted;
 use crate::{
     address::Address,
     decide::{Command, Start, decide},
@@ -128,7 +129,12 @@ impl Bench {
 
     fn start(&mut self, start: Start) {
         let step = start.launch.step.clone();
-        let argv = start.launch.program.argv();
+        let mut argv = start.launch.program.argv();
+        for (name, value) in &start.launch.env {
+            for word in &mut argv {
+                *word = word.replace(&format!("\"${name}\""), &quoted(value));
+            }
+        }
         let text = argv.join(" ");
         let text = text.strip_prefix("/bin/sh -c ").unwrap_or(&text);
         self.say(&format!("start {step} #{}: {text}", start.launch.attempt));
@@ -146,6 +152,7 @@ impl Bench {
             saved: BTreeMap::new(),
             kinds: BTreeMap::new(),
             reverts: Vec::new(),
+            nonce: None,
         })));
         self.starts.insert(step.to_string(), start);
     }
@@ -260,6 +267,7 @@ impl Bench {
             after: None,
             footprint: Vec::new(),
             tolerated: false,
+            head: None,
         };
         finished.tolerated = self.run.tolerates(&finished);
         self.record(Event::AttemptFinished(Box::new(finished)));

@@ -38,6 +38,18 @@ pub trait Told {
     /// something that is not on disk yet.
     fn write(&self, deed: &Deed<'_>) -> Vec<Change>;
 
+    /// What has to be written so that a new run can begin in the place of this one, which is kept;
+    /// `None` when none can.
+    fn retire(&self, _now: Timestamp) -> Option<Vec<Change>> {
+        None
+    }
+
+    /// What giving the run up puts away and sets back; `None` where the system keeps no state that
+    /// could be put away.
+    fn clean_up(&self, _now: Timestamp) -> Option<CleanUp> {
+        None
+    }
+
     /// A report in a format of the system's own, such as `l1`; `None` when it has no such format.
     fn page(&self, _format: &str) -> Option<String> {
         None
@@ -104,15 +116,39 @@ pub struct Done {
     pub result: Value,
     /// Whether the files say so, or it follows from what they say.
     pub certainty: Certainty,
+    /// The list in the result that may grow: a journal that lacks one of its items is behind.
+    pub list: Option<&'static str>,
 }
 
 impl Done {
     pub fn recorded(result: Value) -> Self {
-        Self { result, certainty: Certainty::Recorded }
+        Self { result, certainty: Certainty::Recorded, list: None }
     }
 
     pub fn inferred(result: Value) -> Self {
-        Self { result, certainty: Certainty::Inferred }
+        Self { result, certainty: Certainty::Inferred, list: None }
+    }
+
+    /// The same, where the list of this name in the result may grow.
+    #[must_use]
+    pub fn growing(self, list: &'static str) -> Self {
+        Self { list: Some(list), ..self }
+    }
+
+    /// Whether the files list something that a journal, which knows this result, does not. Items
+    /// are known by their `id`; one that is to be verified is another than one that is not.
+    pub fn has_grown_since(&self, known: Option<&Value>) -> bool {
+        let items = |result: &Value, list: &str| -> Vec<(Value, bool)> {
+            let items = result.get(list).and_then(Value::as_array).into_iter().flatten();
+            let is_doubted = |it: &Value| it.get("verify") == Some(&Value::Bool(true));
+            items.filter_map(|it| Some((it.get("id").cloned()?, is_doubted(it)))).collect()
+        };
+        let Some(list) = self.list else { return false };
+        let known = known.map_or_else(Vec::new, |it| items(it, list));
+        let is_known = |(id, is_doubted): &(Value, bool)| {
+            known.iter().any(|(known, was_doubted)| known == id && (*was_doubted || !is_doubted))
+        };
+        !items(&self.result, list).iter().all(is_known)
     }
 }
 
@@ -140,7 +176,32 @@ pub enum UndoWhat {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Deed<'a> {
     /// A resume begins. Written before anything else is.
-    Resumed { at: Timestamp, point: &'a RecoveryPoint, undone: &'a [Undo] },
+    Resumed {
+        at: Timestamp,
+        point: &'a RecoveryPoint,
+        undone: &'a [Undo],
+        /// Steps of ours that are done, or under way, and count: what they leave is still to be
+        /// written down.
+        alive: &'a [Address],
+    },
+    /// A person ends the run before it is done. Written before the journal says so.
+    Cancelled { at: Timestamp },
+}
+
+/// A run that is given up: its state is kept in an archive, and what it left half-way goes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CleanUp {
+    /// Files that move, each from where to where.
+    pub moves: Vec<(String, String)>,
+    pub resets: Vec<Reset>,
+}
+
+/// A status that goes back to where work can begin again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reset {
+    /// For a person, such as `story 4.2: InProgress -> Ready`.
+    pub what: String,
+    pub change: Change,
 }
 
 /// One file of a site that changes. Its path is relative to the site's first root.

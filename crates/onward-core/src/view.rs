@@ -3,17 +3,23 @@
 //! Invariant: there is one fold. What is shown while a run is driven ([`Live`]), and what `status`
 //! and `list` show of the same records, is computed by the same functions from the same [`Run`].
 
+mod planned;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    address::Address,
     bill::Bill,
     event::{Event, Record},
     graph::{NodeId, Role},
-    plan::{Plan, RunInfo, Verdict},
+    plan::{Plan, RunInfo, Verdict, needs_a_person},
     run::Run,
-    state::Phase,
+    state::{Phase, State},
+    time::Timestamp,
 };
+
+pub use planned::as_planned;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct View {
@@ -24,9 +30,15 @@ pub struct View {
     pub counts: Counts,
     pub steps: Vec<StepView>,
     pub gates: Vec<GateView>,
+    /// What a person must do besides, each thing in one line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     pub last_completed: Option<LastCompleted>,
     /// What starts next.
     pub next: Vec<String>,
+    /// Lines of the journal that cannot be read: nothing goes on before it is repaired.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damage: Vec<String>,
     /// What interruptions have cost, where the caller asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
@@ -66,20 +78,34 @@ pub struct LastCompleted {
 /// How many leaf steps are done, of how many known.
 pub fn counts(run: &Run) -> Counts {
     let mut counts = Counts::default();
-    for id in run.graph.in_order() {
-        let node = run.graph.node(id);
-        if node.role == Role::Leaf {
-            counts.total += 1;
-            counts.done += u32::from(is_over(run, id));
-        }
+    for id in run.graph.in_order().into_iter().filter(|id| is_shown(run, *id)) {
+        counts.total += 1;
+        counts.done += u32::from(is_over(run, id));
     }
     counts
+}
+
+/// A step, or a fan-out or loop that failed before it had any.
+fn is_shown(run: &Run, id: NodeId) -> bool {
+    let node = run.graph.node(id);
+    let has_failed = || run.state.phase(&node.address) == Phase::Failed;
+    node.role == Role::Leaf || node.children.is_empty() && has_failed()
 }
 
 /// A run as its records come in, for a counter that is drawn while the run is driven.
 #[derive(Clone, Debug)]
 pub struct Live {
     run: Run,
+}
+
+/// A step that failed and is tried again later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retrying {
+    pub step: Address,
+    /// Which retry comes, of at most `max`.
+    pub number: u32,
+    pub max: u32,
+    pub at: Timestamp,
 }
 
 /// What became of a record that a [`Live`] was shown.
@@ -110,33 +136,67 @@ impl Live {
         Followed::Yes
     }
 
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
     /// As `status` and `list` would count at this moment.
     pub fn counts(&self) -> Counts {
         counts(&self.run)
     }
+
+    /// Steps that failed and wait for their next try.
+    pub fn retries(&self, now: Timestamp) -> Vec<Retrying> {
+        let ready = self.run.graph.ready_work();
+        let waits = ready.filter_map(|id| {
+            let at = self.run.retry_at(id).filter(|at| *at > now)?;
+            let node = self.run.graph.node(id);
+            let failures = self.run.state.step(&node.address)?.failures;
+            let max = self.run.defs.step(node.def).retry.max;
+            Some(Retrying { step: node.address.clone(), number: failures, max, at })
+        });
+        waits.collect()
+    }
+
+    /// How much longer it takes, by what each step took in an earlier run of the workflow, of which
+    /// this was the fold. What runs has worked at its share since it began.
+    pub fn left_ms(&self, before: &State, now: Timestamp) -> Option<u64> {
+        let whole_ms = before.last_at.ms_since(before.opened_at);
+        let (mut all, mut open) = (0_u64, 0_u64);
+        // A skipped step and a gate end without a start: they take no working time.
+        let worked = before.steps.iter().filter(|(_, entry)| entry.attempts > 0);
+        for (step, entry) in worked {
+            let ms = entry.ended_at.ms_since(entry.started_at);
+            all += ms;
+            let is_over = self.run.graph.find(step).is_some_and(|id| is_over(&self.run, id));
+            let own = self.run.state.step(step).filter(|it| it.phase == Phase::Running);
+            let worked_ms = own.map_or(0, |it| now.ms_since(it.started_at));
+            open += if is_over { 0 } else { ms.saturating_sub(worked_ms) };
+        }
+        // Parallel steps take less than their sum: the same share of it as then.
+        let left = u128::from(whole_ms) * u128::from(open);
+        left.checked_div(u128::from(all)).and_then(|it| u64::try_from(it).ok())
+    }
 }
 
 pub fn view(run: &Run, info: RunInfo) -> View {
-    let leaves: Vec<NodeId> = run
-        .graph
-        .in_order()
-        .into_iter()
-        .filter(|id| run.graph.node(*id).role == Role::Leaf)
-        .collect();
+    let leaves: Vec<NodeId> =
+        run.graph.in_order().into_iter().filter(|id| is_shown(run, *id)).collect();
     let steps: Vec<StepView> = leaves.iter().map(|id| step_view(run, *id)).collect();
-    let next = run.graph.ready_work().chain(run.graph.ready_control());
+    // An answer that ends the run, or its end, leaves nothing to come.
+    let ends = run.state.cancelling.is_some() || run.state.is_ended();
+    let next = run.graph.ready_work().chain(run.graph.ready_control()).filter(|_| !ends);
+    let gates = run.graph.open_gates().filter(|_| !ends);
     let next: Vec<String> = next.map(|id| run.graph.node(id).address.to_string()).collect();
     let phase = leaves.iter().zip(&steps).find(|(id, _)| !is_over(run, **id));
     let done = run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Done);
     let last = done.max_by_key(|(_, entry)| entry.ended_at);
     View {
         schema: "onward.status/1".to_owned(),
-        phase: phase.map(|(_, step)| {
-            let top = step.step.split('/').next().unwrap_or("");
-            top.split('[').next().unwrap_or(top).to_owned()
-        }),
+        phase: phase.map(|(_, step)| top(&step.step).to_owned()),
         counts: counts(run),
-        gates: run.graph.open_gates().filter_map(|id| gate_view(run, id)).collect(),
+        gates: gates.filter_map(|id| gate_view(run, id)).collect(),
+        needs: needs_a_person(&run.state),
         last_completed: last.map(|(step, entry)| LastCompleted {
             step: step.to_string(),
             at: entry.ended_at.to_string(),
@@ -145,6 +205,7 @@ pub fn view(run: &Run, info: RunInfo) -> View {
         steps,
         run: info,
         bill: None,
+        damage: Vec::new(),
     }
 }
 
@@ -169,6 +230,7 @@ pub fn of_plan(plan: &Plan) -> View {
     let at = plan.run.last_event.at.clone();
     View {
         bill: None,
+        damage: Vec::new(),
         schema: "onward.status/1".to_owned(),
         run: plan.run.clone(),
         phase: plan.recovery_point.phase.clone(),
@@ -176,8 +238,15 @@ pub fn of_plan(plan: &Plan) -> View {
         last_completed: last.map(|step| LastCompleted { step: step.step.clone(), at }),
         steps,
         gates: Vec::new(),
+        needs: Vec::new(),
         next: plan.recovery_point.steps.clone(),
     }
+}
+
+/// The top-level step that an instance stands in.
+fn top(step: &str) -> &str {
+    let top = step.split('/').next().unwrap_or("");
+    top.split('[').next().unwrap_or(top)
 }
 
 fn step_view(run: &Run, id: NodeId) -> StepView {
@@ -192,13 +261,14 @@ fn step_view(run: &Run, id: NodeId) -> StepView {
 }
 
 /// Nothing is left to do about it: done, skipped, or failed and the run goes on without it.
-fn is_over(run: &Run, id: NodeId) -> bool {
+pub fn is_over(run: &Run, id: NodeId) -> bool {
     let node = run.graph.node(id);
     let is_tolerated = run.state.phase(&node.address) == Phase::Tolerated && node.is_settled();
     is_tolerated || state_word(run, id) == "done" || is_skipped(run, id)
 }
 
-fn state_word(run: &Run, id: NodeId) -> &'static str {
+/// How a step stands, as `status --json` spells it.
+pub fn state_word(run: &Run, id: NodeId) -> &'static str {
     let node = run.graph.node(id);
     let phase = run.state.phase(&node.address);
     if phase == Phase::Pending && is_skipped(run, id) {
@@ -210,6 +280,8 @@ fn state_word(run: &Run, id: NodeId) -> &'static str {
         && node.is_reachable()
     {
         "stale"
+    } else if run.state.is_parked(&node.address) {
+        "parked"
     } else {
         phase.as_str()
     }
@@ -245,7 +317,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{plan::next_record, state::State, testing::Bench, time::Timestamp};
+    use crate::{plan::next_record, testing::Bench};
 
     const YAML: &str = "steps:
   - { id: a, run: x }
@@ -302,5 +374,38 @@ mod tests {
         let event = Event::WorkflowChanged { hash, edits: Vec::new() };
         let record = Record { event, ..note(&bench, "") };
         assert_eq!(live.take(record), Followed::Lost);
+    }
+
+    #[test]
+    fn a_failed_try_waits_visibly_for_the_next() {
+        let yaml = "steps: [{ id: a, run: x, retry: { max: 2, backoff: 10s, on: [failed] } }]";
+        let bench = Bench::new(yaml).tell("a?");
+        let live = Live::new(bench.run.clone());
+        let ended = bench.run.state.step(&Address::from_text("a")).unwrap().ended_at;
+        let waits = live.retries(ended);
+        assert_eq!(waits.len(), 1, "{waits:?}");
+        assert_eq!((waits[0].number, waits[0].max), (1, 2));
+        assert_eq!(waits[0].at.ms_since(ended), 10_000);
+        assert_eq!(live.retries(ended.plus_ms(10_000)), []);
+    }
+
+    #[test]
+    fn the_time_left_is_the_share_of_the_work_that_is_open() {
+        let mut before = Bench::new(YAML).tell("a! m[p]/b! m[q]/b!").run.state;
+        let start = before.opened_at;
+        for (at, name) in ["a", "m[p]/b", "m[q]/b"].into_iter().enumerate() {
+            let entry = before.steps.get_mut(&Address::from_text(name)).unwrap();
+            entry.started_at = start.plus_ms(1_000 * at as u64);
+            entry.ended_at = start.plus_ms(1_000 * (at as u64 + 1));
+        }
+        before.last_at = start.plus_ms(3_000);
+        let left = |told: &str| Live::new(Bench::new(YAML).tell(told).run).left_ms(&before, start);
+        assert_eq!([left(""), left("a!")], [Some(3_000), Some(2_000)]);
+        assert_eq!(left("a! m[p]/b! m[q]/b!"), Some(0));
+        let bench = Bench::new(YAML).tell("");
+        let began = bench.run.state.step(&Address::from_text("a")).unwrap().started_at;
+        let live = Live::new(bench.run);
+        let later = |ms| live.left_ms(&before, began.plus_ms(ms));
+        assert_eq!([later(0), later(400), later(9_000)], [Some(3_000), Some(2_600), Some(2_000)]);
     }
 }

@@ -71,7 +71,8 @@ pub fn worktree_of(run: &Run, id: NodeId) -> Result<Option<WorktreePlace>, Rende
         let declared = match node.role {
             Role::Root | Role::Each => None,
             Role::Leaf | Role::Group | Role::Loop | Role::Item | Role::Turn => {
-                run.defs.step(node.def).worktree.as_ref()
+                let has = run.defs.brief(node.def).has_worktree();
+                has.then(|| run.defs.step(node.def).worktree.as_ref()).flatten()
             }
         };
         let Some(declared) = declared else { continue };

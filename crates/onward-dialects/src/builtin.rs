@@ -3,9 +3,21 @@
 //! Invariant: text only. A project may put another prompt in the place of ours, see
 //! [`replaceable`]; a run pins what it was begun with either way.
 
+use std::{cell::RefCell, collections::BTreeSet};
+
 /// Every built-in function that a step can `call`. A test of the engine, which has the functions,
 /// says that this is the list of them.
-pub const CALLS: [&str; 15] = [
+pub const CALLS: &[&str] = &[
+    "agent-memory.open",
+    "agent-memory.check",
+    "agent-memory.approve",
+    "agent-memory.claim",
+    "agent-memory.record",
+    "agent-memory.judge",
+    "agent-memory.survey",
+    "agent-memory.settle",
+    "agent-memory.phase",
+    "agent-memory.close",
     "conference.open",
     "conference.start",
     "conference.begin",
@@ -19,15 +31,60 @@ pub const CALLS: [&str; 15] = [
     "conference.converge",
     "conference.synthesis",
     "conference.close",
+    "pipeline.open",
+    "pipeline.tasks",
+    "pipeline.begin",
+    "pipeline.settle",
+    "pipeline.accept",
+    "pipeline.commit",
+    "pipeline.deliver",
     "ship.verify",
     "ship.publish",
+    "dotagent.open",
+    "dotagent.demand",
+    "dotagent.approve",
+    "dotagent.design",
+    "dotagent.merged",
+    "dotagent.look",
+    "dotagent.plan",
+    "dotagent.brief",
+    "dotagent.output",
+    "dotagent.settle",
+    "dotagent.merge",
+    "dotagent.verified",
+    "dotagent.begin",
+    "dotagent.verdict",
+    "dotagent.repair",
+    "dotagent.mended",
+    "dotagent.reflect",
+    "sdlc.story",
+    "sdlc.spec",
+    "sdlc.judged",
+    "sdlc.loop",
+    "sdlc.mark",
+    "sdlc.status",
+    "sdlc.gate",
+    "sdlc.finish",
+    "sdlc.turn",
+    "sdlc.epic",
+    "sdlc.wave",
+    "sdlc.marks",
+    "sdlc.kept",
+    "sdlc.merge",
+    "sdlc.tag",
+    "sdlc.accept",
 ];
 
-const WORKFLOWS: [(&str, &str); 4] = [
+const WORKFLOWS: &[(&str, &str)] = &[
+    ("agent-memory", include_str!("../workflows/agent-memory.yaml")),
     ("conference", include_str!("../workflows/conference.yaml")),
     ("dotagent", include_str!("../workflows/dotagent.yaml")),
+    ("epic", include_str!("../workflows/epic.yaml")),
     ("pipeline", include_str!("../workflows/pipeline.yaml")),
+    ("qa-loop", include_str!("../workflows/qa-loop.yaml")),
+    ("sdc", include_str!("../workflows/sdc.yaml")),
     ("ship", include_str!("../workflows/ship.yaml")),
+    ("spec", include_str!("../workflows/spec.yaml")),
 ];
 
 macro_rules! files {
@@ -36,7 +93,17 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 30] = files![
+const FILES: &[(&str, &str)] = &files![
+    "prompts/agent-memory/spec-writer.md",
+    "prompts/agent-memory/planner.md",
+    "prompts/agent-memory/task-breaker.md",
+    "prompts/agent-memory/executor.md",
+    "prompts/agent-memory/verifier.md",
+    "prompts/agent-memory/cleanup.md",
+    "prompts/agent-memory/pr-prep.md",
+    "prompts/agent-memory/memory-consolidator.md",
+    "schemas/agent-memory/outcome.json",
+    "schemas/agent-memory/verdicts.json",
     "prompts/conference/chair.md",
     "prompts/conference/researcher.md",
     "prompts/conference/devils-advocate.md",
@@ -59,12 +126,34 @@ const FILES: [(&str, &str); 30] = files![
     "prompts/pipeline/deliverer.md",
     "prompts/ship/writer.md",
     "prompts/ship/reviewer.md",
+    "schemas/dotagent/demand.json",
+    "schemas/dotagent/design.json",
+    "schemas/dotagent/final_design.json",
+    "schemas/dotagent/resolution.json",
+    "schemas/dotagent/reflection.json",
     "schemas/dotagent/tasks.json",
     "schemas/dotagent/output.json",
     "schemas/dotagent/verdict.json",
     "schemas/pipeline/intake.json",
+    "schemas/pipeline/breakdown.json",
+    "schemas/pipeline/describe.json",
     "schemas/pipeline/verdict.json",
     "schemas/pipeline/holds.json",
+    "prompts/sdlc/sm.md",
+    "prompts/sdlc/po.md",
+    "prompts/sdlc/dev.md",
+    "prompts/sdlc/qa.md",
+    "prompts/sdlc/pm.md",
+    "prompts/sdlc/architect.md",
+    "prompts/sdlc/analyst.md",
+    "schemas/sdlc/approval.json",
+    "schemas/sdlc/class.json",
+    "schemas/sdlc/critique.json",
+    "schemas/sdlc/decision.json",
+    "schemas/sdlc/gate.json",
+    "schemas/sdlc/go.json",
+    "schemas/sdlc/passed.json",
+    "schemas/sdlc/verdict.json",
     "schemas/partition.json",
     "schemas/review.json",
 ];
@@ -74,9 +163,50 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     WORKFLOWS.iter().map(|(name, _)| *name)
 }
 
+/// The roles that agents play in built-in workflows.
+pub fn roles() -> BTreeSet<String> {
+    let found = RefCell::new(BTreeSet::new());
+    for (_, text) in WORKFLOWS.iter().chain(FILES.iter()) {
+        cast(text, &|role| {
+            found.borrow_mut().insert(role.to_owned());
+            None
+        });
+    }
+    found.into_inner()
+}
+
 /// The built-in workflow of this name, as YAML.
 pub fn workflow(name: &str) -> Option<&'static str> {
     WORKFLOWS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// A built-in workflow in which other agents play the roles: `plays` names the one for a role. A
+/// model is one of the program that it was chosen for, and goes with it.
+///
+/// Invariant: each role stands in a line of its own, as `NAME: { use: AGENT, ... }`; a test holds
+/// every built-in workflow to that.
+pub fn cast(text: &str, plays: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut in_agents = false;
+    let lines = text.split_inclusive('\n').map(|line| {
+        if !line.starts_with(' ') {
+            in_agents = line.trim_end() == "agents:";
+        }
+        if in_agents { recast(line, plays) } else { None }.unwrap_or_else(|| line.to_owned())
+    });
+    lines.collect()
+}
+
+fn recast(line: &str, plays: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let (role, declared) = line.trim_end().split_once(": { use: ")?;
+    let (used, rest) = declared.split_once(", ")?;
+    let agent = plays(role.trim()).filter(|agent| agent != used)?;
+    let rest = match rest.strip_prefix("model: ") {
+        Some(rest) => rest.split_once(", ")?.1,
+        None => rest,
+    };
+    // Quoted, because it is a person's word.
+    let agent = agent.replace('\'', "''");
+    Some(format!("{role}: {{ use: '{agent}', {rest}\n"))
 }
 
 /// A file that a built-in workflow names, by its path from there.
@@ -97,6 +227,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_role_can_be_played_by_another_agent() {
+        for name in names() {
+            let text = workflow(name).unwrap();
+            let mut read = |path: &str| Ok(file(path).unwrap().as_bytes().to_vec());
+            let was = load(name, text.as_bytes(), &mut read).unwrap().workflow.agents;
+            assert_eq!(cast(text, &|_| None), text);
+            let played = cast(text, &|_| Some("co'dex".to_owned()));
+            let now = load(name, played.as_bytes(), &mut read).unwrap().workflow.agents;
+            assert!(!now.is_empty() && now.keys().eq(was.keys()), "{name}");
+            for (role, agent) in &now {
+                assert_eq!((agent.adapter.as_str(), &agent.model), ("co'dex", &None), "{name}");
+                assert_eq!(agent.system, was[role].system, "{name}");
+            }
+            let first = was.keys().next().unwrap();
+            let plays = |role: &str| (role == first).then(|| "codex".to_owned());
+            let one = cast(text, &plays);
+            let one = load(name, one.as_bytes(), &mut read).unwrap().workflow.agents;
+            assert_eq!(one.values().filter(|it| it.adapter == "codex").count(), 1, "{name}");
+        }
+    }
+
+    #[test]
     fn every_built_in_workflow_is_a_workflow_without_a_remark() {
         for name in names() {
             let text = workflow(name).unwrap();
@@ -109,6 +261,16 @@ mod tests {
             assert!(loaded.warnings.is_empty(), "{name}: {:#?}", loaded.warnings);
         }
         assert_eq!(workflow("no-such"), None);
+    }
+
+    /// The directory `.` at the end of a sentence reads as the one above it.
+    #[test]
+    fn d_no_prompt_ends_a_sentence_with_a_bare_directory() {
+        for name in names() {
+            let text = workflow(name).unwrap();
+            let bare = text.lines().filter(|line| line.contains("dir }}.")).collect::<Vec<_>>();
+            assert!(bare.is_empty(), "{name}: {bare:#?}");
+        }
     }
 
     #[test]

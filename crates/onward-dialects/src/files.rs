@@ -15,6 +15,8 @@ pub struct Files {
     pub git: Option<Git>,
     /// Of the processes that the files name, those that are alive.
     pub alive: BTreeSet<u32>,
+    /// Files that are too large to be read, as messages name them. They are there, and empty.
+    pub unread: Vec<String>,
 }
 
 /// One file. Its path is the key it is kept under, relative to the run's directory.
@@ -38,6 +40,8 @@ pub struct Git {
     pub worktrees: Vec<Worktree>,
     /// Of the commits that a site names, those that are not in the history of the head.
     pub missing: BTreeSet<String>,
+    /// Files that a site wants to see as they were at a moment, from the last commit before it.
+    pub then: BTreeMap<String, Vec<u8>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,7 +72,11 @@ impl Files {
     }
 
     pub fn remove(&mut self, path: &str) -> Option<File> {
-        self.entries.remove(&(0, path.to_owned()))
+        self.remove_in(0, path)
+    }
+
+    pub fn remove_in(&mut self, root: usize, path: &str) -> Option<File> {
+        self.entries.remove(&(root, path.to_owned()))
     }
 
     pub fn contains(&self, path: &str) -> bool {
@@ -86,6 +94,16 @@ impl Files {
 
     pub fn bytes(&self, path: &str) -> Option<&[u8]> {
         self.file(path).map(|file| file.bytes.as_slice())
+    }
+
+    /// Whether both were read while nothing was written: the same files with the same content, and
+    /// the same heads. Times, living processes and uncommitted changes are no progress of a run.
+    pub fn tell_the_same_as(&self, other: &Self) -> bool {
+        let heads = |of: &Self| of.git.as_ref().map(|it| (it.head.clone(), it.branches.clone()));
+        let mut pairs = self.entries.iter().zip(&other.entries);
+        self.entries.len() == other.entries.len()
+            && pairs.all(|(one, two)| one.0 == two.0 && one.1.bytes == two.1.bytes)
+            && heads(self) == heads(other)
     }
 
     /// The files of the run's own root, in path order.

@@ -4,6 +4,7 @@
 //! such a run, [`kit`] what several systems write alike. Invariant: nothing here writes, spawns or
 //! knows about the engine; a dialect is a pure function of the files it is shown.
 
+pub mod agent_memory;
 pub mod builtin;
 pub mod conference;
 pub mod dotagent;
@@ -11,6 +12,7 @@ mod files;
 pub mod kit;
 pub mod pipeline;
 pub mod rules;
+pub mod sdlc;
 pub mod seam;
 
 use onward_core::finding::DialectCode;
@@ -20,8 +22,13 @@ pub use seam::{Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Missing, 
 
 /// Every dialect this build knows, in the order in which doubt is settled.
 pub fn dialects() -> &'static [&'static dyn Dialect] {
-    static ALL: [&dyn Dialect; 3] =
-        [&conference::CONFERENCE, &dotagent::DOTAGENT, &pipeline::PIPELINE];
+    static ALL: [&dyn Dialect; 5] = [
+        &conference::CONFERENCE,
+        &agent_memory::AGENT_MEMORY,
+        &dotagent::DOTAGENT,
+        &pipeline::PIPELINE,
+        &sdlc::SDLC,
+    ];
     &ALL
 }
 
@@ -33,7 +40,8 @@ pub fn dialect(name: &str) -> Option<&'static dyn Dialect> {
 /// Every code that a dialect of this build gives, so that `--accept` knows them all.
 pub fn codes() -> impl Iterator<Item = DialectCode> {
     let conference = conference::check::Own::ALL.into_iter().map(conference::check::Own::row);
-    conference.chain(kit::code::Odd::ALL.into_iter().map(kit::code::Odd::row))
+    let sdlc = sdlc::Own::ALL.into_iter().map(sdlc::Own::row);
+    conference.chain(sdlc).chain(kit::code::Odd::ALL.into_iter().map(kit::code::Odd::row))
 }
 
 #[cfg(test)]

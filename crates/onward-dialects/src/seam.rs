@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onward_core::{time::Timestamp, told::Told};
+use onward_core::{event::Mode, time::Timestamp, told::Told};
 use serde_json::Value;
 
 use crate::Files;
@@ -18,6 +18,22 @@ pub trait Dialect: Sync {
 
     /// The runs that are there. One directory may hold several.
     fn sites(&self, seen: &Listing) -> Vec<Site>;
+
+    /// Inputs of a new run of ours that the user left out, such as a name for its directory.
+    fn fresh(&self, _given: &BTreeMap<String, Value>, _now: Timestamp) -> BTreeMap<String, Value> {
+        BTreeMap::new()
+    }
+
+    /// The run that one of ours goes on with, by what that was given. For systems that keep several
+    /// runs in one directory.
+    fn site(&self, dir: &str, _workflow: &str, _inputs: &BTreeMap<String, Value>) -> Site {
+        Site::at(self.card(), dir)
+    }
+
+    /// Files that are wanted as git had them at a moment, to see what changed since.
+    fn moments(&self, _site: &Site, _files: &Files) -> Vec<(String, Timestamp)> {
+        Vec::new()
+    }
 
     /// What the files mean. Refused only when a file is missing without which nothing can be said;
     /// whatever else is wrong with the files is a finding.
@@ -47,8 +63,6 @@ pub struct Card {
     /// The lock file that the system's own programs take, in the site's first root; `None` = the
     /// directory itself is locked.
     pub lock: Option<&'static str>,
-    /// Whether this build can go on with such a run, or only read and plan it.
-    pub continues: bool,
 }
 
 /// Where the runs of a system live.
@@ -104,6 +118,7 @@ pub struct Glimpse {
 
 /// A run of another system: where it is and which workflow goes on with it.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, each asked for alone")]
 pub struct Site {
     /// The card's name.
     pub dialect: &'static str,
@@ -121,6 +136,18 @@ pub struct Site {
     pub commits: Vec<String>,
     /// It belongs to another project: listed, and never chosen by itself.
     pub elsewhere: bool,
+    /// Nothing says whose it is: shown, and gone on with when a person names it or says yes.
+    pub unsure: bool,
+    /// Nothing that it speaks of would have a place in the project: only its name says that it is
+    /// meant here.
+    pub unplaced: bool,
+    /// It is over, or was never begun: no candidate for a resume, unless its place is named.
+    pub by_name_only: bool,
+    /// No state of its own names it, only what it is about: an unfinished run of ours on the same
+    /// thing, of whichever workflow, is the one that goes on with it.
+    pub implied: bool,
+    /// The mode that it was started in, where its files tell.
+    pub mode: Option<Mode>,
     /// A mark that is not there; without it the run can be named but not read.
     pub lacks: Option<Missing>,
 }
@@ -149,6 +176,11 @@ impl Site {
             last_activity: None,
             commits: Vec::new(),
             elsewhere: false,
+            unsure: false,
+            unplaced: false,
+            by_name_only: false,
+            implied: false,
+            mode: None,
             lacks: None,
         }
     }

@@ -8,7 +8,6 @@ use std::{
     io::Write as _,
     path::Path,
     process::{Command, Stdio},
-    sync::mpsc::channel,
 };
 
 use onward_core::{
@@ -19,6 +18,7 @@ use onward_engine::world::supervisor::{
     Hands, HandsConfig, HandsEvent, Place, SuperviseConfig, seals::read_seals, supervise,
 };
 use rustix::{
+    event::{PollFd, PollFlags},
     process::WaitOptions,
     time::{ClockId, clock_gettime},
 };
@@ -116,28 +116,27 @@ fn through_hands(commands: u32, parallel: u32) -> Result<(), Failure> {
     let env = std::env::vars_os().collect();
     let config = HandsConfig { place: place.clone(), epoch: 1, env, exec };
     let (mut hands, _) = Hands::connect_or_start(&config)?;
-    let (sender, events) = channel();
-    let listener = hands.listen(move |event| drop(sender.send(event)));
+    let mut ears = hands.ears().ok_or("the supervisor has no voice")?;
     let mut launches = (0..commands).map(launch);
     let first: Vec<Launch> = launches.by_ref().take(parallel as usize).collect();
     hands.spawn(&first)?;
     let mut sealed = 0;
     while sealed < commands {
-        match events.recv()? {
-            HandsEvent::Sealed(_) => {
-                sealed += 1;
-                if let Some(next) = launches.next() {
-                    hands.spawn(&[next])?;
+        rustix::event::poll(&mut [PollFd::new(&ears, PollFlags::IN)], None)?;
+        for event in ears.take() {
+            match event {
+                HandsEvent::Sealed(_) => {
+                    sealed += 1;
+                    if let Some(next) = launches.next() {
+                        hands.spawn(&[next])?;
+                    }
                 }
+                HandsEvent::Spawned(_) => {}
+                HandsEvent::Gone { .. } => return Err("the supervisor is gone".into()),
             }
-            HandsEvent::Spawned(_) => {}
-            HandsEvent::Gone { .. } => return Err("the supervisor is gone".into()),
         }
     }
     hands.shutdown()?;
-    if let Some(thread) = listener {
-        thread.join().map_err(|_| "the listener died")?;
-    }
     // Its processor time is counted only when it has been waited for.
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
     let seals = read_seals(&place.seals(), None)?;
@@ -158,6 +157,8 @@ fn launch(number: u32) -> Launch {
         sync_seal: false,
         snapshot: None,
         stop: None,
+        of: None,
+        outputs: Vec::new(),
     }
 }
 

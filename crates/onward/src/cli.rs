@@ -5,11 +5,14 @@ use std::{ffi::OsStr, io::Write as _, path::PathBuf, process::ExitCode};
 use clap::{ArgAction, Args, Parser, Subcommand, error::ErrorKind};
 use onward_core::time::Timestamp;
 
-use crate::{cmd, error};
+use crate::{
+    cmd, error,
+    ink::{self, Printer},
+};
 
 /// Runs long agent workflows and resumes them after any interruption
 #[derive(Parser, Debug)]
-#[command(name = "onward", version, max_term_width = 100)]
+#[command(name = "onward", version)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -19,10 +22,15 @@ pub(crate) struct Cli {
 
 /// Flags of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
     /// Print one JSON object on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// `text`, or `json` for what --json prints
+    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t)]
+    #[arg(hide_default_value = true, hide_possible_values = true)]
+    pub(crate) log_format: LogFormat,
     /// Work in this directory instead of the current one
     #[arg(long, global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub(crate) cwd: PathBuf,
@@ -37,15 +45,32 @@ pub(crate) struct Global {
     pub(crate) now: Option<Timestamp>,
 }
 
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Global {
+    /// Two ways of asking for JSON, and one meaning.
+    pub(crate) fn meant(self) -> Self {
+        let json = self.json || self.log_format == LogFormat::Json;
+        Self { json, ..self }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     Run(cmd::run::RunArgs),
     Resume(cmd::resume::ResumeArgs),
     Plan(cmd::plan::PlanArgs),
-    Why(cmd::plan::WhyArgs),
+    Why(cmd::why::WhyArgs),
     List(cmd::status::ListArgs),
     Status(cmd::status::StatusArgs),
     Log(cmd::log::LogArgs),
+    #[cfg(feature = "watch")]
+    Watch(cmd::watch::WatchArgs),
     Attach(cmd::log::AttachArgs),
     Decide(cmd::decide::DecideArgs),
     /// Answer a gate with `approve`
@@ -53,15 +78,16 @@ pub(crate) enum Command {
     /// Answer a gate with `reject`
     Reject(cmd::decide::YesNoArgs),
     Done(cmd::decide::DoneArgs),
-    /// Ask the driver to start nothing new and let go when what runs has ended
+    /// Let running steps end, start nothing new, then stop
     Pause(cmd::decide::AskArgs),
-    /// Ask the driver to stop everything and end the run
+    /// Stop everything and end the run for good
     Cancel(cmd::decide::AskArgs),
     Rescue(cmd::rescue::RescueArgs),
     Undo(cmd::rescue::UndoArgs),
     Repair(cmd::repair::RepairArgs),
     Verify(cmd::verify::VerifyArgs),
     Doctor(cmd::doctor::DoctorArgs),
+    Agents(cmd::agents::AgentsArgs),
     Rehearse(cmd::rehearse::RehearseArgs),
     Archive(cmd::archive::ArchiveArgs),
     Gc(cmd::archive::GcArgs),
@@ -69,10 +95,10 @@ pub(crate) enum Command {
     Demo(cmd::demo::DemoArgs),
     Init(cmd::init::InitArgs),
     Schema(cmd::schema::SchemaArgs),
+    Config(cmd::config::ConfigArgs),
     Completions(cmd::tools::CompletionsArgs),
-    /// Print the manual page
-    Man,
-    /// Print the version
+    Man(cmd::tools::ManArgs),
+    /// Print the version, the commit it was built from, and its features
     Version,
     #[command(hide = true)]
     Rehearsed(cmd::rehearse::RehearsedArgs),
@@ -86,18 +112,34 @@ pub(crate) enum Command {
     Call(cmd::call::CallArgs),
 }
 
+/// Whether the command line is `--version` and nothing more.
+pub(crate) fn asks_for_version() -> bool {
+    let mut arguments = std::env::args_os().skip(1);
+    let is_it = arguments.next().is_some_and(|it| it == "--version" || it == "-V");
+    is_it && arguments.next().is_none() && std::env::var_os(COMPLETES).is_none()
+}
+
+/// A shell that completes asks by this variable.
+const COMPLETES: &str = "COMPLETE";
+
+/// What the parser would say.
+pub(crate) fn version() -> ExitCode {
+    let _ = writeln!(Printer::json(), "onward {}", env!("CARGO_PKG_VERSION"));
+    ExitCode::from(error::OK)
+}
+
 /// Answers a command line that is not one, or that asks for help.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
     if asked || !json {
-        // There is nobody left to tell when this cannot be printed.
-        let _ = error.print();
+        // When this cannot be printed, nothing else can.
+        let _ = if asked { ink::help(&error.render()) } else { error.print() };
         return ExitCode::from(if asked { error::OK } else { error::INVALID });
     }
     let text = error.render().to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let object = error::json("usage", message, Some("see `onward --help`"));
-    let _ = writeln!(anstream::stdout(), "{object}");
+    let _ = writeln!(Printer::json(), "{object}");
     ExitCode::from(error::INVALID)
 }

@@ -1,8 +1,8 @@
-//! One question, answered with yes or no, where there is somebody to ask.
+//! One question, answered with yes or no, where a person is there to answer.
 
 use crate::{
     cmd::Context,
-    prompt::{Asked, Person},
+    prompt::{First, Person},
     session::Driving,
 };
 
@@ -11,8 +11,8 @@ use crate::{
 pub(crate) enum Answer {
     Yes,
     No,
-    /// There is nobody, or nobody is to be asked.
-    Nobody,
+    /// No person is there, or none is to be asked.
+    NotAsked,
 }
 
 /// Asks, unless `--yes` has answered already. Anything but a clear yes is a no.
@@ -20,11 +20,13 @@ pub(crate) fn confirm(cx: &Context, yes: bool, question: &str) -> Answer {
     if yes {
         return Answer::Yes;
     }
-    let options = ["yes".to_owned(), "no".to_owned()];
+    let words = ["no".to_owned(), "yes".to_owned()];
     let mut person = Person::at_terminal(cx, &Driving::default());
-    match person.ask(question, &options, &|| true) {
-        Asked::Said(word) if word == "yes" => Answer::Yes,
-        Asked::Said(_) | Asked::ShowAgain | Asked::Withdrawn => Answer::No,
-        Asked::NobodyThere => Answer::Nobody,
+    if !person.is_there() {
+        return Answer::NotAsked;
+    }
+    match person.pick(question, &words, First::ByDefault) {
+        Some(1) => Answer::Yes,
+        Some(_) | None => Answer::No,
     }
 }

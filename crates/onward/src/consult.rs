@@ -1,7 +1,8 @@
 //! The conversation before a resume: the plan is shown, and a person says which way to go.
 //!
-//! Invariant: nothing is done here. Each way ends in the very choices that flags would have made,
-//! and whatever a person changes is planned and shown again before it is carried out.
+//! Invariant: nothing is done here but what a person records about a step. Each way ends in the
+//! very choices that flags would have made, and whatever a person changes is planned and shown
+//! again before it is carried out.
 
 use std::path::Path;
 
@@ -13,15 +14,19 @@ use onward_core::{
         EntryPoint, Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict,
         entries, entry, has_entry,
     },
+    plural::count,
     policy::{self, Accept, Asking, Choices, Depth, EnterAt},
     run::Run,
 };
-use onward_engine::engine::examine_run;
+use onward_engine::{
+    engine::{self, Looking, examine_run},
+    world::seen::Seen,
+};
 
 use crate::{
     cmd::{Context, plan},
     diagnostic::printable,
-    error::Error,
+    error::{self, Error},
     outlook,
     prompt::{First, Person},
     session::{Session, id_of, open_run},
@@ -34,6 +39,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) mode: Mode,
     /// An edited workflow file is left aside.
     pub(crate) pinned: bool,
+    /// Another system's files, read once for the menu and for the resume.
+    pub(crate) seen: &'a Seen,
 }
 
 /// What came of it.
@@ -60,7 +67,8 @@ pub(crate) fn consult(
     let mut asked = false;
     loop {
         let machine = &of.session.machine;
-        let plan = examine_run(of.dir, machine, &choices, depth, of.pinned)?;
+        let looking = Looking { choices: &choices, depth, pinned: of.pinned, seen: of.seen };
+        let plan = examine_run(of.dir, machine, &looking)?;
         let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
         let settled = asking == Asking::Conflicts && standing.is_empty() && !asked;
         let is_over = matches!(plan.run.status, Status::Fresh | Status::Completed);
@@ -69,7 +77,7 @@ pub(crate) fn consult(
             return Ok(Way::GoOn(choices));
         }
         asked = true;
-        plan::show(cx, &plan)?;
+        plan::show(cx, of.session, &Plan { can_resume: false, ..plan.clone() })?;
         outlook::show(&mut *cx.err, &plan)?;
         match depth {
             Depth::Glance | Depth::Quick => {}
@@ -78,7 +86,7 @@ pub(crate) fn consult(
         for finding in &standing {
             let Finding { code, message, .. } = finding;
             let message = printable(message);
-            person.screen().line(&format!("Going on accepts {code}: {message}"));
+            person.screen().line(&format!("Continuing accepts {code}: {message}"));
         }
         let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
         match talk.menu(depth)? {
@@ -104,7 +112,7 @@ enum Choice {
 }
 
 /// What another point of entry is offered as.
-pub(crate) const OTHER_POINT: &str = "enter at another phase or step";
+pub(crate) const OTHER_POINT: &str = "continue at another phase or step";
 
 /// The word that goes on.
 pub(crate) fn go_on(depth: Depth) -> &'static str {
@@ -114,10 +122,17 @@ pub(crate) fn go_on(depth: Depth) -> &'static str {
     }
 }
 
-/// How many steps there are of each verdict.
+/// What continuing means: how many steps there are of each verdict, and what may happen twice.
 pub(crate) fn counts(plan: &Plan) -> String {
     let each = plan.counts.iter().map(|(verdict, count)| format!("{verdict} {count}"));
-    each.collect::<Vec<_>>().join(", ")
+    let counts = format!("continue as planned: {}", each.collect::<Vec<_>>().join(", "));
+    let is_unknown = |it: &&Finding| it.code == Code::EffectUnknown.as_str();
+    let unknown = plan.findings.iter().filter(is_unknown).filter_map(|it| it.step.as_deref());
+    let twice: Vec<String> = unknown.map(printable).collect();
+    if twice.is_empty() {
+        return counts;
+    }
+    format!("run {} again: it may happen a second time", twice.join(", "))
 }
 
 /// Who looked at everything, or goes on over what blocks, says so in full.
@@ -129,20 +144,20 @@ pub(crate) fn first(depth: Depth, standing: &[Finding]) -> First {
     }
 }
 
-/// Shows the ways on, each a word and what it means, and gives the one that is picked.
+/// Shows the choices, each a word and its meaning, and gives the one that the user picks.
 pub(crate) fn menu<C: Copy>(
     person: &mut Person,
     first: First,
     ways: &[(C, &str, String)],
 ) -> Option<C> {
     person.screen().line("");
-    for (_, word, text) in ways {
-        person.screen().line(&format!("  {word:<8} {text}"));
+    for (index, (_, word, text)) in ways.iter().enumerate() {
+        let mark = if index == 0 && first == First::ByDefault { " (default)" } else { "" };
+        person.screen().line(&format!("  {word:<8} {text}{mark}"));
     }
     if first == First::InFull {
         let word = ways.first()?.1;
-        let text = format!("Type `{word}` in full to go on; nothing else does.");
-        person.screen().line(&text);
+        person.screen().line(&format!("Type \"{word}\" to continue."));
     }
     let words: Vec<String> = ways.iter().map(|way| way.1.to_owned()).collect();
     let picked = person.pick("What now?", &words, first)?;
@@ -162,14 +177,18 @@ impl Talk<'_> {
         let mut ways = vec![go, (Choice::Point, "point", OTHER_POINT.to_owned())];
         let open = self.questions().len();
         if open > 0 {
-            let text = format!("decide step by step, {open} to decide");
+            let text = format!("decide about single steps: {}", count(open, "question"));
             ways.push((Choice::Steps, "steps", text));
         }
         let cost = self.plan.cost.restart_usd;
         let cost = if cost > 0.0 { format!(", about ${cost:.2}") } else { String::new() };
-        let anew = format!("the same workflow and inputs as a new run{cost}; this one is ended");
-        ways.push((Choice::Restart, "restart", anew));
-        ways.push((Choice::Cancel, "cancel", "leave everything as it is, or end the run".into()));
+        let again = format!("start over as a new run{cost}; this one is cancelled, files stay");
+        ways.push((Choice::Restart, "restart", again));
+        ways.push((
+            Choice::Cancel,
+            "cancel",
+            "leave everything as it is, or cancel the run".into(),
+        ));
         let picked = menu(self.person, first(depth, self.standing), &ways);
         self.answered(picked)
     }
@@ -183,13 +202,17 @@ impl Talk<'_> {
             let (number, step, what) = (index + 1, entry.step.as_str(), means(entry));
             self.person.screen().line(&format!("  {number:>2}. {step:<width$}  {what}"));
         }
-        let question = "Enter where? (a number, or a step's address; return goes back) ";
-        let chosen = self.person.until(question, |text| target(&run, &list, text));
+        let question = "Continue where? (a number or a step's address; Return goes back) ";
+        let chosen = self.person.until(question, |text| {
+            let none = || format!("there is no step `{}` to enter at", printable(text));
+            target(&run, &list, text).ok_or_else(none)
+        });
         let Target::At(step) = self.answered(chosen)? else { return Ok(()) };
         let passed_over = entry(&run, step.as_str()).map_or(0, |it| it.passed_over);
         let force = passed_over > 0;
         if force {
-            let question = format!("{step} passes over {passed_over} unfinished steps. Sure?");
+            let skips = count(passed_over, "unfinished step");
+            let question = format!("That skips {skips} before {step}. Continue there?");
             if self.pick(&question, &["no", "yes"], First::ByDefault)? == 0 {
                 return Ok(());
             }
@@ -213,7 +236,7 @@ impl Talk<'_> {
             }
             // What another system left half done is undone or kept as a whole.
             let own = |it: &PlannedRevert| match it.kind {
-                RevertKind::RestoreFile | RevertKind::RemoveFile => {
+                RevertKind::RestoreFile | RevertKind::RemoveFile | RevertKind::ReplaceFile => {
                     it.step.as_ref() == Some(&planned.step)
                 }
                 RevertKind::TruncateRows | RevertKind::ResetWorktree => false,
@@ -239,8 +262,8 @@ impl Talk<'_> {
             match about {
                 About::Stale => {
                     if self.pick(
-                        "Redo it, or keep it as it is?",
-                        &["redo", "keep"],
+                        "Run it again, or keep it as it is?",
+                        &["run", "keep"],
                         First::ByDefault,
                     )? == 1
                     {
@@ -248,21 +271,36 @@ impl Talk<'_> {
                     }
                 }
                 About::Improved => {
-                    let question = "Keep it with the change, or redo it?";
-                    if self.pick(question, &["keep", "redo"], First::ByDefault)? == 1 {
+                    let question = "Keep it with the change, or run it again?";
+                    if self.pick(question, &["keep", "run"], First::ByDefault)? == 1 {
                         choices.redo.push(step);
                     }
                 }
                 About::HalfDone => {
-                    let question = "Undo that (it stays in the rescue), or leave it there?";
+                    let question = "Undo that (a copy is saved), or leave it there?";
                     if self.pick(question, &["undo", "leave"], First::ByDefault)? == 1 {
                         choices.leave.push(step);
                     }
                 }
                 About::Finding(code) => {
-                    let question = "Go on over it, or settle it first?";
-                    if self.pick(question, &["settle", "accept"], First::ByDefault)? == 1 {
-                        choices.accepted.push(Accept { code, step: Some(step) });
+                    let accept = Accept { code, step: Some(step.clone()) };
+                    if is_effect(&accept) {
+                        self.person.screen().line("  yes   it happened: count it as done");
+                        self.person.screen().line("  no    run it again; if it did happen, twice");
+                        self.person.screen().line("  stop  decide nothing now");
+                        let words = ["stop", "yes", "no"];
+                        match self.pick("Did it happen?", &words, First::ByDefault)? {
+                            1 => self.count_as_done(&step),
+                            2 => choices.accepted.push(accept),
+                            _ => {}
+                        }
+                    } else if self.pick(
+                        "Continue despite it, or stop here?",
+                        &["stop", "continue"],
+                        First::ByDefault,
+                    )? == 1
+                    {
+                        choices.accepted.push(accept);
                     }
                 }
             }
@@ -270,9 +308,19 @@ impl Talk<'_> {
         Ok(())
     }
 
+    /// The person says that it happened: recorded at once, as `onward done` does it.
+    fn count_as_done(&mut self, step: &Address) {
+        let session = self.of.session;
+        let done = engine::done(self.of.dir, step, session.user(), &session.machine);
+        match done {
+            Ok(()) => self.person.screen().line(&format!("{step} now counts as done")),
+            Err(error) => self.person.screen().line(&error::chain(&error)),
+        }
+    }
+
     fn cancel(&mut self) -> Result<Way, Error> {
-        let question = "Leave everything as it is, or end the run as cancelled?";
-        let picked = self.pick(question, &["leave", "end"], First::ByDefault)?;
+        let question = "Leave everything as it is, or cancel the run for good?";
+        let picked = self.pick(question, &["leave", "cancel"], First::ByDefault)?;
         Ok(if picked == 0 { Way::Nothing } else { Way::End })
     }
 
@@ -303,7 +351,7 @@ struct Question {
 enum About {
     /// It was done, and something that it stands on changed.
     Stale,
-    /// Somebody changed its output, which stays as it is.
+    /// A person changed its output, which stays as it is.
     Improved,
     HalfDone,
     /// A finding by its code.
@@ -321,16 +369,20 @@ fn was_improved(planned: &PlannedStep) -> bool {
     planned.verdict == Verdict::Keep && planned.why.iter().any(|it| it.cause == changed)
 }
 
+fn is_effect(accept: &Accept) -> bool {
+    accept.code == Code::EffectUnknown.as_str()
+}
+
 /// What entering there would mean.
 fn means(entry: &EntryPoint) -> String {
     let mut parts = Vec::new();
     if entry.redone > 0 {
-        parts.push(format!("{} done steps run again", entry.redone));
+        parts.push(format!("repeats {}", count(entry.redone, "done step")));
     }
     if entry.passed_over > 0 {
-        parts.push(format!("{} unfinished steps are passed over", entry.passed_over));
+        parts.push(format!("skips {}", count(entry.passed_over, "unfinished step")));
     }
-    if parts.is_empty() { "nothing is redone or passed over".to_owned() } else { parts.join(", ") }
+    if parts.is_empty() { "nothing repeated, nothing skipped".to_owned() } else { parts.join(", ") }
 }
 
 enum Target {

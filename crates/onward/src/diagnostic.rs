@@ -2,13 +2,15 @@
 //!
 //! Invariant: text from files reaches the terminal without control characters.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
-use anstyle::{AnsiColor, Style};
 use onward_core::workflow::{Problem, Severity};
+use onward_engine::world::real::wall_clock;
+
+use crate::{
+    ink::{self, AnsiColor, Style},
+    style, width,
+};
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -20,54 +22,64 @@ const COLUMNS_MAX: usize = 110;
 
 /// A failure that has no place in a file.
 pub(crate) fn failure(out: &mut dyn Write, message: &str, hint: Option<&str>) -> io::Result<()> {
-    let lines: Vec<String> = message.lines().map(printable).collect();
-    writeln!(out, "{ERROR}error{ERROR:#}: {}", lines.join("\n"))?;
+    let message = style::local_times(message, wall_clock());
+    let width = style::columns_of_errors();
+    let lines = message
+        .lines()
+        .enumerate()
+        .map(|(at, line)| style::wrap(&printable(line), width, if at == 0 { 7 } else { 0 }, 2));
+    writeln!(out, "{ERROR}error{ERROR:#}: {}", lines.collect::<Vec<_>>().join("\n"))?;
     if let Some(hint) = hint {
-        writeln!(out, "{HELP}help{HELP:#}: {}", printable(hint))?;
+        let hint = style::wrap(&printable(hint), width, 6, 2);
+        writeln!(out, "{HELP}help{HELP:#}: {hint}")?;
     }
     Ok(())
 }
 
 /// Ends with a blank line.
 pub(crate) fn problem(out: &mut dyn Write, problem: &Problem) -> io::Result<()> {
-    let style = match problem.severity {
+    let colour = match problem.severity {
         Severity::Error => ERROR,
         Severity::Warning => WARNING,
     };
     let word = problem.severity.as_str();
-    writeln!(out, "{style}{word}{style:#}: {}", printable(&problem.message))?;
+    let width = style::columns_of_errors();
+    let message = style::wrap(&printable(&problem.message), width, word.len() + 2, 2);
+    writeln!(out, "{colour}{word}{colour:#}: {message}")?;
     let line = problem.at.line.to_string();
     let margin = " ".repeat(line.len());
     let (file, column) = (printable(&problem.file), problem.at.column);
     writeln!(out, "{margin}{FRAME}-->{FRAME:#} {file}:{line}:{column}")?;
     if let Some(source) = &problem.source_line {
-        let (shown, indent) = excerpt(source, column as usize);
+        let room =
+            width.map_or(COLUMNS_MAX, |it| it.saturating_sub(line.len() + 5).min(COLUMNS_MAX));
+        let (shown, indent) = excerpt(source, column as usize, room);
         writeln!(out, "{margin} {FRAME}|{FRAME:#}")?;
         writeln!(out, "{FRAME}{line} |{FRAME:#} {shown}")?;
-        writeln!(out, "{margin} {FRAME}|{FRAME:#} {}{style}^{style:#}", " ".repeat(indent))?;
+        writeln!(out, "{margin} {FRAME}|{FRAME:#} {}{colour}^{colour:#}", " ".repeat(indent))?;
     }
     if let Some(hint) = &problem.hint {
-        writeln!(out, "{HELP}help{HELP:#}: {}", printable(hint))?;
+        writeln!(out, "{HELP}help{HELP:#}: {}", style::wrap(&printable(hint), width, 6, 2))?;
     }
     writeln!(out)
 }
 
 /// The part of a line around a column counted from 1, and how far in the caret stands.
-fn excerpt(line: &str, column: usize) -> (String, usize) {
+fn excerpt(line: &str, column: usize, room: usize) -> (String, usize) {
     let line = line.trim_end();
     let before = column.saturating_sub(1);
-    let skipped = if before > COLUMNS_MAX * 3 / 4 { before - COLUMNS_MAX / 2 } else { 0 };
+    let skipped = if before > room * 3 / 4 { before - room / 2 } else { 0 };
     let mut shown = String::from(if skipped > 0 { "…" } else { "" });
     let mut indent = shown.chars().count();
     let mut cut = false;
     for (index, c) in line.chars().enumerate().skip(skipped) {
-        if index - skipped >= COLUMNS_MAX {
+        if index - skipped >= room {
             cut = true;
             break;
         }
         let piece = printable_char(c);
         if index < before {
-            indent += piece.chars().map(width).sum::<usize>();
+            indent += width::of(&piece);
         }
         shown.push_str(&piece);
     }
@@ -79,32 +91,11 @@ fn excerpt(line: &str, column: usize) -> (String, usize) {
 
 /// Text that cannot move the cursor, change colours or reorder what follows.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut all, c| {
-        all.push_str(&printable_char(c));
-        all
-    })
+    ink::printed(&text.replace('\t', " ").replace('\n', "\\u{a}"), false)
 }
 
 fn printable_char(c: char) -> String {
-    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    match c {
-        '\t' => " ".into(),
-        c if c.is_control() || reorders => {
-            let mut escaped = String::new();
-            write!(escaped, "\\u{{{:x}}}", c as u32).expect("a string takes all");
-            escaped
-        }
-        c => c.into(),
-    }
-}
-
-/// Columns a terminal gives a character; the wide ones are those of East Asian scripts and emoji.
-fn width(c: char) -> usize {
-    let wide = matches!(c as u32,
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff
-        | 0x20000..=0x3fffd);
-    if wide { 2 } else { 1 }
+    printable(c.encode_utf8(&mut [0; 4]))
 }
 
 #[cfg(test)]
@@ -118,11 +109,12 @@ mod tests {
 
     #[test]
     fn the_caret_stands_below_its_character() {
-        assert_eq!(excerpt("ab cd", 4), ("ab cd".into(), 3));
-        assert_eq!(excerpt("\tab", 2), (" ab".into(), 1));
-        assert_eq!(excerpt("漢 x", 3), ("漢 x".into(), 3));
-        let (shown, indent) = excerpt(&format!("{}X{}", "a".repeat(300), "b".repeat(300)), 301);
+        assert_eq!(excerpt("ab cd", 4, 20), ("ab cd".into(), 3));
+        assert_eq!(excerpt("\tab", 2, 20), (" ab".into(), 1));
+        assert_eq!(excerpt("漢 x", 3, 20), ("漢 x".into(), 3));
+        let (shown, indent) =
+            excerpt(&format!("{}X{}", "a".repeat(300), "b".repeat(300)), 301, 110);
         assert_eq!(shown.chars().nth(indent), Some('X'));
-        assert_eq!(shown.chars().count(), COLUMNS_MAX + 2);
+        assert_eq!(shown.chars().count(), 112);
     }
 }

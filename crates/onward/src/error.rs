@@ -2,7 +2,11 @@
 
 use std::{io, path::PathBuf};
 
-use onward_core::finding::{Code, Finding};
+use onward_core::{
+    finding::{Code, Finding, RUN_OVER},
+    plan::RunInfo,
+    plural::count,
+};
 use onward_engine::{
     care::{CareError, harness::HarnessError, rehearse::RehearseError},
     drive::offline::DecideError,
@@ -12,9 +16,8 @@ use onward_engine::{
     resume::ResumeError,
     world::{Stop, supervisor::SuperviseError},
 };
-use serde_json::{Value, json};
 
-use crate::diagnostic::printable;
+use crate::{diagnostic::printable, session::word, shapes::Failure};
 
 /// All is well.
 pub(crate) const OK: u8 = 0;
@@ -62,12 +65,18 @@ pub(crate) enum Error {
     /// In the words of the system that wrote it.
     #[error("{what}")]
     AlreadyComplete { what: String },
+    #[error("run {run} was cancelled, and is over")]
+    Cancelled { run: String },
+    #[error("several runs wait for an answer:\n{}", numbered(list))]
+    SeveralWait { list: Vec<String>, first: String },
     #[error("several runs can be resumed:\n{}", numbered(list))]
     SeveralRuns { list: Vec<String>, first: String },
-    #[error("nobody confirmed the plan of `{run}`")]
+    #[error("nothing says that the pipeline in `{}` is this project's", list.display())]
+    WhoseList { list: PathBuf },
+    #[error("the plan of `{run}` was not confirmed")]
     NotConfirmed { run: String },
-    /// Somebody left a question with Ctrl-C; `command` asks it again.
-    #[error("nothing was done")]
+    /// The person left a question with Ctrl-C; `command` asks it again.
+    #[error("{}", left(command))]
     Interrupted { command: String },
     #[error("{}", chain(.0))]
     Supervise(#[from] SuperviseError),
@@ -83,7 +92,9 @@ pub(crate) enum Error {
     Follow(#[from] FollowError),
     #[error("there is no dialect `{name}`")]
     NoSuchDialect { name: String, known: Vec<String> },
-    #[error("`{}` was written by another system, and no run goes on with it yet", dir.display())]
+    #[error("{}", no_permanent_task(searched))]
+    NoPermanentTask { searched: Vec<PathBuf> },
+    #[error("`{}` was written by another system, and no run continues it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
     Demo(String),
@@ -91,6 +102,12 @@ pub(crate) enum Error {
     Harness(#[from] HarnessError),
     #[error("{}", engine_chain(.0))]
     Engine(#[from] EngineError),
+    /// What stands in the way of one run; its hint names the run.
+    #[error("{error}")]
+    OfRun { run: String, error: Box<Self> },
+    /// Nothing is here, and task lists of Claude Code hold tasks of which no pipeline is known.
+    #[error("{error}")]
+    BesideLists { lists: usize, error: Box<Self> },
     #[error("{}", care_chain(.0))]
     Care(#[from] CareError),
     #[error("the rehearsal did not work: {}", chain(.0))]
@@ -108,6 +125,11 @@ impl From<RehearseError> for Error {
             | RehearseError::Reference { .. } => Self::Rehearse(error),
         }
     }
+}
+
+/// A person who only watched left a run that goes on.
+fn left(command: &str) -> &'static str {
+    if command.starts_with("onward attach") { "the run continues" } else { "nothing was done" }
 }
 
 fn numbered(list: &[String]) -> String {
@@ -158,13 +180,17 @@ impl Error {
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
             Self::Usage { .. } | Self::NoSuchDialect { .. } => "usage",
+            Self::NoPermanentTask { .. } => "no-permanent-task",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
-            Self::NothingToResume | Self::AlreadyComplete { .. } => "nothing_to_resume",
-            Self::SeveralRuns { .. } => "several_runs",
+            Self::NothingToResume | Self::AlreadyComplete { .. } | Self::Cancelled { .. } => {
+                "nothing_to_resume"
+            }
+            Self::SeveralWait { .. } | Self::SeveralRuns { .. } => "several_runs",
+            Self::WhoseList { .. } => "whose_list",
             Self::NotConfirmed { .. } => "not_confirmed",
             Self::Interrupted { .. } => "interrupted",
             Self::Supervise(_) => "supervise",
-            Self::NoSuchStep { .. } | Self::Engine(EngineError::Stop(Stop::NoEntry(_))) => {
+            Self::NoSuchStep { .. } | Self::Engine(EngineError::Stop(Stop::NoEntry { .. })) => {
                 "no_such_step"
             }
             Self::WhichGate { .. } => "which_gate",
@@ -176,6 +202,7 @@ impl Error {
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
             Self::Call(_) => "call",
+            Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.code(),
             Self::Rehearse(_) => "rehearse",
             Self::Engine(error) => code_of(exit_of(error)),
             Self::Care(error) => code_of(exit_of_care(error)),
@@ -206,6 +233,14 @@ impl Error {
             Self::SeveralRuns { first, .. } => {
                 Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
             }
+            Self::WhoseList { list } => {
+                let list = word(&list.display().to_string());
+                Some(format!("if it is, go on with it here: `onward resume {list}`"))
+            }
+            Self::Cancelled { run } => {
+                Some(format!("take it up again with `onward resume {run} --force`"))
+            }
+            Self::SeveralWait { first, .. } => Some(format!("say which, such as `{first}`")),
             Self::Interrupted { command } => Some(command.clone()),
             Self::NotConfirmed { run } => Some(format!(
                 "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
@@ -219,16 +254,33 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
+            Self::NoPermanentTask { searched } => {
+                let list = searched.first().map(|it| word(&it.display().to_string()));
+                let place = list.map(|it| format!(" --input dir={it}")).unwrap_or_default();
+                Some(format!(
+                    "a new session has a list of its own: name another one with `--tasks`; or make \
+                     the task from git log and the working tree: `onward run pipeline{place}`"
+                ))
+            }
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
             Self::NotAdopted { dir } => {
                 let dir = dir.display();
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
             }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
-                Some("rebuild it with `onward repair`; what is readable is kept".into())
+                Some("rebuild it with `onward repair`; what can be read is kept".into())
             }
             Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
                 Some(conflicts_hint(findings))
+            }
+            Self::OfRun { run, error } => error.hint().map(|hint| naming_run(&hint, run)),
+            Self::BesideLists { lists, error } => {
+                let first = error.hint().map(|it| format!("{it}; ")).unwrap_or_default();
+                let lists = count(*lists, "task list");
+                Some(format!(
+                    "{first}in {lists} of Claude Code no pipeline is known to be this project's: \
+                     see `onward plan --dialect pipeline`"
+                ))
             }
             Self::Engine(error) => error.hint(),
             Self::Care(error) => error.hint(),
@@ -238,7 +290,7 @@ impl Error {
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            // Whoever read our output has seen enough.
+            // The reader of our output has seen enough.
             Self::CannotWrite(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::CannotRead { .. }
             | Self::CannotMake { .. }
@@ -255,19 +307,39 @@ impl Error {
             | Self::Rehearse(_) => FAILED,
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
+            | Self::SeveralWait { .. }
             | Self::Config(_)
             | Self::NoSuchDialect { .. } => INVALID,
-            Self::SeveralRuns { .. } | Self::NotConfirmed { .. } => CONFLICTS,
+            Self::SeveralRuns { .. } | Self::WhoseList { .. } | Self::NotConfirmed { .. } => {
+                CONFLICTS
+            }
             Self::Interrupted { .. } => INTERRUPTED,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::AlreadyComplete { .. }
+            | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
+            | Self::NoPermanentTask { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
+            Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Engine(error) => exit_of(error),
             Self::Care(error) => exit_of_care(error),
         }
     }
+}
+
+/// A hint of a plan. A run of another system is named by its directory, in hints of its own.
+pub(crate) fn naming(hint: &str, run: &RunInfo) -> String {
+    if run.dialect == "onward" { naming_run(hint, &run.id) } else { hint.to_owned() }
+}
+
+/// A hint whose commands name the run, so that they can be pasted where there are several.
+fn naming_run(hint: &str, run: &str) -> String {
+    const OF_A_RUN: [&str; 6] = ["attach", "plan", "repair", "rescue list", "resume", "status"];
+    OF_A_RUN.iter().fold(hint.to_owned(), |hint, word| {
+        let hint = hint.replace(&format!("`onward {word}`"), &format!("`onward {word} {run}`"));
+        hint.replace(&format!("`onward {word} --"), &format!("`onward {word} {run} --"))
+    })
 }
 
 /// The flags that settle what can be settled with a word.
@@ -275,12 +347,14 @@ fn conflicts_hint(findings: &[Finding]) -> String {
     let mut codes: Vec<&str> = findings.iter().map(|it| it.code.as_str()).collect();
     codes.sort_unstable();
     codes.dedup();
+    let is_over = codes.contains(&RUN_OVER);
     codes.retain(|code| Code::can_be_accepted(code));
-    if codes.is_empty() {
+    let mut flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
+    flags.extend(is_over.then(|| "--force".to_owned()));
+    if flags.is_empty() {
         return "see `onward plan`".to_owned();
     }
-    let flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
-    format!("see `onward plan`; to go on all the same: `onward resume {}`", flags.join(" "))
+    format!("see `onward plan`; to continue anyway: `onward resume {}`", flags.join(" "))
 }
 
 fn code_of(exit: u8) -> &'static str {
@@ -292,6 +366,11 @@ fn code_of(exit: u8) -> &'static str {
         INVALID => "invalid",
         _ => "failed",
     }
+}
+
+fn no_permanent_task(searched: &[PathBuf]) -> String {
+    let named: Vec<String> = searched.iter().map(|it| it.display().to_string()).collect();
+    onward_engine::dialects::pipeline::no_permanent_task(&named).message
 }
 
 fn exit_of_care(error: &CareError) -> u8 {
@@ -314,27 +393,30 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Decide(DecideError::Damaged)
-        | EngineError::Stop(Stop::Damaged) => DAMAGED,
+        | EngineError::Stop(Stop::Damaged | Stop::Removed { .. }) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
         | EngineError::Stop(Stop::Conflicts(_))
-        | EngineError::BegunElsewhere { .. }
-        | EngineError::CannotContinue { .. } => CONFLICTS,
+        | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Parked { .. }) => PARKED,
-        EngineError::Resume(ResumeError::Complete) | EngineError::NotARun(_) => NOTHING,
+        EngineError::Resume(ResumeError::Complete | ResumeError::Cancelled)
+        | EngineError::Decide(DecideError::Over(_))
+        | EngineError::NotARun(_) => NOTHING,
         EngineError::Resume(ResumeError::NoSuchStep(_) | ResumeError::NoSuchFinding(_))
         | EngineError::Agent(_)
         | EngineError::NoRepository { .. }
+        | EngineError::NoTaskLists
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }
             | CreateError::MissingInput { .. }
             | CreateError::WrongKind { .. }
-            | CreateError::Secret { .. },
+            | CreateError::Secret { .. }
+            | CreateError::Token { .. },
         ) => INVALID,
         EngineError::Machine { .. }
         | EngineError::NoWorkflow { .. }
         | EngineError::Create(CreateError::Unwritable(_) | CreateError::Stop(_))
-        | EngineError::Lock(LockError::Io { .. })
+        | EngineError::Lock(LockError::Io { .. } | LockError::Linked { .. })
         | EngineError::Workflow(LoadWorkflowError::Io { .. })
         | EngineError::Resume(
             ResumeError::NoJournal | ResumeError::Journal(_) | ResumeError::Stop(_),
@@ -354,6 +436,12 @@ pub(crate) fn reason(error: &io::Error) -> String {
 }
 
 /// The shape of an error for scripts.
-pub(crate) fn json(code: &str, message: &str, hint: Option<&str>) -> Value {
-    json!({"schema": "onward.error/1", "code": code, "message": message, "hint": hint})
+pub(crate) fn json(code: &str, message: &str, hint: Option<&str>) -> String {
+    let failure = Failure {
+        schema: "onward.error/1".to_owned(),
+        code: code.to_owned(),
+        message: message.to_owned(),
+        hint: hint.map(str::to_owned),
+    };
+    serde_json::to_string(&failure).expect("texts are always JSON")
 }

@@ -3,16 +3,25 @@
 //!
 //! Invariant: the same words on a terminal and off one, and each way out is a command to paste.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
 
 use onward_core::{
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, RUN_OVER, Severity},
     plan::{AgeBand, Outlook, Plan},
+    plural::count,
     run::Run,
     survey::outputs_to_check,
 };
+use onward_engine::locate::FoundSite;
 
-use crate::{diagnostic::printable, session::word};
+use crate::{
+    diagnostic::printable,
+    error::naming,
+    session::{found_in_commands, word},
+};
 
 /// So many files are named one by one.
 const NAMED_MAX: usize = 40;
@@ -29,27 +38,34 @@ pub(crate) fn show(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nPartly recoverable")?;
     phases(out, plan)?;
-    let again = plan.steps.iter().filter(|step| step.counts_no_more()).count();
+    let again = plan.steps.iter().filter(|step| step.is_redone()).count();
+    let compared = plan.steps.iter().filter(|step| step.counts_no_more()).count() - again;
     let kept = plan.counts.get("keep").copied().unwrap_or(0);
     let id = &plan.run.id;
-    let noun = if again == 1 { "step that was done runs" } else { "steps that were done run" };
     if kept == 0 || plan.run.age_band == AgeBand::Stale {
-        let why = if kept == 0 { "nothing that is done stays" } else { "it has lain for long" };
-        writeln!(out, "  Suggestion: start anew, as {why}: onward run --again {id}")
+        let age = crate::style::span(plan.run.age_seconds);
+        let old = format!("the run is {age} old");
+        let why = if kept == 0 { "nothing that is done can stay" } else { &old };
+        writeln!(out, "  Suggestion: start over: {why}: onward run --again {id}")
     } else {
-        writeln!(out, "  Suggestion: go on; {again} {noun} again, {kept} stay as they are")
+        let (again, kept) = (count(again, "done step"), count(kept as usize, "step"));
+        let compared = match compared {
+            0 => String::new(),
+            many => format!("{many} to be compared, "),
+        };
+        writeln!(out, "  Suggestion: continue: {again} to run again, {compared}{kept} kept")
     }
 }
 
 fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let id = &plan.run.id;
-    writeln!(out, "\n{id} cannot be resumed as it is:")?;
+    writeln!(out, "\n{id} cannot be resumed yet:")?;
     let stuck =
         |it: &&Finding| it.severity() == Severity::Blocking && !Code::can_be_accepted(&it.code);
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "    {}", printable(hint))?;
+            writeln!(out, "    {}", printable(&naming(hint, &plan.run)))?;
         }
     }
     phases(out, plan)?;
@@ -57,14 +73,64 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     // Nothing more can be written into a journal that is damaged.
     let is_damaged = plan.findings.iter().any(|it| it.code == Code::JournalDamaged.as_str());
     let first = if is_damaged { format!("onward repair {id} --yes && ") } else { String::new() };
-    writeln!(out, "Ways out, besides mending that:")?;
+    writeln!(out, "Ways out, besides fixing that:")?;
     let mut way = |what: &str, command: &str| writeln!(out, "  {what}:\n    {command}");
-    way("start anew; all files stay", &format!("onward run --again {id}"))?;
+    way("start over; all files stay", &format!("onward run --again {id}"))?;
     if let Some(from) = from {
         let command = format!("{first}onward resume {id} --from {}", word(&from));
-        way("once it is mended, enter at a phase that is still valid", &command)?;
+        way("once it is fixed, continue at a phase that is still valid", &command)?;
     }
     way("clean up and end it", &format!("{first}onward cancel {id} && onward archive {id}"))
+}
+
+/// The ways out where another system's run cannot be taken up as it is.
+pub(crate) fn ways_out(
+    out: &mut dyn Write,
+    plan: &Plan,
+    found: &FoundSite,
+    again: &str,
+    can_be_given_up: bool,
+) -> io::Result<()> {
+    let code = plan.recovery_point.code.as_str();
+    let flow = code.split(':').next().unwrap_or_default();
+    let entries = found.card().entries.iter().filter(|it| it.split(':').next() == Some(flow));
+    let before = entries.take_while(|it| **it != code).last();
+    writeln!(out, "\nWays out, besides fixing that:")?;
+    let mut number = 0;
+    let mut way = |what: &str, command: &str| {
+        number += 1;
+        writeln!(out, "  {number}. {what}:\n     {command}")
+    };
+    let give_up = can_be_given_up.then(|| format!("onward archive {}", found_in_commands(found)));
+    // A run cannot begin where another one is still noted.
+    let first = give_up.as_ref().map(|it| format!("{it} --yes && ")).unwrap_or_default();
+    way("start over; all files stay", &format!("{first}{}", start_over(found)))?;
+    if let Some(before) = before {
+        let command = format!("{again} --from {before}");
+        way("once it is fixed, continue at a phase before it", &command)?;
+    }
+    if let Some(give_up) = give_up {
+        way("clean up its state and end it; nothing is deleted", &give_up)?;
+    }
+    let standing = plan.findings.iter().filter(|it| it.severity() == Severity::Blocking);
+    let codes: BTreeSet<&str> = standing.map(|it| it.code.as_str()).collect();
+    let accepted = codes.iter().filter(|it| Code::can_be_accepted(it));
+    let mut flags: Vec<String> = accepted.map(|code| format!("--accept {code}")).collect();
+    flags.extend(codes.contains(RUN_OVER).then(|| "--force".to_owned()));
+    if !flags.is_empty() {
+        way("continue as it is", &format!("{again} {}", flags.join(" ")))?;
+    }
+    Ok(())
+}
+
+/// The command that starts another run on the same thing.
+pub(crate) fn start_over(found: &FoundSite) -> String {
+    let site = &found.site;
+    let given = site.inputs.iter().filter(|(name, _)| *name != "dir" && *name != "state");
+    let given = given.filter_map(|(name, value)| Some((name, value.as_str()?)));
+    let mut command = vec![format!("onward run {}", site.workflow)];
+    command.extend(given.map(|(name, it)| format!("--input {name}={}", word(it))));
+    command.join(" ")
 }
 
 fn phases(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
@@ -72,7 +138,8 @@ fn phases(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     for (names, what) in [
         (phases.valid, "stays valid"),
         (phases.again, "runs again"),
-        (phases.under_way, "goes on"),
+        (phases.compared, "is compared"),
+        (phases.under_way, "continues"),
         (phases.to_come, "to come"),
     ] {
         if !names.is_empty() {
@@ -134,15 +201,19 @@ fn risks(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         return writeln!(out, "  none that can be seen");
     }
     if grave > 0 {
-        writeln!(out, "  {grave} findings above are accepted by going on")?;
+        writeln!(out, "  continuing accepts {}", count(grave, "finding"))?;
     }
     if reverts > 0 {
-        writeln!(out, "  {reverts} files are put back as they were; they stay in the rescue")?;
+        writeln!(
+            out,
+            "  {} put back as before the attempt; copies are saved",
+            count(reverts, "file")
+        )?;
     }
     if again > 0 {
         let cost = plan.cost.rerun_usd;
         let cost = if cost > 0.0 { format!(", about ${cost:.2}") } else { String::new() };
-        writeln!(out, "  {again} steps run again{cost}")?;
+        writeln!(out, "  {} to run again{cost}", count(again as usize, "step"))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What people see of a run while it is driven: plain lines, and on a terminal one line that moves.
+//! What people see of a run while it is driven: plain lines, and on a terminal a block that moves.
 //!
 //! Invariant: it is fed durable journal lines and nothing else, so it can show nothing that did not
 //! happen, and it counts nothing itself: core does. It writes to standard error; standard output
@@ -7,85 +7,131 @@
 use std::{
     collections::BTreeMap,
     io::Write as _,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::Duration,
 };
 
-use anstyle::{AnsiColor, Style};
 use onward_core::{
     address::Address,
     event::{Event, Record},
     evidence::Outcome,
     journal::decode_line,
+    plan::Status,
     run::Run,
+    state::State,
     time::Timestamp,
-    view::{Counts, Followed, Live},
+    view::{Followed, Live},
 };
-use onward_engine::world::real::{Sink, wall_clock};
+use onward_engine::{
+    engine::Machine,
+    locate::Project,
+    world::real::{Sink, wall_clock},
+};
 
-use crate::{attend::Attendant, screen::Screen, session::open_run};
-
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
-const DIM: Style = Style::new().dimmed();
+use crate::{
+    attend::Attendant,
+    cmd::Context,
+    diagnostic::printable,
+    ink::Printer,
+    live::{Row, Running, Scene},
+    plan_page::part_in_words,
+    screen::{self, Screen},
+    session::{Session, open_run},
+    style::{
+        BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, paragraph, seconds, took, wrap,
+    },
+    undone,
+};
 
 /// How the run is told.
 pub(crate) enum Telling {
     /// One JSON object per event on standard output.
     Json,
-    /// Lines for people on standard error, where nothing moves and nobody answers.
-    Lines { screen: Screen, quiet: bool },
-    /// The same on a terminal, with a line that moves.
-    Words {
-        counter: Counter,
-        screen: Screen,
-        /// Where a person is there to answer gates.
-        attendant: Option<Attendant>,
-        quiet: bool,
-    },
+    /// Lines for people on standard error, and on a terminal a block below them.
+    Words(Box<Words>),
 }
 
-/// How much of the run is done, for the line that moves.
-pub(crate) struct Counter {
-    dir: PathBuf,
-    live: Option<Box<Live>>,
+/// Who asks the gates.
+pub(crate) enum Asks {
+    /// At once, at this terminal.
+    Here(Attendant),
+    /// At this terminal, when the driver has left.
+    Later,
+    Never,
 }
 
-impl Counter {
-    pub(crate) fn new(dir: PathBuf, run: Run) -> Self {
-        Self { dir, live: Some(Box::new(Live::new(run))) }
-    }
-
-    fn none() -> Self {
-        Self { dir: PathBuf::new(), live: None }
-    }
-
-    fn take(&mut self, record: Record) {
-        let Some(live) = &mut self.live else { return };
-        match live.take(record) {
-            Followed::Yes | Followed::Known => {}
-            // What cannot be read now is not counted any more; the run goes on without a counter.
-            Followed::Lost => {
-                self.live = open_run(&self.dir).ok().map(|run| Box::new(Live::new(run)));
-            }
+/// What a command that drives or watches a run shows of it.
+pub(crate) fn telling(
+    cx: &Context,
+    session: &Session,
+    screen: Screen,
+    dir: &Path,
+    run: Run,
+    (asks, since): (Asks, Timestamp),
+) -> Telling {
+    let how_much = match (cx.global.quiet, cx.global.verbose) {
+        (true, _) => HowMuch::Quiet,
+        (false, 0) => HowMuch::Usual,
+        (false, _) => HowMuch::All,
+    };
+    let before =
+        if screen.moves() && how_much != HowMuch::Quiet { earlier(dir, &run) } else { None };
+    let mut running = Running::default();
+    for (step, entry) in &run.state.steps {
+        if entry.phase == onward_core::state::Phase::Running {
+            running.begin(step, entry.attempts, entry.started_at);
         }
     }
-
-    fn counts(&self) -> Option<Counts> {
-        self.live.as_ref().map(|live| live.counts())
-    }
+    let folds = Folds::of(&run);
+    let (live, now) = (Some(Live::new(run)), wall_clock());
+    let (dir, machine) = (dir.to_owned(), session.machine.clone());
+    Telling::Words(Box::new(Words {
+        dir,
+        machine,
+        live,
+        before,
+        since,
+        running,
+        folds,
+        screen,
+        asks,
+        how_much,
+        said: Vec::new(),
+        gates: Vec::new(),
+        block: Vec::new(),
+        turn: 0,
+        drawn: now,
+        beat: now,
+    }))
 }
 
-/// How often the moving line is drawn again while nothing happens.
-const TICK: Duration = Duration::from_millis(500);
+/// The last run of the same workflow that was completed, for how long things take.
+fn earlier(dir: &Path, run: &Run) -> Option<State> {
+    const LOOKED_AT: usize = 5;
+    let name = &run.state.opened.as_ref()?.workflow;
+    let project = Project::of_run(dir)?;
+    let runs = project.runs().ok()?.into_iter().filter(|it| it.dir != dir).take(LOOKED_AT);
+    let mut states = runs.filter_map(|it| crate::session::state_of(&it.dir).ok());
+    states.find(|state| {
+        let same = state.opened.as_ref().is_some_and(|it| it.workflow == *name);
+        same && Status::of(state, false) == Status::Completed
+    })
+}
+
+/// How often the block is drawn again while nothing happens.
+const TICK: Duration = Duration::from_millis(200);
+/// How often, at most, it is drawn because something happened.
+const DRAW_MS: u64 = 50;
+/// Off a terminal a line a minute says that the run is alive.
+const BEAT_MS: u64 = 60_000;
 
 /// Takes durable lines as they come.
 pub(crate) fn sink(telling: Telling) -> Sink {
     match telling {
         Telling::Json => Box::new(|lines| {
-            let mut out = std::io::stdout().lock();
+            let mut out = Printer::json();
             for line in each_line(lines) {
                 // A reader that went away does not stop the run.
                 let _ = out.write_all(b"{\"schema\":\"onward.event/1\",");
@@ -94,46 +140,41 @@ pub(crate) fn sink(telling: Telling) -> Sink {
             }
             let _ = out.flush();
         }),
-        Telling::Lines { quiet: true, .. }
-        | Telling::Words { quiet: true, attendant: None, .. } => Box::new(|_| {}),
-        Telling::Lines { screen, quiet } => {
-            let (counter, attendant) = (Counter::none(), None);
-            sink(Telling::Words { counter, screen, attendant, quiet })
-        }
-        Telling::Words { counter, screen, attendant, quiet } => {
-            // Counting means folding: only for those who see the count.
-            let counter = if screen.moves() && !quiet { counter } else { Counter::none() };
-            let words = Words { running: BTreeMap::new(), counter, screen, quiet };
-            let words = Arc::new(Mutex::new(words));
+        Telling::Words(words) => {
+            let words = Arc::new(Mutex::new(*words));
             tick(&words);
             Box::new(move |lines| {
                 let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
                 for line in each_line(lines) {
                     if let Ok(record) = decode_line(line) {
-                        words.take(&record);
-                        if let Some(attendant) = &attendant {
-                            attendant.hear(&record.event);
-                        }
-                        words.counter.take(record);
+                        words.take(record);
                     }
                 }
-                words.redraw();
+                if wall_clock().ms_since(words.drawn) >= DRAW_MS {
+                    words.redraw();
+                } else {
+                    words.settle();
+                }
             })
         }
     }
 }
 
-/// Keeps the moving line moving, until the sink is gone.
+/// Keeps the block moving, or the heart beating, until the sink is gone.
 fn tick(words: &Arc<Mutex<Words>>) {
     let first = words.lock().unwrap_or_else(PoisonError::into_inner);
-    if first.quiet || !first.screen.moves() {
+    if first.how_much == HowMuch::Quiet {
         return;
     }
     drop(first);
     let words = Arc::downgrade(words);
     thread::spawn(move || {
         while let Some(words) = words.upgrade() {
-            words.lock().unwrap_or_else(PoisonError::into_inner).redraw();
+            let mut now = words.lock().unwrap_or_else(PoisonError::into_inner);
+            now.turn += 1;
+            now.beat(BEAT_MS);
+            now.redraw();
+            drop(now);
             drop(words);
             thread::sleep(TICK);
         }
@@ -144,81 +185,229 @@ fn each_line(lines: &[u8]) -> impl Iterator<Item = &[u8]> {
     lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-struct Words {
-    running: BTreeMap<Address, Timestamp>,
-    counter: Counter,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HowMuch {
+    /// Only what needs a person.
+    Quiet,
+    Usual,
+    /// Every item of every fan-out.
+    All,
+}
+
+/// Fan-outs of so many items are one line with a count.
+const FOLD_OVER: usize = 20;
+
+/// Fan-outs that are too large for a line each.
+#[derive(Default)]
+struct Folds(BTreeMap<Address, Fold>);
+
+struct Fold {
+    items: usize,
+    began: Option<Timestamp>,
+    /// Its line was shown.
+    told: bool,
+}
+
+impl Folds {
+    fn of(run: &Run) -> Self {
+        let mut folds = Self::default();
+        for (group, state) in &run.state.groups {
+            folds.open(group, state.items.len());
+        }
+        folds
+    }
+
+    fn open(&mut self, group: &Address, items: usize) {
+        if items > FOLD_OVER {
+            self.0.insert(group.clone(), Fold { items, began: None, told: false });
+        }
+    }
+
+    /// The large fan-out around a step.
+    fn around(&mut self, step: &Address) -> Option<(Address, &mut Fold)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            if let Some((group, _)) = inner.group_and_key()
+                && self.0.contains_key(&group)
+            {
+                let fold = self.0.get_mut(&group)?;
+                return Some((group, fold));
+            }
+            scope = inner.parent();
+        }
+        None
+    }
+}
+
+pub(crate) struct Words {
+    dir: PathBuf,
+    /// How agents are understood.
+    machine: Machine,
+    live: Option<Live>,
+    before: Option<State>,
+    since: Timestamp,
+    running: Running,
+    folds: Folds,
     screen: Screen,
-    quiet: bool,
+    asks: Asks,
+    how_much: HowMuch,
+    /// What is to be shown with the next frame, and what became of gates meanwhile.
+    said: Vec<String>,
+    gates: Vec<Event>,
+    block: Vec<Row>,
+    turn: usize,
+    drawn: Timestamp,
+    beat: Timestamp,
 }
 
 impl Words {
-    fn take(&mut self, record: &Record) {
+    fn take(&mut self, record: Record) {
+        self.tell(&record);
+        self.running.take(&record);
+        if matches!(record.event, Event::GateOpened { .. } | Event::GateDecided { .. }) {
+            self.gates.push(record.event.clone());
+        }
+        let at = record.at;
+        let stops = matches!(record.event, Event::RunEnded { .. } | Event::RunPaused { .. });
+        let ended = if let Event::AttemptFinished(it) = &record.event {
+            self.folds.around(&it.step).map(|(group, _)| group)
+        } else {
+            None
+        };
+        let Some(live) = &mut self.live else { return };
+        match live.take(record) {
+            Followed::Yes | Followed::Known => {}
+            // What cannot be read now is not counted any more; the run continues without a bar.
+            Followed::Lost => self.live = open_run(&self.dir).ok().map(Live::new),
+        }
+        if let Some(group) = ended {
+            self.tell_fold(&group, at);
+        }
+        if stops {
+            self.tell_open_folds(at);
+        }
+    }
+
+    /// Where some item failed, the fan-out is never over: what became of it is said at the end.
+    fn tell_open_folds(&mut self, at: Timestamp) {
+        let Some(run) = self.live.as_ref().map(Live::run) else { return };
+        if self.how_much == HowMuch::All {
+            return;
+        }
+        let mut lines = Vec::new();
+        for (group, fold) in self.folds.0.iter_mut().filter(|(_, it)| !it.told) {
+            let (Some(began), Some(id)) = (fold.began, run.graph.find(group)) else { continue };
+            fold.told = true;
+            let items = &run.graph.node(id).children;
+            let done = items.iter().filter(|item| run.graph.node(**item).is_settled()).count();
+            let failed = items.iter().filter(|it| run.graph.has_failed(**it, &run.state)).count();
+            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
+            let span = took(at.ms_since(began));
+            lines.push(format!("{group}  {done} of {} done{failed}, {span}", fold.items));
+        }
+        for line in lines {
+            self.line(at, &format!("{DIM}fan{DIM:#}   {line}"));
+        }
+    }
+
+    /// A fan-out that was folded is one line, when all of it is over.
+    fn tell_fold(&mut self, group: &Address, at: Timestamp) {
+        let run = self.live.as_ref().map(Live::run);
+        let is_over = run.is_some_and(|run| {
+            run.graph.find(group).is_some_and(|id| run.graph.node(id).is_settled())
+        });
+        if self.how_much == HowMuch::All || !is_over {
+            return;
+        }
+        let Some(fold) = self.folds.0.get_mut(group).filter(|it| !it.told) else { return };
+        fold.told = true;
+        let span = took(fold.began.map_or(0, |began| at.ms_since(began)));
+        let items = fold.items;
+        self.line(at, &format!("{GOOD}done{GOOD:#}  {group}  all {items}, {span}"));
+    }
+
+    fn tell(&mut self, record: &Record) {
+        let at = record.at;
+        for undone in undone::lines(&record.event, &crate::session::id_of(&self.dir)) {
+            self.line(at, &format!("{WARN}undo{WARN:#}  {undone}"));
+        }
         match &record.event {
             Event::AttemptStarted(started) => {
-                self.running.insert(started.step.clone(), record.at);
                 let again = if started.attempt > 1 {
                     format!(" (attempt {})", started.attempt)
                 } else {
                     String::new()
                 };
-                if !self.screen.moves() {
-                    self.line(&format!("{DIM}start{DIM:#} {}{again}", started.step));
+                let is_folded = self.is_folded(&started.step, at);
+                if !self.screen.moves() && !is_folded {
+                    self.line(at, &format!("{DIM}start{DIM:#} {}{again}", started.step));
                 }
             }
             Event::AttemptFinished(finished) => {
-                let began = self.running.remove(&finished.step);
-                let took = began.map_or(String::new(), |began| elapsed(record.at, began));
+                let began = self.running.end(&finished.step);
+                let ms = began.map(|began| at.ms_since(began));
                 match &finished.outcome {
-                    Outcome::Done => {
-                        self.line(&format!("{GOOD}done{GOOD:#}  {}{took}", finished.step));
-                    }
+                    Outcome::Done => self.done(&finished.step, at, ms),
                     Outcome::Failed { cause, detail } => {
-                        let cause = cause.as_str();
                         let step = &finished.step;
                         let and =
-                            if finished.tolerated { "; the run goes on without it" } else { "" };
-                        self.line(&format!(
-                            "{BAD}fail{BAD:#}  {step}{took}: {cause}, {detail}{and}"
-                        ));
+                            if finished.tolerated { "; the run continues without it" } else { "" };
+                        let why = printable(&failure(*cause, detail, ms));
+                        self.line(at, &format!("{BAD}fail{BAD:#}  {step}  {why}{and}"));
                     }
                 }
             }
             Event::StepSkipped { step, .. } => {
-                self.line(&format!("{DIM}skip{DIM:#}  {step}"));
+                self.line(at, &format!("{DIM}skip{DIM:#}  {step}"));
             }
             Event::AttemptLost { step, rung, .. } => {
-                self.running.remove(step);
-                self.line(&format!("{DIM}lost{DIM:#}  {step}: {}", rung.as_str()));
+                let why = rung.in_words();
+                self.line(at, &format!("{WARN}lost{WARN:#}  {step}  {why}"));
             }
             Event::AttemptAdopted(adopted) => {
-                self.running.remove(&adopted.step);
-                self.line(&format!("{GOOD}adopt{GOOD:#} {} ({})", adopted.step, adopted.source));
+                let (step, source) = (&adopted.step, printable(&adopted.source));
+                self.line(at, &format!("{GOOD}adopt{GOOD:#} {step}  from {source}"));
             }
             Event::StepInvalidated { step, causes } => {
-                let parts: Vec<&str> = causes.iter().map(|cause| cause.part.as_str()).collect();
-                self.line(&format!("{DIM}stale{DIM:#} {step}: {}", parts.join(", ")));
+                let parts: Vec<String> =
+                    causes.iter().map(|cause| part_in_words(&cause.part)).collect();
+                let parts = printable(&parts.join(", "));
+                self.line(at, &format!("{WARN}stale{WARN:#} {step}  changed: {parts}"));
             }
             Event::GateOpened { step, prompt, .. } => {
-                self.line(&format!("{BAD}gate{BAD:#}  {step}: {prompt}"));
+                // A person at this terminal reads the question where it is asked.
+                let prompt = match &self.asks {
+                    Asks::Here(_) => None,
+                    Asks::Later => Some("opened".to_owned()),
+                    Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
+                };
+                if let Some(prompt) = prompt {
+                    self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {prompt}"));
+                }
+                self.screen.notify(&format!("onward: {step} waits for your answer"));
             }
             Event::GateDecided { step, option, by, .. } => {
-                self.line(&format!("{GOOD}gate{GOOD:#}  {step}: {option}, said {by}"));
+                let (option, by) = (printable(option), printable(by));
+                self.line(at, &format!("{GOOD}gate{GOOD:#}  {step}  \"{option}\" by {by}"));
             }
             Event::LoopTurned { step, turn } => {
-                self.line(&format!("{DIM}turn{DIM:#}  {step} {turn}"));
+                self.line(at, &format!("{DIM}turn{DIM:#}  {step} {turn}"));
             }
             Event::Note { text, step: None } => {
-                self.line(&format!("{DIM}note{DIM:#}  {text}"));
+                self.line(at, &format!("{DIM}note{DIM:#}  {}", printable(text)));
             }
             Event::RunResumed(resumed) => {
-                self.line(&format!("{DIM}resume{DIM:#} {}", resumed.summary));
+                self.line(at, &format!("{DIM}resume{DIM:#} {}", printable(&resumed.summary)));
             }
+            Event::GroupExpanded { step, items, .. } => self.folds.open(step, items.len()),
             Event::RunOpened(_)
             | Event::RunAdopted { .. }
             | Event::RunPaused { .. }
             | Event::RunEnded { .. }
             | Event::RunArchived { .. }
-            | Event::GroupExpanded { .. }
             | Event::LoopEnded { .. }
             | Event::AttemptSession { .. }
             | Event::AttemptSpent { .. }
@@ -226,48 +415,113 @@ impl Words {
             | Event::EffectIntended { .. }
             | Event::EffectSettled { .. }
             | Event::NativeExported { .. }
-            | Event::LimitHit { .. }
             | Event::BudgetHit { .. }
             | Event::WorkflowChanged { .. }
             | Event::JournalRepaired { .. }
             | Event::Note { step: Some(_), .. } => {}
+            Event::LimitHit { provider, agent, resets_at, .. } => {
+                let whose = printable(agent.as_ref().unwrap_or(provider));
+                let until = resets_at.map_or_else(
+                    || "the provider does not say until when".to_owned(),
+                    |moment| format!("until {}", clock(moment, at)),
+                );
+                self.line(at, &format!("{WARN}limit{WARN:#} {whose}  {until}"));
+            }
         }
     }
 
-    fn line(&self, text: &str) {
-        if !self.quiet {
-            self.screen.line(text);
+    fn is_folded(&mut self, step: &Address, at: Timestamp) -> bool {
+        if self.how_much == HowMuch::All {
+            return false;
         }
+        let Some((_, fold)) = self.folds.around(step) else { return false };
+        fold.began.get_or_insert(at);
+        true
     }
 
-    /// The moving line: how much is done, and what runs for how long.
-    fn redraw(&self) {
-        if self.quiet || !self.screen.moves() {
+    fn done(&mut self, step: &Address, at: Timestamp, ms: Option<u64>) {
+        if self.is_folded(step, at) {
             return;
         }
-        if self.running.is_empty() {
-            return self.screen.moving(String::new());
+        let span = ms.map_or(String::new(), |ms| format!("  {}", took(ms)));
+        self.line(at, &format!("{GOOD}done{GOOD:#}  {step}{DIM}{span}{DIM:#}"));
+    }
+
+    /// Off a terminal each line has its time.
+    fn line(&mut self, at: Timestamp, text: &str) {
+        if self.how_much == HowMuch::Quiet {
+            return;
+        }
+        let has_clock = !self.screen.moves();
+        self.said.push(if has_clock {
+            format!("{} {text}", seconds(at))
+        } else {
+            let width = columns_of_errors();
+            let lines: Vec<String> = text.split('\n').map(|it| wrap(it, width, 0, 6)).collect();
+            lines.join("\n")
+        });
+    }
+
+    /// What was said, above the block as it is now.
+    fn redraw(&mut self) {
+        self.block = self.rows();
+        self.show();
+    }
+
+    /// The same with the block as it was, without the steps that ended: cheap enough for each
+    /// event of a large run.
+    fn settle(&mut self) {
+        self.block.retain(|row| row.step.as_ref().is_none_or(|step| self.running.has(step)));
+        self.show();
+    }
+
+    fn show(&mut self) {
+        let block = self.block.iter().map(|row| row.text.clone()).collect();
+        self.screen.frame(&std::mem::take(&mut self.said), block);
+        // A question comes below what was said before it.
+        for event in std::mem::take(&mut self.gates) {
+            if let Asks::Here(attendant) = &self.asks {
+                attendant.hear(&event);
+            }
+        }
+    }
+
+    fn rows(&mut self) -> Vec<Row> {
+        if self.how_much == HowMuch::Quiet || !self.screen.moves() {
+            return Vec::new();
         }
         let now = wall_clock();
-        let running: Vec<String> = self
-            .running
-            .iter()
-            .take(3)
-            .map(|(step, began)| format!("{step}{}", elapsed(now, *began)))
-            .collect();
-        let more = self.running.len().saturating_sub(3);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let counts = self.counter.counts();
-        let counts = counts.map_or(String::new(), |it| format!("[{}/{}] ", it.done, it.total));
-        self.screen.moving(format!("{counts}{}{more}", running.join(", ")));
+        self.drawn = now;
+        let waits = self.live.as_ref().is_some_and(|live| {
+            !live.retries(now).is_empty() || live.run().state.next_reset(now).is_some()
+        });
+        if self.running.is_empty() && !waits {
+            return Vec::new();
+        }
+        let scene = Scene {
+            dir: &self.dir,
+            machine: &self.machine,
+            live: self.live.as_ref(),
+            before: self.before.as_ref(),
+            since: self.since,
+            now,
+            turn: self.turn,
+            size: screen::size(),
+        };
+        scene.rows(&mut self.running)
     }
-}
 
-fn elapsed(now: Timestamp, began: Timestamp) -> String {
-    let ms = now.ms_since(began);
-    match ms {
-        0..1_000 => String::new(),
-        1_000..60_000 => format!(" {:.1}s", f64::from(u32::try_from(ms).unwrap_or(0)) / 1000.0),
-        _ => format!(" {}m{:02}s", ms / 60_000, ms / 1000 % 60),
+    /// Off a terminal: the run is alive, and this is what it does.
+    fn beat(&mut self, every_ms: u64) {
+        let now = wall_clock();
+        if self.screen.moves() || now.ms_since(self.beat) < every_ms {
+            return;
+        }
+        self.beat = now;
+        let counts = self.live.as_ref().map(Live::counts).unwrap_or_default();
+        let running = printable(&self.running.in_words(now, 3));
+        let running = if running.is_empty() { "nothing runs".to_owned() } else { running };
+        let (done, total) = (counts.done, counts.total);
+        self.line(now, &format!("{DIM}alive{DIM:#} {done}/{total} done; {running}"));
     }
 }

@@ -1,8 +1,8 @@
 //! Asking the person at the terminal: which one, yes or no, one of these.
 //!
-//! Invariant: no question hangs. Where nobody is there, as off a terminal, with `--json` or
+//! Invariant: no question hangs. Where no person is there, as off a terminal, with `--json` or
 //! `--no-input`, in the background or under CI, each comes back at once as `None`, and so it does
-//! when the input ends. Whoever asks then says what is missing and how to give it.
+//! when the input ends. The command that asked then says what is missing and how to give it.
 
 use std::{
     io::{IsTerminal as _, stderr, stdin},
@@ -15,7 +15,7 @@ use onward_engine::world::real::Interrupts;
 
 use crate::{cmd::Context, screen::Screen, session::Driving};
 
-/// Whoever may be at the keyboard.
+/// The person who may be at the keyboard.
 pub(crate) struct Person {
     is_there: bool,
     keyboard: Box<dyn Keyboard + Send>,
@@ -33,15 +33,17 @@ pub(crate) enum First {
     InFull,
 }
 
-/// What came of a question that somebody else may answer too.
+/// What came of a question that another person may answer too.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Said(String),
     /// They want to see it again.
     ShowAgain,
-    /// Nobody needs an answer any more.
+    /// One of the keys that are no option, and what was typed behind it.
+    Key(char, String),
+    /// The answer is not needed any more.
     Withdrawn,
-    NobodyThere,
+    NoPerson,
 }
 
 impl Person {
@@ -65,7 +67,7 @@ impl Person {
         }
     }
 
-    /// Whether somebody wants out; from here on the driver sees to that.
+    /// Whether the person wants out; from here on the driver sees to that.
     pub(crate) fn leave_interrupts(&mut self) -> bool {
         self.interrupts.take().is_some_and(|it| it.came())
     }
@@ -91,22 +93,32 @@ impl Person {
         for (index, entry) in list.iter().enumerate() {
             self.screen.line(&format!("  {}. {entry}", index + 1));
         }
-        self.until(&format!("{question} [1-{}] ", list.len()), |text| {
-            let number: usize = text.parse().ok()?;
-            (1..=list.len()).contains(&number).then(|| number - 1)
+        let most = list.len();
+        self.until(&format!("{question} [1-{most}] "), |text| {
+            let number: Option<usize> = text.parse().ok();
+            number
+                .filter(|it| (1..=most).contains(it))
+                .map(|it| it - 1)
+                .ok_or_else(|| format!("Type a number from 1 to {most}."))
         })
     }
 
     /// One of these words, by its place among them.
     pub(crate) fn pick(&mut self, question: &str, words: &[String], first: First) -> Option<usize> {
-        self.until(&format!("{question} [{}] ", words.join("/")), |text| {
+        let mut shown = words.to_vec();
+        if first == First::ByDefault {
+            // The default is marked as everywhere: in capitals.
+            shown[0] = shown[0].to_uppercase();
+        }
+        self.until(&format!("{question} [{}] ", shown.join("/")), |text| {
+            let in_full = || format!("Type \"{}\" to continue.", words[0]);
             if text.is_empty() {
-                return (first == First::ByDefault).then_some(0);
+                return if first == First::ByDefault { Ok(0) } else { Err(in_full()) };
             }
-            let meant = option(text, words)?;
-            let index = words.iter().position(|word| word == meant)?;
-            let in_full = first == First::ByDefault || words[0].eq_ignore_ascii_case(text);
-            (index > 0 || in_full).then_some(index)
+            let meant = option(text, words).ok_or_else(|| wrong(text, words, Numbers::None))?;
+            let index = words.iter().position(|word| word == meant).unwrap_or(0);
+            let is_whole = first == First::ByDefault || words[0].eq_ignore_ascii_case(text);
+            if index > 0 || is_whole { Ok(index) } else { Err(in_full()) }
         })
     }
 
@@ -116,10 +128,11 @@ impl Person {
         &mut self,
         question: &str,
         options: &[String],
+        keys: &[char],
         wanted: &dyn Fn() -> bool,
     ) -> Asked {
         if !self.is_there {
-            return Asked::NobodyThere;
+            return Asked::NoPerson;
         }
         self.keyboard.forget();
         let question = format!("{question} [{}] ", options.join("/"));
@@ -131,7 +144,10 @@ impl Person {
                     match option(&text, options) {
                         Some(option) => return Asked::Said(option.clone()),
                         None if text.is_empty() => return Asked::ShowAgain,
-                        None => self.screen.line("Type one of them, or its number."),
+                        None => match key(&text, keys) {
+                            Some(key) => return key,
+                            None => self.screen.line(&wrong(&text, options, Numbers::Shown)),
+                        },
                     }
                 }
                 Line::NotWanted => {
@@ -140,17 +156,17 @@ impl Person {
                 }
                 Line::End => {
                     self.leave();
-                    return Asked::NobodyThere;
+                    return Asked::NoPerson;
                 }
             }
         }
     }
 
-    /// Asks until the answer means something.
+    /// Asks until the answer means something; what was wrong with another one is said.
     pub(crate) fn until<T>(
         &mut self,
         question: &str,
-        means: impl Fn(&str) -> Option<T>,
+        means: impl Fn(&str) -> Result<T, String>,
     ) -> Option<T> {
         let interrupts = self.interrupts.clone();
         let wanted = || interrupts.as_ref().is_none_or(|it| !it.came());
@@ -159,8 +175,9 @@ impl Person {
             match self.keyboard.line(&wanted) {
                 Line::Typed(text) => {
                     self.screen.answered();
-                    if let Some(answer) = means(&text) {
-                        return Some(answer);
+                    match means(&text) {
+                        Ok(answer) => return Some(answer),
+                        Err(why) => self.screen.line(&why),
                     }
                 }
                 Line::NotWanted | Line::End => self.leave(),
@@ -177,7 +194,7 @@ impl Person {
 }
 
 /// The option that is meant: its number, its name, or as much of the name as no other has.
-fn option<'o>(text: &str, options: &'o [String]) -> Option<&'o String> {
+pub(crate) fn option<'o>(text: &str, options: &'o [String]) -> Option<&'o String> {
     let text = text.to_lowercase();
     let by_number = || text.parse::<usize>().ok().and_then(|it| options.get(it.checked_sub(1)?));
     let exact = options.iter().find(|it| it.to_lowercase() == text);
@@ -188,13 +205,39 @@ fn option<'o>(text: &str, options: &'o [String]) -> Option<&'o String> {
     })
 }
 
+/// A letter by itself, or with a text behind it.
+pub(crate) fn key(text: &str, keys: &[char]) -> Option<Asked> {
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let key = keys.iter().find(|key| first.chars().eq([**key]))?;
+    Some(Asked::Key(*key, rest.trim().to_owned()))
+}
+
+/// Whether the answers were shown with numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    Shown,
+    None,
+}
+
+/// What was wrong with an answer.
+fn wrong(text: &str, options: &[String], numbers: Numbers) -> String {
+    let begins = |it: &&String| it.to_lowercase().starts_with(&text.to_lowercase());
+    let several: Vec<&str> = options.iter().filter(begins).map(String::as_str).collect();
+    let text = crate::diagnostic::printable(text);
+    if !text.is_empty() && several.len() > 1 {
+        return format!("`{text}` can mean {}: type more of it", several.join(" or "));
+    }
+    let or_number = if numbers == Numbers::Shown { ", or its number" } else { "" };
+    format!("`{text}` is not an answer here: type {}{or_number}", options.join(" or "))
+}
+
 fn is_ci(value: Option<&std::ffi::OsStr>) -> bool {
     value.is_some_and(|value| !value.is_empty() && value != "0" && value != "false")
 }
 
 /// A job in the background that reads from its terminal is stopped by it, for good.
 fn is_in_foreground() -> bool {
-    // A terminal that does not control us stops nobody.
+    // A terminal that does not control us does not stop us.
     let in_front = rustix::termios::tcgetpgrp(stdin());
     in_front.is_ok_and(|group| group == rustix::process::getpgrp()) || in_front.is_err()
 }
@@ -295,18 +338,20 @@ mod tests {
         let (mut person, paper) = person(false, &["1", "y", "a"]);
         assert_eq!(person.choose("Which?", &words(&["a", "b"])), None);
         assert_eq!(person.pick("Proceed?", &words(&["yes"]), First::ByDefault), None);
-        assert_eq!(person.ask("a?", &words(&["a"]), &|| true), Asked::NobodyThere);
+        assert_eq!(person.ask("a?", &words(&["a"]), &[], &|| true), Asked::NoPerson);
         assert_eq!(paper.text(), "");
     }
 
     #[test]
     fn an_answer_that_means_nothing_is_asked_for_again() {
-        let (mut person, paper) = person(true, &["", "3", "x", "2", "what", "N"]);
+        let (mut person, paper) = person(true, &["", "3", "2", "what", "N"]);
         assert_eq!(person.choose("Which?", &words(&["one", "two"])), Some(1));
         assert_eq!(person.pick("Go?", &words(&["yes", "no"]), First::ByDefault), Some(1));
         let text = paper.text();
-        assert!(text.starts_with("  1. one\n  2. two\nWhich? [1-2] Which? [1-2] "), "{text}");
-        assert!(text.ends_with("Go? [yes/no] Go? [yes/no] "), "{text}");
+        let which = "Which? [1-2] Type a number from 1 to 2.\n";
+        assert!(text.starts_with(&format!("  1. one\n  2. two\n{which}{which}")), "{text}");
+        let wrong = "`what` is not an answer here: type yes or no\n";
+        assert!(text.ends_with(&format!("Go? [YES/no] {wrong}Go? [YES/no] ")), "{text}");
     }
 
     #[test]
@@ -351,10 +396,17 @@ mod tests {
     fn a_question_that_somebody_else_answered_is_withdrawn() {
         let (mut person, _) = person(true, &["approve"]);
         let options = words(&["approve"]);
-        assert_eq!(person.ask("Go on?", &options, &|| false), Asked::Withdrawn);
+        assert_eq!(person.ask("Go on?", &options, &[], &|| false), Asked::Withdrawn);
         let (mut person, _) = self::person(true, &["nonsense", "", "a"]);
-        assert_eq!(person.ask("Go on?", &options, &|| true), Asked::ShowAgain);
-        assert_eq!(person.ask("Go on?", &options, &|| true), Asked::Said("approve".to_owned()));
+        assert_eq!(person.ask("Go on?", &options, &[], &|| true), Asked::ShowAgain);
+        let said = person.ask("Go on?", &options, &[], &|| true);
+        assert_eq!(said, Asked::Said("approve".to_owned()));
+        let (mut person, _) = self::person(true, &["c looks right", "v"]);
+        let keys = ['v', 'c'];
+        let said = person.ask("Go on?", &options, &keys, &|| true);
+        assert_eq!(said, Asked::Key('c', "looks right".to_owned()));
+        let said = person.ask("Go on?", &options, &keys, &|| true);
+        assert_eq!(said, Asked::Key('v', String::new()));
     }
 
     #[test]

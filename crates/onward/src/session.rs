@@ -1,33 +1,44 @@
 //! Where a command works: the project, its configuration, this machine, and which run is meant.
 
+use onward_engine::world::open;
 use std::{
-    collections::BTreeSet,
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use onward_core::{
     event::Mode,
-    graph::Defs,
-    plan::{Plan, Status},
+    plan::{Plan, RunInfo, Status},
     policy::{Choices, Depth},
     run::Run,
     state::State,
     time::Timestamp,
 };
 use onward_engine::{
-    dialects::{dialect, dialects},
+    dialects::{Home, dialect, dialects},
     drive::Options,
-    engine::{EngineError, How, Machine, adopt, plan_site},
-    load::journal::{JOURNAL, load},
-    locate::{
-        FindError, FoundSite, Project, RunDir, Search, TakeOver,
-        config::{Config, Flags, Origin, Setting},
-        holder, load_pinned, opened,
+    engine::{
+        EngineError, How, Machine,
+        adopt::{Adopter, Adopters},
+        plan_site,
     },
-    world::{real::wall_clock, supervisor::socket_dir_of_this_user},
+    load::journal::{JOURNAL, Loaded, load},
+    locate::{
+        Cast, FindError, FoundSite, Pinned, Project, RunDir, Search, TakeOver,
+        config::{Config, Flags, Origin, Setting},
+        has_tasks, holder, is_task_list, is_tasks_root, opened,
+    },
+    world::{
+        real::{wall_clock, zone_of},
+        seen::Seen,
+        supervisor::socket_dir_of_this_user,
+    },
 };
+
+#[cfg(feature = "watch")]
+use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 
 use crate::{cmd::Context, error::Error};
 
@@ -44,20 +55,23 @@ pub(crate) struct Session {
 pub(crate) struct Driving {
     /// Who answers: autopilot, interactive or preflight
     #[arg(long, value_enum)]
-    mode: Option<ModeName>,
+    pub(crate) mode: Option<ModeName>,
     /// Seconds that running steps get after the first Ctrl-C
     #[arg(long, value_name = "SECONDS")]
-    grace: Option<u64>,
+    pub(crate) grace: Option<u64>,
     /// Accept the plan with its warnings
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Never ask anything
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// At a limit wait in place until it is lifted, and go on
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum ModeName {
+pub(crate) enum ModeName {
     Autopilot,
     Interactive,
     Preflight,
@@ -80,7 +94,8 @@ impl Session {
             ModeName::Interactive => Mode::Interactive,
             ModeName::Preflight => Mode::Preflight,
         });
-        let flags = Flags { mode, grace_seconds: driving.grace, keep: None };
+        let wait = driving.wait.then_some(true);
+        let flags = Flags { mode, grace_seconds: driving.grace, keep: None, wait };
         let config = Config::load(project.root(), &env, &flags)?;
         let this = std::env::current_exe()
             .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
@@ -98,12 +113,13 @@ impl Session {
             now,
             env,
             stand_in: None,
+            cast: Cast { all: None, roles: config.settings.role_agents() },
         };
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }
 
-    /// The session of the project that the run is kept in: its agents and settings count, wherever
-    /// somebody calls from.
+    /// The session of the project that the run is kept in: its agents and settings count,
+    /// whatever the current directory is.
     pub(crate) fn of_run(self, cx: &Context, run: &Path, driving: &Driving) -> Result<Self, Error> {
         match Project::of_run(run) {
             Some(project) if project.root() != self.project.root() => {
@@ -115,12 +131,13 @@ impl Session {
 
     pub(crate) fn how(&self, choices: Choices) -> How {
         let grace_ms = self.config.grace_seconds.value.saturating_mul(1000);
-        let options = Options { grace_ms, ..Options::default() };
+        let limits = self.config.settings.limits(&zone_of(&self.machine.env));
+        let options = Options { grace_ms, limits, ..Options::default() };
         let (mode, take_over) = (self.config.mode.value, TakeOver::No);
-        How { mode, choices, pinned: false, options, take_over }
+        How { mode, choices, pinned: false, options, take_over, seen: Seen::default() }
     }
 
-    /// A run keeps the mode it was started in, unless somebody says otherwise.
+    /// A run keeps the mode it was started in, unless the user says otherwise.
     pub(crate) fn mode_of(&self, dir: &Path) -> Mode {
         let Setting { value, origin } = &self.config.mode;
         if *origin != Origin::Default {
@@ -129,11 +146,21 @@ impl Session {
         opened(dir).map_or(*value, |opened| opened.mode)
     }
 
+    /// The same for a run of another system, where its files tell the mode.
+    pub(crate) fn mode_at(&self, found: &FoundSite) -> Mode {
+        let Setting { value, origin } = &self.config.mode;
+        match found.site.mode {
+            Some(mode) if *origin == Origin::Default => mode,
+            Some(_) | None => *value,
+        }
+    }
+
     /// Who is at the keyboard, for the journal.
     pub(crate) fn user(&self) -> String {
         let env = &self.machine.env;
         let user = env.iter().find(|(name, _)| name == "USER" || name == "LOGNAME");
-        user.map_or_else(|| "somebody".to_owned(), |(_, value)| value.to_string_lossy().into())
+        let by_number = || format!("user {}", rustix::process::getuid().as_raw());
+        user.map_or_else(by_number, |(_, value)| value.to_string_lossy().into())
     }
 
     /// The run of ours that was named: by its directory, its id or a prefix of it.
@@ -150,8 +177,7 @@ impl Session {
     }
 
     /// The run that is meant, of ours or of another system. Without a name: the one in this very
-    /// directory, the one of ours that was active last, or the only one that another system left
-    /// below.
+    /// directory, the one of ours that was active last, or the one that another system left below.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         let path = cx.path(Path::new(wanted.run.unwrap_or(".")));
         let dir =
@@ -168,44 +194,94 @@ impl Session {
             let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
             return Err(Error::NoSuchDialect { name: name.to_owned(), known });
         }
-        let here = if dir.is_dir() {
+        // A task list lies in no project: a named one is continued in the user's directory.
+        if wanted.run.is_some() && is_task_list(&dir) {
+            let found = search.of_list(&self.project, &dir);
+            if let Some(found) = found.filter(|it| it.site.lacks.is_none()) {
+                return self.only(vec![found], wanted);
+            }
+        }
+        // Such runs are not in the project: all task lists are searched.
+        let is_in_lists = wanted.run.is_none()
+            && wanted.dialect.and_then(dialect).is_some_and(|it| it.card().home == Home::TaskLists);
+        let here = if dir.is_dir() && !is_in_lists && wanted.tasks.is_none() {
             search.at(&dir, wanted.dialect).map_err(cannot_read)?
         } else {
             Vec::new()
         };
+        // What is over, or was never begun, is meant only by the person who names its place.
+        let here: Vec<FoundSite> =
+            here.into_iter().filter(|it| wanted.run.is_some() || !it.site.by_name_only).collect();
         let whole: Vec<&FoundSite> = here.iter().filter(|it| it.site.lacks.is_none()).collect();
-        // A run that onward can only look at does not stand before one of our own.
-        let is_ours_first = wanted.run.is_none()
-            && whole.iter().all(|it| !it.card().continues)
-            && self.project.last_run().is_ok();
-        if !whole.is_empty() && !is_ours_first || wanted.dialect.is_some() && wanted.tasks.is_none()
-        {
-            return self.only(here);
+        let is_settled = wanted.dialect.is_some() && wanted.tasks.is_none() && !is_in_lists;
+        if !whole.is_empty() || is_settled {
+            let is_open = wanted.run.is_none() && wanted.dialect.is_none();
+            if here.len() > 1 && is_open {
+                // What lies deeper, and in task lists, is in doubt with it.
+                let all = search.below(&dir).map_err(cannot_read)?;
+                return self.only(all.into_iter().filter(is_sure).collect(), wanted);
+            }
+            return self.only(here, wanted);
         }
         let ours = match (wanted.run, wanted.tasks) {
             (Some(run), _) => self.project.find(run),
-            (None, None) => self.project.last_run(),
-            (None, Some(_)) => Err(FindError::NoRuns),
+            (None, None) if !is_in_lists => self.project.last_run(),
+            (None, Some(_) | None) => Err(FindError::NoRuns),
         };
         let error = match ours {
             Ok(run) => return Ok(Which::Ours(run.dir)),
             Err(error) => error,
         };
-        let below =
-            if dir.is_dir() { search.below(&dir).map_err(cannot_read)? } else { Vec::new() };
-        let is_of = |it: &FoundSite| wanted.dialect.is_none_or(|name| it.card().name == name);
+        if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
+            let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
+            return if called.is_empty() { Err(error.into()) } else { self.only(called, wanted) };
+        }
+        let below = search.below(&dir).map_err(cannot_read)?;
+        let is_inside = |it: &FoundSite| it.dir.starts_with(&dir);
+        let is_named = wanted.run.is_some() && wanted.tasks.is_none();
+        if is_named && is_tasks_root(&dir) && !below.iter().any(is_inside) {
+            return self.which(cx, &Wanted { run: None, tasks: Some(&dir), ..*wanted });
+        }
+        // A named directory stands for the runs in it. A task list lies outside of every project:
+        // the project that it belongs to may continue it, and the one that the user is in.
+        let cwd = cx.global.cwd.canonicalize().ok();
+        let is_meant = |it: &FoundSite| {
+            let root = it.project.root();
+            let is_root = dir.canonicalize().is_ok_and(|it| it == root);
+            let is_ours = is_root && (!it.site.unsure || root.canonicalize().ok() == cwd);
+            let is_listed = it.card().home == Home::TaskLists && !it.dir.starts_with(&dir);
+            wanted.run.is_none() || wanted.tasks.is_some() || !is_listed || is_ours
+        };
+        let is_of = |it: &FoundSite| {
+            let is_there = wanted.tasks.is_none() || it.card().home == Home::TaskLists;
+            is_there && is_meant(it) && wanted.dialect.is_none_or(|name| it.card().name == name)
+        };
         let below: Vec<FoundSite> =
-            below.into_iter().filter(|it| is_of(it) && !it.site.elsewhere).collect();
+            below.into_iter().filter(|it| is_of(it) && it.is_candidate()).collect();
         match (below.is_empty(), here.is_empty()) {
-            (false, _) => self.only(below),
+            (false, _) => self.only(below, wanted),
             // One that lacks a file: reading it says which.
-            (true, false) => self.only(here),
+            (true, false) => self.only(here, wanted),
+            (true, true) if is_in_lists || wanted.tasks.is_some() => {
+                Err(Error::NoPermanentTask { searched: search.task_lists() })
+            }
+            (true, true) if is_task_list(&dir) => {
+                Err(Error::NoPermanentTask { searched: vec![dir] })
+            }
+            (true, true) if wanted.run.is_none() => Err(self.beside_lists(error.into())),
             (true, true) => Err(error.into()),
         }
     }
 
-    /// The one that was found; several are listed.
-    fn only(&self, mut found: Vec<FoundSite>) -> Result<Which, Error> {
+    /// Nothing is here. Where Claude Code keeps tasks that may be meant, that is said with it.
+    pub(crate) fn beside_lists(&self, error: Error) -> Error {
+        let lists = self.search(None).task_lists();
+        let lists = lists.iter().filter(|it| has_tasks(it)).count();
+        if lists == 0 { error } else { Error::BesideLists { lists, error: Box::new(error) } }
+    }
+
+    /// The one that was found; several are listed, or the last active one is meant.
+    fn only(&self, mut found: Vec<FoundSite>, wanted: &Wanted<'_>) -> Result<Which, Error> {
         let dialects: BTreeSet<&str> = found.iter().map(|it| it.card().name).collect();
         if dialects.len() == 1 {
             // Of several runs in one place, the last active one is meant.
@@ -215,10 +291,22 @@ impl Session {
                 found.drain(..found.len() - 1);
             }
         }
+        if found.len() > 1 {
+            // A run that is over is not meant where another one is not.
+            let open = found.iter().filter(|it| !self.is_over(it));
+            let open: Vec<FoundSite> = open.cloned().collect();
+            found = if open.is_empty() { found } else { open };
+            // The newest activity first.
+            found.sort_by_key(|it| Reverse(it.site.last_activity));
+        }
+        // As among runs of ours.
+        if wanted.newest && wanted.run.is_none() && wanted.tasks.is_none() {
+            found.truncate(1);
+        }
         if let [_, _, ..] = found.as_slice() {
-            let line = |it: &FoundSite| format!("{} ({})", it.dir.display(), it.card().name);
+            let line = |it: &FoundSite| format!("{} ({})", found_in_commands(it), it.card().name);
             let list: Vec<String> = found.iter().map(line).collect();
-            let first = found.first().map(|it| it.dir.display().to_string()).unwrap_or_default();
+            let first = found.first().map(found_in_commands).unwrap_or_default();
             return Err(Error::SeveralRuns { list, first });
         }
         match found.pop() {
@@ -229,24 +317,42 @@ impl Session {
 
     /// The run that goes on with another system's run, or else that run itself.
     pub(crate) fn adopted_or_foreign(&self, found: FoundSite) -> Result<Which, Error> {
-        match adopt::adopter(&found.project, &found)? {
-            Some(it) if !it.is_complete || self.is_over(&found) => Ok(Which::Ours(it.run.dir)),
-            Some(_) | None => Ok(Which::Foreign(Box::new(found))),
+        let adopters = Adopters::of(&found.project)?;
+        Ok(self.taken_up(found, |it| adopters.find(it)))
+    }
+
+    fn taken_up(
+        &self,
+        found: FoundSite,
+        adopter: impl FnOnce(&FoundSite) -> Option<Adopter>,
+    ) -> Which {
+        match adopter(&found) {
+            Some(it) if !it.is_complete || self.is_over(&found) => Which::Ours(it.run.dir),
+            Some(_) | None => Which::Foreign(Box::new(found)),
         }
     }
 
-    fn is_over(&self, found: &FoundSite) -> bool {
+    pub(crate) fn is_over(&self, found: &FoundSite) -> bool {
         let plan = self.glance(found);
         plan.is_ok_and(|plan| plan.run.status == Status::Completed)
     }
 
     /// Runs of other systems at and below this directory, and in task lists, that no run of ours
     /// goes on with.
-    pub(crate) fn strangers(&self, below: &Path) -> Result<Vec<FoundSite>, Error> {
+    pub(crate) fn strangers(
+        &self,
+        below: &Path,
+        tasks: Option<&Path>,
+    ) -> Result<Vec<FoundSite>, Error> {
         let cannot_read = |source| Error::CannotRead { path: below.to_owned(), source };
         let mut strangers = Vec::new();
-        for found in self.search(None).below(below).map_err(cannot_read)? {
-            if let Which::Foreign(found) = self.adopted_or_foreign(found)? {
+        let mut adopters: BTreeMap<PathBuf, Adopters> = BTreeMap::new();
+        for found in self.search(tasks).below(below).map_err(cannot_read)? {
+            let known = match adopters.entry(found.project.root().to_owned()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Adopters::of(&found.project)?),
+            };
+            if let Which::Foreign(found) = self.taken_up(found, |it| known.find(it)) {
                 strangers.push(*found);
             }
         }
@@ -300,6 +406,50 @@ impl Session {
     }
 }
 
+/// Runs of other systems by the name that lists give them, as one directory may hold several: here
+/// and below, or in the directory that stands before the name.
+fn called(
+    cx: &Context,
+    search: &Search<'_>,
+    name: &str,
+    path: &Path,
+) -> std::io::Result<Vec<FoundSite>> {
+    let last = path.file_name().and_then(|it| it.to_str()).unwrap_or(name);
+    let mut found = match path.parent().filter(|it| name.contains('/') && it.is_dir()) {
+        Some(dir) => search.at(dir, None)?,
+        None => search.below(&cx.path(Path::new(".")))?,
+    };
+    let is_it = |it: &FoundSite| it.site.name == last;
+    if found.iter().any(is_it) {
+        found.retain(is_it);
+    } else {
+        // A part of a name means no list that may be another project's.
+        found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
+    }
+    Ok(found)
+}
+
+/// It may be meant without its whole name.
+fn is_sure(found: &FoundSite) -> bool {
+    found.is_candidate() && !found.site.unsure
+}
+
+/// How a run is named in a command that works from anywhere: ours by its id, another system's by
+/// its directory, with its name behind it where that is another one.
+pub(crate) fn named_in_commands(run: &RunInfo) -> String {
+    if run.dialect == "onward" { word(&run.id) } else { placed_name(&run.dir, &run.id) }
+}
+
+/// The same of a run that was only found.
+pub(crate) fn found_in_commands(found: &FoundSite) -> String {
+    placed_name(&found.dir.display().to_string(), &found.site.name)
+}
+
+fn placed_name(dir: &str, name: &str) -> String {
+    let is_named_so = Path::new(dir).file_name().is_some_and(|it| it == name);
+    if is_named_so { word(dir) } else { word(&format!("{}/{name}", dir.trim_end_matches('/'))) }
+}
+
 fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
     let value = env.iter().find(|(name, _)| name == "ONWARD_NOW")?.1.to_str()?;
     value.parse().ok()
@@ -314,6 +464,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) dialect: Option<&'a str>,
     /// Where task lists are.
     pub(crate) tasks: Option<&'a Path>,
+    /// Where nothing is named, the last active one is meant: for what only looks.
+    pub(crate) newest: bool,
 }
 
 /// A run, by who wrote it.
@@ -322,7 +474,7 @@ pub(crate) enum Which {
     Foreign(Box<FoundSite>),
 }
 
-/// A run on disk, folded. Its workflow is read by whoever asks for more than how it stands.
+/// A run on disk, folded. Callers that ask for more than how it stands read its workflow.
 pub(crate) struct Found {
     pub(crate) dir: RunDir,
     pub(crate) state: State,
@@ -345,20 +497,35 @@ impl Found {
     }
 }
 
-/// Folds a run that nobody is about to change.
+/// Folds a run that this command does not change.
 pub(crate) fn open_run(dir: &Path) -> Result<Run, Error> {
     with_workflow(dir, state_of(dir)?)
 }
 
-fn state_of(dir: &Path) -> Result<State, Error> {
+/// The same, and one that tells what comes after.
+#[cfg(feature = "watch")]
+pub(crate) fn open_and_follow(dir: &Path) -> Result<(Run, Follower), Error> {
+    let Loaded { state, tail } = loaded(dir)?;
+    // A last record that may still be written is read again.
+    let mark = if tail.missing_newline { Mark::default() } else { tail.mark };
+    Ok((with_workflow(dir, state)?, Follower::resume_at(dir, mark)))
+}
+
+pub(crate) fn state_of(dir: &Path) -> Result<State, Error> {
+    Ok(loaded(dir)?.state)
+}
+
+fn loaded(dir: &Path) -> Result<Loaded, Error> {
     let path = dir.join(JOURNAL);
-    let bytes = std::fs::read(&path).map_err(|source| Error::CannotRead { path, source })?;
-    Ok(load(&bytes).map_err(EngineError::from)?.state)
+    let bytes = open::read_own(dir, JOURNAL, open::LOG_BYTES_MAX)
+        .map_err(|source| Error::CannotRead { path, source })?;
+    Ok(load(&bytes).map_err(EngineError::from)?)
 }
 
 fn with_workflow(dir: &Path, state: State) -> Result<Run, Error> {
-    let workflow = load_pinned(dir).map_err(EngineError::from)?.workflow;
-    Ok(Run::new(Arc::new(Defs::new(workflow)), state))
+    let env: Vec<_> = std::env::vars_os().collect();
+    let pinned = Pinned::look(dir, &env).map_err(EngineError::from)?;
+    Ok(Run::new(pinned.defs, state))
 }
 
 pub(crate) fn is_driven(dir: &Path) -> bool {

@@ -276,23 +276,23 @@ steps:
 }
 
 #[test]
-fn a_value_inside_quotes_is_refused() {
+fn a_value_in_arithmetic_is_refused_and_one_in_quotes_is_not() {
     let project = Project::flow(
         "onward: 1
 inputs: { title: { type: string } }
 steps:
   - id: commit
-    run: git commit -m \"{{ inputs.title }}\"
+    run: git commit -m \"{{ inputs.title }}\" && echo $(({{ inputs.title }}))
 ",
     );
     insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
     --- stderr
-    error: a value inside quotes is not safe
-     --> flow.yaml:5:28
+    error: a value in arithmetic is not safe
+     --> flow.yaml:5:59
       |
-    5 |     run: git commit -m "{{ inputs.title }}"
-      |                            ^
-    help: values are quoted already: take it out of the quotes, or use `env`
+    5 |     run: git commit -m "{{ inputs.title }}" && echo $(({{ inputs.title }}))
+      |                                                           ^
+    help: put it into a variable first, `x={{ … }}` on a line of its own, and use `$x`
 
     error: `flow.yaml` cannot be run: 1 error
     --- exit 2

@@ -8,6 +8,7 @@ mod program;
 use std::fs;
 
 use insta::assert_snapshot;
+use onward_engine::world::schema::Schema;
 use program::Said;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -67,6 +68,11 @@ fn masked(text: &str) -> String {
     for seconds in (0..60).rev() {
         all = all.replace(&format!("{seconds} s ago"), "AGE ago");
     }
+    all = all.replace("just now", "AGE ago");
+    // The column is as wide as its head, whatever the age was.
+    while all.contains("AGE ago   ") {
+        all = all.replace("AGE ago   ", "AGE ago  ");
+    }
     all
 }
 
@@ -76,11 +82,19 @@ fn mask(word: &str) -> Option<String> {
     match word.len() {
         _ if date.is_some() => Some("story-ID".to_owned()),
         27 if word.starts_with("20") && word.ends_with('Z') => Some("TIME".to_owned()),
-        32 if hex => Some("DIGEST".to_owned()),
+        32 | 12 if hex => Some("DIGEST".to_owned()),
+        8 if is_clock(word, 2) => Some("TIME".to_owned()),
+        5 if is_clock(word, 1) => Some("TIME".to_owned()),
+        // How long something took.
+        3 if word.as_bytes()[1] == b'.' => Some("0.0".to_owned()),
         8 if hex => Some("CRC".to_owned()),
         36 if word.matches('-').count() == 4 => Some("BOOT".to_owned()),
         _ => None,
     }
+}
+
+fn is_clock(word: &str, colons: usize) -> bool {
+    word.matches(':').count() == colons && !word.contains(|it: char| it.is_ascii_alphabetic())
 }
 
 #[test]
@@ -90,33 +104,32 @@ fn a_run_is_told_from_its_start_to_its_end() {
     assert_snapshot!(talk.onward("run w.yaml"), @r#"
     --- stderr
     run story-ID
-    start one
-    done  one
-    start fan[a]
-    done  fan[a]
-    start fan[b]
-    done  fan[b]
-    gate  ask: Go on?
-    run story-ID is waiting
-    ask waits for an answer: Go on?
+    TIME start one
+    TIME done  one  0.0 s
+    TIME start fan[a]
+    TIME done  fan[a]  0.0 s
+    TIME start fan[b]
+    TIME done  fan[b]  0.0 s
+    TIME gate  ask  Go on?
+    run story-ID waits for your answer: 3 of 5 steps done, 0.0 s
+    ask waits for your answer: Go on?
       look at one
-    onward decide story-ID ask approve
-    onward decide story-ID ask reject
+    onward decide story-ID ask approve --hash DIGEST
+    onward decide story-ID ask reject --hash DIGEST
     --- exit 11
     "#);
     assert_snapshot!(talk.onward("plan"), @r#"
-    story-ID  waiting, last event AGE ago
-    3 steps are kept; ask waits for a person
+    story-ID  waiting AGE ago
+    3 steps kept, 1 to run, 1 to decide · ask waits for your answer
 
-    Steps
-      keep     one     done: at TIME
-      keep     fan[a]  done: at TIME
-      keep     fan[b]  done: at TIME
-      ask      ask     gate: a person must decide
-      run      two     pending: it has not run yet
+      keep      one  done TIME
+      keep      fan  2 of 2 done, last TIME
+      ask       ask  waits for your answer
+      run       two  not started
 
-    ask 1, keep 3, run 1
-    needs you: ask waits for an answer
+    Needs you
+      ask waits for your answer
+
     onward resume story-ID
     --- stderr
     --- exit 0
@@ -128,50 +141,55 @@ fn a_run_is_told_from_its_start_to_its_end() {
     Steps:          3 of 5 done
     Last activity:  TIME (AGE ago)
     Last completed: fan[b] at TIME
-      waiting  ask
+
     Gate ask: Go on?
       look at one
       onward decide story-ID ask approve --hash DIGEST
       onward decide story-ID ask reject --hash DIGEST
+
     Next action:    answer the gate
     --- stderr
     --- exit 0
     "#);
     assert_snapshot!(talk.onward("why two"), @r#"
     two: run
-      pending: it has not run yet
+      not started
     --- stderr
     --- exit 0
     "#);
     assert_snapshot!(talk.onward("approve"), @r#"
     --- stderr
-    ask: approve (journaled)
+    gate ask: recorded "approve" for run story-ID
     onward resume story-ID
     --- exit 0
     "#);
     assert_snapshot!(talk.onward("list"), @r#"
-    story-ID  interrupted 4/5  two  AGE ago
+    RUN                  STATUS       DONE  PHASE  LAST ACTIVE
+    story-ID  interrupted   4/5  two    AGE ago
     --- stderr
     --- exit 0
     "#);
     assert_snapshot!(talk.onward("resume"), @r#"
     --- stderr
-    resume 4 steps are kept; go on at two
-    start two
-    fail  two: failed, exit 1
-    run story-ID is failed
-      two: failed, exit 1
-        onward log story-ID --step 'two'   # attempt 1
+    TIME resume 4 steps kept; continues at two
+    TIME start two
+    TIME fail  two  exit 1
+    run story-ID failed: 4 of 5 steps done, 0.0 s since the resume
+      1 ran, 4 kept, 1 failed
+      two: exit 1
+        onward log story-ID --step two   # attempt 1
     onward resume story-ID
     --- exit 10
     "#);
     fs::write(talk.0.path().join("allowed"), "").unwrap();
     assert_snapshot!(talk.onward("resume"), @r#"
     --- stderr
-    resume 4 steps are kept; go on at two, which failed
-    start two (attempt 2)
-    done  two
-    run story-ID is completed
+    TIME resume 4 steps kept; continues at two, which failed
+    TIME start two (attempt 2)
+    TIME done  two  0.0 s
+    run story-ID completed: 5 steps, 0.0 s since the resume
+      1 ran, 4 kept, 1 repeated
+      files: one
     --- exit 0
     "#);
     assert_snapshot!(talk.onward("log"), @r#"
@@ -211,7 +229,7 @@ fn what_cannot_be_done_is_said_with_what_can() {
     assert_snapshot!(talk.onward("status"), @r#"
     --- stderr
     error: there is no run here
-    help: start one with `onward run`
+    help: start one with `onward run FILE`, or try `onward demo`
     --- exit 17
     "#);
     assert_snapshot!(talk.onward("run nowhere.yaml"), @r#"
@@ -247,8 +265,8 @@ fn what_cannot_be_done_is_said_with_what_can() {
     "#);
     assert_snapshot!(talk.onward("approve --hash abc"), @r#"
     --- stderr
-    error: `abc` is not a hash
-    help: take it from `onward status --json`
+    error: `abc` is not the hash of what an open gate shows
+    help: see `onward status`
     --- exit 2
     "#);
     assert_snapshot!(talk.onward("why nothing"), @r#"
@@ -329,15 +347,58 @@ fn plans_and_states_are_what_their_schemas_say() {
     let talk = Talk::new();
     let fits = |format: &str| {
         let schema = talk.json(&format!("schema {format}"));
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let schema = Schema::compile(&schema).unwrap();
         let object = talk.json(&format!("{format} --json"));
-        let errors: Vec<String> =
-            validator.iter_errors(&object).map(|error| error.to_string()).collect();
-        assert_eq!(errors, [""; 0], "{object:#}");
-        assert!(!validator.is_valid(&serde_json::json!({"schema": "onward.plan/1"})));
+        assert_eq!(schema.check(&object), Ok(()), "{object:#}");
+        assert!(schema.check(&serde_json::json!({"schema": "onward.plan/1"})).is_err());
     };
     for step in ["run w.yaml", "approve", "resume"] {
         let _ = talk.onward(step);
         ["plan", "status"].into_iter().for_each(fits);
     }
+}
+
+/// Every screen is a file, made by this test at two widths: language and layout are reviewed by
+/// reading `docs/screens` in one sitting. Write them anew with `ONWARD_SCREENS=write`.
+#[test]
+fn the_screens_in_the_docs_are_what_the_program_shows() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens");
+    let talk = Talk::new();
+    let mut shown = 0;
+    let mut screen = |name: &str, arguments: &str| {
+        for width in ["80", "120"] {
+            let mut command = program::onward(talk.0.path(), arguments);
+            let said = Said::of(&command.env("COLUMNS", width).output().unwrap()).shown();
+            let here = fs::canonicalize(talk.0.path()).unwrap();
+            let text = masked(&said.replace(here.to_str().unwrap(), "HERE"));
+            let text = format!("$ onward {arguments}\n{text}\n");
+            let file = root.join(format!("{name}-{width}.txt"));
+            if std::env::var_os("ONWARD_SCREENS").is_some_and(|it| it == "write") {
+                fs::create_dir_all(&root).unwrap();
+                fs::write(&file, text).unwrap();
+            } else {
+                let kept = fs::read_to_string(&file).unwrap_or_default();
+                assert_eq!(text, kept, "{}: see ONWARD_SCREENS above", file.display());
+            }
+            shown += 1;
+        }
+    };
+    screen("nothing-here", "status");
+    let _ = talk.onward("run w.yaml");
+    screen("plan-at-a-gate", "plan");
+    screen("plan-all", "plan --all");
+    screen("status-at-a-gate", "status");
+    screen("list", "list");
+    screen("overview", "--cwd .");
+    let _ = talk.onward("approve");
+    let _ = talk.onward("resume");
+    screen("plan-after-a-failure", "plan");
+    screen("why", "why two");
+    screen("log", "log");
+    screen("log-of-a-step", "log --step one");
+    screen("check", "check w.yaml");
+    screen("config", "config");
+    screen("help", "--help");
+    screen("help-resume", "resume --help");
+    assert_eq!(shown, 28);
 }

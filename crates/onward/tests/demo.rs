@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The demo keeps its directory; here that goes with the test.
@@ -53,4 +53,42 @@ fn the_demo_of_a_conference_proves_that_no_iteration_counts_twice() {
     assert_eq!((&said["proved"], &said["events"]), (&true.into(), &28.into()), "{said:#}");
     let at_kill = said["events_at_kill"].as_u64().unwrap();
     assert!((14..28).contains(&at_kill), "{said:#}");
+}
+
+#[test]
+fn the_demo_of_agent_memory_proves_that_every_task_ran_as_often_as_it_had_to() {
+    let (_dir, output) = demo(&["agent-memory", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["proved"], &said["events"]), (&true.into(), &20.into()), "{said:#}");
+    assert!((9..20).contains(&said["events_at_kill"].as_u64().unwrap()), "{said:#}");
+}
+
+#[test]
+fn the_demo_of_dotagent_proves_that_every_task_is_verified_once() {
+    let (_dir, output) = demo(&["dotagent", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["proved"], &said["against"]), (&true.into(), &json!([])), "{said:#}");
+    assert_eq!(said["plan"]["recovery_point"]["code"], "implementation", "{said:#}");
+}
+
+#[test]
+fn the_demo_of_a_pipeline_proves_that_no_task_is_done_twice() {
+    let (_dir, output) = demo(&["pipeline", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["proved"], &said["tasks"]), (&true.into(), &15.into()), "{said:#}");
+    let at_kill = said["tasks_at_kill"].as_u64().unwrap();
+    assert!((7..15).contains(&at_kill), "{said:#}");
+}
+
+#[test]
+fn the_demo_of_an_epic_proves_that_no_completed_story_is_implemented_again() {
+    let (_dir, output) = demo(&["sdlc", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["proved"], &said["stories"]), (&true.into(), &4.into()), "{said:#}");
+    assert!(!said["completed_at_kill"].as_array().unwrap().is_empty(), "{said:#}");
+    assert_eq!(said["plan"]["recovery_point"]["code"], "epic:stories", "{said:#}");
 }

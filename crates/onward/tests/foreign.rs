@@ -8,6 +8,7 @@ mod program;
 use std::{fs, path::Path};
 
 use insta::assert_snapshot;
+use onward_engine::world::schema::Schema;
 use program::Said;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -96,47 +97,41 @@ fn json(at: &Path, arguments: &str) -> Value {
 #[test]
 fn a_conference_is_planned_where_it_lies() {
     let project = project();
-    assert_snapshot!(onward(project.path(), "plan talks/tea"), @r"
-    tea  interrupted, last event 2 h 0 min ago
+    // The file that a finding is about makes one line wider than a screen.
+    let said = onward(project.path(), "plan talks/tea");
+    assert!(said.contains("themselves (conference.md)"), "{said}");
+    assert_snapshot!(said.replace(" (conference.md)", ""), @r"
+    tea  interrupted 2 h ago
     Rounds completed: 0
-    Last completed event: researcher.iteration at 2026-05-04T20:10:00.000000Z
+    Last completed event: researcher.iteration at 20:10
     Researchers in the last round: A, B (round 1)
     Convergence reached: no
     Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
 
+      keep      open       the files record it
+      keep      confirm    the files record it
+      adopt     partition  the files show it; no line records it
+      keep      start      the files record it
+      keep      round      3 of 11 done
+      run       round      8 of 11: not started
+      run       synthesis  not started
+      run       worktrees  not started
+      run       close      not started
+
+    Undone first, and saved
+      researcher_A_results.tsv (saved in rescue/1-round[1]~research[%41])
+        2  41  -3  -7%  reverted  colder  taste.sh  2026-05-04T20:14:00Z
+
     Findings
-      warning prerequisite-missing: agent `claude` has no command
-        put [agents.claude] command = [...] in .onward/config.toml
-      info prerequisite-missing: no evaluator: researchers report their metric themselves
-        add `- **Evaluator:** COMMAND` under Success Metric to have it measured
-      warning rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
-        they may be from an earlier, interrupted run
-      info rows-missing: conference_results.tsv is missing, and 2 iterations are logged
-        a resume rebuilds it with 2 rows from the log and the other results
+      info      prerequisite-missing: no evaluator: researchers report their metric themselves
+                add `- **Evaluator:** COMMAND` under Success Metric to have it measured
+      info      rows-missing: conference_results.tsv is missing, and 2 iterations are logged
+                a resume rebuilds it with 2 rows from the log and the other results
+      warning   prerequisite-missing: agent `claude`: the program `claude` is not on the PATH
+                npm install -g @anthropic-ai/claude-code; or set [agents.claude] command
+      warning   rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
+                they may be from an earlier, interrupted run
 
-    Steps
-      keep     open                             done: the files record it
-      keep     confirm                          done: at 2026-05-04T22:10:00.000000Z
-      adopt    partition                        inferred: the files show it; no line records it
-      keep     start                            done: the files record it
-      keep     round[1]/begin                   done: the files record it
-      keep     round[1]/research[A]/baseline    done: the files record it
-      keep     round[1]/research[A]/iterate[1]  done: the files record it
-      run      round[1]/research[A]/iterate[2]  pending: it has not run yet
-      run      round[1]/research[B]/baseline    pending: it has not run yet
-      run      round[1]/research[B]/iterate     pending: it has not run yet
-      run      round[1]/roll                    pending: it has not run yet
-      run      round[1]/poster                  pending: it has not run yet
-      run      round[1]/review                  pending: it has not run yet
-      run      round[1]/transfer                pending: it has not run yet
-      run      round[1]/converge                pending: it has not run yet
-      run      synthesis                        pending: it has not run yet
-      run      worktrees                        pending: it has not run yet
-      run      close                            pending: it has not run yet
-      undo     researcher_A_results.tsv (kept in rescue/1-round[1]~research[%41])
-               2  41  -3  -7%  reverted  colder  taste.sh  2026-05-04T20:14:00Z
-
-    adopt 1, keep 6, run 11
     onward resume HERE/talks/tea
     --- stderr
     --- exit 0
@@ -157,12 +152,10 @@ fn the_plan_fits_its_schema() {
     let project = project();
     let schema = json(project.path(), "schema plan");
     let plan = json(project.path(), "plan talks/tea --json");
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&plan).map(|it| it.to_string()).collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_eq!(Schema::compile(&schema).unwrap().check(&plan), Ok(()));
     let schema = json(project.path(), "schema status");
     let status = json(project.path(), "status talks/tea --json");
-    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&status));
+    assert_eq!(Schema::compile(&schema).unwrap().check(&status), Ok(()));
 }
 
 #[test]
@@ -173,18 +166,18 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     Status:         interrupted
     Phase:          1
     Steps:          6 of 18 done
-    Last activity:  2026-05-04T20:10:00.000000Z (2 h 0 min ago)
-    Last completed: round[1]/research[A]/iterate[1] at 2026-05-04T20:10:00.000000Z
+    Last activity:  20:10 (2 h ago)
+    Last completed: round[1]/research[A]/iterate[1] at 20:10
     Next step:      round[1]/research[A]
     Next action:    onward resume HERE/talks/tea
     --- stderr
     --- exit 0
     ");
-    assert_snapshot!(onward(project.path(), "list"), @r"
-    HERE/talks/tea  interrupted 6/18  1  2 h 0 min ago  conference
-    --- stderr
-    --- exit 0
-    ");
+    let list = onward(project.path(), "list");
+    let words: Vec<&str> = list.split_whitespace().collect();
+    let row = "tea interrupted 6/18 1 2 h ago conference in talks/tea";
+    let all = format!("RUN STATUS DONE PHASE LAST ACTIVE {row} --- stderr --- exit 0");
+    assert_eq!(words.join(" "), all);
     let list = json(project.path(), "list --json");
     let run = &list["runs"][0];
     assert_eq!((&run["dialect"], &run["status"]), (&"conference".into(), &"interrupted".into()));
@@ -213,24 +206,25 @@ fn a_missing_file_is_named_with_what_to_do_instead() {
 fn doubt_is_settled_by_asking() {
     let project = project();
     conference(&project.path().join("talks/coffee"));
-    assert_snapshot!(onward(project.path(), "plan"), @r"
+    assert!(onward(project.path(), "plan").ends_with("--- exit 0"), "the last active one");
+    assert_snapshot!(onward(project.path(), "resume --no-input"), @r"
     --- stderr
     error: several runs can be resumed:
-      1. HERE/talks/coffee (conference)
-      2. HERE/talks/tea (conference)
+      1. HERE/talks/coffee  conference, interrupted, phase 1, 2 h ago
+      2. HERE/talks/tea  conference, interrupted, phase 1, 2 h ago
     help: say which, such as `onward resume HERE/talks/coffee`, or take `--all`
     --- exit 16
     ");
     assert_snapshot!(onward(project.path(), "plan talks/tea --dialect parliament"), @r"
     --- stderr
     error: there is no dialect `parliament`
-    help: known: conference, dotagent, pipeline
+    help: known: conference, agent-memory, dotagent, pipeline, sdlc
     --- exit 2
     ");
     assert_snapshot!(onward(project.path(), "plan talks/milk"), @r"
     --- stderr
     error: there is no run here
-    help: start one with `onward run`
+    help: start one with `onward run FILE`, or try `onward demo`
     --- exit 17
     ");
 }
@@ -240,7 +234,7 @@ fn what_no_run_goes_on_with_has_no_journal() {
     let project = project();
     assert_snapshot!(onward(project.path(), "log talks/tea"), @r"
     --- stderr
-    error: `HERE/talks/tea` was written by another system, and no run goes on with it yet
+    error: `HERE/talks/tea` was written by another system, and no run continues it yet
     help: see `onward plan HERE/talks/tea`, then `onward resume HERE/talks/tea`
     --- exit 1
     ");

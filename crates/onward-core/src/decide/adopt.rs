@@ -11,7 +11,7 @@ use super::{Command, Decider, Hold};
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptAdopted, Event},
+    event::{AttemptAdopted, Event, LoopEnd},
     evidence::Evidence,
     facts::Facts,
     graph::{NodeId, Role},
@@ -77,7 +77,7 @@ pub fn adoption(step: &Address, source: Source<'_>) -> Option<Event> {
 }
 
 fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
-    let Done { result, certainty } = done;
+    let Done { result, certainty, list: _ } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,
@@ -90,13 +90,14 @@ fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
 }
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
-/// and those of which they are the witness. Also steps that were passed over, and are not any more.
+/// and those of which they are the witness. Also steps that were passed over, and are not any more,
+/// and lists that have grown since.
 pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
     let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
         Phase::Done | Phase::Tolerated => {
             run.graph.find(step).is_some()
                 && match source.told.step(step) {
-                    StepTold::Done(_) => false,
+                    StepTold::Done(done) => done.has_grown_since(entry.result.as_deref()),
                     StepTold::Undone | StepTold::Unproved(_) => true,
                     StepTold::PassedOver(_) | StepTold::Silent => entry.elsewhere,
                 }
@@ -135,10 +136,20 @@ impl Decider<'_> {
 
     fn controlled(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {
         let node = self.run.graph.node(id);
+        if let Some(turns) = self.turns_taken(id)
+            && source.done(&node.address).is_some()
+        {
+            // What it is for was reached elsewhere.
+            let (step, reason) = (node.address.clone(), LoopEnd::Until);
+            return Ok(vec![Command::Record(Event::LoopEnded { step, turns, reason })]);
+        }
         let Kind::Gate(gate) = &self.run.defs.step(node.def).kind else { return self.control(id) };
         let phase = self.run.state.phase(&node.address);
         if !phase.is_startable() {
             return if phase.is_settled() { self.control(id) } else { Ok(Vec::new()) };
+        }
+        if let Some(skipped) = self.skipped(id, self.run.defs.step(node.def))? {
+            return Ok(vec![Command::Record(skipped)]);
         }
         let Some(option) = option(gate, source.done(&node.address)) else {
             return Ok(self.skipped_only(id, source)?.into_iter().collect());
@@ -147,6 +158,13 @@ impl Decider<'_> {
         let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
         let decided = decided(&node.address, option, *hash, source);
         Ok(vec![Command::Record(opened), Command::Record(decided)])
+    }
+
+    /// Of a loop that has begun.
+    fn turns_taken(&self, id: NodeId) -> Option<u32> {
+        let node = self.run.graph.node(id);
+        let turns = self.run.state.loops.get(&node.address).filter(|_| node.role == Role::Loop);
+        turns.map(|it| it.turns).filter(|turns| *turns > 0)
     }
 
     fn worked(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {

@@ -12,7 +12,7 @@ use crate::{
     graph::{NodeId, Role},
     key::KeyParts,
     scope::Scope,
-    state::Phase,
+    state::{LoopState, Phase},
     workflow::{
         model::{Count, Each, Gate, Items, Kind, Many, Repeat, Step},
         template::Quoting,
@@ -132,7 +132,7 @@ impl Decider<'_> {
         gone.map(|item| group.item(&item.key)).collect()
     }
 
-    fn items(&self, id: NodeId, each: &Each) -> Result<Vec<Item>, Hold> {
+    pub(super) fn items(&self, id: NodeId, each: &Each) -> Result<Vec<Item>, Hold> {
         let list = match &each.items {
             Items::List(list) => list.clone(),
             Items::Expression(expression) => match self.scope(id).value(expression)? {
@@ -152,7 +152,8 @@ impl Decider<'_> {
     fn turn(&self, id: NodeId, step: &Step, repeat: &Repeat) -> Result<Vec<Command>, Hold> {
         let node = self.run.graph.node(id);
         let address = node.address.clone();
-        let turns = self.run.state.loops.get(&address).map_or(0, |it| it.turns);
+        let LoopState { turns, granted, .. } =
+            self.run.state.loops.get(&address).copied().unwrap_or_default();
         if turns == 0
             && let Some(skipped) = self.skipped(id, step)?
         {
@@ -167,7 +168,7 @@ impl Decider<'_> {
         {
             return end(LoopEnd::Until);
         }
-        if turns < self.turns_max(id, &repeat.max)? {
+        if turns < self.turns_max(id, &repeat.max)?.saturating_add(granted) {
             return Ok(vec![Command::Record(Event::LoopTurned { step: address, turn: turns + 1 })]);
         }
         end(if repeat.continue_on_max { LoopEnd::Max } else { LoopEnd::Exhausted })

@@ -13,18 +13,19 @@ use std::collections::BTreeSet;
 
 use crate::{
     address::Address,
-    event::{AttemptFinished, AttemptStarted, EndStatus, Event, PauseCause},
-    evidence::{Cause, Evidence, Outcome},
+    event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, PauseCause},
+    evidence::{Cause, Evidence, Outcome, Reaction},
     facts::{Facts, Need, StepFacts},
     graph::NodeId,
     key::{Difference, Key, KeyParts},
     launch::Launch,
-    run::Run,
+    plural::count,
+    run::{Run, Worker},
     scope::Scope,
-    state::{Lifted, Phase, RunStatus},
+    state::{EffectState, Lifted, Phase, RunStatus},
     time::Timestamp,
     workflow::{
-        model::{Kind, Template},
+        model::{Kind, Many, Template},
         template::{Quoting, RenderError},
     },
 };
@@ -55,6 +56,8 @@ pub struct Start {
     pub writes: Vec<String>,
     /// The attempt before this one failed, and what it left is to be undone first.
     pub revert_previous: bool,
+    /// The attempt before this one failed, and its session can go on as far as the journal knows.
+    pub goes_on: bool,
     /// Stable over attempts; given for `effect: outside`.
     pub effect: Option<String>,
     /// The name of the agent.
@@ -79,7 +82,15 @@ pub fn start_again(run: &Run, facts: &Facts, step: &Address) -> Again {
     let (Some(id), Some(started)) = (run.graph.find(step), started) else {
         return Again::Different;
     };
-    match decider.rendered(id, started.attempt) {
+    let rendered = decider.rendered(id, started.attempt).map(|mut start| {
+        if let Some(name) =
+            started.agent.as_deref().filter(|it| start.agent.as_deref() != Some(*it))
+        {
+            decider.hand_to(&mut start, id, name);
+        }
+        start
+    });
+    match rendered {
         Ok(start) if started.key.differences(&Key::from(&start.key)).is_empty() => {
             Again::Same(Box::new(start))
         }
@@ -101,7 +112,7 @@ pub enum Defined {
 /// Asks for the definition of a finished step once more; what it was made from is left out.
 pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
     let node = run.graph.node(step);
-    let is_gate = matches!(run.defs.step(node.def).kind, Kind::Gate(_));
+    let is_gate = run.defs.brief(node.def).is_gate();
     let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
     let Some(key) = key.filter(|_| !is_gate) else { return Defined::Unknown };
     defined_against(run, facts, step, key)
@@ -109,17 +120,34 @@ pub fn defined(run: &Run, facts: &Facts, step: NodeId) -> Defined {
 
 /// The same for the key of an attempt that has not finished.
 pub fn defined_against(run: &Run, facts: &Facts, step: NodeId, key: &Key) -> Defined {
+    against(run, facts, step, |now| {
+        let KeyParts { definition, agent, .. } = key.get();
+        let was = KeyParts { definition, agent, ..KeyParts::default() };
+        let KeyParts { definition, agent, .. } = now;
+        was.differences(&KeyParts { definition, agent, ..KeyParts::default() })
+    })
+}
+
+/// Files that a finished step would read now, and did not.
+pub fn newly_read(run: &Run, facts: &Facts, step: NodeId) -> Defined {
+    let node = run.graph.node(step);
+    let key = run.state.step(&node.address).and_then(|entry| entry.key.as_ref());
+    let Some(key) = key else { return Defined::Unknown };
+    against(run, facts, step, |now| {
+        let was = key.get().reads;
+        let reads = now.reads.into_iter().filter(|(path, _)| !was.contains_key(path)).collect();
+        KeyParts::default().differences(&KeyParts { reads, ..KeyParts::default() })
+    })
+}
+
+fn against(
+    run: &Run,
+    facts: &Facts,
+    step: NodeId,
+    differences: impl FnOnce(KeyParts) -> Vec<Difference>,
+) -> Defined {
     match rendering(run, facts, step, 0) {
-        Rendering::Ready(start) => {
-            let KeyParts { definition, agent, .. } = key.get();
-            let was = KeyParts { definition, agent, ..KeyParts::default() };
-            let KeyParts { definition, agent, .. } = start.key;
-            Defined::Differs(was.differences(&KeyParts {
-                definition,
-                agent,
-                ..KeyParts::default()
-            }))
-        }
+        Rendering::Ready(start) => Defined::Differs(differences(start.key)),
         Rendering::Lacks(needs) => Defined::Lacks(needs),
         Rendering::Fails(_) => Defined::Unknown,
     }
@@ -149,6 +177,28 @@ pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
     }
 }
 
+/// The items of a group that was opened before, as they would be listed now.
+#[derive(Debug)]
+pub enum Listed {
+    Items(Vec<Item>),
+    Lacks(BTreeSet<Need>),
+    /// It is no such group, or its list cannot be made out.
+    Unknown,
+}
+
+/// Lists the items of an `each` once more.
+pub fn listed(run: &Run, facts: &Facts, group: NodeId) -> Listed {
+    let Many::Each(each) = &run.defs.step(run.graph.node(group).def).many else {
+        return Listed::Unknown;
+    };
+    let now = Timestamp::default();
+    match Decider::new(run, facts, now).items(group, each) {
+        Ok(items) => Listed::Items(items),
+        Err(Hold::Lacks(needs)) => Listed::Lacks(needs),
+        Err(Hold::Fails(_)) => Listed::Unknown,
+    }
+}
+
 /// An attempt as it would be if it were started now.
 #[derive(Debug)]
 pub enum Rendering {
@@ -172,6 +222,13 @@ pub fn rendering(run: &Run, facts: &Facts, step: NodeId, attempt: u32) -> Render
 pub fn text(run: &Run, step: NodeId, template: &Template, quoting: Quoting) -> Option<String> {
     let facts = StepFacts::default();
     Scope { run, node: step, facts: &facts }.text(template, quoting).ok()
+}
+
+/// A command of a step as a shell runs it alone, with the variables that it needs.
+pub fn command(run: &Run, step: NodeId, template: &Template) -> Option<String> {
+    let facts = StepFacts::default();
+    let script = Scope { run, node: step, facts: &facts }.script(template, 1).ok()?;
+    Some(script.alone())
 }
 
 /// What a gate shows, as far as that is known.
@@ -238,6 +295,12 @@ fn over_budget(run: &Run, limit: crate::evidence::Usd) -> Vec<Command> {
 
 fn end(status: EndStatus, why: Option<String>) -> Command {
     Command::Record(Event::RunEnded { status, why })
+}
+
+/// What is said of a loop that took all its turns for nothing.
+pub fn used_up((step, turns): (&Address, u32)) -> String {
+    let turns = count(turns as usize, "turn");
+    format!("`{step}` took {turns}, as many as it may, and is not through")
 }
 
 /// One round of looking at everything that is ready.
@@ -322,20 +385,17 @@ impl Decider<'_> {
 
     /// A failed try waits for its backoff; the steps of an agent wait while its limit holds.
     fn must_wait(&mut self, id: NodeId) -> bool {
-        if let Some(lifted) = self.limit_of(id) {
+        let entry = self.run.state.step(&self.run.graph.node(id).address);
+        // A resume finds out first whether its effect happened; until then nothing tries again.
+        if entry.is_some_and(|it| it.phase == Phase::Failed && it.effect == EffectState::Intended) {
+            return true;
+        }
+        if let Some(lifted) = self.deferred(id).or_else(|| self.limit_of(id)) {
             let other = self.limited.and_then(Lifted::moment);
             self.limited = Some(sooner(other, lifted.moment()).map_or(Lifted::Unknown, Lifted::At));
             return true;
         }
-        let node = self.run.graph.node(id);
-        let entry = self.run.state.step(&node.address);
-        let failed = entry.filter(|entry| entry.phase == Phase::Failed);
-        let retry_at = failed.map(|entry| {
-            let backoff_ms = self.run.defs.step(node.def).retry.backoff_ms;
-            // Doubles with each failure; the shift is bounded so that it cannot overflow.
-            let doublings = entry.failures.saturating_sub(1).min(16);
-            entry.ended_at.plus_ms(backoff_ms.saturating_mul(1 << doublings))
-        });
+        let retry_at = self.run.retry_at(id);
         let waits = retry_at.is_some_and(|moment| moment > self.now);
         if waits {
             self.wake = sooner(self.wake, retry_at);
@@ -343,15 +403,33 @@ impl Decider<'_> {
         waits
     }
 
-    /// The limit that keeps a step from starting.
+    fn deferred(&self, id: NodeId) -> Option<Lifted> {
+        let until = self.facts.deferred.get(&self.run.graph.node(id).address)?;
+        Some(Lifted::At(*until)).filter(|it| it.holds_at(self.now))
+    }
+
+    /// The limit that keeps a step from starting, unless another agent stands in.
     fn limit_of(&self, id: NodeId) -> Option<Lifted> {
+        let lifted = self.own_limit_of(id)?;
+        self.stand_in(id).is_none().then_some(lifted)
+    }
+
+    /// The agent that works at a step while the limit of its own holds: one that has no limit.
+    pub(super) fn stand_in(&self, id: NodeId) -> Option<Worker<'_>> {
+        let own = self.run.worker(id)?;
+        self.own_limit_of(id)?;
+        let stand_ins = &self.facts.stand_ins;
+        let name = stand_ins.get(own.name).or_else(|| stand_ins.get(own.program))?;
+        let other = self.run.worker_named(self.run.graph.node(id).def, name);
+        let limit = self.run.state.limit_of(other.program);
+        let is_free = !limit.is_some_and(|it| it.holds_at(self.now));
+        (is_free && other.program != own.program).then_some(other)
+    }
+
+    /// The limit of the agent that a step names.
+    fn own_limit_of(&self, id: NodeId) -> Option<Lifted> {
         let node = self.run.graph.node(id);
-        let of_agent = if let Kind::Agent { agent, .. } = &self.run.defs.step(node.def).kind {
-            let declared = self.run.defs.workflow_of(node.def).agents.get(agent);
-            self.run.state.limit_of(declared.map_or(agent, |it| &it.adapter))
-        } else {
-            None
-        };
+        let of_agent = self.run.worker(id).and_then(|it| self.run.state.limit_of(it.program));
         let entry = self.run.state.step(&node.address);
         let parked = entry.is_some_and(|entry| {
             let cause = entry.failure.as_ref().map(|failure| failure.0);
@@ -378,6 +456,7 @@ impl Decider<'_> {
             after: None,
             footprint: Vec::new(),
             tolerated: false,
+            head: None,
         };
         [
             Command::Record(Event::AttemptStarted(Box::new(started))),
@@ -396,9 +475,13 @@ impl Decider<'_> {
                 None
             } else if let Some(lifted) = self.limited {
                 let (cause, until) = (PauseCause::Limit, lifted.moment());
-                Some(Command::Record(Event::RunPaused { cause, until }))
+                let waits = self.facts.waits && until.is_some();
+                (!waits).then_some(Command::Record(Event::RunPaused { cause, until }))
             } else if run.graph.open_gates().next().is_some() {
                 let cause = PauseCause::Gate;
+                Some(Command::Record(Event::RunPaused { cause, until: None }))
+            } else if self.a_person_can_mend_it() {
+                let cause = PauseCause::Person;
                 Some(Command::Record(Event::RunPaused { cause, until: None }))
             } else {
                 Some(end(EndStatus::Failed, self.first_failure()))
@@ -413,9 +496,19 @@ impl Decider<'_> {
         self.facts.attended && self.run.graph.open_gates().next().is_some()
     }
 
+    /// Everything that failed waits for a person: a login, a permission, money.
+    fn a_person_can_mend_it(&self) -> bool {
+        let failed = self.run.state.steps.values().filter(|it| it.phase == Phase::Failed);
+        let mut causes = failed.filter_map(|it| it.failure.as_deref()).map(|it| it.0).peekable();
+        causes.peek().is_some() && causes.all(|cause| cause.leads_to() == Reaction::Ask)
+    }
+
     fn first_failure(&self) -> Option<String> {
-        let failed = self.run.state.steps.iter().find(|(_, entry)| entry.phase == Phase::Failed)?;
-        let detail = failed.1.failure.as_ref().map_or("", |failure| &failure.1);
-        Some(format!("{}: {detail}", failed.0))
+        let failed = self.run.state.steps.iter().find(|(_, entry)| entry.phase == Phase::Failed);
+        let Some((step, entry)) = failed else {
+            return self.run.state.used_up().next().map(used_up);
+        };
+        let detail = entry.failure.as_ref().map_or("", |failure| &failure.1);
+        Some(format!("{step}: {detail}"))
     }
 }

@@ -12,11 +12,12 @@ use crate::{
     key::KeyParts,
     launch::{AgentCall, Launch, Program},
     scope::Scope,
-    state::Phase,
+    state::{Phase, StepState},
     workflow::{
-        dir::inside_project,
+        dir::{inside_project, output},
         duration,
-        model::{Kind, Span, Step, Template, Workflow},
+        model::{Durability, Kind, Span, Step, Template, Workflow},
+        permissions::Permissions,
         template::Quoting,
     },
     worktree::{below, worktree_of},
@@ -37,8 +38,30 @@ impl Decider<'_> {
         }
         let attempt = entry.map_or(0, |entry| entry.attempts) + 1;
         let mut start = self.rendered(id, attempt)?;
-        start.revert_previous = failed && !step.keep;
+        if let Some(other) = self.stand_in(id) {
+            self.hand_to(&mut start, id, other.name);
+        }
+        // A session belongs to the agent that began it.
+        let begun_by = entry.and_then(|it| it.started.as_deref()).map(|it| &it.agent);
+        let same = begun_by == Some(&start.agent);
+        start.goes_on = agent_can(step) && same && entry.is_some_and(StepState::may_go_on);
+        let undoes = failed || entry.is_some_and(StepState::may_go_on);
+        start.revert_previous = undoes && !step.keep;
         Ok(vec![Command::Start(Box::new(start))])
+    }
+
+    /// Gives an attempt to another agent. Its key stays: what is asked for is the same.
+    pub(super) fn hand_to(&self, start: &mut Start, id: NodeId, name: &str) {
+        let Program::Agent(call) = &mut start.launch.program else { return };
+        let def = self.run.graph.node(id).def;
+        let declared = self.run.defs.workflow_of(def).agents.get(name);
+        name.clone_into(&mut call.name);
+        self.run.worker_named(def, name).program.clone_into(&mut call.adapter);
+        call.model = declared.and_then(|it| it.model.clone());
+        if let Some(system) = declared.and_then(|it| it.system.as_ref()) {
+            call.system = Some(system.text.clone());
+        }
+        start.agent = Some(name.to_owned());
     }
 
     /// An approval counts for what it saw: the gate is opened again when that has moved.
@@ -52,7 +75,7 @@ impl Decider<'_> {
                 let Some(seen) = entry
                     .filter(|entry| entry.phase == Phase::Done)
                     .and_then(|entry| entry.gate.as_ref())
-                    .filter(|gate| !gate.consumed)
+                    .filter(|seen| !seen.consumed || self.is_remade_since(gate, seen.seq))
                 else {
                     continue;
                 };
@@ -65,6 +88,18 @@ impl Decider<'_> {
         Ok(None)
     }
 
+    /// Something that the gate comes after counted no more after its answer, and was done again.
+    fn is_remade_since(&self, gate: NodeId, answered: u64) -> bool {
+        let graph = &self.run.graph;
+        let since = self.run.state.invalidated.iter().rev();
+        let mut since = since.take_while(|(seq, _)| *seq > answered).peekable();
+        if since.peek().is_none() {
+            return false;
+        }
+        let needs = graph.effective_needs(gate);
+        since.any(|(_, step)| needs.iter().any(|need| step.is_within(&graph.node(*need).address)))
+    }
+
     pub(super) fn rendered(&self, id: NodeId, attempt: u32) -> Result<Start, Hold> {
         let node = self.run.graph.node(id);
         let step = self.run.defs.step(node.def);
@@ -74,6 +109,7 @@ impl Decider<'_> {
         let mut key = KeyParts::default();
         let (program, agent) = program(&scope, step, workflow, &mut key)?;
         let check = step.check.as_ref().map(|it| scope.text(it, Quoting::Shell)).transpose()?;
+        let (program, mut env) = with_variables(&scope, step, program)?;
         let mut define = |name: &str, text: &str| {
             key.definition.insert(name.to_owned(), KeyParts::value(text));
         };
@@ -83,7 +119,11 @@ impl Decider<'_> {
         if let Some(schema) = &step.result {
             define("schema", &schema.text);
         }
-        let mut env = BTreeMap::new();
+        let script = step.check.as_ref().map(|it| scope.script(it, env.len() + 1)).transpose()?;
+        let check = script.map(|script| {
+            env.extend(script.values);
+            script.text
+        });
         for (name, template) in &step.env {
             // The name only: a value may be a secret.
             define(&format!("env.{name}"), "set");
@@ -96,6 +136,9 @@ impl Decider<'_> {
         let mut writes = scope.texts(&step.writes)?;
         if !writes.is_empty() {
             define("writes", &writes.join(" "));
+        }
+        for pattern in &writes {
+            output(pattern).map_err(|why| Hold::Fails(format!("writes: {why}")))?;
         }
         let worktree = worktree_of(self.run, id)?;
         if let Some(place) = &worktree {
@@ -117,7 +160,7 @@ impl Decider<'_> {
         let launch = Launch {
             step: node.address.clone(),
             attempt,
-            sync_seal: agent.is_some() || effect.is_some(),
+            sync_seal: step.durability == Durability::Full || agent.is_some() || effect.is_some(),
             program,
             cwd,
             env,
@@ -126,8 +169,10 @@ impl Decider<'_> {
             idle_ms: step.idle_ms,
             snapshot: None,
             stop: None,
+            of: None,
+            outputs: Vec::new(),
         };
-        Ok(Start { launch, key, writes, revert_previous: false, effect, agent })
+        Ok(Start { launch, key, writes, revert_previous: false, goes_on: false, effect, agent })
     }
 
     /// Declared reads, and files the templates read.
@@ -158,6 +203,34 @@ impl Decider<'_> {
         let address = self.run.graph.node(id).address.as_str();
         format!("{run}-{}", Digest::of(address.as_bytes()))
     }
+}
+
+/// A command that a shell runs gets its values as variables; one that needs no shell has them as
+/// arguments already.
+fn with_variables(
+    scope: &Scope<'_>,
+    step: &Step,
+    program: Program,
+) -> Result<(Program, BTreeMap<String, String>), Hold> {
+    match (&program, &step.kind) {
+        (Program::Shell(_), Kind::Run { command }) => {
+            let script = scope.script(command, 1)?;
+            Ok((Program::Shell(script.text), script.values.into_iter().collect()))
+        }
+        (
+            Program::Shell(_) | Program::Argv(_) | Program::Agent(_) | Program::Call { .. },
+            Kind::Run { .. }
+            | Kind::Agent { .. }
+            | Kind::Call { .. }
+            | Kind::Gate(_)
+            | Kind::Group { .. }
+            | Kind::Sub { .. },
+        ) => Ok((program, BTreeMap::new())),
+    }
+}
+
+fn agent_can(step: &Step) -> bool {
+    matches!(step.kind, Kind::Agent { .. })
 }
 
 /// In milliseconds.
@@ -203,7 +276,34 @@ fn program(
             let system = system.map(|file| file.text.clone());
             let name = name.clone();
             let (goes_on_in, of) = (None, name.clone());
-            let call = AgentCall { name: of, adapter, model, system, prompt, goes_on_in };
+            let stated = step.permissions.or_else(|| declared.and_then(|it| it.permissions));
+            let mut allow = declared.map(|it| it.allow.clone()).unwrap_or_default();
+            allow.extend(step.allow.iter().cloned());
+            // Only what is stated is part of the definition: a default may become stricter without
+            // making finished work stale.
+            if let Some(stated) = stated {
+                define("permissions", stated.as_str());
+            }
+            if !allow.is_empty() {
+                define("allow", &allow.join(" "));
+            }
+            let changes = step.edits || !step.writes.is_empty() || step.worktree.is_some();
+            let least = if changes { Permissions::Edit } else { Permissions::ReadOnly };
+            let permissions = stated.unwrap_or(least);
+            let schema = step.result.as_ref().map(|it| it.text.clone());
+            let call = AgentCall {
+                name: of,
+                adapter,
+                model,
+                system,
+                prompt,
+                permissions,
+                allow,
+                schema,
+                repairs: None,
+                brief: None,
+                goes_on_in,
+            };
             Ok((Program::Agent(call), Some(name)))
         }
         Kind::Call { name, with } => {

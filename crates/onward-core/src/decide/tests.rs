@@ -119,6 +119,34 @@ steps:
 }
 
 #[test]
+fn a_used_approval_is_asked_for_again_when_the_work_before_the_gate_is_done_again() {
+    let yaml = "
+steps:
+  - { id: a, run: do a }
+  - { id: ok, gate: 'Go?', shows: [notes.md] }
+  - { id: b, run: do b }
+  - { id: c, run: do c }";
+    let after = |content: &str, script: &str| {
+        let mut bench = Bench::new(yaml);
+        bench.facts.attended = true;
+        bench.files.insert("notes.md".into(), "one".into());
+        let mut bench = bench.tell("a! ok=approve");
+        bench.files.insert("notes.md".into(), content.into());
+        bench.tell(script).log
+    };
+    // It failed on the strength of the answer; then what the answer saw is written again.
+    let log = after("two", "b?failed aX R a!new");
+    assert!(log.ends_with("> a!new\nask ok: Go?\n"), "{log}");
+    let log = after("two", "b?failed aX R a!new ok=approve");
+    assert!(log.ends_with("> ok=approve\nstart b #2: do b\n"), "{log}");
+    let log = after("one", "b?failed aX R a!new");
+    assert!(log.ends_with("> a!new\nstart b #2: do b\n"), "{log}");
+    // Work after the gate may change what the gate showed.
+    let log = after("two", "b! bX");
+    assert!(log.ends_with("> bX\nstart b #2: do b\n"), "{log}");
+}
+
+#[test]
 fn an_approval_inside_a_group_binds_what_comes_after_the_group() {
     let yaml = "
 steps:

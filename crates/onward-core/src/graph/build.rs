@@ -1,24 +1,29 @@
 //! A graph from nothing: the nodes a state implies, and then everything that can settle, settled.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::{DefId, Defs, Graph, Node, NodeId, Role, settle};
-use crate::{
-    address::Address,
-    event::Item,
-    state::State,
-    workflow::model::{Kind, Many},
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
+
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
+
+use super::{DefId, Defs, Graph, Node, NodeId, Nodes, Often, Role, settle};
+use crate::{address::Address, event::Item, state::State};
 
 pub(super) fn graph(defs: &Defs, state: &State) -> Graph {
     let root = Node::new(Address::root(), DefId::ROOT, Role::Root, None);
     let mut graph = Graph {
-        nodes: vec![root],
-        by_address: BTreeMap::new(),
+        nodes: Nodes::default(),
+        by_address: Arc::new(IndexMap::with_capacity_and_hasher(
+            defs.ids().len(),
+            FixedState::default(),
+        )),
         ready_work: BTreeSet::new(),
         ready_control: BTreeSet::new(),
         open_gates: BTreeSet::new(),
     };
+    graph.nodes.push(root);
     graph.add_children(defs, state, NodeId(0), DefId::ROOT);
     settle::start(&mut graph, defs, state);
     graph
@@ -51,23 +56,24 @@ impl Graph {
         let declared = &defs.get(def).children;
         let mut siblings = Vec::with_capacity(declared.len());
         for child in declared {
-            let step = defs.step(*child);
-            let role = match (&step.many, step.is_leaf()) {
-                (Many::Once, true) => Role::Leaf,
-                (Many::Once, false) => Role::Group,
-                (Many::Each(_), _) => Role::Each,
-                (Many::Repeat(_), _) => Role::Loop,
+            let brief = defs.brief(*child);
+            let role = match (brief.often(), brief.is_leaf()) {
+                (Often::Once, true) => Role::Leaf,
+                (Often::Once, false) => Role::Group,
+                (Often::Each, _) => Role::Each,
+                (Often::Repeat, _) => Role::Loop,
             };
-            siblings.push(self.add(scope.child(&step.id), *child, role, parent));
+            siblings.push(self.add(scope.child_named(defs.id(*child)), *child, role, parent));
         }
         for (child, id) in declared.iter().zip(&siblings) {
-            let needs = defs.step(*child).needs.iter();
+            // Sources stand last; all else keeps its order.
+            let mut needs = defs.needs(*child);
+            needs.sort_by_key(|index| defs.is_source(*child, declared[*index]));
             let is_source = |index: &&usize| defs.is_source(*child, declared[**index]);
-            let (sources, others): (Vec<_>, Vec<_>) = needs.partition(is_source);
+            let sources = needs.iter().rev().take_while(is_source).count();
             self.node_mut(*id).sources =
-                u32::try_from(sources.len()).expect("fewer steps than a u32 counts");
-            let needs = others.into_iter().chain(sources);
-            self.set_needs(*id, needs.map(|index: &usize| siblings[*index]).collect());
+                u32::try_from(sources).expect("fewer steps than a u32 counts");
+            self.set_needs(*id, needs.into_iter().map(|index| siblings[index]).collect());
         }
         for (child, id) in declared.iter().zip(&siblings) {
             self.add_inside(defs, state, *id, *child);
@@ -121,10 +127,7 @@ impl Graph {
         role: Role,
     ) -> NodeId {
         let def = self.node(parent).def;
-        let leaf = match defs.step(def).kind {
-            Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => true,
-            Kind::Group { .. } | Kind::Sub { .. } => false,
-        };
+        let leaf = defs.brief(def).is_leaf();
         let id = self.add(address, def, if leaf { Role::Leaf } else { role }, parent);
         if !leaf {
             self.add_children(defs, state, id, def);
@@ -135,7 +138,7 @@ impl Graph {
     fn add(&mut self, address: Address, def: DefId, role: Role, parent: NodeId) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer nodes than a u32 counts"));
         self.nodes.push(Node::new(address.clone(), def, role, Some(parent)));
-        self.by_address.insert(address, id);
+        Arc::make_mut(&mut self.by_address).insert(address, id);
         let parent = self.node_mut(parent);
         parent.children.push(id);
         parent.unsettled += 1;

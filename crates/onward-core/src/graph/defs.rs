@@ -1,8 +1,19 @@
 //! The workflow's steps in one flat list: what instances point at.
+//!
+//! Invariant: what a step declares is the same whether the list was made from a workflow or from
+//! bytes. From bytes a step is made when it is first looked into; most steps of a large run that is
+//! only looked at never are.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
-use crate::workflow::model::{Items, Kind, Limits, Many, Step, Workflow};
+use super::brief::{Brief, Often};
+use crate::workflow::{
+    model::{Items, Kind, Limits, Many, Step, Workflow},
+    packed::{self, Pack},
+};
 
 /// Position of a declared step in [`Defs`]; 0 is the workflow itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,89 +24,98 @@ impl DefId {
 }
 
 /// Every declared step, parents before children.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Defs {
     all: Vec<Def>,
     /// The file's own workflow first, then each sub-workflow, without their steps.
     workflows: Vec<Workflow>,
     /// Ids whose standard output some template reads, wherever they stand.
     stdout_read: BTreeSet<String>,
+    /// What steps are made of that no one has looked into.
+    packed: Arc<Vec<u8>>,
 }
 
 /// One declared step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Def {
-    /// `None` for the workflow itself. The children of a group are not in it but in `children`.
-    step: Option<Step>,
+    /// Empty for the workflow itself. The children of a group are not in it but in `children`.
+    step: OnceLock<Box<Step>>,
     pub children: Vec<DefId>,
     /// The workflow whose inputs and agents it sees.
-    workflow: usize,
+    workflow: u32,
+    brief: Brief,
+    /// Where its id, its needs and then the step itself stand in the bytes.
+    at: u32,
     /// Steps that only say which items an `each` has: nothing inside looks at them.
     sources: BTreeSet<String>,
 }
 
 impl Def {
-    fn new(step: Option<Step>, workflow: usize) -> Self {
-        Self { step, children: Vec::new(), workflow, sources: BTreeSet::new() }
-    }
-
-    /// The declaration. The root has none, and no caller asks for it.
-    pub fn step(&self) -> &Step {
-        self.step.as_ref().expect("only the root has no declaration, and it is never decided")
+    fn new(step: Option<Step>, workflow: u32) -> Self {
+        let brief = step.as_ref().map(Brief::of).unwrap_or_default();
+        let made = OnceLock::new();
+        if let Some(step) = step {
+            let _ = made.set(Box::new(step));
+        }
+        Self { step: made, children: Vec::new(), workflow, brief, at: 0, sources: BTreeSet::new() }
     }
 }
 
 impl Defs {
     pub fn new(mut workflow: Workflow) -> Self {
         let steps = std::mem::take(&mut workflow.steps);
-        let root = Def::new(None, 0);
-        let mut defs =
-            Self { all: vec![root], workflows: vec![workflow], stdout_read: BTreeSet::new() };
+        let mut defs = Self {
+            all: vec![Def::new(None, 0)],
+            workflows: vec![workflow],
+            stdout_read: BTreeSet::new(),
+            packed: Arc::default(),
+        };
+        defs.all.reserve_exact(steps.len());
         let children = defs.add(steps, 0);
         defs.all[0].children = children;
-        let steps = defs.all.iter().filter_map(|def| def.step.as_ref());
-        let templates = steps.flat_map(Step::templates);
+        let steps = defs.all.iter().filter_map(|def| def.step.get());
+        let templates = steps.flat_map(|step| step.templates());
         defs.stdout_read = templates.flat_map(|it| it.refs.stdout.iter().cloned()).collect();
-        for index in 1..defs.all.len() {
-            defs.all[index].sources = defs.sources_of(index);
+        for id in 1..defs.all.len() {
+            defs.all[id].sources = defs.sources_of(id);
         }
         defs
     }
 
     fn sources_of(&self, index: usize) -> BTreeSet<String> {
-        let step = self.all[index].step();
+        let step = self.step(counted(index));
         let Many::Each(each) = &step.many else { return BTreeSet::new() };
         let Items::Expression(items) = &each.items else { return BTreeSet::new() };
         let mut sources = items.refs.steps.clone();
-        let mut rest = vec![&self.all[index]];
-        while let Some(def) = rest.pop() {
-            let templates = def.step().templates().into_iter();
+        let mut rest = vec![counted(index)];
+        while let Some(id) = rest.pop() {
+            let templates = self.step(id).templates().into_iter();
             for inside in templates.filter(|template| *template != items) {
                 sources.retain(|source| !inside.refs.steps.contains(source));
             }
-            rest.extend(def.children.iter().map(|child| self.get(*child)));
+            rest.extend(&self.get(id).children);
         }
         sources
     }
 
-    fn add(&mut self, steps: Vec<Step>, workflow: usize) -> Vec<DefId> {
+    fn add(&mut self, steps: Vec<Step>, workflow: u32) -> Vec<DefId> {
         steps.into_iter().map(|step| self.add_one(step, workflow)).collect()
     }
 
-    fn add_one(&mut self, mut step: Step, workflow: usize) -> DefId {
+    fn add_one(&mut self, mut step: Step, workflow: u32) -> DefId {
         let (inner, inner_workflow) = match &mut step.kind {
             Kind::Group { steps } => (std::mem::take(steps), workflow),
             Kind::Sub { workflow: sub, .. } => {
                 let mut sub = sub.as_ref().clone();
                 let steps = std::mem::take(&mut sub.steps);
                 self.workflows.push(sub);
-                (steps, self.workflows.len() - 1)
+                (steps, counted(self.workflows.len() - 1).0)
             }
             Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => {
                 (Vec::new(), workflow)
             }
         };
-        let id = DefId(u32::try_from(self.all.len()).expect("fewer steps than a u32 counts"));
+        let id = counted(self.all.len());
         self.all.push(Def::new(Some(step), workflow));
         let children = self.add(inner, inner_workflow);
         self.all[id.0 as usize].children = children;
@@ -106,25 +126,83 @@ impl Defs {
         &self.all[id.0 as usize]
     }
 
+    /// The declaration. The root has none, and no caller asks for it.
     pub fn step(&self, id: DefId) -> &Step {
-        self.get(id).step()
+        assert_ne!(id, DefId::ROOT, "the root has no declaration, and it is never decided");
+        self.get(id).step.get_or_init(|| Box::new(self.unpacked(id)))
+    }
+
+    /// The declaration, for one who looks at many steps once.
+    pub fn step_once(&self, id: DefId) -> Step {
+        self.get(id).step.get().map_or_else(|| self.unpacked(id), |step| step.as_ref().clone())
+    }
+
+    fn unpacked(&self, id: DefId) -> Step {
+        let mut rest = self.bytes(id);
+        let made = packed::text(&mut rest).and_then(|_| {
+            skip_needs(&mut rest)?;
+            Step::unpack(&mut rest)
+        });
+        made.expect("the caller of `unpack` has seen that the bytes are ours")
+    }
+
+    /// What a step that was not looked into is made of.
+    fn bytes(&self, id: DefId) -> &[u8] {
+        &self.packed[self.get(id).at as usize..]
+    }
+
+    /// What is asked of every step.
+    pub fn brief(&self, id: DefId) -> Brief {
+        self.get(id).brief
+    }
+
+    pub fn id(&self, id: DefId) -> &str {
+        match self.get(id).step.get() {
+            Some(step) => step.id.as_str(),
+            None => packed::text(&mut self.bytes(id)).unwrap_or_default(),
+        }
+    }
+
+    /// Indexes into the list that the step stands in, in order.
+    pub(super) fn needs(&self, id: DefId) -> Vec<usize> {
+        if let Some(step) = self.get(id).step.get() {
+            step.needs.clone()
+        } else {
+            let mut rest = self.bytes(id);
+            let needs = packed::text(&mut rest).and_then(|_| Vec::unpack(&mut rest));
+            needs.unwrap_or_default()
+        }
     }
 
     /// The workflow a step was declared in: its inputs and agents. Its steps are not in it.
     pub fn workflow_of(&self, id: DefId) -> &Workflow {
-        &self.workflows[self.get(id).workflow]
+        &self.workflows[self.get(id).workflow as usize]
     }
 
     /// The workflow that the children of a sub-workflow step see.
     pub fn workflow_inside(&self, id: DefId) -> &Workflow {
         let def = self.get(id);
         let inside = def.children.first().map_or(def.workflow, |child| self.get(*child).workflow);
-        &self.workflows[inside]
+        &self.workflows[inside as usize]
+    }
+
+    /// The workflow as it was declared, steps and all.
+    pub fn workflow(&self) -> Workflow {
+        let steps = self.get(DefId::ROOT).children.iter().map(|id| self.whole(*id)).collect();
+        Workflow { steps, ..self.workflows[0].clone() }
+    }
+
+    fn whole(&self, id: DefId) -> Step {
+        let mut step = self.step_once(id);
+        if let Kind::Group { steps } = &mut step.kind {
+            *steps = self.get(id).children.iter().map(|id| self.whole(*id)).collect();
+        }
+        step
     }
 
     /// Declared steps in order, the root left out.
-    pub fn ids(&self) -> impl Iterator<Item = DefId> {
-        (1..self.all.len()).map(|index| DefId(u32::try_from(index).expect("counted in new")))
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = DefId> {
+        (1..self.all.len()).map(counted)
     }
 
     pub fn limits(&self) -> &Limits {
@@ -141,19 +219,102 @@ impl Defs {
 
     /// Opened by an event, because something must be evaluated first.
     pub(super) fn opens_by_event(&self, id: DefId) -> bool {
-        let step = self.step(id);
-        step.when.is_some() || step.many != Many::Once
+        let brief = self.brief(id);
+        brief.has_when() || brief.often() != Often::Once
     }
 
     /// Whether `need` only says which items `each` has. An answer of a gate always counts.
     pub(super) fn is_source(&self, each: DefId, need: DefId) -> bool {
-        let step = self.step(need);
-        let is_work = step.is_leaf() && !matches!(step.kind, Kind::Gate(_));
-        is_work && self.get(each).sources.contains(step.id.as_str())
+        let sources = &self.get(each).sources;
+        // Most steps have none; nothing else is looked at then.
+        if sources.is_empty() {
+            return false;
+        }
+        let brief = self.brief(need);
+        brief.is_leaf() && !brief.is_gate() && sources.contains(self.id(need))
     }
 
     /// Whether some template may look at the step's standard output.
     pub fn stdout_is_read(&self, id: DefId) -> bool {
-        self.stdout_read.contains(self.step(id).id.as_str())
+        self.stdout_read.contains(self.id(id))
     }
+}
+
+/// As bytes, and from them.
+impl Defs {
+    pub fn pack(&self) -> Vec<u8> {
+        let mut to = Vec::new();
+        packed::LAYOUT.pack(&mut to);
+        self.workflows.pack(&mut to);
+        self.stdout_read.pack(&mut to);
+        self.all.len().pack(&mut to);
+        let mut own = Vec::new();
+        for (index, def) in self.all.iter().enumerate() {
+            def.workflow.pack(&mut to);
+            u32::from(def.brief.bits()).pack(&mut to);
+            def.children.len().pack(&mut to);
+            def.children.iter().for_each(|child| child.0.pack(&mut to));
+            def.sources.pack(&mut to);
+            own.clear();
+            let packed = |step: &Step, own: &mut Vec<u8>| {
+                step.id.pack(own);
+                step.needs.pack(own);
+                step.pack(own);
+            };
+            match def.step.get() {
+                Some(step) => packed(step, &mut own),
+                None if index == 0 => {}
+                None => packed(&self.unpacked(counted(index)), &mut own),
+            }
+            own.len().pack(&mut to);
+            to.extend_from_slice(&own);
+        }
+        to
+    }
+
+    /// Takes the bytes that [`pack`](Self::pack) gave. What is of another layout, is cut short or
+    /// points out of itself is refused; that all else is as it was written is for the caller to
+    /// know.
+    pub fn unpack(bytes: Vec<u8>) -> Option<Self> {
+        // Positions in it are kept as such.
+        u32::try_from(bytes.len()).ok()?;
+        let mut from = bytes.as_slice();
+        if u32::unpack(&mut from)? != packed::LAYOUT {
+            return None;
+        }
+        let workflows = Vec::<Workflow>::unpack(&mut from)?;
+        let stdout_read = Pack::unpack(&mut from)?;
+        let count = usize::unpack(&mut from)?;
+        let mut all = Vec::with_capacity(count.min(bytes.len()));
+        for index in 0..count {
+            let workflow = u32::unpack(&mut from)?;
+            let brief = Brief::from_bits(u32::unpack(&mut from)?)?;
+            let children = usize::unpack(&mut from)?;
+            let children = (0..children).map(|_| {
+                let child = u32::unpack(&mut from).map(DefId)?;
+                (child.0 as usize > index && (child.0 as usize) < count).then_some(child)
+            });
+            let children = children.collect::<Option<Vec<DefId>>>()?;
+            let sources = BTreeSet::unpack(&mut from)?;
+            let length = usize::unpack(&mut from)?;
+            let at = u32::try_from(bytes.len() - from.len()).ok()?;
+            packed::take(&mut from, length)?;
+            workflows.get(workflow as usize)?;
+            all.push(Def { step: OnceLock::new(), children, workflow, brief, at, sources });
+        }
+        let is_whole = from.is_empty() && !all.is_empty();
+        let packed = Arc::new(bytes);
+        is_whole.then_some(Self { all, workflows, stdout_read, packed })
+    }
+}
+
+fn skip_needs(from: &mut &[u8]) -> Option<()> {
+    for _ in 0..usize::unpack(from)? {
+        usize::unpack(from)?;
+    }
+    Some(())
+}
+
+fn counted(index: usize) -> DefId {
+    DefId(u32::try_from(index).expect("fewer steps than a u32 counts"))
 }

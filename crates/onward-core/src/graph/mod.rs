@@ -9,13 +9,18 @@
 //! unsettled work is not settled: it becomes ready when its needs are, and the decider compares its
 //! key. That is the whole of early cut-off.
 
+mod brief;
 mod build;
 mod defs;
+mod nodes;
 mod settle;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeSet, sync::Arc};
+
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
 
 use crate::{
     address::Address,
@@ -24,6 +29,9 @@ use crate::{
     state::{Phase, State},
 };
 
+use nodes::Nodes;
+
+pub use brief::{Brief, Often, Word};
 pub use defs::{Def, DefId, Defs};
 
 /// Position of a node; nodes of the workflow file come in its order, later ones as they appear.
@@ -33,8 +41,8 @@ pub struct NodeId(u32);
 /// See the module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Graph {
-    nodes: Vec<Node>,
-    by_address: BTreeMap<Address, NodeId>,
+    nodes: Nodes,
+    by_address: Arc<IndexMap<Address, NodeId, FixedState>>,
     /// Ready leaves that would take a slot.
     ready_work: BTreeSet<NodeId>,
     /// Ready nodes that need a decision only: groups, loops, gates, done steps to compare.
@@ -96,7 +104,7 @@ impl Graph {
     }
 
     pub fn root(&self) -> &Node {
-        &self.nodes[0]
+        self.nodes.get(0)
     }
 
     pub fn root_id(&self) -> NodeId {
@@ -104,7 +112,7 @@ impl Graph {
     }
 
     pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0 as usize]
+        self.nodes.get(id.0 as usize)
     }
 
     pub fn find(&self, address: &Address) -> Option<NodeId> {
@@ -174,13 +182,15 @@ impl Graph {
             return false;
         }
         let ended = state.loops.get(&node.address).is_some_and(|it| it.ended.is_some());
-        state.phase(&node.address) == Phase::Failed
+        let is_over =
+            state.phase(&node.address) == Phase::Failed && !state.is_parked(&node.address);
+        is_over
             || (node.role == Role::Loop && ended)
             || node.children.iter().any(|child| self.has_failed(*child, state))
     }
 
     fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.0 as usize]
+        self.nodes.get_mut(id.0 as usize)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     evidence::Cause,
     key::Key,
     state::{Phase, State, StepState},
-    workflow::model::{Kind, Retry},
+    workflow::model::Retry,
 };
 
 /// Opens the root of a new graph and lets everything follow.
@@ -132,7 +132,7 @@ impl Graph {
         let mut rest = vec![id];
         while let Some(id) = rest.pop() {
             let node = self.node(id);
-            if node.role == Role::Leaf && matches!(defs.step(node.def).kind, Kind::Gate(_)) {
+            if node.role == Role::Leaf && defs.brief(node.def).is_gate() {
                 gates.push(id);
             }
             rest.extend(&node.children);
@@ -144,7 +144,7 @@ impl Graph {
     fn may_hold_gates(&self, id: NodeId, defs: &Defs) -> bool {
         let mut rest = vec![self.node(id).def];
         while let Some(def) = rest.pop() {
-            if matches!(defs.step(def).kind, Kind::Gate(_)) {
+            if defs.brief(def).is_gate() {
                 return true;
             }
             rest.extend(&defs.get(def).children);
@@ -152,22 +152,46 @@ impl Graph {
         false
     }
 
-    /// Whether the needs in a key are what they are now. Looked for as text first: a large run asks
+    /// Whether the needs in a key are what they are now. Compared as text first: a large run asks
     /// this of every finished step, and nearly always the answer is yes.
     fn key_holds(&self, id: NodeId, key: &Key) -> bool {
         let needs = self.compared_needs(id);
-        // Looking for each of many in a text of that many is slower than reading it once.
-        if needs.len() > NEEDS_LOOKED_FOR_MAX {
-            return self.needs_hold(id, &key.get().needs);
-        }
-        let text = key.as_str().as_bytes();
-        let found = needs.into_iter().all(|need| {
-            let node = self.node(need);
-            let Some(digest) = node.digest else { return false };
-            let part = format!("\"{}\":\"{digest}\"", node.address);
-            memchr::memmem::find(text, part.as_bytes()).is_some()
+        needs.is_empty() || self.ends_in(key, needs) || self.needs_hold(id, &key.get().needs)
+    }
+
+    /// Whether a key ends in exactly these needs, as JSON writes them: they are its last part, in
+    /// the order of their addresses. Compared from the end, so that nothing is searched for.
+    fn ends_in(&self, key: &Key, mut needs: Vec<NodeId>) -> bool {
+        needs.sort_unstable_by(|one, other| {
+            self.node(*one).address.as_str().cmp(self.node(*other).address.as_str())
         });
-        found || self.needs_hold(id, &key.get().needs)
+        needs.dedup();
+        let Some(mut rest) = key.as_str().strip_suffix('}') else { return false };
+        let mut end = "}";
+        for need in needs.iter().rev() {
+            let node = self.node(*need);
+            let Some((before, digest)) = rest
+                .strip_suffix(end)
+                .and_then(|it| it.strip_suffix('"'))
+                .and_then(|it| it.split_at_checked(it.len().checked_sub(DIGEST_DIGITS)?))
+            else {
+                return false;
+            };
+            let name =
+                before.strip_suffix("\":\"").and_then(|it| it.strip_suffix(node.address.as_str()));
+            match name.and_then(|it| it.strip_suffix('"')) {
+                Some(before)
+                    if node
+                        .digest
+                        .is_some_and(|it| Digest::parse(digest.as_bytes()) == Some(it)) =>
+                {
+                    rest = before;
+                }
+                Some(_) | None => return false,
+            }
+            end = ",";
+        }
+        rest.ends_with("\"needs\":{")
     }
 
     /// Whether what a node was decided from is what its needs are now.
@@ -179,8 +203,8 @@ impl Graph {
     }
 }
 
-/// More needs than these are read, not looked for.
-const NEEDS_LOOKED_FOR_MAX: usize = 16;
+/// How many characters a digest has in a key.
+const DIGEST_DIGITS: usize = 32;
 
 /// One change and all that follows from it.
 struct Mover<'a> {
@@ -215,8 +239,7 @@ impl Mover<'_> {
 
     fn arrive_leaf(&mut self, id: NodeId) {
         let node = self.graph.node(id);
-        let step = self.defs.step(node.def);
-        let is_gate = matches!(step.kind, Kind::Gate(_));
+        let is_gate = self.defs.brief(node.def).is_gate();
         let entry = self.state.step(&node.address);
         match entry.map_or(Phase::Pending, |entry| entry.phase) {
             Phase::Running => {}
@@ -232,7 +255,8 @@ impl Mover<'_> {
                 }
             }
             Phase::Failed => {
-                if entry.is_some_and(|entry| has_tries_left(entry, &step.retry)) {
+                let retry = &self.defs.step(node.def).retry;
+                if entry.is_some_and(|entry| has_tries_left(entry, retry)) {
                     self.graph.ready_work.insert(id);
                 }
             }
@@ -400,10 +424,11 @@ impl Mover<'_> {
     }
 }
 
-/// Failed, for a cause that is retried, and not too often yet; or parked at a provider's limit,
-/// which takes no try.
+/// Failed, for a cause that is retried, and not too often yet; or parked at a provider's limit, or
+/// given a free try.
 pub(crate) fn has_tries_left(entry: &StepState, retry: &Retry) -> bool {
     let cause = entry.failure.as_ref().map(|failure| failure.0);
     let retried = |cause: Cause| retry.on.contains(&cause) && entry.failures <= retry.max;
-    cause.is_some_and(|cause| cause.is_limit() || retried(cause))
+    let free = entry.free_wait_ms.is_some();
+    cause.is_some_and(|cause| cause.is_limit() || free || retried(cause))
 }

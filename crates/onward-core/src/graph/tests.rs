@@ -1,5 +1,6 @@
 //! Which nodes are ready, and what falls and rises when facts change.
 
+use super::{Brief, Defs, Graph};
 use crate::testing::Bench;
 
 #[track_caller]
@@ -199,10 +200,10 @@ fn a_loop_without_a_condition_counts_and_one_with_it_may_run_out() {
          start l[1] #1: do it
          > l[1]!
          end l after 1: Exhausted
-         end Failed
+         end Failed: `l` took 1 turn, as many as it may, and is not through
          > R
          end l after 1: Exhausted
-         end Failed",
+         end Failed: `l` took 1 turn, as many as it may, and is not through",
     );
     check(
         "steps: [{ id: l, repeat: { max: 1, until: '{{ 1 > 2 }}', on_max: continue }, run: x }]",
@@ -456,4 +457,36 @@ fn a_chain_of_many_finished_steps_is_built_without_deep_recursion() {
         state.steps.insert(address, done);
     }
     assert!(Graph::new(&defs, &state).root().is_settled());
+}
+
+/// A workflow from bytes is the workflow, whether its steps are looked into or not.
+#[test]
+fn what_was_packed_is_the_same_workflow_and_the_same_graph() {
+    let text = "steps:
+  - { id: plan, run: plan, writes: [plan], reads: [notes] }
+  - id: build
+    each: '{{ steps.plan.result }}'
+    steps:
+      - { id: make, run: 'make {{ item }}', worktree: true }
+      - { id: test, run: test, when: 'true', check: 'true', durability: full }
+  - { id: ask, gate: 'Go on?' }
+  - { id: again, repeat: { max: 2 }, steps: [{ id: turn, agent: claude, prompt: 'Once more' }] }";
+    let bench = Bench::new(text);
+    let bytes = bench.run.defs.pack();
+    let defs = Defs::unpack(bytes.clone()).unwrap();
+    assert_eq!(Graph::new(&defs, &bench.run.state), bench.run.graph);
+    assert_eq!(defs.workflow(), bench.run.defs.workflow());
+    assert_eq!(defs.pack(), bytes, "and so are the bytes again");
+    for id in defs.ids() {
+        assert_eq!(Brief::of(defs.step(id)), defs.brief(id));
+        assert_eq!(defs.step(id), bench.run.defs.step(id));
+        assert_eq!(defs.id(id), bench.run.defs.id(id));
+        assert_eq!(defs.stdout_is_read(id), bench.run.defs.stdout_is_read(id));
+    }
+    for cut in 0..bytes.len() {
+        assert!(Defs::unpack(bytes[..cut].to_vec()).is_none(), "cut at {cut}");
+        let mut spoilt = bytes.clone();
+        spoilt[cut] ^= 0x55;
+        let _ = Defs::unpack(spoilt);
+    }
 }

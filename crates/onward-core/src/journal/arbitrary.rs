@@ -19,6 +19,7 @@ use crate::{
     journal::FORMAT,
     kept::Kept,
     key::{Difference, Key, KeyParts},
+    mark::Nonce,
     recovery::Rung,
     said::Spent,
     time::Timestamp,
@@ -233,6 +234,7 @@ fn about_runs() -> BoxedStrategy<Event> {
             git,
             accepted,
             entered,
+            last_sign: None,
             reverts,
         },
     );
@@ -243,6 +245,7 @@ fn about_runs() -> BoxedStrategy<Event> {
         PauseCause::Budget,
         PauseCause::Interrupted,
         PauseCause::Asked,
+        PauseCause::Person,
     ]);
     let status = select(vec![EndStatus::Completed, EndStatus::Failed, EndStatus::Cancelled]);
     prop_oneof![
@@ -290,12 +293,13 @@ fn about_steps() -> BoxedStrategy<Event> {
 fn started() -> BoxedStrategy<Event> {
     let asked = (address(), any::<u32>(), key(), texts(), text(), texts());
     let names = (maybe_text(), maybe_text(), any::<bool>(), maybe_text());
-    let found = (names, map_of(option::of(digest())), map_of(kind()), reverts());
+    let nonce = any::<u64>().prop_map(|it| Nonce::of("r", 1, it, Timestamp::default()));
+    let found = (names, map_of(option::of(digest())), map_of(kind()), reverts(), option::of(nonce));
     (asked, found)
         .prop_map(
             |(
                 (step, attempt, key, argv, cwd, writes),
-                ((agent, session, continues, base), saved, kinds, reverts),
+                ((agent, session, continues, base), saved, kinds, reverts, nonce),
             )| {
                 Event::AttemptStarted(Box::new(AttemptStarted {
                     step,
@@ -311,6 +315,7 @@ fn started() -> BoxedStrategy<Event> {
                     saved,
                     kinds,
                     reverts,
+                    nonce,
                 }))
             },
         )
@@ -330,10 +335,11 @@ fn finished() -> BoxedStrategy<Event> {
         text().prop_map(|why| Ending::NotStarted { why }),
     ];
     let judged = (address(), any::<u32>(), outcome, option::of(ending), evidence());
-    let left = (option::of(value()), maybe_text(), maybe_text(), texts(), any::<bool>());
+    let tolerated = any::<bool>();
+    let left = (option::of(value()), maybe_text(), maybe_text(), texts(), tolerated, maybe_text());
     (judged, left)
         .prop_map(|((step, attempt, outcome, ending, evidence), left)| {
-            let (result, stdout, after, footprint, tolerated) = left;
+            let (result, stdout, after, footprint, tolerated, head) = left;
             Event::AttemptFinished(Box::new(AttemptFinished {
                 step,
                 attempt,
@@ -345,6 +351,7 @@ fn finished() -> BoxedStrategy<Event> {
                 after,
                 footprint,
                 tolerated,
+                head,
             }))
         })
         .boxed()

@@ -15,6 +15,7 @@ use crate::{
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Item, LoopEnd, Record, Revert},
     evidence::{Cause, Ending, Evidence, FileProof, Outcome, Stat},
     kept::Kept,
+    mark::Nonce,
     said::Spent,
 };
 
@@ -101,6 +102,7 @@ impl Cursor<'_> {
             saved: BTreeMap::new(),
             kinds: BTreeMap::new(),
             reverts: Vec::new(),
+            nonce: None,
         });
         if self.eat(r#","cwd":""#) {
             started.cwd = self.string()?.into_owned();
@@ -127,6 +129,9 @@ impl Cursor<'_> {
         if self.eat(r#","reverts":["#) {
             started.reverts = self.list(Self::revert)?;
         }
+        if self.eat(r#","nonce":""#) {
+            started.nonce = Some(Nonce::parse(self.plain_string()?)?);
+        }
         Some(Event::AttemptStarted(started))
     }
 
@@ -148,6 +153,7 @@ impl Cursor<'_> {
             after: None,
             footprint: Vec::new(),
             tolerated: false,
+            head: None,
         });
         if self.eat(r#","ending":{"how":""#) {
             finished.ending = Some(self.ending()?);
@@ -168,6 +174,9 @@ impl Cursor<'_> {
             finished.footprint = self.list(Self::quoted_string)?;
         }
         finished.tolerated = self.eat(r#","tolerated":true"#);
+        if self.eat(r#","head":""#) {
+            finished.head = Some(self.string()?.into_owned());
+        }
         Some(Event::AttemptFinished(finished))
     }
 

@@ -84,6 +84,7 @@ fn each_failure_has_the_cause_of_what_is_surest() {
                 _ if denied => Some(Cause::PermissionDenied),
                 Proof::NotDeclared => None,
                 Proof::CheckFailed(Cause::Timeout) => Some(Cause::Timeout),
+                Proof::ResultMissing if words == Words::Well => Some(Cause::SchemaViolation),
                 Proof::CheckFailed(_) | Proof::OutputMissing | Proof::ResultMissing => {
                     Some(Cause::Unproved)
                 }
@@ -111,7 +112,8 @@ fn step(yaml: &str) -> Step {
 
 fn judged(step: &Step, ending: Ending, said: &Said) -> Outcome {
     let (address, at) = (Address::from_text("a"), Timestamp::default());
-    let seal = Seal { step: address, attempt: 1, at, ending, check: None, after: None };
+    let (check, after, of, settled) = (None, None, None, false);
+    let seal = Seal { step: address, attempt: 1, at, ending, check, after, of, settled };
     judge(step, &seal, Collected::default(), said).outcome
 }
 
@@ -127,6 +129,7 @@ fn an_outcome_names_what_the_agent_said() {
         provider: "anthropic".into(),
         account: None,
         resets_at: Some(Timestamp::from_micros(0)),
+        words: None,
         kind: LimitKind::Usage,
     };
     let limited = Said { limit: Some(limit), ..quiet.clone() };

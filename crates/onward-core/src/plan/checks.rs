@@ -3,15 +3,17 @@
 //! Each function looks at one thing and says what it found; what follows from it for a step is said
 //! in `resumption`.
 
-use super::AgeBand;
+use super::{AgeBand, edits::declared};
 use crate::{
     address::Address,
-    event::{EditClass, EndStatus, GitHead},
+    decide::used_up,
+    event::{Edit, EditClass, EndStatus, GitHead},
     finding::{Code, Finding},
     graph::NodeId,
     run::Run,
     state::{Phase, RunStatus, State},
     survey::{CommitSeen, Edited, GitSeen, Survey},
+    workflow::model::{Count, Many, Repeat},
 };
 
 /// Two machines' clocks may differ by this much before it is called corruption.
@@ -33,12 +35,13 @@ pub(super) fn about_the_run(run: &Run, survey: &Survey) -> Vec<Finding> {
     all.extend(budget(run));
     all.extend(unfinished_dependencies(run));
     all.extend(not_delivered(run));
+    all.extend(used_up_loops(run, survey));
     all.extend(survey.outdated_approvals.iter().map(outdated_approval));
     if let Some(git) = &survey.git {
         all.extend(repository(git));
     }
     if let Some(edited) = &survey.edited {
-        all.push(workflow(edited));
+        all.push(workflow(run, edited));
     }
     all
 }
@@ -64,7 +67,7 @@ fn resumes(run: &Run) -> Option<Finding> {
     let state = &run.state;
     if let Some(limit) = run.defs.limits().resumes.filter(|limit| state.resumes >= *limit) {
         let count = state.resumes;
-        let message = format!("it was resumed {count} times, and `limits.resumes` is {limit}");
+        let message = format!("resumed {count} times; `limits.resumes` is {limit}");
         let hint = "raise the limit in the workflow, or start a new run";
         return Some(Finding::new(Code::ResumesInVain, message).with_hint(hint));
     }
@@ -72,14 +75,14 @@ fn resumes(run: &Run) -> Option<Finding> {
         let cause = cause.as_str();
         let message =
             format!("{count} resumes in a row ended in `{cause}` with nothing finished in between");
-        let hint = "mend the cause first (see `onward log --step STEP`), then accept this";
+        let hint = "fix the cause first (see `onward log --step STEP`), then accept this";
         return Some(Finding::new(Code::ResumesInVain, message).with_hint(hint));
     }
     // The other system's log counts the resumes of an adopted run.
     if state.resumes < RESUMES_MANY || state.adopted.is_some() {
         return None;
     }
-    let message = format!("it was resumed {} times", state.resumes);
+    let message = format!("resumed {} times", state.resumes);
     let hint = "smaller steps lose less; see what stops it with `onward log`";
     Some(Finding::new(Code::ResumedRepeatedly, message).with_hint(hint))
 }
@@ -87,9 +90,38 @@ fn resumes(run: &Run) -> Option<Finding> {
 fn budget(run: &Run) -> Option<Finding> {
     let limit = run.defs.limits().usd.filter(|limit| run.state.spent >= *limit)?;
     let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
-    let message = format!("${spent:.2} are spent, and the limit is ${limit:.2}");
-    let hint = "nothing new is started; raise `limits.usd` in the workflow to go on";
+    let message = format!("${spent:.2} spent; the limit is ${limit:.2}");
+    let hint = "nothing new starts; raise `limits.usd` in the workflow to continue";
     Some(Finding::new(Code::BudgetElapsed, message).with_hint(hint))
+}
+
+/// Nothing is left but loops that took all the turns that they may take.
+fn used_up_loops(run: &Run, survey: &Survey) -> Vec<Finding> {
+    let is_over = run.state.status == (RunStatus::Ended { status: EndStatus::Failed });
+    if !is_over || run.state.steps.values().any(|it| it.phase == Phase::Failed) {
+        return Vec::new();
+    }
+    let stands = |(step, turns): &(&Address, u32)| {
+        !survey.through.contains(*step) && !may_turn(run, step, *turns)
+    };
+    let finding = |(step, turns)| {
+        let hint =
+            "mend what it does not get through by hand, or accept this: it gets one more turn";
+        Finding::new(Code::TurnsUsedUp, used_up((step, turns))).at_step(step).with_hint(hint)
+    };
+    run.state.used_up().filter(stands).map(finding).collect()
+}
+
+/// The workflow, as it is now, allows more turns than were taken.
+fn may_turn(run: &Run, step: &Address, turns: u32) -> bool {
+    let node = run.graph.find(step).map(|id| run.graph.node(id));
+    let granted = run.state.loops.get(step).map_or(0, |it| it.granted);
+    match node.map(|node| &run.defs.step(node.def).many) {
+        Some(Many::Repeat(Repeat { max: Count::Fixed(max), .. })) => {
+            turns < max.saturating_add(granted)
+        }
+        Some(Many::Repeat(_) | Many::Once | Many::Each(_)) | None => false,
+    }
 }
 
 /// A step counts as done while something it needs was never begun: adopted work, or a mended
@@ -111,7 +143,7 @@ fn unfinished_dependencies(run: &Run) -> Vec<Finding> {
         } else {
             (Code::PhaseAheadOfEvidence, "an earlier phase")
         };
-        let message = format!("{step} is done, but {need}, {what} it needs, is not");
+        let message = format!("{step} is done, but {need}, {what} that it needs, is not");
         let hint = format!("{need} runs first; then {step} is compared again");
         all.push(Finding::new(code, message).at_step(step).with_hint(hint));
     }
@@ -141,26 +173,28 @@ fn top(step: &Address) -> &str {
 fn not_delivered(run: &Run) -> Option<Finding> {
     let over = run.graph.root().is_settled() && !run.state.is_ended();
     over.then(|| {
-        let message = "every step is done, but the end of the run was never written";
+        let message = "all steps are done; only the closing record is missing";
         Finding::new(Code::AllDoneNotDelivered, message).with_hint("a resume writes it")
     })
 }
 
 fn outdated_approval(gate: &Address) -> Finding {
-    let message = format!("what {gate} was asked about has changed since the answer");
+    let message = format!("what {gate} showed has changed since it was answered");
     let finding = Finding::new(Code::ApprovalOutdated, message).at_step(gate);
-    finding.with_hint("it is asked again")
+    finding.with_hint("the gate asks again")
 }
 
 fn repository(git: &GitSeen) -> Vec<Finding> {
     let mut all = Vec::new();
     if git.known.branch != git.now.branch {
-        let name = |head: &GitHead| head.branch.clone().unwrap_or_else(|| "no branch".to_owned());
+        let name = |head: &GitHead| {
+            head.branch.as_ref().map_or_else(|| "no branch".to_owned(), |it| format!("branch {it}"))
+        };
         let (was, is) = (name(&git.known), name(&git.now));
-        let message = format!("the run worked on {was}, and this is {is}");
+        let message = format!("the run started on {was}; you are on {is}");
         let hint = match &git.known.branch {
-            Some(branch) => format!("`git switch {branch}`, or accept it to go on here"),
-            None => "accept it to go on here".to_owned(),
+            Some(branch) => format!("`git switch {branch}`, or accept it to continue here"),
+            None => "accept it to continue here".to_owned(),
         };
         all.push(Finding::new(Code::BranchMismatch, message).with_hint(hint));
     }
@@ -170,21 +204,21 @@ fn repository(git: &GitSeen) -> Vec<Finding> {
     };
     if !git.missing.is_empty() {
         let gone: Vec<String> = git.missing.iter().map(line).collect();
-        let message = format!("commits on which the run stood are gone: {}", some_of(&gone));
+        let message = format!("commits that the run was built on are gone: {}", some_of(&gone));
         let hint = "the branch was moved back or rewritten; see `git reflog`";
         all.push(Finding::new(Code::MissingCommits, message).with_hint(hint));
     }
     let foreign: Vec<String> =
         git.commits.iter().filter(|commit| commit.by.is_none()).map(line).collect();
     if !foreign.is_empty() {
-        let message = format!("commits that no step made: {}", some_of(&foreign));
-        let hint = "they stay; no branch is ever moved";
+        let message = format!("commits that no step of the run made: {}", some_of(&foreign));
+        let hint = "they stay; onward never moves a branch";
         all.push(Finding::new(Code::UnexpectedCommits, message).with_hint(hint));
     }
     if let Some(first) = git.changed.first() {
-        let message = format!("changed, and not by this run: {}", some_of(&git.changed));
+        let message = format!("changed by someone other than this run: {}", some_of(&git.changed));
         let finding = Finding::new(Code::DirtyTree, message).at_path(first);
-        all.push(finding.with_hint("these changes are left as they are"));
+        all.push(finding.with_hint("these changes stay as they are"));
     }
     all
 }
@@ -197,26 +231,70 @@ fn some_of(names: &[String]) -> String {
     }
 }
 
-fn workflow(edited: &Edited) -> Finding {
-    let of = |class: EditClass| {
-        let names = edited.edits.iter().filter(move |edit| edit.class == class);
-        names.map(|edit| edit.step.clone()).collect::<Vec<_>>()
-    };
+fn workflow(run: &Run, edited: &Edited) -> Finding {
     let mut parts = Vec::new();
-    for (class, what) in [
-        (EditClass::Cosmetic, "labels only"),
-        (EditClass::Pending, "not yet run"),
-        (EditClass::TouchesDone, "touching finished work"),
-    ] {
-        let names = of(class);
+    for touch in Touch::ALL {
+        let names = edited.edits.iter().filter(|edit| Touch::of(run, edited, edit) == touch);
+        let names: Vec<String> = names.map(|edit| edit.step.clone()).collect();
         if !names.is_empty() {
-            parts.push(format!("{} ({what})", some_of(&names)));
+            parts.push(format!("{} ({})", some_of(&names), touch.as_str()));
         }
     }
-    let what = if parts.is_empty() { "nothing that counts".to_owned() } else { parts.join("; ") };
+    let what = if parts.is_empty() { "nothing that matters".to_owned() } else { parts.join("; ") };
     let message = format!("the workflow file was edited: {what}");
-    let hint = "the run goes on with the new file; `--pinned` keeps the old one";
+    let hint = "the run continues with the new file; `--pinned` keeps the old one";
     Finding::new(Code::WorkflowChanged, message).with_hint(hint)
+}
+
+/// What an edit meets, by what the run did of that step.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Touch {
+    Labels,
+    NotYetRun,
+    Unfinished,
+    Kept,
+    Gone,
+    Done,
+}
+
+impl Touch {
+    const ALL: [Self; 6] =
+        [Self::Labels, Self::NotYetRun, Self::Unfinished, Self::Kept, Self::Gone, Self::Done];
+
+    fn of(run: &Run, edited: &Edited, edit: &Edit) -> Self {
+        let inner = format!("{}/", edit.step);
+        let is_its = |step: &Address| {
+            let name = declared(step);
+            name == edit.step || name.starts_with(&inner)
+        };
+        match edit.class {
+            EditClass::Cosmetic => Self::Labels,
+            EditClass::TouchesDone if edited.gone.contains(&edit.step) => Self::Gone,
+            EditClass::TouchesDone => Self::Done,
+            EditClass::Pending => {
+                let mut phases =
+                    run.state.steps.iter().filter(|it| is_its(it.0)).map(|it| it.1.phase);
+                if phases.clone().any(Phase::is_settled) {
+                    Self::Kept
+                } else if phases.any(|it| it != Phase::Waiting) {
+                    Self::Unfinished
+                } else {
+                    Self::NotYetRun
+                }
+            }
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Labels => "labels only",
+            Self::NotYetRun => "not yet run",
+            Self::Unfinished => "not finished",
+            Self::Kept => "what is done of it is kept",
+            Self::Gone => "no longer there; what it did stays",
+            Self::Done => "touching finished work",
+        }
+    }
 }
 
 #[cfg(test)]

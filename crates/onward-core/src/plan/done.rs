@@ -10,12 +10,18 @@ use crate::{
     evidence::Evidence,
     finding::{Code, Finding},
     key::{Difference, Key, KeyParts},
-    state::StepState,
-    survey::{OutputSeen, ReadSeen, Survey},
+    run::Run,
+    state::{Phase, State, StepState},
+    survey::{Damage, OutputSeen, ReadSeen, Survey},
 };
 
 impl Resumption {
-    pub(super) fn add_done(&mut self, step: &Address, entry: &StepState, survey: &Survey) {
+    pub(super) fn add_done(
+        &mut self,
+        step: &Address,
+        (entry, state): (&StepState, &State),
+        survey: &Survey,
+    ) {
         let keeps = self.choices.keep.contains(step);
         let (mut causes, mut kept) = (Vec::new(), Vec::new());
         if self.choices.redo.contains(step) {
@@ -23,11 +29,12 @@ impl Resumption {
             causes.push(Difference { part: "redo".to_owned(), was: None, is });
         }
         let mut adopted = entry.evidence.clone();
-        for output in survey.outputs.get(step).into_iter().flatten() {
-            causes.extend(self.output(step, entry, output, &mut adopted));
+        let outputs = || survey.outputs.get(step).into_iter().flatten();
+        for output in outputs().filter(|it| it.is_lost()) {
+            causes.push(self.lost_output(step, entry, output));
         }
         for read in survey.reads.get(step).into_iter().flatten() {
-            if is_made_again(entry, read, survey) {
+            if is_made_again(entry, read, state, survey) {
                 continue;
             }
             if keeps {
@@ -50,7 +57,9 @@ impl Resumption {
             });
         }
         if let Some(head) = survey.git.as_ref().and_then(|git| git.lost_heads.get(step)) {
-            let message = format!("the commit that proves {step} is on no branch any more");
+            let where_to =
+                if entry.head.is_some() { "gone from the branch" } else { "on no branch any more" };
+            let message = format!("the commit that proves {step} is {where_to}");
             let finding = Finding::new(Code::MissingCommits, message).at_step(step);
             self.findings.push(finding.with_hint("the step counts as not done"));
             let part = "branch".to_owned();
@@ -72,7 +81,14 @@ impl Resumption {
                 let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
                 let hint = format!("it runs again; keep it with `--keep {step}`");
                 self.findings.push(finding.with_hint(hint));
-                causes.extend(differences.iter().cloned());
+                let is_new = |it: &&Difference| !causes.iter().any(|known| known.part == it.part);
+                let new: Vec<Difference> = differences.iter().filter(is_new).cloned().collect();
+                causes.extend(new);
+            }
+        }
+        if causes.is_empty() || self.is_over {
+            for output in outputs().filter(|it| !it.is_lost()) {
+                self.changed(step, output, &mut adopted);
             }
         }
         if !causes.is_empty() {
@@ -93,42 +109,74 @@ impl Resumption {
         }
     }
 
+    /// Loops that have ended, and of which the edited workflow asks for more.
+    pub(super) fn turn_again(&mut self, run: &Run, survey: &Survey) {
+        let redefined = survey.edited.iter().flat_map(|it| &it.redefined);
+        for (step, causes) in redefined.filter(|(step, _)| run.state.loops.contains_key(*step)) {
+            let parts: Vec<&str> = causes.iter().map(|it| it.part.as_str()).collect();
+            let parts = parts.join(", ");
+            if self.choices.keep.contains(step) {
+                self.explain(step, "kept", format!("{parts} changed; it is kept, as asked"));
+                continue;
+            }
+            let message = format!("{step} has had its turns, and {parts} changed");
+            let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
+            let hint = format!("it turns again if that allows it; `--keep {step}` leaves it");
+            self.findings.push(finding.with_hint(hint));
+            let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
+            self.reasons.entry(step.clone()).or_default().extend(whys);
+            let (step, causes) = (step.clone(), causes.clone());
+            self.events.push(Event::StepInvalidated { step, causes });
+        }
+    }
+
     /// A step that was passed over for another system's sake, and has a place again.
     pub(super) fn add_skipped(&mut self, step: &Address, survey: &Survey) {
         let again = survey.reentered.get(step).map(|place| ("from", format!("asked at {place}")));
         let again = again.or_else(|| Some(("status", survey.disagreements.get(step)?.clone())));
-        let Some((part, is)) = again else { return };
+        let edited = survey.edited.as_ref().and_then(|it| it.redefined.get(step)?.first());
+        let edited = edited.map(|it| (it.part.as_str(), it.is.clone().unwrap_or_default()));
+        let Some((part, is)) = again.or(edited) else { return };
         let was = Some("skipped".to_owned());
         let cause = Difference { part: part.to_owned(), was, is: Some(is) };
-        let why = Why::changed(&cause, "it was passed over, and is not any more");
+        let why = Why::changed(&cause, "it was skipped before, and is not any more");
         self.reasons.entry(step.clone()).or_default().push(why);
         self.events.push(Event::StepInvalidated { step: step.clone(), causes: vec![cause] });
     }
 
-    fn output(
+    /// A person made something else of it: that counts from now on.
+    fn changed(&mut self, step: &Address, output: &OutputSeen, adopted: &mut Evidence) {
+        let (path, Some(now)) = (output.path.clone(), &output.now) else { return };
+        let message = format!("{path} of {step} was changed since");
+        let hint = self.sequel("the change is kept, and steps that use it run again");
+        let finding = Finding::new(Code::ArtifactChanged, message);
+        self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
+        self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
+        adopted.files.retain(|file| file.path != path);
+        adopted.files.push(now.clone());
+    }
+
+    fn lost_output(
         &mut self,
         step: &Address,
         entry: &StepState,
         output: &OutputSeen,
-        adopted: &mut Evidence,
-    ) -> Option<Difference> {
+    ) -> Difference {
         let path = output.path.clone();
-        if let Some(now) = &output.now {
-            let message = format!("{path} of {step} was changed since");
-            let hint = self.sequel("the change is kept, and steps that use it run again");
-            let finding = Finding::new(Code::ArtifactChanged, message);
-            self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
-            self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
-            adopted.files.retain(|file| file.path != path);
-            adopted.files.push(now.clone());
-            return None;
-        }
-        let finding = Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
+        let (code, what) = match output.damage {
+            None => (Code::MissingArtifact, "is gone"),
+            Some(Damage::Emptied) => (Code::ArtifactDamaged, "is empty, and was not"),
+            Some(Damage::Torn) => {
+                (Code::ArtifactDamaged, "did not reach the disk before the machine went down")
+            }
+        };
+        let finding = Finding::new(code, format!("{path} of {step} {what}"));
         let hint = self.sequel("it is made again");
         self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
         let file = entry.evidence.files.iter().find(|file| file.path == path);
         let was = file.map(|file| file.hash.to_string());
-        Some(Difference { part: format!("writes.{path}"), was, is: None })
+        let is = output.now.as_ref().map(|now| now.hash.to_string());
+        Difference { part: format!("writes.{path}"), was, is }
     }
 
     fn read(&mut self, step: &Address, read: &ReadSeen) -> Difference {
@@ -162,11 +210,24 @@ impl Resumption {
 
 /// Whether a step that this one needs lost the file and makes it again: when that is done, what it
 /// made tells whether this one is to run again.
-fn is_made_again(entry: &StepState, read: &ReadSeen, survey: &Survey) -> bool {
-    let Some(key) = entry.key.as_ref().filter(|_| read.now.is_none()) else { return false };
+fn is_made_again(entry: &StepState, read: &ReadSeen, state: &State, survey: &Survey) -> bool {
+    let Some(key) = entry.key.as_ref() else { return false };
+    // An earlier resume may have found it lost, and was cut short before it was made again.
+    let is_lost = read.now.is_none() || state.kept_by_hand.get(&read.path) == read.now.as_ref();
     let lost = |need: &String| {
-        let mut outputs = survey.outputs.get(&Address::from_text(need)).into_iter().flatten();
-        outputs.any(|it| it.path == read.path && it.now.is_none())
+        let need = Address::from_text(need);
+        let mut outputs = survey.outputs.get(&need).into_iter().flatten();
+        let made_before = |it: &&StepState| it.evidence.files.iter().any(|it| it.path == read.path);
+        let before = state.step(&need).filter(made_before);
+        outputs.any(|it| it.path == read.path && it.is_lost())
+            || before.is_some_and(|it| match it.phase {
+                Phase::Stale => is_lost,
+                // What is there is the half-done work of an attempt that makes it again.
+                Phase::Pending | Phase::Waiting | Phase::Running | Phase::Failed | Phase::Lost => {
+                    true
+                }
+                Phase::Done | Phase::Tolerated | Phase::Skipped => false,
+            })
     };
     key.get().needs.keys().any(lost)
 }

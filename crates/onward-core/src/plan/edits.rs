@@ -10,14 +10,15 @@ use crate::{
     address::Address,
     decide::{self, Defined},
     digest::Digest,
-    event::{Edit, EditClass},
+    event::{Edit, EditClass, LoopEnd},
     facts::{Facts, Need},
     graph::{NodeId, Role},
     id::StepId,
+    key::Difference,
     run::Run,
-    state::StepState,
+    state::{Phase, StepState},
     survey::Edited,
-    workflow::model::{Agent, Kind, Place, Step, Workflow},
+    workflow::model::{Agent, Count, Kind, Many, Place, Step, Template, Workflow},
 };
 
 /// What must be known before the edits can be judged, step by step.
@@ -35,10 +36,11 @@ pub fn edited(
     compare(&mut edits, "", (pinned, &pinned.steps), (new, &new.steps));
     let done = |id: &NodeId| {
         let node = run.graph.node(*id);
-        node.role == Role::Leaf && run.state.phase(&node.address).is_concluded()
+        let phase = run.state.phase(&node.address);
+        node.role == Role::Leaf && (phase.is_concluded() || phase == Phase::Skipped)
     };
     let mut lacking = Lacking::new();
-    let mut redefined = BTreeMap::new();
+    let mut redefined: BTreeMap<Address, Vec<Difference>> = BTreeMap::new();
     for id in run.graph.in_order().into_iter().filter(done) {
         let address = &run.graph.node(id).address;
         let name = declared(address);
@@ -46,15 +48,47 @@ pub fn edited(
         if edit.class == EditClass::Cosmetic {
             continue;
         }
-        match decide::defined(run, facts, id) {
-            Defined::Lacks(needs) => {
-                lacking.insert(address.clone(), needs);
+        if let Some(was) = found(pinned, &name)
+            && let Some(difference) = remade(run, id, was)
+        {
+            edit.class = EditClass::TouchesDone;
+            redefined.insert(address.clone(), vec![difference]);
+            continue;
+        }
+        if run.state.phase(address) == Phase::Skipped {
+            continue;
+        }
+        let is = run.defs.step(run.graph.node(id).def);
+        let reads_more = found(pinned, &name).is_some_and(|was| was.reads != is.reads);
+        let read = reads_more.then(|| decide::newly_read(run, facts, id));
+        for asked in std::iter::once(decide::defined(run, facts, id)).chain(read) {
+            match asked {
+                Defined::Lacks(needs) => {
+                    lacking.entry(address.clone()).or_default().extend(needs);
+                }
+                Defined::Differs(differences) if !differences.is_empty() => {
+                    edit.class = EditClass::TouchesDone;
+                    redefined.entry(address.clone()).or_default().extend(differences);
+                }
+                Defined::Differs(_) | Defined::Unknown => {}
             }
-            Defined::Differs(differences) if !differences.is_empty() => {
+        }
+    }
+    for (step, difference) in turning_again(pinned, run) {
+        let name = declared(&step);
+        if let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) {
+            edit.class = EditClass::TouchesDone;
+        }
+        redefined.insert(step, vec![difference]);
+    }
+    for (step, _) in run.state.steps.iter().filter(|(_, entry)| entry.phase.is_concluded()) {
+        // It was one step and is several now, or the other way round.
+        let id = run.graph.find(step);
+        if id.is_none_or(|id| run.graph.node(id).role != Role::Leaf) {
+            let name = declared(step);
+            if let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) {
                 edit.class = EditClass::TouchesDone;
-                redefined.insert(address.clone(), differences);
             }
-            Defined::Differs(_) | Defined::Unknown => {}
         }
     }
     for gone in edits.iter_mut().filter(|edit| !names(new, &edit.step)) {
@@ -69,21 +103,83 @@ pub fn edited(
         return Err(lacking);
     }
     edits.sort_by(|one, other| one.step.cmp(&other.step));
-    Ok(Edited { hash, edits, redefined })
+    let is_gone = |edit: &&Edit| !names(new, &edit.step);
+    let gone = edits.iter().filter(is_gone).map(|edit| edit.step.clone()).collect();
+    Ok(Edited { hash, edits, redefined, gone })
+}
+
+/// What no key tells: the step is of another kind now, or was skipped for another reason.
+fn remade(run: &Run, id: NodeId, was: &Step) -> Option<Difference> {
+    let node = run.graph.node(id);
+    let is = run.defs.step(node.def);
+    let (old, new) = (was.kind.word(), is.kind.word());
+    if old != new {
+        let (was, is) = (Some(old.to_owned()), Some(new.to_owned()));
+        return Some(Difference { part: "kind".to_owned(), was, is });
+    }
+    let is_skipped = run.state.phase(&node.address) == Phase::Skipped;
+    let text = |when: &Option<Template>| when.as_ref().map(|it| it.source.clone());
+    (is_skipped && was.when != is.when).then(|| {
+        let (was, is) = (text(&was.when), text(&is.when));
+        Difference { part: "when".to_owned(), was, is }
+    })
+}
+
+/// Loops that have ended, and that the new file asks for more turns or for another end.
+fn turning_again(pinned: &Workflow, run: &Run) -> Vec<(Address, Difference)> {
+    let mut all = Vec::new();
+    for (step, turning) in &run.state.loops {
+        let (Some(end), Some(id)) = (turning.ended, run.graph.find(step)) else { continue };
+        let was = found(pinned, &declared(step)).map(|it| &it.many);
+        let is = &run.defs.step(run.graph.node(id).def).many;
+        let (Some(Many::Repeat(was)), Many::Repeat(is)) = (was, is) else { continue };
+        let text = |until: &Option<Template>| until.as_ref().map(|it| it.source.clone());
+        let allows_more = match (end, &is.max) {
+            // A resume lets it go on by itself.
+            (LoopEnd::Exhausted, _) => continue,
+            (LoopEnd::Until, _) => false,
+            (LoopEnd::Max, Count::Fixed(max)) => {
+                turning.turns < max.saturating_add(turning.granted)
+            }
+            (LoopEnd::Max, Count::Expression(_)) => was.max != is.max,
+        };
+        let (part, was, is) = if was.until != is.until {
+            ("repeat.until", text(&was.until), text(&is.until))
+        } else if allows_more {
+            ("repeat.max", Some(turns(&was.max)), Some(turns(&is.max)))
+        } else {
+            continue;
+        };
+        all.push((step.clone(), Difference { part: part.to_owned(), was, is }));
+    }
+    all
+}
+
+fn turns(max: &Count) -> String {
+    match max {
+        Count::Fixed(max) => max.to_string(),
+        Count::Expression(expression) => expression.source.clone(),
+    }
 }
 
 /// Whether the workflow declares a step by this path.
 fn names(workflow: &Workflow, path: &str) -> bool {
+    found(workflow, path).is_some()
+}
+
+fn found<'a>(workflow: &'a Workflow, path: &str) -> Option<&'a Step> {
     let mut steps = &workflow.steps[..];
-    path.split('/').all(|id| {
-        let found = steps.iter().find(|step| step.id.as_str() == id);
-        steps = found.map_or(&[], children);
-        found.is_some()
-    })
+    let mut last = None;
+    for id in path.split('/') {
+        let step = steps.iter().find(|step| step.id.as_str() == id)?;
+        steps = children(step);
+        last = Some(step);
+    }
+    last
 }
 
 /// `round[2]/research[A]/score` was declared as `round/research/score`.
-fn declared(step: &Address) -> String {
+pub(super) fn declared(step: &Address) -> String {
     let segments = step.as_str().split('/');
     let ids = segments.map(|segment| segment.split('[').next().unwrap_or(segment));
     ids.collect::<Vec<_>>().join("/")

@@ -85,7 +85,7 @@ impl Resumption {
         let Ok(mut after) = self.folded(run, survey) else { return };
         let nodes = run.graph.in_order().into_iter().map(|id| run.graph.node(id).address.clone());
         for step in nodes.filter(|it| unfinished.contains(it)) {
-            self.explain(&step, "from", format!("passed over to enter at {target}"));
+            self.explain(&step, "from", format!("skipped to enter at {target}"));
             for event in passed_over(&after, &step, target) {
                 self.events.push(event.clone());
                 let record = next_record(&after.state, survey.now, event);
@@ -97,7 +97,7 @@ impl Resumption {
     }
 
     /// Its attempt is given up.
-    fn loses(&self, step: &Address) -> bool {
+    pub(super) fn loses(&self, step: &Address) -> bool {
         let is_it =
             |it: &Event| matches!(it, Event::AttemptLost { step: lost, .. } if lost == step);
         self.events.iter().any(is_it)

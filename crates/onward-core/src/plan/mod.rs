@@ -10,6 +10,7 @@ mod enter;
 mod phases;
 mod resumption;
 mod retell;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     address::Address,
     bill,
-    event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
+    event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, Revert, RunResumed},
     finding::{Finding, Severity},
     key::Difference,
     policy::{self, Choices},
@@ -67,6 +68,9 @@ pub struct PlanCost {
     pub rerun_usd: f64,
     /// Everything that has run, once more.
     pub restart_usd: f64,
+    /// Tokens so far, in and out, over all resumes.
+    #[serde(default)]
+    pub spent_tokens: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +85,13 @@ pub struct RunInfo {
     pub age_seconds: u64,
     pub age_band: AgeBand,
     pub resume_count: u32,
+    /// Why no driver holds it, though it is not over: what it was paused for (`gate`, `limit`,
+    /// `quiet-hours`, `budget`, `interrupted`, `asked`, `person`), or `killed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
+    /// When a run that is parked can go on, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,6 +127,7 @@ impl Status {
             }
             RunStatus::Paused { cause, .. } => match cause {
                 PauseCause::Gate if has_open_gate(state) => Self::Waiting,
+                PauseCause::Person => Self::Waiting,
                 PauseCause::Limit => Self::Parked,
                 PauseCause::Budget => Self::OverBudget,
                 // A gate that was answered while no driver held the run only has to be taken up.
@@ -181,8 +193,7 @@ impl Plan {
     pub fn parked(mut self, until: Timestamp) -> Self {
         let point = &mut self.recovery_point;
         let then = &point.summary;
-        point.summary =
-            format!("a limit holds until {until}: a resume before then changes nothing; {then}");
+        point.summary = format!("parked at a limit until {until}; {then}");
         "parked".clone_into(&mut point.code);
         self
     }
@@ -280,6 +291,9 @@ pub struct PlannedRevert {
     /// Whose half-done work it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
+    /// Only then; without it, for sure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_if: Option<String>,
 }
 
 /// What an undo does to its path.
@@ -290,6 +304,8 @@ pub enum RevertKind {
     RestoreFile,
     /// The attempt made the file: it goes.
     RemoveFile,
+    /// A person changed the file, and the step that made it makes it again.
+    ReplaceFile,
     /// A table of another system loses the rows that belong to unfinished work.
     TruncateRows,
     /// A worktree of another system goes back to the head of its branch.
@@ -319,8 +335,43 @@ pub fn assemble(
     let counts = counts(&steps);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
-    let reverts = resumption.reverts.iter().map(|revert| PlannedRevert {
+    let mut reverts: Vec<PlannedRevert> =
+        resumption.reverts.iter().map(|revert| planned_revert(revert, None)).collect();
+    for (asked, only_if) in [
+        (&resumption.to_probe, "the probe says that it did not happen"),
+        (&resumption.to_check, "the check does not agree"),
+    ] {
+        let seen = asked.iter().filter_map(|step| survey.in_flight.get(step));
+        let left = seen.flat_map(|seen| &seen.reverts);
+        reverts.extend(left.map(|revert| planned_revert(revert, Some(only_if))));
+    }
+    let is_over = status == Status::Cancelled && !choices.revive;
+    let cost = PlanCost {
+        spent_usd: run.state.spent.dollars(),
+        rerun_usd: verdict::rerun_cost(run, &steps).dollars(),
+        restart_usd: bill::restart(&run.state).dollars(),
+        spent_tokens: run.state.tokens,
+    };
+    let needs = needs((run, after), &steps, resumption, survey);
+    Plan {
+        schema: "onward.plan/1".to_owned(),
+        run: run_info(&run.state, survey, status, dir),
+        summary: Vec::new(),
+        recovery_point,
+        steps,
+        reverts,
+        counts,
+        can_resume: !complete && !blocked && !is_over,
+        needs,
+        findings: resumption.findings.clone(),
+        cost,
+    }
+}
+
+fn planned_revert(revert: &Revert, only_if: Option<&str>) -> PlannedRevert {
+    PlannedRevert {
         kind: match revert.base {
+            Some(_) if revert.keeps_in_place() => RevertKind::ReplaceFile,
             Some(_) => RevertKind::RestoreFile,
             None => RevertKind::RemoveFile,
         },
@@ -328,24 +379,7 @@ pub fn assemble(
         rows: Vec::new(),
         rescue: revert.rescue.clone(),
         step: revert.step.as_ref().map(ToString::to_string),
-    });
-    let cost = PlanCost {
-        spent_usd: run.state.spent.dollars(),
-        rerun_usd: verdict::rerun_cost(run, &steps).dollars(),
-        restart_usd: bill::restart(&run.state).dollars(),
-    };
-    Plan {
-        schema: "onward.plan/1".to_owned(),
-        run: run_info(&run.state, survey, status, dir),
-        summary: Vec::new(),
-        recovery_point,
-        steps,
-        reverts: reverts.collect(),
-        counts,
-        can_resume: !complete && !blocked,
-        needs: needs((run, after), resumption, survey, choices),
-        findings: resumption.findings.clone(),
-        cost,
+        only_if: only_if.map(str::to_owned),
     }
 }
 
@@ -361,22 +395,58 @@ fn counts(steps: &[PlannedStep]) -> BTreeMap<String, u32> {
 /// What a person must decide before the run goes on, each thing once.
 fn needs(
     (run, after): (&Run, &Run),
+    steps: &[PlannedStep],
     made: &Resumption,
     survey: &Survey,
-    choices: &Choices,
 ) -> Vec<String> {
+    let choices = &made.choices;
     let mut needs = made.needs.clone();
+    if Status::of(&run.state, survey.driven) == Status::Cancelled && !choices.revive {
+        needs.push("it was cancelled: `--force` takes it up again".to_owned());
+    }
     let band = AgeBand::of_seconds(survey.now.ms_since(run.state.last_at) / 1000);
     for finding in policy::standing(&made.findings, band, choices) {
         if !needs.contains(&finding.message) {
             needs.push(finding.message);
         }
     }
-    for id in after.graph.open_gates() {
-        let step = &after.graph.node(id).address;
-        needs.push(format!("{step} waits for an answer"));
-    }
+    let is_gate = |row: &&PlannedStep| {
+        let id = after.graph.find(&Address::from_text(&row.step));
+        id.is_some_and(|id| after.defs.brief(after.graph.node(id).def).is_gate())
+    };
+    let asked = steps.iter().filter(|row| row.verdict == Verdict::Ask).filter(is_gate);
+    needs.extend(asked.map(|row| format!("{} waits for your answer", row.step)));
+    needs.extend(needs_a_person(&run.state));
     needs
+}
+
+/// What a person must do before steps can be tried again: log in, allow a tool, pay.
+pub fn needs_a_person(state: &State) -> Vec<String> {
+    if !matches!(state.status, RunStatus::Paused { cause: PauseCause::Person, .. }) {
+        return Vec::new();
+    }
+    let failed = state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed);
+    let needs = failed.filter_map(|(step, entry)| {
+        let (cause, detail) = entry.failure.as_deref()?;
+        Some(format!("{step} needs you: {} ({detail})", cause.as_str()))
+    });
+    needs.collect()
+}
+
+/// See [`RunInfo::stopped_by`].
+fn stopped_by(state: &State, status: Status) -> Option<String> {
+    let word = match state.status {
+        // No limit of an agent holds so long: these are the hours in which none is started.
+        RunStatus::Paused { cause: PauseCause::Limit, until: Some(until) }
+            if state.limits.values().all(|it| it.moment().is_some_and(|it| it < until)) =>
+        {
+            "quiet-hours"
+        }
+        RunStatus::Paused { cause, .. } => cause.as_str(),
+        RunStatus::UnderWay if state.adopted.is_none() && status == Status::Interrupted => "killed",
+        RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => return None,
+    };
+    (status != Status::Running).then(|| word.to_owned())
 }
 
 /// The facts about a run that every report begins with.
@@ -395,6 +465,16 @@ pub fn run_info(state: &State, survey: &Survey, status: Status, dir: &str) -> Ru
         age_seconds,
         age_band: AgeBand::of_seconds(age_seconds),
         resume_count: state.resumes,
+        stopped_by: stopped_by(state, status),
+        until: match state.status {
+            RunStatus::Paused { until, .. } => until,
+            // Its driver waits in place.
+            RunStatus::UnderWay if status == Status::Running && state.running == 0 => {
+                state.next_reset(survey.now)
+            }
+            RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => None,
+        }
+        .map(|until| until.to_string()),
     }
 }
 
@@ -430,6 +510,7 @@ impl Resumption {
         let mut accepted: Vec<String> =
             self.choices.accepted.iter().map(ToString::to_string).collect();
         accepted.extend(self.choices.yes.then(|| "yes".to_owned()));
+        accepted.extend(self.choices.revive.then(|| "revive".to_owned()));
         accepted.extend(self.choices.from.as_ref().map(|from| format!("from {}", from.step)));
         let Choices { keep, redo, leave, .. } = &self.choices;
         for (word, steps) in [("keep", keep), ("redo", redo), ("leave", leave)] {
@@ -445,6 +526,7 @@ impl Resumption {
             accepted,
             entered: self.choices.from.as_ref().map(|from| from.step.clone()),
             reverts: self.reverts.clone(),
+            last_sign: None,
         }
     }
 

@@ -21,8 +21,10 @@ pub enum Outlook {
 pub struct Phases {
     /// All of it stands.
     pub valid: Vec<String>,
-    /// Done work in it counts no more, or is compared again.
+    /// Done work in it counts no more.
     pub again: Vec<String>,
+    /// Done work in it is kept if what it was made from comes out the same.
+    pub compared: Vec<String>,
     /// It was begun, and goes on.
     pub under_way: Vec<String>,
     pub to_come: Vec<String>,
@@ -42,20 +44,25 @@ impl Plan {
     }
 
     pub fn phases(&self) -> Phases {
+        let mut by_phase: Vec<(&str, Vec<&PlannedStep>)> = Vec::new();
+        for step in &self.steps {
+            match by_phase.iter_mut().find(|(phase, _)| *phase == step.phase()) {
+                Some((_, steps)) => steps.push(step),
+                None => by_phase.push((step.phase(), vec![step])),
+            }
+        }
         let mut phases = Phases::default();
-        let mut rest = self.steps.as_slice();
-        while let Some(first) = rest.first() {
-            let phase = first.phase();
-            let count = rest.iter().take_while(|step| step.phase() == phase).count();
-            let (steps, after) = rest.split_at(count);
-            rest = after;
-            let stands = |step: &PlannedStep| {
+        for (phase, steps) in by_phase {
+            let stands = |step: &&&PlannedStep| {
                 matches!(step.verdict, Verdict::Keep | Verdict::Skip | Verdict::Adopt)
             };
-            let list = if steps.iter().any(PlannedStep::counts_no_more) {
+            let standing = steps.iter().filter(stands).count();
+            let list = if steps.iter().any(|step| step.is_redone()) {
                 &mut phases.again
-            } else if steps.iter().all(stands) {
+            } else if standing == steps.len() {
                 &mut phases.valid
+            } else if steps.iter().any(|step| step.counts_no_more()) {
+                &mut phases.compared
             } else if steps.iter().all(|step| step.verdict == Verdict::Run) {
                 &mut phases.to_come
             } else {
@@ -68,6 +75,11 @@ impl Plan {
 }
 
 impl PlannedStep {
+    /// It was done, and runs again for sure.
+    pub fn is_redone(&self) -> bool {
+        self.verdict == Verdict::Rerun && self.counts_no_more()
+    }
+
     /// It was done, and runs again or is compared again.
     pub fn counts_no_more(&self) -> bool {
         let changed = || {
@@ -159,10 +171,14 @@ mod tests {
                 ("write/b", Verdict::Run, "pending"),
                 ("end/a", Verdict::Run, "pending"),
                 ("end/b", Verdict::Run, "pending"),
+                ("test/a", Verdict::Verify, "upstream"),
+                // An item that is no longer listed stands behind the step that it followed.
+                ("plan[x]", Verdict::Keep, "unlisted"),
             ],
             &[],
         );
         let phases = plan.phases();
+        assert_eq!(phases.compared, ["test"]);
         assert_eq!(phases.valid, ["plan", "round"]);
         assert_eq!(phases.again, ["review"]);
         assert_eq!(phases.under_way, ["write"]);

@@ -8,11 +8,12 @@ use crate::{
     event::{AttemptAdopted, Certainty, Event, Revert, SettledBy},
     evidence::Cause,
     finding::{Code, Finding},
+    plural::count,
     policy::Choices,
     recovery::{self, Decision, Probed, Row, Rung},
     run::Run,
     state::{EffectState, Phase, StepState},
-    survey::{Edited, InFlight, Proof, Survey},
+    survey::{Contested, Edited, InFlight, Proof, Survey},
 };
 
 /// See the module.
@@ -36,6 +37,12 @@ pub struct Resumption {
     pub(super) is_over: bool,
     /// Effects whose probe must be asked before anything is decided.
     pub to_probe: Vec<Address>,
+    /// Attempts that left all but the word of their check, which is run first.
+    pub to_check: Vec<Address>,
+    /// Attempts that are given up because what they were made from is made again.
+    pub(super) superseded: BTreeSet<Address>,
+    /// Those of them that live: a resume ends them first.
+    pub to_stop: BTreeSet<Address>,
 }
 
 const LEFT: &str = "what it changed stays, as asked";
@@ -57,7 +64,15 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                 let seen = survey.in_flight.get(step).unwrap_or(&unseen);
                 made.add_in_flight(step, entry, seen);
             }
-            Phase::Lost if survey.sessions.contains(step) => {
+            // A time-out, a signal or a stop is no receipt: it may have happened.
+            Phase::Failed if entry.effect == EffectState::Intended => {
+                let unseen = InFlight::default();
+                let seen = survey.in_flight.get(step).unwrap_or(&unseen);
+                made.add_effect(step, entry, seen);
+                let left = survey.left_by_failed.get(step);
+                made.reverts.extend(left.into_iter().flatten().cloned());
+            }
+            Phase::Lost | Phase::Failed if survey.sessions.contains(step) => {
                 made.continuing.insert(step.clone());
             }
             Phase::Failed | Phase::Lost if made.choices.leave.contains(step) => {
@@ -66,19 +81,23 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             Phase::Failed | Phase::Lost => {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
-                if let Some(paths) = survey.contested_of_failed.get(step) {
-                    let why = "it came to nothing, and the same paths were changed since";
-                    let _ = made.contest(step, why, paths);
+                if let Some(contested) = survey.contested_of_failed.get(step) {
+                    let why = "it failed, and these files were edited by someone else";
+                    let _ = made.contest(step, why, contested);
                 }
             }
             Phase::Done | Phase::Tolerated => {
-                made.add_done(step, entry, survey);
+                made.add_done(step, (entry, &run.state), survey);
             }
             Phase::Skipped => made.add_skipped(step, survey),
             Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }
+    made.turn_again(run, survey);
+    made.relist(run, survey);
     made.enter(run, survey);
+    made.supersede(run, survey);
+    made.replace(run, survey);
     made.summarise(run, survey);
     made
 }
@@ -105,7 +124,7 @@ impl Resumption {
             }
             // A crash may have kept that it happened and lost the line that counts the step done.
             EffectState::Happened if unseen_end => {
-                let detail = "it is on record that it happened".to_owned();
+                let detail = "recorded as having happened".to_owned();
                 self.explain(step, "effect-happened", detail);
                 self.adopt(step, seen.proof.clone());
                 return;
@@ -115,13 +134,43 @@ impl Resumption {
             | EffectState::Happened
             | EffectState::Absent => {}
         }
-        self.explain(step, row.rung.as_str(), row.why.to_owned());
+        if let Some(proof) = seen.unchecked.as_ref().filter(|_| unseen_end) {
+            match seen.checked {
+                None => {
+                    self.to_check.push(step.clone());
+                    let taken = "its check decides: if it agrees, what is there is taken";
+                    self.explain(step, "unchecked", either(taken, &seen.reverts));
+                    return;
+                }
+                Some(Probed::Happened) => {
+                    let detail = "it died, but what it left is there, and its check agrees";
+                    self.explain(step, "proved", detail.to_owned());
+                    return self.adopt(step, Some(proof.clone()));
+                }
+                Some(Probed::Absent | Probed::Unknown) => {
+                    let detail = "what it left is there, but its check does not agree";
+                    self.explain(step, "unchecked", detail.to_owned());
+                }
+            }
+        }
+        let why = match row.decision {
+            Decision::Ask => seen.contested.why(row.why),
+            Decision::Start
+            | Decision::AdoptSeal
+            | Decision::Reattach
+            | Decision::AdoptProof
+            | Decision::Continue
+            | Decision::Rerun
+            | Decision::RevertThenRerun
+            | Decision::Refuse => row.why,
+        };
+        self.explain(step, row.rung.as_str(), why.to_owned());
         if let Some(failed) = seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal) {
-            let text = format!("{failed}: it counts as failed, and is tried again where it may be");
+            let text = format!("{failed}: counts as failed; retried if the workflow allows it");
             self.explain(step, "failed", text);
         }
         if let Some(lacks) = seen.session_lacks.as_ref().filter(|_| unseen_end) {
-            let text = format!("its session is not continued: {lacks}");
+            let text = format!("its session cannot continue: {lacks}");
             self.explain(step, "session", text.clone());
             self.events.push(Event::Note { text, step: Some(step.clone()) });
         }
@@ -151,10 +200,17 @@ impl Resumption {
     }
 
     /// Whether a person has said that what is there now counts, and nothing is put back.
-    fn contest(&mut self, step: &Address, why: &str, paths: &[String]) -> bool {
-        let paths = paths.join(", ");
-        let message = format!("{step}: {why} ({paths})");
-        let hint = format!("look at {paths}; then say which version counts");
+    pub(super) fn contest(&mut self, step: &Address, why: &str, contested: &Contested) -> bool {
+        let (why, paths) = (contested.why(why), contested.paths.join(", "));
+        let message = match contested.paths.as_slice() {
+            [] => format!("{step}: {why}"),
+            _ => format!("{step}: {why} ({paths})"),
+        };
+        let hint = if contested.snapshot_lost {
+            "look at the tree; accepted, it stays as it is, and the step runs again".to_owned()
+        } else {
+            format!("look at {paths}, then say which version counts")
+        };
         let finding = Finding::new(Code::AttemptContested, message.clone());
         let finding = finding.at_step(step).with_hint(hint);
         let accepted = self.choices.accept(&finding);
@@ -168,7 +224,8 @@ impl Resumption {
     fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
         let Some(probed) = seen.probed else {
             self.to_probe.push(step.clone());
-            self.explain(step, "effect-unknown", "the probe will tell whether it happened".into());
+            let taken = "the probe decides: if it happened, the step counts as done";
+            self.explain(step, "effect-unknown", either(taken, &seen.reverts));
             return;
         };
         let settled = |happened| Event::EffectSettled {
@@ -186,13 +243,15 @@ impl Resumption {
         match recovery::effect_decision(probed) {
             Decision::AdoptProof => {
                 self.events.push(settled(true));
-                self.explain(step, "effect-happened", "the probe says that it happened".into());
+                self.explain(step, "effect-happened", "the probe says it happened".into());
                 self.adopt(step, None);
             }
             Decision::Rerun => {
                 self.events.push(settled(false));
-                self.explain(step, "effect-absent", "the probe says that it did not happen".into());
-                self.lose(step, entry, Rung::EffectAbsent, &seen.reverts);
+                self.explain(step, "effect-absent", "the probe says it did not happen".into());
+                if entry.phase == Phase::Running {
+                    self.lose(step, entry, Rung::EffectAbsent, &seen.reverts);
+                }
             }
             Decision::Ask
             | Decision::Start
@@ -202,17 +261,19 @@ impl Resumption {
             | Decision::RevertThenRerun
             | Decision::Refuse => {
                 debug_assert_eq!(probed, Probed::Unknown, "the other answers are decided above");
-                let message = format!("{step}: it is not known whether its effect happened");
+                let message = format!("{step}: nothing shows whether its outside effect happened");
                 let hint = format!(
-                    "find out; then `onward done {step}` if it did, or add a `probe` that can tell"
+                    "find out; then `onward done {step}` if it did, or add a `probe` to the step"
                 );
                 let finding = Finding::new(Code::EffectUnknown, message.clone());
                 let finding = finding.at_step(step).with_hint(hint);
-                self.explain(step, "effect-unknown", "nothing can tell whether it happened".into());
+                self.explain(step, "effect-unknown", "nothing shows whether it happened".into());
                 if self.choices.accept(&finding) {
                     // A person who accepts that says: it may be tried again.
                     self.events.push(by_a_person(false));
-                    self.lose(step, entry, Rung::EffectAccepted, &seen.reverts);
+                    if entry.phase == Phase::Running {
+                        self.lose(step, entry, Rung::EffectAccepted, &seen.reverts);
+                    }
                 } else {
                     self.needs.push(message);
                 }
@@ -233,7 +294,13 @@ impl Resumption {
         })));
     }
 
-    fn lose(&mut self, step: &Address, entry: &StepState, rung: Rung, reverts: &[Revert]) {
+    pub(super) fn lose(
+        &mut self,
+        step: &Address,
+        entry: &StepState,
+        rung: Rung,
+        reverts: &[Revert],
+    ) {
         self.events.push(Event::AttemptLost {
             step: step.clone(),
             attempt: entry.attempts,
@@ -255,22 +322,37 @@ impl Resumption {
         let done = state.steps.values().filter(|entry| entry.phase.is_settled()).count();
         if let Some(from) = &self.choices.from {
             self.code = "from";
-            self.summary = format!("{done} steps are done; enter at {}, as asked", from.step);
+            self.summary =
+                format!("{} done; enters at {}, as asked", count(done, "step"), from.step);
             return;
         }
         (self.code, self.summary) = match Status::of(state, survey.driven) {
             Status::Completed => ("complete", "everything is done".to_owned()),
             Status::Fresh => ("start", "nothing has run yet".to_owned()),
-            Status::Waiting => ("gate", format!("{done} steps are done; a gate is open")),
+            Status::Waiting => ("gate", format!("{} done; a gate is open", count(done, "step"))),
             Status::Failed => {
-                ("failed-steps", format!("{done} steps are done; failed ones run again"))
+                ("failed-steps", format!("{} done; failed steps run again", count(done, "step")))
             }
             Status::Running
             | Status::Interrupted
             | Status::Parked
             | Status::OverBudget
-            | Status::Cancelled => ("continue", format!("{done} steps are done; go on from there")),
+            | Status::Cancelled => {
+                ("continue", format!("{} done; continues from there", count(done, "step")))
+            }
         };
+    }
+}
+
+/// What either answer leads to.
+fn either(taken: &str, reverts: &[Revert]) -> String {
+    let paths: Vec<&str> = reverts.iter().map(|it| it.path.as_str()).collect();
+    match reverts.first() {
+        None => format!("{taken}; if not, it runs again"),
+        Some(first) => {
+            let (paths, rescue) = (paths.join(", "), &first.rescue);
+            format!("{taken}; if not, {paths} is undone (kept in {rescue}) and it runs again")
+        }
     }
 }
 

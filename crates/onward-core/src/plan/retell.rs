@@ -10,7 +10,7 @@ use super::{AgeBand, Plan, PlannedStep, RecoveryPoint, Status, Verdict, Why, cou
 use crate::{
     address::Address,
     event::Certainty,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, RUN_OVER, Severity},
     time::Timestamp,
     told::{Standing, StepTold, Told},
 };
@@ -43,8 +43,15 @@ impl Telling<'_> {
             let started = self.standing.started_at;
             plan.run.started_at = started.map(|at| at.to_string()).unwrap_or_default();
         }
+        // The other system has ended it, whatever our run still waits for.
+        if plan.findings.iter().any(|it| it.code == RUN_OVER) {
+            plan.run.status = Status::Failed;
+        }
         if plan.run.status == Status::Completed {
             plan.can_resume = false;
+            // The closing record that an imagined run lacks is none of the other system's.
+            let lacks_end = |it: &Finding| it.code == Code::AllDoneNotDelivered.as_str();
+            plan.findings.retain(|it| is_adopted || !lacks_end(it));
         }
         if plan.run.status != Status::Completed || !is_adopted {
             plan.recovery_point = self.point(&plan, is_adopted);
@@ -86,6 +93,10 @@ impl Telling<'_> {
         for mut step in steps {
             let address = Address::from_text(&step.step);
             self.reword(&address, &mut step);
+            let is_kept = step.verdict == Verdict::Keep;
+            if is_kept && step.why.iter().any(|it| it.detail.starts_with("at ")) {
+                step.why = vec![self.just_found(&address)];
+            }
             let row = self.told.row(&address).to_string();
             step.step.clone_from(&row);
             if let Some(at) = index.get(&row) {
@@ -96,6 +107,22 @@ impl Telling<'_> {
             }
         }
         rows
+    }
+
+    /// It was taken in in this very look: the moment of that says nothing.
+    fn just_found(&self, address: &Address) -> Why {
+        let is_inferred = match self.told.step(address) {
+            StepTold::Done(done) => done.certainty == Certainty::Inferred,
+            StepTold::PassedOver(_)
+            | StepTold::Unproved(_)
+            | StepTold::Undone
+            | StepTold::Silent => false,
+        };
+        if is_inferred {
+            Why::because("done", "the files show it; no line records it")
+        } else {
+            Why::because("done", "the files record it")
+        }
     }
 
     fn reword(&self, address: &Address, step: &mut PlannedStep) {
@@ -121,8 +148,17 @@ impl Telling<'_> {
             | Verdict::Adopt
             | Verdict::Reattach
             | Verdict::Continue
-            | Verdict::Ask
-            | Verdict::Skip => {}
+            | Verdict::Ask => {}
+            Verdict::Skip => match self.told.step(address) {
+                // A gate that nothing asks any more, because it was answered there.
+                StepTold::Done(done) if done.certainty == Certainty::Recorded => {
+                    step.verdict = Verdict::Keep;
+                    step.why = vec![Why::because("done", "the files record it")];
+                }
+                StepTold::PassedOver(why) => step.why = vec![Why::because("skipped", why)],
+                StepTold::Done(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => {
+                }
+            },
         }
     }
 }

@@ -10,7 +10,9 @@ use crate::{
     finding::Code,
     recovery::{AttemptFacts, Decision, Probed, TABLE, row_for},
     said::Spent,
-    survey::{InFlight, OutputSeen, Proof, ReadSeen, outputs_to_check, was_made_by_the_run},
+    survey::{
+        Contested, InFlight, OutputSeen, Proof, ReadSeen, outputs_to_check, was_made_by_the_run,
+    },
     testing::Bench,
 };
 
@@ -53,6 +55,8 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
         ..Revert::default()
     };
     InFlight {
+        unchecked: None,
+        checked: None,
         facts: AttemptFacts {
             announced: true,
             spawned: has('S'),
@@ -65,7 +69,10 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
         },
         failed: None,
         reverts: if has('d') { vec![revert("old"), revert("new")] } else { Vec::new() },
-        contested: if has('c') { vec!["notes.md".into()] } else { Vec::new() },
+        contested: Contested {
+            paths: if has('c') { vec!["notes.md".into()] } else { Vec::new() },
+            snapshot_lost: false,
+        },
         proof: has('p').then(|| Proof {
             evidence: Evidence { result: Some(Digest::of(b"r")), ..Evidence::default() },
             result: Some(7.into()),
@@ -247,10 +254,10 @@ fn an_output_that_is_gone_runs_its_step_again_and_what_follows_is_compared() {
     let bench = Bench::new(CHAIN).tell("a!x b!y");
     let mut survey = survey(&bench);
     survey.in_flight.insert(at("c"), in_flight("Sa"));
-    let gone = OutputSeen { path: "a.out".into(), now: None };
+    let gone = OutputSeen { path: "a.out".into(), now: None, damage: None };
     survey.outputs.insert(at("a"), vec![gone]);
     let plan = plan_of(&bench, &survey);
-    assert_eq!(verdicts(&plan), "a rerun, b verify, c reattach");
+    assert_eq!(verdicts(&plan), "a rerun, b verify, c verify");
     let finding = &plan.findings[0];
     assert_eq!(
         (finding.code.as_str(), finding.path.as_deref()),
@@ -260,7 +267,7 @@ fn an_output_that_is_gone_runs_its_step_again_and_what_follows_is_compared() {
     assert!(why(&plan, "a").starts_with("writes.a.out: was "), "{}", why(&plan, "a"));
     assert!(why(&plan, "a").ends_with(", is nothing"));
     assert_eq!(plan.steps[0].why[0].was, Some(Digest::of(b"x").to_string()));
-    assert_eq!(why(&plan, "b"), "upstream: kept if what it needs comes out the same");
+    assert_eq!(why(&plan, "b"), "upstream: kept if the steps before it give the same output");
     assert!(plan.can_resume);
 }
 
@@ -270,10 +277,11 @@ fn an_output_that_a_person_improved_is_kept_and_its_consumers_run_again() {
     bench.files.insert("a.out".into(), "better".into());
     let mut survey = survey(&bench);
     survey.in_flight.insert(at("c"), in_flight("Sa"));
-    let changed = OutputSeen { path: "a.out".into(), now: Some(bench.proof("a.out")) };
+    let changed =
+        OutputSeen { path: "a.out".into(), now: Some(bench.proof("a.out")), damage: None };
     survey.outputs.insert(at("a"), vec![changed]);
     let plan = plan_of(&bench, &survey);
-    assert_eq!(verdicts(&plan), "a keep, b rerun, c reattach");
+    assert_eq!(verdicts(&plan), "a keep, b rerun, c rerun");
     assert_eq!(plan.findings[0].code, "artifact-changed");
     assert_eq!(why(&plan, "b"), "needs.a: its output changed");
     let because = &plan.steps[1].why[0];
@@ -303,7 +311,9 @@ fn a_complete_run_promises_nothing_that_no_resume_will_do() {
     let mut survey = survey(&bench);
     let read = ReadSeen { path: "new.txt".into(), was: None, now: Some(Digest::of(b"new")) };
     survey.reads.insert(at("a"), vec![read]);
-    survey.outputs.insert(at("b"), vec![OutputSeen { path: "b.out".into(), now: None }]);
+    survey
+        .outputs
+        .insert(at("b"), vec![OutputSeen { path: "b.out".into(), now: None, damage: None }]);
     let plan = plan_of(&bench, &survey);
     assert_eq!((plan.run.status, plan.can_resume), (Status::Completed, false));
     assert_eq!(verdicts(&plan), "a keep, b keep, c keep");
@@ -328,7 +338,7 @@ fn failed_steps_run_again_and_what_they_left_is_undone_first() {
         (Status::Failed, "failed-steps")
     );
     assert_eq!(plan.recovery_point.steps, ["b"]);
-    assert_eq!(plan.recovery_point.summary, "1 steps are kept; go on at b, which failed");
+    assert_eq!(plan.recovery_point.summary, "1 step kept; continues at b, which failed");
     assert_eq!(resumption(&bench.run, &survey, &Choices::default()).code, "failed-steps");
 }
 
@@ -358,7 +368,7 @@ fn lost_stale_and_retried_steps_say_so() {
     let stale = stale.tell("c? bX");
     let plan = plan_of(&stale, &survey(&stale));
     assert_eq!(verdicts(&plan), "a keep, b rerun, c rerun");
-    assert_eq!(why(&plan, "b"), "stale: it was invalidated before");
+    assert_eq!(why(&plan, "b"), "stale: out of date since the last resume");
     let mut gone = Bench::new(CHAIN).tell("a!x");
     gone.facts.draining = true;
     let gone = gone.tell("b~");
@@ -386,7 +396,7 @@ fn a_gate_that_is_open_is_asked_again_and_nothing_before_it_runs_again() {
     let plan = plan_of(&bench, &survey(&bench));
     assert_eq!(verdicts(&plan), "a keep, g ask, b run");
     assert_eq!((plan.run.status, plan.recovery_point.code.as_str()), (Status::Waiting, "gate"));
-    assert_eq!(plan.recovery_point.summary, "1 steps are kept; g waits for a person");
+    assert_eq!(plan.recovery_point.summary, "1 step kept; g waits for your answer");
     assert_eq!(resumption(&bench.run, &survey(&bench), &Choices::default()).code, "gate");
 }
 
@@ -438,8 +448,8 @@ fn a_fresh_run_begins_at_its_first_step() {
     let plan = plan_of(&bench, &survey(&bench));
     assert_eq!(plan.run.status, Status::Fresh);
     assert_eq!(plan.recovery_point.code, "start");
-    assert_eq!(plan.recovery_point.summary, "nothing has run yet: begin at a");
-    assert_eq!(why(&plan, "a"), "pending: it has not run yet");
+    assert_eq!(plan.recovery_point.summary, "nothing has run yet; starts at a");
+    assert_eq!(why(&plan, "a"), "pending: not started");
     assert_eq!(resumption(&bench.run, &survey(&bench), &Choices::default()).code, "start");
 }
 
@@ -498,6 +508,7 @@ fn of_an_output_written_twice_only_the_last_writer_is_asked() {
         after: None,
         footprint: Vec::new(),
         tolerated: false,
+        head: None,
     };
     bench.files.insert("a.out".into(), "two".into());
     finished.evidence.files = vec![bench.proof("a.out")];

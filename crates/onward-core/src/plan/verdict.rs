@@ -7,19 +7,42 @@ use crate::{
     evidence::Usd,
     finding::{Code, Finding},
     graph::{NodeId, Role},
-    key::KeyParts,
+    key::{Difference, KeyParts},
+    plural::count,
     recovery::Decision,
     run::Run,
-    state::{Phase, StepState},
+    state::{EffectState, Phase, StepState},
 };
 
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
     let graph = &after.graph;
-    let shown = graph.in_order().into_iter().filter(|id| is_line(after, *id));
+    let is_shown = |id: &NodeId| is_line(after, *id) || turns_again(after, *id, resumption);
+    let shown = graph.in_order().into_iter().filter(is_shown);
     let mut rows: Vec<PlannedStep> =
         shown.map(|id| planned(before, after, id, resumption)).collect();
     add_vanished(before, after, &mut rows);
+    if let Some(gate) = &after.state.cancelling {
+        end_all(&mut rows, gate, resumption);
+    }
     rows
+}
+
+/// An answer ends the run: nothing starts any more.
+fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
+    for row in rows {
+        let step = Address::from_text(&row.step);
+        let goes = match row.verdict {
+            Verdict::Reattach | Verdict::Continue | Verdict::Rerun | Verdict::Run => true,
+            Verdict::Ask => !made.rungs.contains_key(&step),
+            Verdict::Verify => !made.to_probe.contains(&step) && !made.to_check.contains(&step),
+            Verdict::Keep | Verdict::Adopt | Verdict::Skip => false,
+        };
+        if goes {
+            row.verdict = Verdict::Skip;
+            row.why = vec![because("cancelled", &format!("the answer to {gate} ends the run"))];
+            row.cost_usd = None;
+        }
+    }
 }
 
 /// Turns and items that are no more, because something before them runs again: each known instance
@@ -31,13 +54,32 @@ fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
         if let Some(at) = rows.iter().position(|row| row.step == step.as_str()) {
             place = at + 1;
         } else if after.graph.find(step).is_none() {
-            let detail = "its turn comes only if what is before it asks for it";
-            let why = vec![because("upstream", detail)];
-            let (step, verdict) = (step.to_string(), Verdict::Verify);
-            rows.insert(place, PlannedStep { step, verdict, why, cost_usd: None });
+            let (verdict, why) = vanished(before, after, step);
+            let step = step.to_string();
+            rows.insert(place, PlannedStep { step, verdict, why: vec![why], cost_usd: None });
             place += 1;
         }
     }
+}
+
+/// An item that is no longer listed stays as it is; a turn may come again.
+fn vanished(before: &Run, after: &Run, step: &Address) -> (Verdict, Why) {
+    let mut scope = Some(step.clone());
+    while let Some(inner) = scope {
+        if let Some((group, key)) = inner.group_and_key()
+            && let Some(listed) = after.state.groups.get(&group)
+            && after.graph.find(&group).is_some()
+            && !listed.items.iter().any(|it| it.key == key)
+        {
+            let is_done = before.state.phase(step).is_settled();
+            let detail = "no longer listed, and left as it is";
+            let verdict = if is_done { Verdict::Keep } else { Verdict::Skip };
+            return (verdict, because("unlisted", detail));
+        }
+        scope = inner.parent();
+    }
+    let detail = "runs only if the steps before it ask for it";
+    (Verdict::Verify, because("upstream", detail))
 }
 
 /// Leaves, and groups that are not expanded yet.
@@ -67,6 +109,12 @@ fn is_line(after: &Run, id: NodeId) -> bool {
     }
 }
 
+/// A loop that had ended: its next turn has no row of its own yet.
+fn turns_again(after: &Run, id: NodeId, resumption: &Resumption) -> bool {
+    let node = after.graph.node(id);
+    node.role == Role::Loop && !node.is_settled() && resumption.invalidates(&node.address)
+}
+
 fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> PlannedStep {
     let node = after.graph.node(id);
     let step = &node.address;
@@ -74,7 +122,7 @@ fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> Pl
     let (verdict, mut why) = judge(before, after, id, resumption);
     why.extend(resumption.reasons.get(step).into_iter().flatten().cloned());
     if why.is_empty() {
-        why.push(because("pending", "it has not run yet"));
+        why.push(because("pending", "not started"));
     }
     let cost_usd = match verdict {
         Verdict::Rerun | Verdict::Continue | Verdict::Verify => {
@@ -113,26 +161,39 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
     let was = before.state.phase(step);
     let is_told = after.state.step(step).is_some_and(|it| it.phase == Phase::Done && it.elsewhere);
     if is_told && !was.is_settled() {
-        return (Verdict::Keep, vec![because("done", "another system has done it since")]);
+        return (Verdict::Keep, vec![because("done", "done by the other system since")]);
     }
     if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
         return (Verdict::Skip, Vec::new());
     }
     if let Some(row) = made.rungs.get(step) {
-        if made.to_probe.contains(step) {
+        if made.to_probe.contains(step) || made.to_check.contains(step) {
             return (Verdict::Verify, Vec::new());
+        }
+        if made.superseded.contains(step) {
+            return (Verdict::Rerun, Vec::new());
         }
         // An effect whose end is not known is settled first, whatever became of the session.
         let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
         let decision = if gives_up { Decision::Rerun } else { row.decision };
-        return (in_flight(decision, after.state.phase(step)), Vec::new());
+        let verdict = in_flight(decision, after.state.phase(step));
+        let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
+        // What it stands on runs again: whether its result counts is not known before that.
+        if takes && !node.is_reachable() {
+            let detail = "it is taken, and kept if what it needs comes out the same";
+            return (Verdict::Verify, vec![because("upstream", detail)]);
+        }
+        return (verdict, Vec::new());
     }
     let entry = before.state.step(step);
     match was {
-        Phase::Done | Phase::Tolerated if after.state.phase(step) == Phase::Stale => {
-            let is_gate = entry.is_some_and(|entry| entry.gate.is_some());
+        Phase::Done | Phase::Tolerated | Phase::Skipped
+            if after.state.phase(step) == Phase::Stale =>
+        {
+            let is_gate = after.defs.brief(node.def).is_gate();
             let verdict = if is_gate { Verdict::Ask } else { Verdict::Rerun };
-            let why = if is_gate {
+            let was_answered = is_gate && entry.is_some_and(|entry| entry.gate.is_some());
+            let why = if was_answered {
                 vec![because("gate", "its last answer ended the run")]
             } else if made.reasons.contains_key(step) {
                 Vec::new()
@@ -146,7 +207,7 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
             if entry.is_some_and(|entry| entry.gate.is_some())
                 && made.findings.iter().any(|it| is_outdated(it, step)) =>
         {
-            (Verdict::Ask, vec![because("gate", "what it showed has moved since the answer")])
+            (Verdict::Ask, vec![because("gate", "what it showed has changed since the answer")])
         }
         Phase::Done | Phase::Skipped if node.is_settled() => {
             let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
@@ -155,24 +216,49 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         // It ran, and stays as it is: the workflow goes on without it.
         Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
         Phase::Done | Phase::Skipped | Phase::Tolerated if node.is_reachable() => {
-            (Verdict::Rerun, stale(after, id))
+            let why = match node.role {
+                Role::Leaf => stale(after, id),
+                // It was a step by itself before the workflow was edited.
+                Role::Root | Role::Group | Role::Each | Role::Loop | Role::Item | Role::Turn => {
+                    let (was, is) = ("one step".to_owned(), "items or turns".to_owned());
+                    let (was, is) = (Some(was), Some(is));
+                    let kind = Difference { part: "kind".to_owned(), was, is };
+                    vec![Why::changed(&kind, "was one step, is items or turns")]
+                }
+            };
+            (Verdict::Rerun, why)
         }
-        Phase::Done | Phase::Skipped | Phase::Tolerated => {
-            (Verdict::Verify, vec![because("upstream", "kept if what it needs comes out the same")])
+        Phase::Done | Phase::Skipped | Phase::Tolerated => (
+            Verdict::Verify,
+            vec![because("upstream", "kept if the steps before it give the same output")],
+        ),
+        Phase::Waiting => (Verdict::Ask, vec![because("gate", "waits for your answer")]),
+        Phase::Failed if made.to_probe.contains(step) => (Verdict::Verify, Vec::new()),
+        // Whether its effect happened is not known, and no person said that it may be tried again.
+        Phase::Failed
+            if after.state.step(step).is_some_and(|it| it.effect == EffectState::Intended) =>
+        {
+            (Verdict::Ask, Vec::new())
         }
-        Phase::Waiting => (Verdict::Ask, vec![because("gate", "a person must decide")]),
+        Phase::Failed if after.state.phase(step) == Phase::Done => (Verdict::Adopt, Vec::new()),
+        Phase::Failed if made.continuing.contains(step) => {
+            (Verdict::Continue, vec![failure("failed", entry)])
+        }
         Phase::Failed => (Verdict::Rerun, vec![failure("failed", entry)]),
         Phase::Lost if made.continuing.contains(step) => {
             (Verdict::Continue, vec![failure("lost", entry)])
         }
         Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
-        Phase::Stale => (Verdict::Rerun, vec![because("stale", "it was invalidated before")]),
+        Phase::Stale => {
+            (Verdict::Rerun, vec![because("stale", "out of date since the last resume")])
+        }
         // The fold remembers a pending step only because it failed before the last resume.
         Phase::Pending if entry.is_some() => (Verdict::Rerun, vec![failure("failed", entry)]),
         // A list without items that was opened before.
-        Phase::Pending if before.state.groups.contains_key(step) => {
-            (Verdict::Verify, vec![because("upstream", "kept if what it needs comes out the same")])
-        }
+        Phase::Pending if before.state.groups.contains_key(step) => (
+            Verdict::Verify,
+            vec![because("upstream", "kept if the steps before it give the same output")],
+        ),
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
 }
@@ -205,7 +291,15 @@ fn because(cause: &str, detail: &str) -> Why {
 }
 
 fn settled_detail(entry: Option<&StepState>) -> String {
-    entry.map(|entry| format!("at {}", entry.ended_at)).unwrap_or_default()
+    let detail = |entry: &StepState| {
+        if entry.elsewhere {
+            // When the other system did it is not when we learned of it.
+            "done by the other system".to_owned()
+        } else {
+            format!("at {}", entry.ended_at)
+        }
+    };
+    entry.map(detail).unwrap_or_default()
 }
 
 fn failure(cause: &str, entry: Option<&StepState>) -> Why {
@@ -239,7 +333,12 @@ pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status)
     // Behind a result that is taken or a step that is waited for, nothing can be reached yet.
     let entry =
         if reachable.is_empty() { active.get(..1).unwrap_or(&[]).to_vec() } else { reachable };
+    let ends = after.state.cancelling.as_ref();
+    let verdict_of_first = entry.first().map(|row| row.verdict);
+    let first_failed =
+        entry.first().is_some_and(|row| row.why.iter().any(|it| it.cause == "failed"));
     let entry: Vec<String> = match status {
+        _ if ends.is_some() => Vec::new(),
         Status::Completed => Vec::new(),
         Status::Fresh
         | Status::Running
@@ -257,24 +356,49 @@ pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status)
     });
     let round = first.as_ref().and_then(|step| innermost_turn(after, step));
     let kept = steps.iter().filter(|step| step.verdict == Verdict::Keep).count();
-    let (code, summary) = match (status, entry.as_slice()) {
-        (Status::Completed, _) => ("complete", "everything is done".to_owned()),
-        (_, []) => ("settle", "no step is left to run; only the end is to be written".to_owned()),
-        (Status::Fresh, [first, ..]) => ("start", format!("nothing has run yet: begin at {first}")),
-        (Status::Waiting, [first, ..]) => {
-            ("gate", format!("{kept} steps are kept; {first} waits for a person"))
+    let kept = count(kept, "step");
+    let probed = steps.iter().find(|row| {
+        let asks = |why: &Why| matches!(&*why.cause, "effect-unknown" | "unchecked");
+        row.verdict == Verdict::Verify && row.why.iter().any(asks)
+    });
+    let (code, summary) = match (status, entry.as_slice(), verdict_of_first) {
+        (Status::Completed, ..) => ("complete", "everything is done".to_owned()),
+        (_, [], _) if ends.is_some() => {
+            let gate = ends.map(Address::as_str).unwrap_or_default();
+            let text =
+                format!("the answer to {gate} ends the run; only the closing record is missing");
+            ("settle", text)
         }
-        (Status::Failed, [first, ..]) => {
-            ("failed-steps", format!("{kept} steps are kept; go on at {first}, which failed"))
+        (_, [], _) => match probed {
+            Some(row) => {
+                let text = format!("{kept} kept; whether {} happened is found out first", row.step);
+                ("settle", text)
+            }
+            None => ("settle", "all steps are done; only the closing record is missing".to_owned()),
+        },
+        (Status::Fresh, [first, ..], _) => {
+            ("start", format!("nothing has run yet; starts at {first}"))
+        }
+        (Status::Waiting, [first, ..], Some(Verdict::Ask)) => {
+            ("gate", format!("{kept} kept; {first} waits for your answer"))
+        }
+        (Status::Failed, [first, ..], _) if first_failed => {
+            ("failed-steps", format!("{kept} kept; continues at {first}, which failed"))
+        }
+        (Status::Cancelled, [first, ..], _) => {
+            let text = format!("it was cancelled; with `--force` it continues at {first}");
+            ("continue", format!("{text}, {kept} kept"))
         }
         (
             Status::Running
             | Status::Interrupted
+            | Status::Waiting
             | Status::Parked
             | Status::OverBudget
-            | Status::Cancelled,
+            | Status::Failed,
             [first, ..],
-        ) => ("continue", format!("{kept} steps are kept; go on at {first}")),
+            _,
+        ) => ("continue", format!("{kept} kept; continues at {first}")),
     };
     RecoveryPoint { code: code.to_owned(), phase, round, steps: entry, summary }
 }

@@ -5,7 +5,6 @@
 use std::{fmt::Display, sync::Arc};
 
 use indexmap::map::Entry;
-use serde_json::Value;
 
 use super::{
     Adopted, EffectState, GateState, GroupState, Lifted, LoopState, Phase, RunStatus, State,
@@ -16,10 +15,11 @@ use crate::{
     digest::Digest,
     event::{
         AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        LoopEnd, Record, Revert, RunOpened, RunResumed,
+        Exported, LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
-    evidence::{Cause, Evidence, Outcome, Usd},
-    key::{Key, KeyParts},
+    evidence::{Cause, Evidence, FileProof, FreeTries, Outcome, Usd},
+    finding::Code,
+    key::{Difference, Key, KeyParts},
     time::Timestamp,
 };
 
@@ -105,17 +105,21 @@ impl State {
                 if turn != now.turns + 1 || now.ended.is_some() {
                     return Err(self.violation(format!("loop `{step}` is {now:?}")));
                 }
-                self.loops.insert(step, LoopState { turns: turn, ended: None });
+                self.loops.insert(step, LoopState { turns: turn, ended: None, ..now });
             }
             Event::LoopEnded { step, turns, reason } => {
                 let now = self.loops.get(&step).copied().unwrap_or_default();
                 if turns != now.turns || now.ended.is_some() {
                     return Err(self.violation(format!("loop `{step}` is {now:?}")));
                 }
-                self.loops.insert(step, LoopState { turns, ended: Some(reason) });
+                self.loops.insert(step, LoopState { turns, ended: Some(reason), ..now });
             }
             Event::StepSkipped { step, reason: _, needs } => self.skip(&step, needs, at)?,
-            Event::StepInvalidated { step, causes: _ } => self.invalidate(&step)?,
+            Event::StepInvalidated { step, causes } => {
+                self.invalidate(&step)?;
+                self.know_damage(&causes);
+                self.invalidated.push((self.next_seq, step));
+            }
             Event::AttemptStarted(started) => self.start(started, at)?,
             Event::AttemptSession { step, attempt, session } => {
                 self.running_attempt(&step, attempt)?.session = Some(session);
@@ -123,6 +127,8 @@ impl State {
             Event::AttemptSpent { step, attempt, spent } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.bill(spent);
+                let tokens = spent.tokens_in().saturating_add(spent.output_tokens);
+                self.tokens = self.tokens.saturating_add(tokens);
                 self.spend(spent.usd.unwrap_or_default());
             }
             Event::AttemptFinished(finished) => self.finish(*finished, at)?,
@@ -137,8 +143,8 @@ impl State {
             Event::AttemptAdopted(adopted) => self.adopt(*adopted, at)?,
             Event::AttemptVerified(verified) => self.verify(*verified)?,
             Event::GateOpened { step, prompt, options, shows, hash } => {
-                let consumed = false;
-                self.open_gate(&step, GateState { prompt, options, shows, hash, consumed })?;
+                let (consumed, seq) = (false, self.next_seq);
+                self.open_gate(&step, GateState { prompt, options, shows, hash, consumed, seq })?;
             }
             Event::GateDecided { step, by: _, option, comment, hash, stops } => {
                 let result = serde_json::json!({ "option": option, "comment": comment });
@@ -151,15 +157,9 @@ impl State {
                 self.running_attempt(&step, attempt)?.effect = EffectState::Intended;
             }
             Event::EffectSettled { step, attempt, happened, by: _ } => {
-                let entry = self.running_attempt(&step, attempt)?;
-                entry.effect = if happened { EffectState::Happened } else { EffectState::Absent };
+                self.settle_effect(&step, attempt, happened)?;
             }
-            Event::NativeExported { files } => {
-                if self.adopted.is_none() {
-                    return Err(self.violation("the run was not adopted"));
-                }
-                self.exported = files;
-            }
+            Event::NativeExported { files } => self.export(files)?,
             Event::LimitHit { provider: _, agent, account: _, resets_at } => {
                 let lifted = resets_at.map_or(Lifted::Unknown, Lifted::At);
                 self.limits.insert(agent.unwrap_or_default(), lifted);
@@ -180,6 +180,7 @@ impl State {
 
     fn open(&mut self, opened: RunOpened, at: Timestamp) {
         self.workflow_hash = Some(opened.workflow_hash);
+        self.head = opened.git.as_ref().and_then(|it| it.head.clone());
         self.boot_id.clone_from(&opened.boot_id);
         self.opened = Some(Arc::new(opened));
         self.opened_at = at;
@@ -191,6 +192,31 @@ impl State {
             return Err(self.violation("the run is under way already"));
         }
         self.adopted = Some(adopted);
+        Ok(())
+    }
+
+    fn export(&mut self, files: Vec<Exported>) -> Result<(), Violation> {
+        if self.adopted.is_none() {
+            return Err(self.violation("the run was not adopted"));
+        }
+        self.exported = files;
+        self.acted_since_resume = true;
+        Ok(())
+    }
+
+    /// An effect of an attempt that ended without a receipt is settled later.
+    fn settle_effect(
+        &mut self,
+        step: &Address,
+        attempt: u32,
+        happened: bool,
+    ) -> Result<(), Violation> {
+        let is_its = |entry: &StepState| {
+            let is_open = entry.effect == EffectState::Intended && !entry.phase.is_settled();
+            entry.attempts == attempt && (entry.phase == Phase::Running || is_open)
+        };
+        let entry = self.entry_where(step, "at an effect", is_its)?;
+        entry.effect = if happened { EffectState::Happened } else { EffectState::Absent };
         Ok(())
     }
 
@@ -206,26 +232,34 @@ impl State {
         self.streak.resume(at);
         if self.boot_id != resumed.boot_id {
             self.boot_id.clone_from(&resumed.boot_id);
-            let running = self.steps.values_mut().filter(|step| step.phase == Phase::Running);
+            let running = self.steps.change(|step| step.phase == Phase::Running);
             running.for_each(|step| step.outlived_boot = true);
         }
         self.ask_again_what_ended_it();
         self.status = RunStatus::UnderWay;
         // Only time lifts a limit whose moment is known.
         self.limits.retain(|_, lifted| *lifted != Lifted::Unknown);
-        self.started_since_resume = false;
+        self.acted_since_resume = false;
+        self.head = resumed.git.as_ref().and_then(|it| it.head.clone()).or(self.head.take());
         self.count_rescues(&resumed.reverts);
+        let kept = resumed.reverts.iter().filter(|it| it.keeps_in_place());
+        let kept: Vec<_> = kept.filter_map(|it| Some((it.path.clone(), it.left?))).collect();
+        self.kept_by_hand.extend(kept);
         if self.running == 0 {
             self.shared.clear();
         }
+        let accepted = resumed.accepted.clone();
         self.resumed = Some(Arc::new(resumed));
-        for step in self.steps.values_mut().filter(|step| step.phase == Phase::Failed) {
+        for step in self.steps.change(|step| step.phase == Phase::Failed) {
             step.phase = Phase::Pending;
             step.failures = 0;
+            (step.free_tries, step.free_wait_ms) = (FreeTries::default(), None);
         }
-        for turning in self.loops.values_mut() {
+        for (step, turning) in &mut self.loops {
             // A loop that ran out of turns may have more of them now.
             if turning.ended == Some(LoopEnd::Exhausted) {
+                let is_given = |it: &String| is_given_a_turn(it, step);
+                turning.granted += u32::from(accepted.iter().any(is_given));
                 turning.ended = None;
             }
         }
@@ -235,20 +269,6 @@ impl State {
     fn count_rescues(&mut self, reverts: &[Revert]) {
         let highest = reverts.iter().filter_map(Revert::rescue_number).max();
         self.rescues = self.rescues.max(highest.unwrap_or(0));
-    }
-
-    /// An answer that ended the run does not open its gate at the resume: the person is asked
-    /// again. An answer that the driver has not acted on yet still ends the run.
-    fn ask_again_what_ended_it(&mut self) {
-        if !self.is_ended() {
-            return;
-        }
-        if let Some(gate) = self.cancelling.take() {
-            self.unused_answers.remove(&gate);
-            if let Some(entry) = self.steps.get_mut(&gate) {
-                entry.phase = Phase::Stale;
-            }
-        }
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -268,10 +288,17 @@ impl State {
     }
 
     fn invalidate(&mut self, step: &Address) -> Result<(), Violation> {
-        let entry =
-            self.in_phase(step, "finished", |phase| phase.is_settled() || phase == Phase::Failed)?;
-        entry.phase = Phase::Stale;
-        entry.failures = 0;
+        let ended = self.loops.get_mut(step).filter(|it| it.ended.is_some());
+        if let Some(turning) = ended {
+            // Its turns stand; whether there is another one is asked again.
+            turning.ended = None;
+        } else {
+            let is_over = |phase: Phase| phase.is_settled() || phase == Phase::Failed;
+            let entry = self.in_phase(step, "finished", is_over)?;
+            entry.phase = Phase::Stale;
+            entry.failures = 0;
+            (entry.free_tries, entry.free_wait_ms) = (FreeTries::default(), None);
+        }
         // The turns after this one were taken on the strength of what counts no more.
         let mut scope = Some(step.clone());
         while let Some(inner) = scope {
@@ -279,11 +306,20 @@ impl State {
                 && let Some(turning) = self.loops.get_mut(&group)
                 && let Ok(turn) = key.parse::<u32>()
             {
-                *turning = LoopState { turns: turn.min(turning.turns), ended: None };
+                *turning = LoopState { turns: turn.min(turning.turns), ended: None, ..*turning };
             }
             scope = inner.parent();
         }
         Ok(())
+    }
+
+    /// What a lost output was when it was found to be lost is no person's work.
+    fn know_damage(&mut self, causes: &[Difference]) {
+        let known = causes.iter().filter_map(|cause| {
+            let path = cause.part.strip_prefix("writes.")?;
+            Some((path.to_owned(), Digest::parse(cause.is.as_ref()?.as_bytes())?))
+        });
+        self.kept_by_hand.extend(known);
     }
 
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
@@ -307,7 +343,7 @@ impl State {
                 return Err(Violation { seq, why });
             }
         }
-        let entry = slot.or_default();
+        let entry = Arc::make_mut(slot.or_default());
         entry.phase = Phase::Running;
         entry.attempts = started.attempt;
         entry.started_at = at;
@@ -317,64 +353,16 @@ impl State {
         entry.outlived_boot = false;
         entry.elsewhere = false;
         entry.after = None;
+        entry.by_hand.clear();
+        entry.head = None;
         entry.started = Some(started);
         self.rescues = self.rescues.max(rescue.unwrap_or(0));
         self.running += 1;
-        self.started_since_resume = true;
+        self.acted_since_resume = true;
         for gate in answers {
             self.use_answer(&gate);
         }
         Ok(())
-    }
-
-    fn open_gate(&mut self, step: &Address, gate: GateState) -> Result<(), Violation> {
-        let asks_again = |entry: &StepState| {
-            let unused = entry.gate.as_ref().is_some_and(|gate| !gate.consumed);
-            entry.phase.is_startable()
-                || entry.phase == Phase::Waiting
-                || (entry.phase == Phase::Done && unused)
-        };
-        let entry = self.entry_where(step, "a gate to open", asks_again)?;
-        entry.phase = Phase::Waiting;
-        entry.gate = Some(Box::new(gate));
-        self.unused_answers.remove(step);
-        Ok(())
-    }
-
-    fn answer_gate(
-        &mut self,
-        step: Address,
-        seen: Digest,
-        result: Value,
-        at: Timestamp,
-    ) -> Result<(), Violation> {
-        let shows_it = |entry: &StepState| {
-            let shown = entry.gate.as_ref().is_some_and(|gate| gate.hash == seen);
-            entry.phase == Phase::Waiting && shown
-        };
-        let entry = self.entry_where(&step, "open for this content", shows_it)?;
-        entry.phase = Phase::Done;
-        entry.evidence.result = Some(Digest::of(result.to_string().as_bytes()));
-        entry.result = Some(Arc::new(result));
-        entry.ended_at = at;
-        self.unused_answers.insert(step);
-        Ok(())
-    }
-
-    /// An answer is used when the first step that needs its gate starts.
-    fn answers_used_by(&self, key: &Key) -> Vec<Address> {
-        if self.unused_answers.is_empty() {
-            return Vec::new();
-        }
-        let needs = key.get().needs;
-        needs.keys().filter_map(|need| self.unused_answers.get(need.as_str())).cloned().collect()
-    }
-
-    fn use_answer(&mut self, gate: &Address) {
-        self.unused_answers.remove(gate);
-        if let Some(gate) = self.steps.get_mut(gate).and_then(|entry| entry.gate.as_mut()) {
-            gate.consumed = true;
-        }
     }
 
     fn verify(&mut self, verified: AttemptVerified) -> Result<(), Violation> {
@@ -384,6 +372,13 @@ impl State {
         }
         let entry = self.in_phase(&step, "done", Phase::is_settled)?;
         if let Some(evidence) = evidence {
+            let before = &entry.evidence.files;
+            let is_known = |file: &&FileProof| {
+                before.iter().any(|it| it.path == file.path && it.hash == file.hash)
+            };
+            let changed = evidence.files.iter().filter(|it| !is_known(it));
+            let changed: Vec<_> = changed.map(|it| (it.path.clone(), it.hash)).collect();
+            entry.by_hand.extend(changed);
             entry.evidence = evidence;
         }
         if let Some(key) = key {
@@ -394,9 +389,10 @@ impl State {
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
         let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
-        let AttemptFinished { result, stdout, after, footprint, tolerated, .. } = finished;
+        let AttemptFinished { result, stdout, after, footprint, tolerated, head, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
         entry.ended_at = at;
+        entry.head = head.as_deref().map(Box::from);
         match outcome {
             Outcome::Done => {
                 entry.phase = Phase::Done;
@@ -410,8 +406,14 @@ impl State {
             }
             Outcome::Failed { cause, detail } => {
                 entry.phase = Phase::Failed;
+                entry.free_wait_ms = entry.free_tries.next(cause, entry.session.is_some());
+                let is_free = entry.free_wait_ms.is_some();
+                if is_free {
+                    entry.free_tries.take(cause);
+                }
                 // A stop that was asked for and a provider's limit say nothing about the work.
-                entry.failures += u32::from(cause != Cause::Interrupted && !cause.is_limit());
+                let says_nothing = cause == Cause::Interrupted || cause.is_limit() || is_free;
+                entry.failures += u32::from(!says_nothing);
                 entry.failure = Some(Box::new((cause, detail)));
                 entry.after = after.map(Box::from);
                 if tolerated {
@@ -432,8 +434,10 @@ impl State {
             }
         }
         self.running -= 1;
+        self.head = head.or(self.head.take());
         if self.phase(&step).is_settled() {
             self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+            self.tell_answers(&step);
         }
         if self.running > 0 && !footprint.is_empty() {
             self.shared.insert(step, footprint);
@@ -463,6 +467,7 @@ impl State {
             for gate in self.unused_answers.clone() {
                 self.use_answer(&gate);
             }
+            self.untold_answers.clear();
         }
         Ok(())
     }
@@ -518,24 +523,22 @@ impl State {
     }
 
     /// The step's entry, made on first mention, if it `fits`.
-    fn entry_where(
+    pub(super) fn entry_where(
         &mut self,
         step: &Address,
         wanted: impl Display,
         fits: impl Fn(&StepState) -> bool,
     ) -> Result<&mut StepState, Violation> {
-        let index = match self.steps.get_index_of(step) {
+        let index = match self.steps.position(step) {
             Some(index) => index,
-            None if fits(&StepState::default()) => {
-                self.steps.insert_full(step.clone(), StepState::default()).0
-            }
+            None if fits(&StepState::default()) => self.steps.add(step.clone()),
             None => return Err(self.violation(format!("step `{step}` is unknown, not {wanted}"))),
         };
-        let StepState { phase, attempts, .. } = self.steps[index];
-        if !fits(&self.steps[index]) {
+        let StepState { phase, attempts, .. } = *self.steps.at(index);
+        if !fits(self.steps.at(index)) {
             return Err(self.violation(unfit(step, phase, attempts, wanted)));
         }
-        Ok(&mut self.steps[index])
+        Ok(self.steps.at_mut(index))
     }
 
     fn violation(&self, why: impl Into<String>) -> Violation {
@@ -547,38 +550,8 @@ fn unfit(step: &Address, phase: Phase, attempts: u32, wanted: impl Display) -> S
     format!("step `{step}` is {} at attempt {attempts}, not {wanted}", phase.as_str())
 }
 
-impl Event {
-    /// The word in the journal.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::RunOpened(_) => "run.opened",
-            Self::RunAdopted { .. } => "run.adopted",
-            Self::RunResumed(_) => "run.resumed",
-            Self::RunPaused { .. } => "run.paused",
-            Self::RunEnded { .. } => "run.ended",
-            Self::RunArchived { .. } => "run.archived",
-            Self::GroupExpanded { .. } => "group.expanded",
-            Self::LoopTurned { .. } => "loop.turned",
-            Self::LoopEnded { .. } => "loop.ended",
-            Self::StepSkipped { .. } => "step.skipped",
-            Self::StepInvalidated { .. } => "step.invalidated",
-            Self::AttemptStarted(_) => "attempt.started",
-            Self::AttemptSession { .. } => "attempt.session",
-            Self::AttemptSpent { .. } => "attempt.spent",
-            Self::AttemptFinished(_) => "attempt.finished",
-            Self::AttemptLost { .. } => "attempt.lost",
-            Self::AttemptAdopted(_) => "attempt.adopted",
-            Self::AttemptVerified { .. } => "attempt.verified",
-            Self::GateOpened { .. } => "gate.opened",
-            Self::GateDecided { .. } => "gate.decided",
-            Self::EffectIntended { .. } => "effect.intended",
-            Self::EffectSettled { .. } => "effect.settled",
-            Self::NativeExported { .. } => "native.exported",
-            Self::LimitHit { .. } => "limit.hit",
-            Self::BudgetHit { .. } => "budget.hit",
-            Self::WorkflowChanged { .. } => "workflow.changed",
-            Self::JournalRepaired { .. } => "journal.repaired",
-            Self::Note { .. } => "note",
-        }
-    }
+/// A person accepted that this loop used up its turns, or any: it gets one more.
+fn is_given_a_turn(accepted: &str, step: &Address) -> bool {
+    let (code, at) = accepted.split_once('@').unwrap_or((accepted, step.as_str()));
+    code == Code::TurnsUsedUp.as_str() && at == step.as_str()
 }

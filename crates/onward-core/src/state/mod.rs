@@ -5,6 +5,9 @@
 //! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
 mod fold;
+mod gates;
+mod kinds;
+mod steps;
 mod streak;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -14,8 +17,6 @@ use std::{
     sync::Arc,
 };
 
-use foldhash::fast::FixedState;
-use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
         AttemptStarted, EndStatus, Exported, Item, LoopEnd, PauseCause, Revert, RunOpened,
         RunResumed, SourceFile,
     },
-    evidence::{Cause, Evidence, Usd},
+    evidence::{Cause, Evidence, FreeTries, Usd},
     key::Key,
     recovery::Rung,
     said::{Counting, Spent},
@@ -33,6 +34,7 @@ use crate::{
 };
 
 pub use fold::Violation;
+pub use steps::{Iter as StepsIter, Steps};
 pub use streak::Streak;
 
 /// Everything the journal says.
@@ -54,10 +56,11 @@ pub struct State {
     /// The boot of the machine in which the run was last opened or resumed.
     pub boot_id: String,
     pub status: RunStatus,
-    /// The last `run.resumed`, and whether an attempt has started since: until then its reverts may
-    /// be half done.
+    /// The last `run.resumed`, and whether anything came of it: an attempt was started, a gate
+    /// opened or another system's files written. Until then its undo and its entry may be half
+    /// done.
     pub resumed: Option<Arc<RunResumed>>,
-    pub started_since_resume: bool,
+    pub acted_since_resume: bool,
     /// Epoch and batch of a resume whose undo may not be over: its driver writes the next batch
     /// only after the undo, and has written none.
     pub undoing: Option<(u32, u64)>,
@@ -71,16 +74,28 @@ pub struct State {
     /// Paths that finished attempts changed without declaring them, and when the last one ended.
     pub touched: BTreeMap<String, Timestamp>,
     pub spent: Usd,
+    /// Tokens that went in and came out, over all attempts.
+    pub tokens: u64,
     /// Limits that agents met, by the agent program (`use`), or by the empty word for all of them.
     pub limits: BTreeMap<String, Lifted>,
     /// The gate at which a person chose an option that ends the run.
     pub cancelling: Option<Address>,
     /// Gates that were answered, and whose answer the driver has not acted on yet.
     pub unused_answers: BTreeSet<Address>,
+    /// Gates that were answered, and on whose answer no step has acted to its end: what steps leave
+    /// cannot tell of it yet.
+    pub untold_answers: BTreeSet<Address>,
+    /// Finished work that counts no more, in order, with the number of the record that says so.
+    pub invalidated: Vec<(u64, Address)>,
     /// How many attempts are in flight.
     pub running: u32,
+    /// The commit that the project's branch led to when the run last looked.
+    pub head: Option<String>,
+    /// What people made of outputs, by path, that was kept in a rescue before a step replaces it;
+    /// and what a power cut made of them.
+    pub kept_by_hand: BTreeMap<String, Digest>,
     /// In order of first mention.
-    pub steps: IndexMap<Address, StepState, FixedState>,
+    pub steps: Steps,
     pub groups: BTreeMap<Address, GroupState>,
     pub loops: BTreeMap<Address, LoopState>,
 }
@@ -120,6 +135,8 @@ pub struct GroupState {
 pub struct LoopState {
     pub turns: u32,
     pub ended: Option<LoopEnd>,
+    /// Turns beyond its `max`, one for each time that a person gave it one more.
+    pub granted: u32,
 }
 
 /// One step instance.
@@ -130,6 +147,9 @@ pub struct StepState {
     pub attempts: u32,
     /// Failed tries that count against `retry.max`: since the first start, invalidation or resume.
     pub failures: u32,
+    /// Free tries since then, and how long the next one of them waits; `None` = it is not free.
+    pub free_tries: FreeTries,
+    pub free_wait_ms: Option<u64>,
     /// How the last failed try failed.
     pub failure: Option<Box<(Cause, String)>>,
     /// Why the last attempt that was given up was.
@@ -143,6 +163,10 @@ pub struct StepState {
     /// The key the evidence holds under. `None` for adopted work: unknown never makes it stale.
     pub key: Option<Key>,
     pub evidence: Evidence,
+    /// Outputs that a person changed after it was done, and what they are now.
+    pub by_hand: BTreeMap<String, Digest>,
+    /// The commit that the project's branch led to when it ended, where it had moved.
+    pub head: Option<Box<str>>,
     pub result: Option<Arc<Value>>,
     pub stdout: Option<Arc<str>>,
     pub session: Option<String>,
@@ -270,8 +294,11 @@ pub struct GateState {
     pub shows: Vec<String>,
     /// What is shown, or was when it was decided.
     pub hash: Digest,
-    /// A dependent has started on the strength of the answer: it is never compared again.
+    /// A dependent has started on the strength of the answer: it is compared again only when work
+    /// before the gate counts no more.
     pub consumed: bool,
+    /// The number of the record that opened or decided it.
+    pub seq: u64,
 }
 
 /// How far a side effect beyond this machine is known to have got.
@@ -294,6 +321,21 @@ impl State {
         self.step(address).map_or(Phase::Pending, |step| step.phase)
     }
 
+    /// Loops that took all their turns for nothing, and how many these were.
+    pub fn used_up(&self) -> impl Iterator<Item = (&Address, u32)> {
+        let ended = |it: &LoopState| it.ended == Some(LoopEnd::Exhausted);
+        self.loops.iter().filter(move |(_, it)| ended(it)).map(|(step, it)| (step, it.turns))
+    }
+
+    /// Its last attempt met a limit, and goes on when that is lifted.
+    pub fn is_parked(&self, address: &Address) -> bool {
+        let is_limit = |entry: &StepState| {
+            let failure = entry.failure.as_deref().filter(|_| entry.phase == Phase::Failed);
+            failure.is_some_and(|(cause, _)| cause.is_limit())
+        };
+        !self.is_ended() && self.step(address).is_some_and(is_limit)
+    }
+
     /// What the last resume announced to undo and may not have undone yet.
     pub fn pending_reverts(&self) -> &[Revert] {
         match &self.resumed {
@@ -304,6 +346,14 @@ impl State {
 
     pub fn is_ended(&self) -> bool {
         matches!(self.status, RunStatus::Ended { .. })
+    }
+
+    /// Whether there is anything that a resume alone sets going again: a failed step, a loop
+    /// without turns, or a gate whose answer ended the run.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.cancelling.is_some()
+            || self.used_up().next().is_some()
+            || self.steps.values().any(|entry| entry.phase == Phase::Failed)
     }
 }
 
@@ -322,6 +372,12 @@ impl State {
         }
     }
 
+    /// The moment at which something can go on that a limit holds back.
+    pub fn next_reset(&self, now: Timestamp) -> Option<Timestamp> {
+        let moments = self.limits.values().filter_map(|it| it.moment());
+        self.parked_until(now).or_else(|| moments.filter(|it| *it > now).min())
+    }
+
     /// The limit that the steps of this agent program wait for.
     pub fn limit_of(&self, agent: &str) -> Option<Lifted> {
         self.limits.get(agent).or_else(|| self.limits.get("")).copied()
@@ -329,6 +385,14 @@ impl State {
 }
 
 impl StepState {
+    /// The next attempt goes on in the session of the one that failed, if the session allows it.
+    pub fn may_go_on(&self) -> bool {
+        let failed = self.phase == Phase::Failed || self.phase == Phase::Pending;
+        let cause = self.failure.as_deref().map(|(cause, _)| *cause);
+        let keeps = cause.is_some_and(|it| it.leads_to().keeps_session());
+        failed && keeps && self.session.is_some() && self.started.is_some()
+    }
+
     fn bill(&mut self, spent: Spent) {
         self.spent = self.spent.plus(spent.usd.unwrap_or_default());
         let billed = self.billed.get_or_insert_default();

@@ -62,6 +62,7 @@ pub(crate) fn finished(step: &str, attempt: u32, outcome: Outcome) -> Event {
         after: None,
         footprint: Vec::new(),
         tolerated: false,
+        head: None,
     }))
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn resumed(count: u32) -> Event {
         git: None,
         accepted: Vec::new(),
         entered: None,
+        last_sign: None,
         reverts: vec![revert],
     }))
 }
@@ -481,9 +483,9 @@ fn an_answer_that_ended_the_run_is_asked_for_again_by_a_resume() {
 #[test]
 fn an_invalidated_step_takes_the_later_turns_of_its_loops_with_it() {
     let state = fold("l1 l[1]/a+ l[1]/a! l2 l[2]/a+ l[2]/a! l. l[1]/ax");
-    assert_eq!(state.loops[&at("l")], LoopState { turns: 1, ended: None });
+    assert_eq!(state.loops[&at("l")], LoopState { turns: 1, ..LoopState::default() });
     let state = fold("l1 l[1]/a+ l[1]/a! l2 l[2]/a+ l[2]/a! l. l[2]/ax");
-    assert_eq!(state.loops[&at("l")], LoopState { turns: 2, ended: None });
+    assert_eq!(state.loops[&at("l")], LoopState { turns: 2, ..LoopState::default() });
     let state = fold("l1 l2 l. b+ b! bx");
     assert_eq!(state.loops[&at("l")].ended, Some(LoopEnd::Until));
     assert_eq!(fold("a+ a? ax").steps[&at("a")].failures, 0);

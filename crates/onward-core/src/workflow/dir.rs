@@ -1,4 +1,5 @@
-//! The directory that a step works in: below the project, whatever a template makes of it.
+//! Where a step works, and where its outputs are: below the project, whatever a template makes of
+//! it.
 
 /// The path without `.` and doubled slashes, empty for the project itself; or why it is refused.
 /// Links are not followed here: the engine sees to those when it starts an attempt.
@@ -18,6 +19,17 @@ pub(crate) fn inside_project(path: &str) -> Result<String, String> {
         }
     }
     Ok(parts.join("/"))
+}
+
+/// The same of what a step writes. What is git's or ours is no output: an undo would take a journal
+/// back to what it was, and what is in it would run again.
+pub(crate) fn output(path: &str) -> Result<String, String> {
+    let inside = inside_project(path)?;
+    match inside.split('/').next() {
+        Some(".git") => Err(format!("`{path}` belongs to git")),
+        Some(".onward") => Err(format!("`{path}` is where onward keeps its runs")),
+        Some(_) | None => Ok(inside),
+    }
 }
 
 #[cfg(test)]

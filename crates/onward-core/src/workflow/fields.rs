@@ -54,12 +54,39 @@ impl<'n> Fields<'n> {
     }
 }
 
+/// A longer list of keys cannot be read.
+const KEYS_SHOWN_MAX: usize = 12;
+
 pub(super) fn unknown_key(key: &Key, what: &str, known: &[&str], problems: &mut Problems) {
     let message = format!("{what} has no key `{}`", key.text);
     let problem = problems.unknown(key.at, message, &key.text, known.iter().copied());
-    if problem.hint.is_none() {
+    if let Some(ours) =
+        elsewhere(&key.text).filter(|it| known.iter().any(|key| it.starts_with(key)))
+    {
+        problem.hint(format!("here it is `{ours}`"));
+    } else if problem.hint.is_none() && known.len() > KEYS_SHOWN_MAX {
+        problem.hint("see `onward schema workflow` for all keys");
+    } else if problem.hint.is_none() {
         problem.hint(format!("it can have: {}", known.join(", ")));
     }
+}
+
+/// What other tools call by this key, in our words.
+fn elsewhere(key: &str) -> Option<&'static str> {
+    const TABLE: [(&[&str], &str); 11] = [
+        (&["cmd", "command", "script", "shell", "exec"], "run: COMMAND"),
+        (&["depends_on", "depends", "dependencies", "requires", "after"], "needs: [STEP]"),
+        (&["env_vars", "environment", "envs"], "env: { NAME: VALUE }"),
+        (&["name"], "id: NAME"),
+        (&["use", "uses"], "agent: NAME"),
+        (&["retries", "attempts", "max_attempts"], "retry: { max: 3 }"),
+        (&["if", "condition"], "when: EXPRESSION"),
+        (&["foreach", "for_each", "matrix", "with_items"], "each: [ITEM]"),
+        (&["loop", "while"], "repeat: { max: 3, until: EXPRESSION }"),
+        (&["outputs", "creates", "produces"], "writes: [FILE]"),
+        (&["working_directory", "workdir", "cwd"], "dir: PATH"),
+    ];
+    TABLE.iter().find(|(keys, _)| keys.contains(&key)).map(|(_, ours)| *ours)
 }
 
 /// Says what was expected; silent where something was said already.

@@ -8,7 +8,7 @@ pub(super) const COMMON: [&str; 9] =
     ["id", "description", "needs", "when", "each", "as", "key", "after", "repeat"];
 
 /// What only steps of some kinds can have, and which.
-pub(super) const SPECIAL: [(&str, &[&str]); 20] = [
+pub(super) const SPECIAL: [(&str, &[&str]); 23] = [
     ("prompt", &["agent"]),
     ("shows", &["gate"]),
     ("options", &["gate"]),
@@ -26,9 +26,12 @@ pub(super) const SPECIAL: [(&str, &[&str]); 20] = [
     ("on_failure", &["run", "agent", "call"]),
     ("timeout", &["run", "agent", "call"]),
     ("idle", &["run", "agent"]),
+    ("durability", &["run", "agent", "call"]),
     ("edits", &["run", "agent", "call"]),
     ("keep", &["run", "agent", "call"]),
     ("env", &["run", "agent"]),
+    ("permissions", &["agent"]),
+    ("allow", &["agent"]),
 ];
 
 /// Every key some step can have.

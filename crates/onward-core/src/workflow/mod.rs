@@ -4,9 +4,11 @@
 //! does all of it; what it returns needs no further check.
 
 pub mod model;
+pub mod permissions;
 pub mod schema;
 pub mod template;
 
+mod bounded;
 pub(crate) mod dir;
 pub(crate) mod duration;
 mod fields;
@@ -15,6 +17,7 @@ mod keys;
 mod names;
 mod nearest;
 mod outline;
+pub(crate) mod packed;
 mod parallel;
 mod parse;
 mod parse_head;
@@ -23,10 +26,11 @@ mod parse_options;
 mod parse_step;
 mod problem;
 mod refs;
-mod shell;
+pub mod shell;
 mod source;
 mod yaml;
 
-pub use parse::{ADAPTERS, Loaded, TEXT_BYTES_MAX, load, reload};
+pub use parse::{ADAPTERS, HEAD_BYTES, Loaded, TEXT_BYTES_MAX, begins_as_workflow, load, reload};
 pub use parse_head::fits;
 pub use problem::{Problem, Severity};
+pub use yaml::foreign as foreign_yaml;

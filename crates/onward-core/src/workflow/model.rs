@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     evidence::{Cause, Usd},
     id::StepId,
+    workflow::permissions::Permissions,
 };
 
 /// One workflow file with everything it includes.
@@ -49,6 +50,9 @@ pub struct Agent {
     pub model: Option<String>,
     /// Path of the system prompt, and its text, which is pinned with the run.
     pub system: Option<PinnedFile>,
+    /// For steps that do not say themselves.
+    pub permissions: Option<Permissions>,
+    pub allow: Vec<String>,
 }
 
 /// A file the workflow names and that is copied into the run.
@@ -67,6 +71,15 @@ pub struct Limits {
 
 /// Attempts at a time, when the file does not say.
 pub const PARALLEL_DEFAULT: u32 = 4;
+
+/// What a power cut may take of a step that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing: its outputs are on the disk first.
+    Full,
+    /// Outputs that the system has not brought to the disk by itself.
+    Process,
+}
 
 /// One step. Fields that its kind cannot have are at their defaults.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,8 +109,13 @@ pub struct Step {
     pub idle_ms: Option<u64>,
     /// May change the tree beyond `writes`.
     pub edits: bool,
+    pub durability: Durability,
     /// Keeps what a failed attempt left, instead of reverting it before the next.
     pub keep: bool,
+    /// What its agent may do; `None` = as the agent's entry says, or the least that fits the step.
+    pub permissions: Option<Permissions>,
+    /// Tools that its agent may use besides.
+    pub allow: Vec<String>,
     pub env: BTreeMap<String, Template>,
 }
 
@@ -179,6 +197,20 @@ pub enum Kind {
         with: BTreeMap<String, Template>,
         workflow: Box<Workflow>,
     },
+}
+
+impl Kind {
+    /// The key that makes a step one of this kind.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Run { .. } => "run",
+            Self::Agent { .. } => "agent",
+            Self::Gate(_) => "gate",
+            Self::Call { .. } => "call",
+            Self::Group { .. } => "steps",
+            Self::Sub { .. } => "workflow",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

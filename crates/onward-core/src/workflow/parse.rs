@@ -15,8 +15,11 @@ use super::{
 };
 use crate::{digest::Digest, evidence::Cause};
 
-/// A larger file is refused unread.
+/// A larger file is refused unread, unless it begins as a workflow does: then the memory of the
+/// machine is the limit, and the caller knows it.
 pub const TEXT_BYTES_MAX: usize = 8 << 20;
+/// Where a workflow has said that it is one.
+pub const HEAD_BYTES: usize = 64 << 10;
 /// The version of the language this crate reads.
 pub(super) const VERSION: u64 = 1;
 /// Each step holds its own copy.
@@ -91,8 +94,16 @@ impl NotText {
     }
 }
 
+/// Whether a file says in its first lines that it is a workflow. `head` is its first
+/// [`HEAD_BYTES`], or more.
+pub fn begins_as_workflow(head: &[u8]) -> bool {
+    let head = &head[..head.len().min(HEAD_BYTES)];
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    head.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"onward:"))
+}
+
 fn decode(bytes: &[u8]) -> Result<String, NotText> {
-    if bytes.len() > TEXT_BYTES_MAX {
+    if bytes.len() > TEXT_BYTES_MAX && !begins_as_workflow(bytes) {
         let (has, most) = (bytes.len(), TEXT_BYTES_MAX >> 20);
         let message = format!("the file has {has} bytes; a workflow has at most {most} MiB");
         return Err(NotText { message, hint: "is this the right file?", line: 1, column: 1 });

@@ -120,7 +120,7 @@ impl Reader<'_> {
         let Some(all) = Fields::of(node, "`agents`", &mut self.problems) else { return agents };
         for (key, node) in all.pairs {
             let what = format!("agent `{}`", key.text);
-            let known = ["use", "model", "system"];
+            let known = ["use", "model", "system", "permissions", "allow"];
             let Some(fields) = Fields::known(node, &what, &known, &mut self.problems) else {
                 agents.insert(key.text.clone(), Agent::default());
                 continue;
@@ -145,12 +145,16 @@ impl Reader<'_> {
             if let (Some(near), Some(node)) = (near, fields.get("use"))
                 && near != adapter
             {
-                self.problems
-                    .warn(node.at, format!("`{adapter}` is not an agent program onward knows"))
+                let message = format!("`{adapter}` is not an agent program onward knows");
+                let problem = self.problems.warn(node.at, message);
+                problem
                     .hint(format!("did you mean `{near}`? Otherwise the configuration names it"));
+                problem.agent = Some(adapter.clone());
             }
             let system = fields.get("system").and_then(|node| self.pinned(node, "system"));
-            agents.insert(key.text.clone(), Agent { adapter, model, system });
+            let (permissions, allow) = self.permissions(&fields);
+            let agent = Agent { adapter, model, system, permissions, allow };
+            agents.insert(key.text.clone(), agent);
         }
         agents
     }

@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::{
     dir::inside_project,
     fields::{self, Fields},
-    model::{OnFailure, PinnedFile, Probe, Retry, Span, Template, Worktree},
+    model::{Durability, OnFailure, PinnedFile, Probe, Retry, Span, Template, Worktree},
     parse::Reader,
     parse_head::is_identifier,
+    permissions::Permissions,
     yaml::{Node, Tree},
 };
 use crate::evidence::Cause;
@@ -43,6 +44,20 @@ impl Reader<'_> {
             }
             Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                 fields::expected(node, "`worktree` is true, or a name", &mut self.problems);
+                None
+            }
+        }
+    }
+
+    pub(super) fn durability(&mut self, node: &Node) -> Option<Durability> {
+        let word = fields::text(node, "durability", &mut self.problems)?;
+        match word {
+            "full" => Some(Durability::Full),
+            "process" => Some(Durability::Process),
+            other => {
+                self.problems
+                    .error(node.at, format!("`{other}` is not a durability"))
+                    .hint("say `full` or `process`");
                 None
             }
         }
@@ -85,7 +100,7 @@ impl Reader<'_> {
         let limit = fields::milliseconds(node, name, &mut self.problems)?;
         if limit == 0 {
             let hint = "leave it out for no limit";
-            self.problems.error(node.at, format!("`{name}` is no time at all")).hint(hint);
+            self.problems.error(node.at, format!("`{name}` must be longer than zero")).hint(hint);
         }
         Some(limit)
     }
@@ -137,11 +152,42 @@ impl Reader<'_> {
         }
     }
 
+    /// `permissions` and `allow`, of a step or of an agent.
+    pub(super) fn permissions(
+        &mut self,
+        fields: &Fields<'_>,
+    ) -> (Option<Permissions>, Vec<String>) {
+        let problems = &mut self.problems;
+        let node = fields.get("permissions");
+        let word = node.and_then(|node| fields::text(node, "permissions", problems));
+        let named = word.and_then(Permissions::named);
+        if let (Some(node), Some(word), None) = (node, word, named) {
+            let known = Permissions::ALL.map(Permissions::as_str);
+            let message = format!("`{word}` is not what an agent may do");
+            let problem = problems.unknown(node.at, message, word, known);
+            if problem.hint.is_none() {
+                problem.hint(format!("one of: {}", known.join(", ")));
+            }
+        }
+        let allow = fields.get("allow").map(|it| fields::list(it, "allow", problems));
+        let allow = allow.unwrap_or_default().iter();
+        let allow = allow.filter_map(|it| fields::text(it, "allow", problems).map(str::to_owned));
+        (named, allow.collect())
+    }
+
     /// What is not given is as in `defaults`.
     pub(super) fn retry(&mut self, node: &Node, default: &Retry) -> Retry {
         let mut retry = default.clone();
         let known = ["max", "backoff", "on"];
         let problems = &mut self.problems;
+        if let Tree::Scalar(scalar) = &node.tree
+            && scalar.value().is_u64()
+        {
+            let message = "`retry` is a mapping, found a number";
+            let ours = format!("here it is `retry: {{ max: {} }}`", scalar.text);
+            problems.error(node.at, message).hint(ours);
+            return retry;
+        }
         let Some(fields) = Fields::known(node, "`retry`", &known, problems) else { return retry };
         if let Some(node) = fields.get("max") {
             retry.max = fields::whole(node, "max", 0..=1000, problems).unwrap_or(0);

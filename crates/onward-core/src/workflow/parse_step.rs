@@ -3,11 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    dir::output,
     fields::{self, Fields},
     graph, keys,
-    model::{Agent, Gate, InputKind, Kind, Place, Retry, Span, Step, Template, Workflow},
+    model::{
+        Agent, Durability, Gate, InputKind, Kind, Place, Retry, Span, Step, Template, Workflow,
+    },
     parse::{ADAPTERS, Reader, Surroundings},
     parse_head::fits,
+    problem::Severity,
     yaml::{Key, Node, Tree, value_name},
 };
 use crate::{evidence::Cause, id::StepId};
@@ -116,6 +120,13 @@ impl Reader<'_> {
             get(name).map(|it| fields::templates(it, name, problems)).unwrap_or_default()
         };
         let (reads, writes) = (list("reads"), list("writes"));
+        for template in writes.iter().filter(|it| it.is_literal()) {
+            if let Err(why) = output(&template.source) {
+                problems
+                    .error(template.at, format!("`writes`: {why}"))
+                    .hint("a step leaves its files in the project; copy them elsewhere in a step");
+            }
+        }
         let check = get("check").and_then(|it| fields::template(it, "check", problems));
         let result = get("result").and_then(|it| self.result(it));
         let worktree = get("worktree").and_then(|it| self.worktree(it));
@@ -131,6 +142,8 @@ impl Reader<'_> {
         let problems = &mut self.problems;
         let mut flag = |name: &str| get(name).and_then(|it| fields::flag(it, name, problems));
         let (edits, keep) = (flag("edits"), flag("keep"));
+        let durability = get("durability").and_then(|it| self.durability(it));
+        let (permissions, allow) = self.permissions(&fields);
         let env = get("env").map(|it| self.env(it)).unwrap_or_default();
         let is_inside = around.in_worktree;
         around.in_worktree |= worktree.is_some();
@@ -158,7 +171,14 @@ impl Reader<'_> {
             timeout: timeout.filter(|_| timed),
             idle_ms: idle_ms.filter(|_| timed && kind != Some("call")),
             edits: edits.unwrap_or(kind == Some("agent")),
+            durability: durability.unwrap_or(if effect_outside || kind == Some("agent") {
+                Durability::Full
+            } else {
+                Durability::Process
+            }),
             keep: keep.unwrap_or(false),
+            permissions,
+            allow,
             env,
         };
         around.in_worktree = is_inside;
@@ -174,11 +194,7 @@ impl Reader<'_> {
                 kinds.push((kind, key));
             } else if keys::kinds_with(&key.text).is_empty() {
                 unknown = true;
-                let message = format!("a step has no key `{}`", key.text);
-                let problem = self.problems.unknown(key.at, message, &key.text, keys::all());
-                if problem.hint.is_none() {
-                    problem.hint("see `onward schema workflow` for all keys");
-                }
+                fields::unknown_key(key, "a step", &keys::all(), &mut self.problems);
             }
         }
         let kind = match kinds.as_slice() {
@@ -281,16 +297,21 @@ impl Reader<'_> {
         if around.agents.contains_key(name) {
             return;
         }
-        if ADAPTERS.contains(&name) {
-            let agent = Agent { adapter: name.to_owned(), ..Agent::default() };
-            around.agents.insert(name.to_owned(), agent);
-            return;
+        if !ADAPTERS.contains(&name) {
+            let known = around.agents.keys().map(String::as_str).chain(ADAPTERS);
+            let message = format!("there is no agent `{name}`");
+            let problem = self.problems.unknown(at, message, name, known);
+            // The configuration may name it.
+            (problem.severity, problem.agent) = (Severity::Warning, Some(name.to_owned()));
+            if problem.hint.is_none() {
+                problem.hint(format!(
+                    "declare it: `agents: {{ {name}: {{ use: claude }} }}`, or define \
+                     [agents.{name}] in the configuration"
+                ));
+            }
         }
-        let known = around.agents.keys().map(String::as_str).chain(ADAPTERS);
-        let problem = self.problems.unknown(at, format!("there is no agent `{name}`"), name, known);
-        if problem.hint.is_none() {
-            problem.hint(format!("declare it: `agents: {{ {name}: {{ use: claude }} }}`"));
-        }
+        let agent = Agent { adapter: name.to_owned(), ..Agent::default() };
+        around.agents.insert(name.to_owned(), agent);
     }
 
     fn gate(&mut self, node: &Node, fields: &Fields<'_>) -> Gate {

@@ -32,6 +32,8 @@ pub struct Problem {
     pub at: Place,
     /// The line itself; none when it is too long to be shown.
     pub source_line: Option<String>,
+    /// The agent that only a configuration can know.
+    pub agent: Option<String>,
 }
 
 impl Problem {
@@ -48,6 +50,7 @@ impl Problem {
             file: file.to_owned(),
             at: Place { file: 0, line: 1, column: 1 },
             source_line: None,
+            agent: None,
         }
     }
 }
@@ -94,8 +97,8 @@ impl Problems {
     }
 
     fn add(&mut self, severity: Severity, at: Place, message: String) -> &mut Problem {
-        let problem =
-            Problem { severity, message, hint: None, file: String::new(), at, source_line: None };
+        let (hint, file, source_line, agent) = (None, String::new(), None, None);
+        let problem = Problem { severity, message, hint, file, at, source_line, agent };
         if self.found.len() >= PROBLEMS_MAX {
             return self.overflow.insert(problem);
         }

@@ -15,7 +15,8 @@ use minijinja::{
 };
 
 use super::{
-    shell::Quotes,
+    bounded::check_depth,
+    shell::{Place, Places},
     template::{FILTERS, FUNCTIONS, TESTS, message},
 };
 
@@ -60,6 +61,8 @@ pub(super) struct Fault {
     pub(super) hint: Option<String>,
 }
 
+const SIMPLER: &str = "let a step compute it and use its result";
+
 /// Keeps the last line end, as the text without holes does.
 pub(super) fn syntax() -> &'static SyntaxConfig {
     static SYNTAX: LazyLock<SyntaxConfig> = LazyLock::new(|| {
@@ -80,6 +83,7 @@ pub(super) fn lone_expression(text: &str) -> Option<&str> {
     if !doubtful {
         return Some(inner);
     }
+    check_depth(text, false).ok()?;
     let Ok(Stmt::Template(template)) = parse(text, "", syntax().clone()) else { return None };
     matches!(template.children.as_slice(), [Stmt::EmitExpr(_)]).then_some(inner)
 }
@@ -90,7 +94,7 @@ pub(super) fn find(source: &str, form: Form) -> Result<Vec<Use>, Vec<Fault>> {
     match form {
         Form::Text | Form::Command => {
             if form == Form::Command {
-                walk.quotes = Some(Quotes::default());
+                walk.quotes = Some(Places::default());
             }
             walk.text(source);
         }
@@ -118,7 +122,7 @@ struct Walk {
     own: Vec<String>,
     /// Added to offsets of a bare expression.
     base: usize,
-    quotes: Option<Quotes>,
+    quotes: Option<Places>,
 }
 
 impl Walk {
@@ -128,6 +132,9 @@ impl Walk {
     }
 
     fn text(&mut self, source: &str) {
+        if let Err((offset, message)) = check_depth(source, false) {
+            return self.fault(offset, &message, Some(SIMPLER));
+        }
         match parse(source, "", syntax().clone()) {
             Ok(statement) => self.statement(&statement),
             Err(error) => self.syntax_error(&error),
@@ -136,6 +143,9 @@ impl Walk {
 
     fn expression(&mut self, source: &str, base: usize) {
         self.base = base;
+        if let Err((offset, message)) = check_depth(source, true) {
+            return self.fault(base + offset, &message, Some(SIMPLER));
+        }
         match parse_expr(source) {
             Ok(expression) => self.visit(&expression),
             Err(error) => self.syntax_error(&error),
@@ -219,17 +229,22 @@ impl Walk {
         }
     }
 
-    /// A value inside quotes would not be one word any more: it could end them.
+    /// A value becomes a variable where the shell takes it for text.
     fn hole(&mut self, expr: &Expr<'_>) {
-        let Some(place) = self.quotes.as_ref().and_then(Quotes::inside) else { return };
-        let chosen = matches!(expr, Expr::Filter(it) if matches!(it.name, "raw" | "sh_quote"));
-        if !chosen && !matches!(expr, Expr::Const(_)) {
+        let Some(places) = &mut self.quotes else { return };
+        let found = places.here();
+        let is_raw = matches!(expr, Expr::Filter(it) if it.name == "raw");
+        if !is_raw {
+            places.value();
+        }
+        if let (Place::Refused(place), false) = (found, is_raw || matches!(expr, Expr::Const(_))) {
             self.faults.push(Fault {
                 offset: self.at(expr.span()),
-                message: format!("a value inside {place} is not safe"),
-                hint: Some(format!(
-                    "values are quoted already: take it out of the {place}, or use `env`"
-                )),
+                message: format!("a value {place} is not safe"),
+                hint: Some(
+                    "put it into a variable first, `x={{ … }}` on a line of its own, and use `$x`"
+                        .to_owned(),
+                ),
             });
         }
     }
@@ -407,9 +422,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_inside_shell_quotes_is_a_fault() {
+    fn a_hole_is_a_fault_where_a_shell_would_read_it_as_more_than_text() {
         assert!(find("echo {{ x }} 'a' \"b\" {{ y }}", Form::Command).is_ok());
         for source in ["echo \"{{ x }}\"", "echo '{{ x }}'", "cat <<E\n{{ x }}\nE\n"] {
+            assert!(find(source, Form::Command).is_ok(), "{source}");
+        }
+        for source in ["echo $(({{ x }}))", "echo \\{{ x }}", "echo ${{ x }}", "`{{ x }}`"] {
             assert!(faults(source, Form::Command)[0].contains("not safe"), "{source}");
         }
         assert!(find("echo \"{{ x | raw }}\"", Form::Command).is_ok());

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{keys, parse::ADAPTERS};
+use super::{keys, parse::ADAPTERS, permissions::Permissions};
 use crate::evidence::Cause;
 
 /// What the schema calls itself.
@@ -119,6 +119,8 @@ fn agent() -> Value {
             ("use", program),
             ("model", text("The model, in the program's own words.")),
             ("system", text("File with the system prompt, relative to this file.")),
+            ("permissions", permissions()),
+            ("allow", texts(ALLOW)),
         ],
         &[],
     )
@@ -260,8 +262,14 @@ fn step_properties() -> Vec<(&'static str, Value)> {
             duration_or_template("Wall time of an attempt, such as `30m`; or a template for it."),
         ),
         ("idle", duration("Time an attempt may go without output, such as `5m`.")),
+        (
+            "durability",
+            text("`full` brings outputs to the disk before the step is done; `process` does not."),
+        ),
         ("edits", flag("It may change files beyond `writes`. Default: true for agents.")),
         ("keep", flag("Keep what a failed attempt left, instead of reverting it.")),
+        ("permissions", permissions()),
+        ("allow", texts(ALLOW)),
         (
             "env",
             map_of(
@@ -272,8 +280,18 @@ fn step_properties() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// What an agent may do.
+fn permissions() -> Value {
+    with(
+        json!({"enum": Permissions::ALL.map(Permissions::as_str)}),
+        "What the agent may do. Default: `edit` where the step may change files, else `read-only`.",
+    )
+}
+
+const ALLOW: &str = "Tools the agent may use besides, in its program's own words.";
+
 const ON_FAILURE: &str =
-    "When it failed and no try is left: the run fails, or goes on without it. Default: fail.";
+    "When it failed and no try is left: the run fails, or continues without it. Default: fail.";
 
 fn repeat() -> Value {
     let max = json!({"type": ["integer", "string"], "minimum": 1});
@@ -313,9 +331,10 @@ mod tests {
         let mut problems = Problems::default();
         let text = include_str!("parse/everything.yaml");
         let file = yaml::parse(text, 0, &mut problems).unwrap().value();
-        let validator = jsonschema::validator_for(&workflow_schema()).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&file).map(|it| it.to_string()).collect();
-        assert_eq!(errors, Vec::<String>::new());
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.add_resource("w.json", workflow_schema()).unwrap();
+        let root = compiler.compile("w.json", &mut schemas).unwrap();
+        schemas.validate(&file, root).unwrap_or_else(|error| panic!("{error}"));
     }
 
     #[test]

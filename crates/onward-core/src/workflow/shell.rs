@@ -1,44 +1,235 @@
-//! Where the literal text of a command stands: outside or inside quotes.
+//! Where a value stands in a command, and how it gets there: as a variable, never as text.
 //!
-//! A value is quoted when it is put into a command. Inside the author's own quotes that quoting
-//! would come undone, and the value could end them and become a command. This follows just enough
-//! of a shell's lexing to see that; it errs on the side of "inside".
+//! A value becomes `"$ONWARD_V1"`, and the variable holds it. What a variable holds is not read as
+//! shell text again, whatever quotes or signs are in it. Only how the reference is written depends
+//! on the place: in single quotes they are closed around it, in double quotes and here-documents it
+//! stands bare.
+//!
+//! Invariant: where a shell would read a variable's content as more than text (arithmetic, `eval`,
+//! `trap`, `sh -c`), or would not look at the reference at all, the place is refused.
 
-/// Reads the literal pieces of one command, in order.
-#[derive(Default)]
-pub(super) struct Quotes {
-    state: Inside,
-    escaped: bool,
-    /// The last character, to see `<<` and a `#` that begins a word.
-    last: Option<char>,
-    /// Words after `<<` whose bodies begin with the next line.
-    waiting: Vec<String>,
-    /// The line so far, to see the end of a here-document.
-    line: String,
+/// The beginning and the end of a value in a rendered command; in between, its bytes in hex.
+const OPEN: char = '\u{f0000}';
+const CLOSE: char = '\u{f0001}';
+
+/// A command and the variables that it refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    pub text: String,
+    /// `ONWARD_V1` and so on, with their values.
+    pub values: Vec<(String, String)>,
 }
 
-#[derive(Default, PartialEq)]
-enum Inside {
-    #[default]
-    Nothing,
+impl Script {
+    /// For a place that cannot set variables: the script sets them itself, first of all.
+    pub fn alone(&self) -> String {
+        let set = |(name, value): &(String, String)| {
+            format!("{name}='{}'\n", value.replace('\'', r"'\''"))
+        };
+        self.values.iter().map(set).chain([self.text.clone()]).collect()
+    }
+}
+
+/// A value as it stands in a rendered command until its variable is known.
+pub(super) fn marked(value: &str) -> String {
+    let mut text = String::from(OPEN);
+    for byte in value.bytes() {
+        for half in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(half.into(), 16));
+        }
+    }
+    text.push(CLOSE);
+    text
+}
+
+/// Puts a variable at the place of each marked value; `first` is the number of the first one.
+pub(super) fn with_variables(rendered: &str, first: usize) -> Result<Script, String> {
+    let mut script = Script::default();
+    let mut places = Places::default();
+    let mut rest = rendered;
+    while let Some((before, value, after)) = next_value(rest) {
+        places.read(before);
+        script.text.push_str(before);
+        let name = format!("ONWARD_V{}", first + script.values.len());
+        let reference = match places.here() {
+            Place::Word => format!("\"${name}\""),
+            Place::Double | Place::HereDocument | Place::Comment => format!("${{{name}}}"),
+            Place::Single => format!("'\"${name}\"'"),
+            Place::Refused(place) => return Err(format!("a value {place} is not safe")),
+        };
+        script.text.push_str(&reference);
+        script.values.push((name, value));
+        places.value();
+        rest = after;
+    }
+    script.text.push_str(rest);
+    Ok(script)
+}
+
+/// What comes before the first marked value, the value, and what comes after it.
+fn next_value(text: &str) -> Option<(&str, String, &str)> {
+    let (before, rest) = text.split_once(OPEN)?;
+    let (hex, after) = rest.split_once(CLOSE)?;
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+    let bytes: Option<Vec<u8>> = hex
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?))
+        .collect();
+    let value = String::from_utf8(bytes?).ok()?;
+    Some((before, unmarked(&value), after))
+}
+
+/// A value that was made of rendered text holds marks itself.
+fn unmarked(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, value, after)) = next_value(rest) {
+        plain.push_str(before);
+        plain.push_str(&value);
+        rest = after;
+    }
+    plain + rest
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Word,
+    Double,
     Single,
+    HereDocument,
+    Comment,
+    /// In words that follow "a value".
+    Refused(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Single,
+    /// `$'…'`
+    Dollar,
     Double,
     Backtick,
-    Comment,
-    /// The word after `<<`, as far as it was read.
-    Delimiter(String),
-    Here(String),
+    /// `$( … )`, or a subshell.
+    Command,
+    /// `$(( … ))`, with the parentheses that are open.
+    Arithmetic(u32),
+    /// `${ … }`
+    Parameter,
 }
 
-impl Quotes {
-    /// The place a value would stand in now, if it is not a plain one.
-    pub(super) fn inside(&self) -> Option<&'static str> {
-        match self.state {
-            Inside::Nothing | Inside::Delimiter(_) => None,
-            Inside::Single | Inside::Double => Some("quotes"),
-            Inside::Backtick => Some("backticks"),
-            Inside::Comment => Some("comment"),
-            Inside::Here(_) => Some("here-document"),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Here {
+    word: String,
+    /// The end word stands in quotes: nothing in the text is replaced.
+    quoted: bool,
+    /// `<<-`: the end word may stand behind tabs.
+    tabs: bool,
+    /// Its end word has begun.
+    begun: bool,
+}
+
+/// One command of a script as far as it was read.
+#[derive(Clone, Debug, Default)]
+struct Begun {
+    text: String,
+    /// Where the word begins that is being read.
+    word: usize,
+}
+
+/// Shells that read the word behind `-c` as a script.
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "su"];
+/// Words that may stand before the name of a command.
+const BEFORE: [&str; 12] =
+    ["if", "then", "else", "elif", "while", "until", "do", "!", "{", "command", "builtin", "exec"];
+
+impl Begun {
+    /// Which program would read the word that is being read as shell text once more.
+    fn second_shell(&self) -> Option<&'static str> {
+        let words: Vec<&str> = self.text[..self.word].split_whitespace().collect();
+        let is_before = |word: &&&str| BEFORE.contains(*word) || word.contains('=');
+        match words.iter().find(|word| !is_before(word)) {
+            Some(&"eval") => return Some("behind `eval`, which reads it as shell text,"),
+            Some(&"trap") => return Some("behind `trap`, which reads it as shell text,"),
+            Some(_) | None => {}
+        }
+        let (last, earlier) = words.split_last()?;
+        let is_option = |word: &str| word.starts_with('-') && !word.starts_with("--");
+        let shell = earlier.iter().rev().find(|word| !is_option(word))?;
+        let name = shell.rsplit('/').next().unwrap_or(shell);
+        let reads = is_option(last) && last.contains('c') && SHELLS.contains(&name);
+        reads.then_some("in a script for `sh -c`, which reads it as shell text,")
+    }
+}
+
+/// Reads the literal pieces of one command, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    frames: Vec<Frame>,
+    escaped: bool,
+    /// The last character was a `$` with a meaning.
+    dollar: bool,
+    last: Option<char>,
+    comment: bool,
+    /// The end word that is being read.
+    delimiter: Option<Here>,
+    /// Here-documents that begin with the next line.
+    waiting: Vec<Here>,
+    document: Option<Here>,
+    line: String,
+    /// The command that is being read, and those that it stands in.
+    begun: Vec<Begun>,
+}
+
+impl Places {
+    pub(super) fn here(&self) -> Place {
+        if let Some(here) = &self.document {
+            return match here {
+                Here { quoted: true, .. } => {
+                    Place::Refused("in a here-document whose end word is quoted")
+                }
+                _ if self.escaped => Place::Refused("after a backslash"),
+                _ if self.dollar => Place::Refused("after a `$`"),
+                _ => Place::HereDocument,
+            };
+        }
+        if self.comment {
+            return Place::Comment;
+        }
+        if self.delimiter.is_some() {
+            return Place::Refused("in the end word of a here-document");
+        }
+        if self.escaped {
+            return Place::Refused("after a backslash");
+        }
+        if self.dollar {
+            return Place::Refused("after a `$`");
+        }
+        for frame in self.frames.iter().rev() {
+            match frame {
+                Frame::Arithmetic(_) => return Place::Refused("in arithmetic"),
+                Frame::Parameter => return Place::Refused("in `${…}`"),
+                Frame::Dollar => return Place::Refused("in `$'…'`"),
+                Frame::Backtick => return Place::Refused("in backticks"),
+                Frame::Command => break,
+                Frame::Single | Frame::Double => {}
+            }
+        }
+        if let Some(place) = self.begun.last().and_then(Begun::second_shell) {
+            return Place::Refused(place);
+        }
+        match self.frames.last() {
+            Some(Frame::Single) => Place::Single,
+            Some(Frame::Double) => Place::Double,
+            Some(
+                Frame::Dollar
+                | Frame::Backtick
+                | Frame::Command
+                | Frame::Arithmetic(_)
+                | Frame::Parameter,
+            )
+            | None => Place::Word,
         }
     }
 
@@ -46,69 +237,166 @@ impl Quotes {
         text.chars().for_each(|c| self.next(c));
     }
 
-    fn next(&mut self, c: char) {
-        let escaped = std::mem::take(&mut self.escaped);
-        match &mut self.state {
-            Inside::Single if c == '\'' => self.state = Inside::Nothing,
-            Inside::Double if c == '"' && !escaped => self.state = Inside::Nothing,
-            Inside::Backtick if c == '`' && !escaped => self.state = Inside::Nothing,
-            Inside::Double | Inside::Backtick => self.escaped = c == '\\' && !escaped,
-            Inside::Comment if c == '\n' => self.end_line(),
-            Inside::Single | Inside::Comment => {}
-            Inside::Here(end) => {
-                if c != '\n' {
-                    self.line.push(c);
-                } else if self.line.trim_start_matches('\t') == end {
-                    self.line.clear();
-                    self.end_line();
-                } else {
-                    self.line.clear();
-                }
-            }
-            Inside::Delimiter(word) => match c {
-                '-' | ' ' | '\t' if word.is_empty() => {}
-                // `<<<` is one word of text.
-                '<' => self.state = Inside::Nothing,
-                '\'' | '"' | '\\' => {}
-                c if c.is_alphabetic() || c == '_' => word.push(c),
-                c if c.is_ascii_digit() && !word.is_empty() => word.push(c),
-                c => {
-                    let word = std::mem::take(word);
-                    self.state = Inside::Nothing;
-                    if !word.is_empty() {
-                        self.waiting.push(word);
-                    }
-                    self.plain(c, false);
-                }
-            },
-            Inside::Nothing => self.plain(c, escaped),
-        }
-        self.last = Some(c);
+    /// A value stood here; it is part of a word.
+    pub(super) fn value(&mut self) {
+        self.next('x');
     }
 
-    fn plain(&mut self, c: char, escaped: bool) {
-        if escaped {
+    fn next(&mut self, c: char) {
+        let escaped = std::mem::take(&mut self.escaped);
+        let dollar = std::mem::take(&mut self.dollar);
+        let was_text = self.document.is_some() || self.comment;
+        if self.document.is_some() {
+            self.in_document(c, escaped);
+        } else if self.comment {
+            if c == '\n' {
+                self.comment = false;
+                self.end_line();
+            }
+        } else if self.delimiter.is_some() {
+            self.in_delimiter(c);
+        } else {
+            self.in_frame(c, escaped, dollar);
+        }
+        self.last = Some(c);
+        if !was_text {
+            self.follow(c, escaped);
+        }
+    }
+
+    /// Keeps the words of the command that is being read.
+    fn follow(&mut self, c: char, escaped: bool) {
+        let opens = |it: &&Frame| matches!(it, Frame::Command | Frame::Backtick);
+        let depth = self.frames.iter().filter(opens).count() + 1;
+        let is_inner = self.begun.len() < depth;
+        self.begun.resize_with(depth, Begun::default);
+        let Some(begun) = self.begun.last_mut() else { return };
+        let is_bare = !escaped && self.frames.last().is_none_or(|it| opens(&it));
+        if is_inner && "(`".contains(c) {
+            // The sign that opens it is none of its words.
+        } else if is_bare && ";&|\n".contains(c) {
+            *begun = Begun::default();
+        } else {
+            begun.text.push(c);
+            if is_bare && c.is_whitespace() {
+                begun.word = begun.text.len();
+            }
+        }
+    }
+
+    fn in_document(&mut self, c: char, escaped: bool) {
+        if c != '\n' {
+            self.escaped = c == '\\' && !escaped;
+            self.dollar = c == '$' && !escaped;
+            self.line.push(c);
             return;
         }
-        let begins_word = self.last.is_none_or(|last| " \t\n;&|(".contains(last));
+        let line = std::mem::take(&mut self.line);
+        let is_end = self.document.as_ref().is_some_and(|here| {
+            let line = if here.tabs { line.trim_start_matches('\t') } else { &line };
+            line == here.word
+        });
+        if is_end {
+            self.document = None;
+            self.end_line();
+        }
+    }
+
+    fn in_delimiter(&mut self, c: char) {
+        let Some(here) = &mut self.delimiter else { return };
+        match c {
+            '-' if !here.begun && !here.tabs => here.tabs = true,
+            ' ' | '\t' if !here.begun => {}
+            // `<<<` is one word of text.
+            '<' if !here.begun && !here.tabs => self.delimiter = None,
+            '\'' | '"' | '\\' => (here.quoted, here.begun) = (true, true),
+            c if !c.is_whitespace() && !";&|()<>".contains(c) => {
+                here.begun = true;
+                here.word.push(c);
+            }
+            c => {
+                self.waiting.extend(self.delimiter.take());
+                self.in_frame(c, false, false);
+            }
+        }
+    }
+
+    fn in_frame(&mut self, c: char, escaped: bool, dollar: bool) {
+        match self.frames.last_mut() {
+            Some(Frame::Single) => {
+                if c == '\'' {
+                    self.frames.pop();
+                }
+            }
+            _ if escaped => {}
+            Some(Frame::Dollar) => match c {
+                '\'' => drop(self.frames.pop()),
+                '\\' => self.escaped = true,
+                _ => {}
+            },
+            Some(Frame::Double) => match c {
+                '"' => drop(self.frames.pop()),
+                c => self.expands(c, dollar),
+            },
+            Some(Frame::Arithmetic(open)) => match c {
+                '(' => *open += 1,
+                ')' if *open == 1 => drop(self.frames.pop()),
+                ')' => *open -= 1,
+                c => self.expands(c, dollar),
+            },
+            Some(Frame::Parameter) => match c {
+                '}' => drop(self.frames.pop()),
+                '\'' => self.frames.push(Frame::Single),
+                '"' => self.frames.push(Frame::Double),
+                c => self.expands(c, dollar),
+            },
+            Some(Frame::Backtick | Frame::Command) | None => self.in_command(c, dollar),
+        }
+    }
+
+    /// What means the same in double quotes and outside of them.
+    fn expands(&mut self, c: char, dollar: bool) {
         match c {
             '\\' => self.escaped = true,
-            '\'' => self.state = Inside::Single,
-            '"' => self.state = Inside::Double,
-            '`' => self.state = Inside::Backtick,
-            '#' if begins_word => self.state = Inside::Comment,
-            '<' if self.last == Some('<') => self.state = Inside::Delimiter(String::new()),
-            '\n' => self.end_line(),
+            '$' => self.dollar = true,
+            '`' => self.backtick(),
+            '(' if dollar => self.frames.push(Frame::Command),
+            '{' if dollar => self.frames.push(Frame::Parameter),
             _ => {}
         }
     }
 
+    fn backtick(&mut self) {
+        match self.frames.iter().rposition(|it| *it == Frame::Backtick) {
+            Some(at) => self.frames.truncate(at),
+            None => self.frames.push(Frame::Backtick),
+        }
+    }
+
+    fn in_command(&mut self, c: char, dollar: bool) {
+        let begins_word = self.last.is_none_or(|last| " \t\n;&|()".contains(last));
+        match c {
+            '\'' if dollar => self.frames.push(Frame::Dollar),
+            '\'' => self.frames.push(Frame::Single),
+            '"' => self.frames.push(Frame::Double),
+            '#' if begins_word => self.comment = true,
+            // `((` at once is arithmetic, behind a `$` and in some shells without.
+            '(' if self.last == Some('(') && self.frames.last() == Some(&Frame::Command) => {
+                self.frames.pop();
+                self.frames.push(Frame::Arithmetic(2));
+            }
+            '(' => self.frames.push(Frame::Command),
+            ')' if self.frames.last() == Some(&Frame::Command) => drop(self.frames.pop()),
+            '<' if self.last == Some('<') => self.delimiter = Some(Here::default()),
+            '\n' => self.end_line(),
+            c => self.expands(c, dollar),
+        }
+    }
+
     fn end_line(&mut self) {
-        self.state = if self.waiting.is_empty() {
-            Inside::Nothing
-        } else {
-            Inside::Here(self.waiting.remove(0))
-        };
+        if !self.waiting.is_empty() {
+            self.document = Some(self.waiting.remove(0));
+        }
     }
 }
 
@@ -116,39 +404,92 @@ impl Quotes {
 mod tests {
     use super::*;
 
-    fn after(text: &str) -> Option<&'static str> {
-        let mut quotes = Quotes::default();
-        quotes.read(text);
-        quotes.inside()
+    fn after(text: &str) -> Place {
+        let mut places = Places::default();
+        places.read(text);
+        places.here()
     }
 
     #[test]
-    fn quotes_comments_and_here_documents_are_followed() {
-        for (text, inside) in [
-            ("echo ", None),
-            ("echo 'a' ", None),
-            ("echo '", Some("quotes")),
-            ("echo \"a $(b ", Some("quotes")),
-            ("echo \\' ", None),
-            ("echo \"\\\" ", Some("quotes")),
-            ("echo \"\\\\\" ", None),
-            ("echo '\\' ", None),
-            ("echo it\\'s ", None),
-            ("echo `a ", Some("backticks")),
-            ("echo `a` ", None),
-            ("# don't\necho ", None),
-            ("# don", Some("comment")),
-            ("echo a#b ", None),
-            ("cat <<EOF\nx ", Some("here-document")),
-            ("cat <<-'EOF'\nx ", Some("here-document")),
-            ("cat <<EOF\nit's\nEOF\necho ", None),
-            ("cat <<EOF > ", None),
-            ("cat <<<word\n", None),
-            ("cat <<A <<B\nx\nA\n", Some("here-document")),
-            ("cat <<A <<B\nx\nA\nB\n", None),
-            ("echo $((1 << 2))\necho ", None),
+    fn quotes_comments_here_documents_and_substitutions_are_followed() {
+        use Place::{Comment, Double, HereDocument, Single, Word};
+        for (text, place) in [
+            ("echo ", Word),
+            ("echo 'a' ", Word),
+            ("echo '", Single),
+            ("echo \"a ", Double),
+            ("echo \"a $(b ", Word),
+            ("echo \"$(basename \"", Double),
+            ("echo \"$(basename \"x\") ", Double),
+            ("echo \\' ", Word),
+            ("echo \"\\\" ", Double),
+            ("echo \"\\\\\" ", Word),
+            ("echo '\\' ", Word),
+            ("echo `a` ", Word),
+            ("# don't\necho ", Word),
+            ("# don", Comment),
+            ("echo a#b ", Word),
+            ("(cd x; ", Word),
+            ("cat <<EOF\nx ", HereDocument),
+            ("cat <<-EOF\n\tEOF\n", Word),
+            ("cat <<EOF\n\tEOF\n", HereDocument),
+            ("cat <<EOF\nit's\nEOF\necho ", Word),
+            ("cat <<EOF > ", Word),
+            ("cat <<<word\n", Word),
+            ("cat <<A <<B\nx\nA\n", HereDocument),
+            ("cat <<A <<B\nx\nA\nB\n", Word),
+            ("echo $((1 << 2))\necho ", Word),
+            ("echo ${x} ", Word),
+            ("sh -c 'echo \"$1\"' _ ", Word),
+            ("sh -c 'x'; echo ", Word),
+            ("echo eval ", Word),
+            ("git -c a=b ", Word),
+            ("eval \"$(cat ", Word),
         ] {
-            assert_eq!(after(text), inside, "{text:?}");
+            assert_eq!(after(text), place, "{text:?}");
         }
+        for text in [
+            "echo \\",
+            "echo $",
+            "echo \"$",
+            "echo $((",
+            "echo $(( \"",
+            "echo $((1 + (",
+            "((",
+            "echo ${",
+            "echo ${x:-",
+            "echo $'",
+            "echo `a ",
+            "cat <<'EOF'\nx ",
+            "cat <<\\EOF\nx ",
+            "cat <<",
+            "cat <<EOF\n\\",
+            "eval echo ",
+            "a && x=1 eval '",
+            "if ! eval ",
+            "trap ",
+            "sh -c \"echo ",
+            "env -i /bin/bash -e -lc '",
+            "x | xargs sh -c ",
+        ] {
+            assert!(matches!(after(text), Place::Refused(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_becomes_a_variable_wherever_it_stands() {
+        let (x, y) = (marked("it's; $(rm)"), marked("y"));
+        let rendered = format!("echo {x} \"a {y}\" '{x}' # {y}\ncat <<E\n{x}\nE\n");
+        let script = with_variables(&rendered, 3).unwrap();
+        let text = "echo \"$ONWARD_V3\" \"a ${ONWARD_V4}\" ''\"$ONWARD_V5\"'' # ${ONWARD_V6}\n\
+                    cat <<E\n${ONWARD_V7}\nE\n";
+        assert_eq!(script.text, text);
+        let value = |at: usize| script.values[at].1.as_str();
+        assert_eq!((value(0), value(1), value(4)), ("it's; $(rm)", "y", "it's; $(rm)"));
+        assert_eq!(script.values[0].0, "ONWARD_V3");
+        assert!(script.alone().starts_with("ONWARD_V3='it'\\''s; $(rm)'\nONWARD_V4='y'\n"));
+        assert!(with_variables(&format!("echo $(({x}))"), 1).is_err());
+        let nested = marked(&format!("a {x} b"));
+        assert_eq!(with_variables(&nested, 1).unwrap().values[0].1, "a it's; $(rm) b");
     }
 }

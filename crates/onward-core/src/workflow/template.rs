@@ -17,16 +17,22 @@ use minijinja::{
 use serde_json::Value as Json;
 
 use super::{
+    bounded,
     model::Template,
     refs::{lone_expression, syntax},
+    shell::{self, Script},
 };
 
 /// How values become text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quoting {
     Plain,
-    /// Every `{{ value }}` is one shell word, unless it went through `| raw`.
+    /// Every `{{ value }}` is one shell word, unless it went through `| raw`. How a command is
+    /// remembered and compared.
     Shell,
+    /// Every `{{ value }}` is marked, unless it went through `| raw`. How a command is run: see
+    /// [`script`].
+    Marked,
 }
 
 /// The names a template can use: `inputs`, `run`, `steps`, loop indexes, item names.
@@ -151,6 +157,7 @@ pub(super) const TESTS: [&str; 36] = [
 
 static PLAIN: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Quoting::Plain));
 static SHELL: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Quoting::Shell));
+static MARKED: LazyLock<Environment<'static>> = LazyLock::new(|| environment(Quoting::Marked));
 
 fn environment(quoting: Quoting) -> Environment<'static> {
     let mut env = Environment::new();
@@ -164,28 +171,45 @@ fn environment(quoting: Quoting) -> Environment<'static> {
     }
     env.remove_global("debug");
     env.add_filter("raw", |value: &Value| Value::from_object(Raw(text_of(value))));
-    env.add_filter("sh_quote", |value: &Value| Value::from_object(Raw(quoted(&text_of(value)))));
+    match quoting {
+        Quoting::Plain | Quoting::Shell => env.add_filter("sh_quote", |value: &Value| {
+            Value::from_object(Raw(quoted(&text_of(value))))
+        }),
+        // A variable needs no quotes.
+        Quoting::Marked => env.add_filter("sh_quote", text_of),
+    }
+    bounded::add_filters(&mut env);
     env.add_filter("tojson", to_json);
     env.add_function("read_text", |state: &State, path: &str| file_text(state, path));
     env.add_function("read_json", read_json);
     env.add_function("lines", lines);
     match quoting {
-        Quoting::Plain => env.set_formatter(|out, _, value| write(out, &text_of(value))),
-        Quoting::Shell => env.set_formatter(|out, _, value| match value.downcast_object_ref() {
-            Some(Raw(text)) => write(out, text),
-            None => write(out, &quoted(&text_of(value))),
-        }),
+        Quoting::Plain => set_formatter(&mut env, |text| text),
+        Quoting::Shell => set_formatter(&mut env, |text| quoted(&text)),
+        Quoting::Marked => set_formatter(&mut env, |text| shell::marked(&text)),
     }
     env
 }
 
-fn write(out: &mut Output, text: &str) -> Result<(), Error> {
+/// How a value becomes text; raw text stays as it is.
+fn set_formatter(env: &mut Environment<'static>, as_text: fn(String) -> String) {
+    env.set_formatter(move |out, state, value| {
+        if let Some(Raw(text)) = value.downcast_object_ref() {
+            return write(out, state, text);
+        }
+        bounded::check_weight(value)?;
+        write(out, state, &as_text(text_of(value)))
+    });
+}
+
+fn write(out: &mut Output, state: &State, text: &str) -> Result<(), Error> {
+    bounded::charge(state, text.len() as u64)?;
     out.write_str(text).map_err(Error::from)
 }
 
 /// Text that is not quoted again.
 #[derive(Debug)]
-struct Raw(String);
+pub(super) struct Raw(pub(super) String);
 
 impl Object for Raw {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
@@ -229,6 +253,7 @@ pub fn quoted(text: &str) -> String {
 
 #[expect(clippy::needless_pass_by_value, reason = "how the engine hands over arguments")]
 fn to_json(value: &Value, indent: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    bounded::check_weight(value)?;
     let named: Option<Value> = kwargs.get("indent")?;
     kwargs.assert_all_used()?;
     let pretty = indent.or(named).is_some_and(|indent| indent.is_true());
@@ -253,7 +278,8 @@ fn file_text(state: &State, path: &str) -> Result<String, Error> {
     match known.and_then(|Files(texts)| texts.get(path)) {
         Some(Some(text)) => Ok(text.clone()),
         Some(None) => {
-            Err(Error::new(ErrorKind::InvalidOperation, format!("file `{path}` does not exist")))
+            let why = format!("file `{path}` does not exist, or is none that can be read");
+            Err(Error::new(ErrorKind::InvalidOperation, why))
         }
         None => {
             let wanted = Wanted(path.to_owned());
@@ -290,9 +316,21 @@ pub fn render(
     let env: &Environment = match q {
         Quoting::Plain => &PLAIN,
         Quoting::Shell => &SHELL,
+        Quoting::Marked => &MARKED,
     };
-    let rendered = env.template_from_str(&t.source).and_then(|it| it.render(values(cx, files)));
+    let rendered = bounded::render(env, &t.source, values(cx, files));
     rendered.map_err(|error| failure(&error))
+}
+
+/// A command whose values are variables; `first` is the number of the first one.
+pub fn script(
+    t: &Template,
+    cx: &Context,
+    files: &FileTexts,
+    first: usize,
+) -> Result<Script, RenderError> {
+    let rendered = render(t, cx, files, Quoting::Marked)?;
+    shell::with_variables(&rendered, first).map_err(|message| RenderError::Failed { message })
 }
 
 /// Whether a condition holds: `{{ expr }}` or the bare expression.
@@ -315,12 +353,13 @@ pub fn value(t: &Template, cx: &Context, files: &FileTexts) -> Result<Json, Rend
     if let Some(Raw(text)) = value.downcast_object_ref() {
         return Ok(Json::String(text.clone()));
     }
+    bounded::check_weight(&value).map_err(|error| failure(&error))?;
     serde_json::to_value(&value).map_err(|error| RenderError::Failed { message: error.to_string() })
 }
 
 fn evaluate(expression: &str, cx: &Context, files: &FileTexts) -> Result<Value, RenderError> {
     let env: &Environment = &PLAIN;
-    let value = env.compile_expression(expression).and_then(|it| it.eval(values(cx, files)));
+    let value = bounded::evaluate(env, expression, values(cx, files));
     let value = value.map_err(|error| failure(&error))?;
     if value.is_undefined() {
         let message = format!("`{}` is undefined", expression.trim());
@@ -332,6 +371,7 @@ fn evaluate(expression: &str, cx: &Context, files: &FileTexts) -> Result<Value, 
 fn values(cx: &Context, files: &FileTexts) -> Value {
     let names = cx.names.iter().map(|(name, json)| (name.clone(), Value::from(Serde(json))));
     let mut values: BTreeMap<String, Value> = names.collect();
+    values.insert(bounded::MADE.to_owned(), bounded::made());
     if !files.is_empty() {
         values.insert(FILES.to_owned(), Value::from_object(Files(files.clone())));
     }

@@ -4,7 +4,7 @@
 //! (`model: 4.10` is not 4.1), and a file can have many problems instead of one. Invariant: keys of
 //! a map are unique, and aliases never make the tree much larger than the text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::Value;
@@ -40,8 +40,9 @@ pub(super) struct Key {
 }
 
 const NESTING_MAX: usize = 100;
-/// What all aliases together may add.
-const ALIAS_NODES_MAX: usize = 100_000;
+/// What all aliases together may add, in bytes of text and [`NODE_BYTES`] for each node.
+const ALIAS_BYTES_MAX: usize = 8 << 20;
+const NODE_BYTES: usize = 80;
 
 /// The one document of a file. Nothing when the text is no YAML at all.
 pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<Node> {
@@ -52,7 +53,7 @@ pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<No
     };
     let events = Parser::new_from_str_with_options(text, options);
     let mut builder =
-        Builder { events, file, problems, anchors: Vec::new(), nodes: 0, alias_nodes: 0 };
+        Builder { events, file, problems, anchors: Vec::new(), bytes: 0, alias_bytes: 0 };
     match builder.document() {
         Ok(node) => node,
         Err(error) => {
@@ -63,6 +64,18 @@ pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<No
             }
             None
         }
+    }
+}
+
+/// The document of a file that another program wrote, as JSON. A number stays one only where it is
+/// written as JSON would write it: `4.10` and `001` are names in such files, not amounts.
+pub fn foreign(text: &str) -> Result<Value, String> {
+    let mut problems = Problems::default();
+    let node = parse(text, 0, &mut problems);
+    match (node, problems.finish(&[("", text)]).into_iter().next()) {
+        (Some(node), None) => Ok(node.spelled()),
+        (_, Some(problem)) => Err(format!("line {}: {}", problem.at.line, problem.message)),
+        (None, None) => Err("it holds nothing".to_owned()),
     }
 }
 
@@ -98,14 +111,18 @@ fn place(file: u32, marker: granit_parser::Marker) -> Place {
     Place { file, line, column: small(marker.col().saturating_add(1)) }
 }
 
+fn broken(at: Place) -> Node {
+    Node { at, tree: Tree::Broken }
+}
+
 struct Builder<'t, 'p> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
     file: u32,
     problems: &'p mut Problems,
-    /// By anchor id, with the number of nodes in it.
+    /// By anchor id, with what it weighs.
     anchors: Vec<(usize, Node, usize)>,
-    nodes: usize,
-    alias_nodes: usize,
+    bytes: usize,
+    alias_bytes: usize,
 }
 
 impl<'t> Builder<'t, '_> {
@@ -141,12 +158,13 @@ impl<'t> Builder<'t, '_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum may grow")]
     fn node(&mut self, event: Event<'t>, span: Span) -> Result<Node, ScanError> {
         let at = place(self.file, span.start);
-        let nodes_before = self.nodes;
-        self.nodes += 1;
+        let bytes_before = self.bytes;
+        self.bytes += NODE_BYTES;
         let (anchor, tree) = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = self.is_text_tag(tag.as_deref(), at);
                 let plain = style == ScalarStyle::Plain && !is_text;
+                self.bytes += text.len();
                 (anchor, Tree::Scalar(Scalar { text: text.into_owned(), plain }))
             }
             Event::SequenceStart(_, anchor, tag) => {
@@ -163,7 +181,10 @@ impl<'t> Builder<'t, '_> {
         };
         let node = Node { at, tree };
         if anchor != 0 {
-            self.anchors.push((anchor, node.clone(), self.nodes - nodes_before));
+            let bytes = self.bytes - bytes_before;
+            // What is marked is kept once more, and marks may lie in each other.
+            let kept = if self.adds(bytes, at) { node.clone() } else { broken(at) };
+            self.anchors.push((anchor, kept, bytes));
         }
         Ok(node)
     }
@@ -178,23 +199,31 @@ impl<'t> Builder<'t, '_> {
     }
 
     fn alias(&mut self, id: usize, at: Place) -> Node {
-        let Some((_, node, size)) = self.anchors.iter().rev().find(|(anchor, ..)| *anchor == id)
+        let Some((_, node, bytes)) = self.anchors.iter().rev().find(|(anchor, ..)| *anchor == id)
         else {
             self.problems.error(at, "this repeats something that contains it");
-            return Node { at, tree: Tree::Broken };
+            return broken(at);
         };
-        self.alias_nodes += size;
-        if self.alias_nodes > ALIAS_NODES_MAX {
-            // Said once: every further alias would say the same.
-            if self.alias_nodes - size <= ALIAS_NODES_MAX {
-                self.problems
-                    .error(at, "the aliases of this file expand to far more than it holds")
-                    .hint("write out what you mean, or use `each`");
-            }
-            return Node { at, tree: Tree::Broken };
+        let (node, bytes) = (node.clone(), *bytes);
+        if !self.adds(bytes, at) {
+            return broken(at);
         }
-        self.nodes += size;
-        node.clone()
+        self.bytes += bytes;
+        node
+    }
+
+    /// False when anchors and aliases have added too much.
+    fn adds(&mut self, bytes: usize, at: Place) -> bool {
+        let before = self.alias_bytes;
+        self.alias_bytes = before.saturating_add(bytes);
+        let is_fine = self.alias_bytes <= ALIAS_BYTES_MAX;
+        // Said once: every further alias would say the same.
+        if !is_fine && before <= ALIAS_BYTES_MAX {
+            self.problems
+                .error(at, "the aliases of this file expand to far more than it holds")
+                .hint("write out what you mean, or use `each`");
+        }
+        is_fine
     }
 
     fn list(&mut self) -> Result<Tree, ScanError> {
@@ -238,16 +267,16 @@ impl<'t> Builder<'t, '_> {
     }
 
     fn drop_repeated(&mut self, pairs: &mut Vec<(Key, Node)>) {
-        let mut seen = BTreeSet::new();
-        let repeated: Vec<usize> =
-            (0..pairs.len()).filter(|index| !seen.insert(pairs[*index].0.text.as_str())).collect();
-        for index in repeated.into_iter().rev() {
-            let (key, _) = pairs.remove(index);
-            let first = pairs.iter().find(|(other, _)| other.text == key.text);
-            let line = first.map_or(0, |(first, _)| first.at.line);
+        let mut lines: BTreeMap<String, u32> = BTreeMap::new();
+        pairs.retain(|(key, _)| {
+            let Some(line) = lines.get(&key.text) else {
+                lines.insert(key.text.clone(), key.at.line);
+                return true;
+            };
             let problem = self.problems.error(key.at, format!("`{}` is given twice", key.text));
             problem.hint(format!("it stands in line {line} already"));
-        }
+            false
+        });
     }
 
     /// `<<: *base`: what is not given here is taken from there.
@@ -309,6 +338,23 @@ impl Node {
             Tree::List(nodes) => nodes.iter().map(Self::value).collect(),
             Tree::Map(pairs) => {
                 pairs.iter().map(|(key, node)| (key.text.clone(), node.value())).collect()
+            }
+            Tree::Broken => Value::Null,
+        }
+    }
+
+    /// As JSON, with numbers as they are spelled.
+    fn spelled(&self) -> Value {
+        match &self.tree {
+            Tree::Scalar(scalar) => {
+                let value = scalar.value();
+                let is_respelled =
+                    value.as_number().is_some_and(|it| it.to_string() != scalar.text);
+                if is_respelled { scalar.text.clone().into() } else { value }
+            }
+            Tree::List(nodes) => nodes.iter().map(Self::spelled).collect(),
+            Tree::Map(pairs) => {
+                pairs.iter().map(|(key, node)| (key.text.clone(), node.spelled())).collect()
             }
             Tree::Broken => Value::Null,
         }
@@ -380,6 +426,15 @@ mod tests {
     }
 
     #[test]
+    fn a_foreign_file_keeps_the_spelling_of_its_numbers() {
+        let text = "a: 4.10\nb: 001\nc: 3\nd: 3.2\n1: {e: '7'}\n";
+        let expected = json!({"a": "4.10", "b": "001", "c": 3, "d": 3.2, "1": {"e": "7"}});
+        assert_eq!(foreign(text), Ok(expected));
+        assert_eq!(foreign("").unwrap_err(), "line 1: the file is empty");
+        assert!(foreign("a: [").unwrap_err().starts_with("line 1: not valid YAML"));
+    }
+
+    #[test]
     fn aliases_and_merges_are_expanded() {
         let (value, problems) = read("a: &x {p: 1, q: 2}\nb: {<<: *x, q: 3}\nc: *x\n");
         assert_eq!(problems, Vec::<String>::new());
@@ -413,6 +468,22 @@ mod tests {
         let (_, problems) = read(&text);
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert!(problems[0].contains("expand"), "{problems:?}");
+    }
+
+    #[test]
+    fn c7_a_long_text_that_is_repeated_and_keys_that_are_given_twice_are_refused_at_once() {
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(20_000));
+        let (_, problems) = read(&long);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("expand"), "{problems:?}");
+        let nested = format!("a: {}x{}\n", "&b [".repeat(90), "]".repeat(90));
+        let nested = nested.replace('x', &"y".repeat(1 << 20));
+        assert!(read(&nested).1[0].contains("expand"));
+        let mut twice = String::new();
+        for number in 0..100_000 {
+            writeln!(twice, "k{number}: 1\nk{number}: 2").unwrap();
+        }
+        assert!(read(&twice).1[0].contains("is given twice"));
     }
 
     #[test]

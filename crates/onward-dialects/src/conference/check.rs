@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use onward_core::{
     address::Address,
     finding::{Code, DialectCode, Finding, Severity},
+    plural::count,
     time::Timestamp,
 };
 
@@ -106,7 +107,9 @@ fn age(last: Option<Timestamp>, now: Timestamp) -> Option<Finding> {
     }
     let age_ms = now.ms_since(last);
     let hint = "what it depends on may have changed meanwhile: look at the plan with care";
-    let message = format!("it was interrupted {} hours ago", age_ms / 3_600_000);
+    let hours = usize::try_from(age_ms / 3_600_000).unwrap_or(usize::MAX);
+    let age = if hours < 48 { count(hours, "hour") } else { count(hours / 24, "day") };
+    let message = format!("it was interrupted {age} ago");
     let finding = || Finding::new(Code::StaleAge, message).with_hint(hint);
     (age_ms > STALE_MS).then(finding)
 }

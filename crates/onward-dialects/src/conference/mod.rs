@@ -56,7 +56,6 @@ static CARD: Card = Card {
     branches: Some("conference/"),
     processes: &[(read::LOOP_PID, "autoconference")],
     lock: None,
-    continues: true,
 };
 
 impl Dialect for ConferenceDialect {

@@ -166,9 +166,10 @@ impl Told for ConferenceTold {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { at, point, undone } => {
+            Deed::Resumed { at, point, undone, .. } => {
                 write::resumed::resumed(&self.conference, *at, point, undone)
             }
+            Deed::Cancelled { .. } => Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is wrong with the files of a run, or stands against going on with it.
 
 use onward_core::{
+    address::Address,
     finding::{Code as Known, Finding},
     time::Timestamp,
 };
@@ -9,12 +10,12 @@ use super::{
     Code, EXECUTION, PHASE, Phase,
     read::{DESIGN, Entry, Presence, Sheet, TaskEntry, VERIFICATION},
     tasks::{Stage, Turn},
-    told::{DotagentTold, address},
+    told::{DotagentTold, place},
 };
 use crate::kit::{
     age,
     code::Odd,
-    path::{below, inside, shown},
+    path::{from_project, inside, shown},
     status::Progress,
 };
 
@@ -27,9 +28,7 @@ pub(super) fn findings(told: &DotagentTold, now: Timestamp) -> Vec<Finding> {
     times(told, now, &mut all);
     tasks(told, &mut all);
     all.extend(told.state.odd.findings());
-    for finding in &mut all {
-        finding.path = finding.path.take().map(|path| below(&told.dir, &path));
-    }
+    from_project(&mut all, &told.dir);
     all
 }
 
@@ -39,8 +38,8 @@ fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
     let (phase, execution) = (&told.state.phase_file, &told.state.execution_file);
     if lost(phase) && lost(execution) {
         let message = "neither phase.json nor execution.json can be read";
-        let hint = "move both to memory/state/.archive, and say yes to going on from the reports \
-             that are there";
+        let hint = "say yes to going on from the reports that are there (`--accept \
+             state-unreadable`); both files are kept in memory/state/.archive";
         all.push(Odd::StateUnreadable.finding(message).at_path(PHASE).with_hint(hint));
         return;
     }
@@ -141,12 +140,21 @@ fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
 /// Outputs that are named and not there, or do not parse.
 fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
     let state = &told.state;
-    for Entry { word, output, .. } in &state.completed {
+    for Entry { word, output, phase, .. } in &state.completed {
         let Some(named) = output else { continue };
+        let what = format!("the output of {}", shown(word));
         match inside(named) {
-            None => all.push(refused(named, &format!("the output of {}", shown(word)), PHASE)),
+            None => all.push(refused(named, &what, PHASE)),
             Some(path) => {
-                all.extend(output_at(told, &path, &format!("the output of {}", shown(word))));
+                let found = output_at(told, &path, &what);
+                let is_next = phase.is_some_and(|it| !told.is_past(it));
+                all.extend(found.map(|it| {
+                    if is_next {
+                        it.with_hint("the step that makes it runs again")
+                    } else {
+                        made_again(it, phase.map(maker))
+                    }
+                }));
             }
         }
     }
@@ -161,7 +169,9 @@ fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
         };
         if is_due {
             let what = format!("the output of {}", shown(&entry.id));
-            all.extend(output_at(told, &entry.output, &what));
+            let maker = Address::from_text("implementation").item(&entry.id).to_string();
+            let found = output_at(told, &entry.output, &what);
+            all.extend(found.map(|it| made_again(it, Some(&maker))));
         }
     }
     // Reports that no state file names.
@@ -171,6 +181,7 @@ fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
         let is_named = all.iter().any(|it| it.path.as_deref() == Some(path));
         if let Some(Sheet { main: Presence::Broken(why), .. }) = state.sheet(path)
             && !is_named
+            && !told.is_void(path)
         {
             all.push(broken(path, "a report", why));
         }
@@ -183,9 +194,28 @@ fn output_at(told: &DotagentTold, path: &str, what: &str) -> Option<Finding> {
             let message = format!("{what} is missing");
             Some(Finding::new(Known::MissingArtifact, message).at_path(path))
         }
+        Some((Presence::Broken(_), None)) if told.is_void(path) => None,
         Some((Presence::Broken(why), None)) => Some(broken(path, what, why)),
         Some((_, Some(_)) | (Presence::Whole(_), None)) => None,
     }
+}
+
+/// What makes the output of a phase.
+const fn maker(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Requirements => Code::Requirements.as_str(),
+        Phase::Architecture => Code::Roundtable.as_str(),
+        Phase::Implementation => Code::Implementation.as_str(),
+        Phase::Verification => Code::Verification.as_str(),
+        Phase::Reflection => Code::Reflection.as_str(),
+    }
+}
+
+/// What is said to be done stays done: its output is made again by a person's word.
+fn made_again(finding: Finding, maker: Option<&str>) -> Finding {
+    let Some(maker) = maker else { return finding };
+    let again = format!("`onward resume --from {maker}` makes it and all that rests on it again");
+    finding.with_hint(format!("put it back; or {again}"))
 }
 
 fn broken(path: &str, what: &str, why: &str) -> Finding {
@@ -262,14 +292,18 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
                 let message = format!("execution.json says `{word}`, and its verdict is {says}");
                 Finding::new(Known::StatusDisagrees, message)
             }
-            (Turn::UsedUp, _) => Odd::AttemptsUsedUp.finding(format!(
-                "it has failed after {} attempts and is not tried again by itself",
-                entry.attempts
-            )),
+            (Turn::UsedUp, _) => {
+                let hint = "mend it by hand, or accept this: it is tried once more";
+                let message = format!(
+                    "it has failed after {} attempts and is not tried again by itself",
+                    entry.attempts
+                );
+                Odd::AttemptsUsedUp.finding(message).with_hint(hint)
+            }
             (Turn::Unknown, _) => {
                 Odd::OddValue.finding(format!("`{word}` is no status; it counts as pending"))
             }
         };
-        all.push(finding.at_step(&address(task)).at_path(EXECUTION));
+        all.push(finding.at_step(&place(task)).at_path(EXECUTION));
     }
 }

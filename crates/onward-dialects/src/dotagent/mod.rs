@@ -1,19 +1,28 @@
 //! The dialect `dotagent`: five phases whose state is two files below `memory/state`.
 //!
 //! This page holds the card and the recovery table; `read` makes one value of the files, `tasks`
-//! says how far each task is, `check` what is wrong, `told` answers core. Invariant: pure; where
-//! the run re-enters is the table's decision alone.
+//! says how far each task is, `check` what is wrong, `told` and `step` answer core, `write` changes
+//! the state files. Invariant: pure; where the run re-enters is the table's decision alone.
 
 mod check;
-mod read;
+mod enter;
+pub mod read;
+mod resumed;
+mod step;
 mod tasks;
 mod told;
+pub mod write;
 
 use onward_core::told::Told;
 
+pub use tasks::ATTEMPTS_MAX;
+
 use crate::{
     Files,
-    kit::path::{component, inside, literal},
+    kit::{
+        decision::{ANY, NO, Row, YES, decide},
+        path::{component, inside, literal},
+    },
     seam::{Candidate, Card, Dialect, Home, Listing, Mark, Missing, Site},
 };
 
@@ -51,16 +60,18 @@ static CARD: Card = Card {
         "memory/reports/*.json",
         "memory/reports/*.json.tmp",
         "memory/reports/designs/*.json",
+        "memory/reports/designs/*.json.tmp",
+        "memory/contracts/*.json",
         "memory/reflections/*.json",
         "memory/tasks/*/output.json",
         "memory/tasks/*/output.json.tmp",
         "memory/tasks/*/verification.json",
+        "memory/tasks/*/verification.json.tmp",
     ],
     grows: &[],
     branches: None,
     processes: &[],
     lock: None,
-    continues: false,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,8 +144,8 @@ impl Code {
     }
 }
 
-/// What decides. A report counts only once the run has reached the phase that makes it: an older
-/// one is of a run before this.
+/// What decides. A report counts only once the run has reached the phase that makes it, or when it
+/// is younger than what comes before it: an older one is of a run before this.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the columns of a decision table")]
 pub struct Facts {
@@ -142,7 +153,7 @@ pub struct Facts {
     pub demand: bool,
     /// The user has said yes to it.
     pub approved: bool,
-    /// At least one design parses.
+    /// The designs parse: all that were asked for, or one where nothing says how many.
     pub designs: bool,
     /// `final_design.json` is there and parses.
     pub design: bool,
@@ -156,27 +167,23 @@ pub struct Facts {
     pub reflected: bool,
 }
 
-const Y: Option<bool> = Some(true);
-const N: Option<bool> = Some(false);
-const X: Option<bool> = None;
-
 /// The first row of the phase that fits decides; no code = look at the next phase.
 #[rustfmt::skip]
-const TABLE: [(Phase, [Option<bool>; 8], Option<Code>); 13] = [
+const TABLE: [(Phase, Row<8, Option<Code>>); 13] = [
     //                      demand approved designs design built judged passed reflected
-    (Phase::Requirements,   [N, X, X, X, X, X, X, X], Some(Code::Requirements)),
-    (Phase::Requirements,   [Y, N, X, X, X, X, X, X], Some(Code::Approval)),
-    (Phase::Requirements,   [Y, Y, X, X, X, X, X, X], None),
-    (Phase::Architecture,   [X, X, X, Y, X, X, X, X], None),
-    (Phase::Architecture,   [X, X, N, N, X, X, X, X], Some(Code::Architects)),
-    (Phase::Architecture,   [X, X, Y, N, X, X, X, X], Some(Code::Roundtable)),
-    (Phase::Implementation, [X, X, X, X, N, X, X, X], Some(Code::Implementation)),
-    (Phase::Implementation, [X, X, X, X, Y, X, X, X], None),
-    (Phase::Verification,   [X, X, X, X, X, N, X, X], Some(Code::Verification)),
-    (Phase::Verification,   [X, X, X, X, X, Y, N, X], Some(Code::Implementation)),
-    (Phase::Verification,   [X, X, X, X, X, Y, Y, X], None),
-    (Phase::Reflection,     [X, X, X, X, X, X, X, N], Some(Code::Reflection)),
-    (Phase::Reflection,     [X, X, X, X, X, X, X, Y], Some(Code::Complete)),
+    (Phase::Requirements,   ([NO , ANY, ANY, ANY, ANY, ANY, ANY, ANY], Some(Code::Requirements))),
+    (Phase::Requirements,   ([YES, NO , ANY, ANY, ANY, ANY, ANY, ANY], Some(Code::Approval))),
+    (Phase::Requirements,   ([YES, YES, ANY, ANY, ANY, ANY, ANY, ANY], None)),
+    (Phase::Architecture,   ([ANY, ANY, ANY, YES, ANY, ANY, ANY, ANY], None)),
+    (Phase::Architecture,   ([ANY, ANY, NO , NO , ANY, ANY, ANY, ANY], Some(Code::Architects))),
+    (Phase::Architecture,   ([ANY, ANY, YES, NO , ANY, ANY, ANY, ANY], Some(Code::Roundtable))),
+    (Phase::Implementation, ([ANY, ANY, ANY, ANY, NO , ANY, ANY, ANY], Some(Code::Implementation))),
+    (Phase::Implementation, ([ANY, ANY, ANY, ANY, YES, ANY, ANY, ANY], None)),
+    (Phase::Verification,   ([ANY, ANY, ANY, ANY, ANY, NO , ANY, ANY], Some(Code::Verification))),
+    (Phase::Verification,   ([ANY, ANY, ANY, ANY, ANY, YES, NO , ANY], Some(Code::Implementation))),
+    (Phase::Verification,   ([ANY, ANY, ANY, ANY, ANY, YES, YES, ANY], None)),
+    (Phase::Reflection,     ([ANY, ANY, ANY, ANY, ANY, ANY, ANY, NO ], Some(Code::Reflection))),
+    (Phase::Reflection,     ([ANY, ANY, ANY, ANY, ANY, ANY, ANY, YES], Some(Code::Complete))),
 ];
 
 impl Facts {
@@ -186,15 +193,15 @@ impl Facts {
     }
 }
 
+/// The rows of one phase.
+fn rows_of(phase: Phase) -> Vec<Row<8, Option<Code>>> {
+    TABLE.iter().filter(|(of, _)| *of == phase).map(|(_, row)| *row).collect()
+}
+
 /// Where a run whose state names `phase` re-enters.
 pub fn code(phase: Phase, facts: Facts) -> Code {
-    let fits = |row: &[Option<bool>; 8]| {
-        let mut cells = row.iter().zip(facts.answers());
-        cells.all(|(cell, answer)| cell.is_none_or(|wanted| wanted == answer))
-    };
     for phase in Phase::ALL.into_iter().filter(|it| *it >= phase) {
-        let row = TABLE.iter().find(|(of, row, _)| *of == phase && fits(row));
-        if let Some(code) = row.and_then(|(_, _, code)| *code) {
+        if let Some(code) = decide(&rows_of(phase), facts.answers()).flatten() {
             return code;
         }
     }
@@ -218,7 +225,7 @@ impl Dialect for DotagentDialect {
                 hint: "start the workflow again; nothing says how far it was".to_owned(),
             });
         }
-        Ok(Box::new(told::DotagentTold::new(site.dir(), &files)))
+        Ok(Box::new(told::DotagentTold::new(site.dir(), files)))
     }
 }
 
@@ -256,21 +263,11 @@ fn site(candidate: &Candidate) -> Option<Site> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::decision::{all_answers, idle_rows};
 
-    fn all_facts() -> impl Iterator<Item = Facts> {
-        (0_u16..1 << 8).map(|bits| {
-            let bit = |index: u16| bits & (1 << index) != 0;
-            Facts {
-                demand: bit(0),
-                approved: bit(1),
-                designs: bit(2),
-                design: bit(3),
-                built: bit(4),
-                judged: bit(5),
-                passed: bit(6),
-                reflected: bit(7),
-            }
-        })
+    fn facts(answers: [bool; 8]) -> Facts {
+        let [demand, approved, designs, design, built, judged, passed, reflected] = answers;
+        Facts { demand, approved, designs, design, built, judged, passed, reflected }
     }
 
     /// The rulings again, as questions instead of rows.
@@ -303,27 +300,18 @@ mod tests {
     #[test]
     fn every_phase_with_every_combination_of_facts_gives_what_the_rulings_say() {
         for phase in Phase::ALL {
-            for facts in all_facts() {
+            for facts in all_answers().map(facts) {
                 assert_eq!(code(phase, facts), by_questions(phase, facts), "{phase:?} {facts:?}");
             }
         }
     }
 
     #[test]
-    fn exactly_one_row_of_each_phase_fits_and_each_row_is_needed() {
-        let mut used = [false; TABLE.len()];
+    fn each_phase_decides_whatever_the_facts_are_and_each_row_is_needed() {
         for phase in Phase::ALL {
-            for facts in all_facts() {
-                let fits = |(of, row, _): &(Phase, [Option<bool>; 8], Option<Code>)| {
-                    let mut cells = row.iter().zip(facts.answers());
-                    *of == phase && cells.all(|(cell, it)| cell.is_none_or(|wanted| wanted == it))
-                };
-                let rows: Vec<usize> =
-                    (0..TABLE.len()).filter(|index| fits(&TABLE[*index])).collect();
-                assert_eq!(rows.len(), 1, "{phase:?} {facts:?}");
-                used[rows[0]] = true;
-            }
+            let rows = rows_of(phase);
+            assert!(all_answers().all(|it| decide(&rows, it).is_some()), "{phase:?}");
+            assert_eq!(idle_rows(&rows), Vec::<usize>::new(), "{phase:?}");
         }
-        assert!(used.iter().all(|it| *it));
     }
 }

@@ -18,16 +18,19 @@ use crate::{
     },
 };
 
-pub(super) const DEMAND: &str = "memory/reports/demand.json";
-pub(super) const DESIGNS: &str = "memory/reports/designs/";
-pub(super) const DESIGN: &str = "memory/reports/final_design.json";
-pub(super) const VERIFICATION: &str = "memory/reports/verification.json";
-pub(super) const REFLECTION: &str = "memory/reports/reflection.json";
-pub(super) const REFLECTIONS: &str = "memory/reflections/";
+pub const DEMAND: &str = "memory/reports/demand.json";
+pub const DESIGNS: &str = "memory/reports/designs/";
+pub const DESIGN: &str = "memory/reports/final_design.json";
+/// The roundtable's design until the user has said yes to it; only this program writes it.
+pub const MERGED: &str = "memory/reports/merged_design.json";
+pub const VERIFICATION: &str = "memory/reports/verification.json";
+pub const REFLECTION: &str = "memory/reports/reflection.json";
+pub const REFLECTIONS: &str = "memory/reflections/";
+pub const CONTRACTS: &str = "memory/contracts/";
 
 /// What became of one file that should hold an object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Presence {
+pub enum Presence {
     Missing,
     /// It does not parse, and why.
     Broken(String),
@@ -43,7 +46,7 @@ impl Presence {
         }
     }
 
-    pub(super) fn map(&self) -> Option<&Map<String, Value>> {
+    pub fn map(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Whole(map) => Some(map),
             Self::Missing | Self::Broken(_) => None,
@@ -53,87 +56,91 @@ impl Presence {
 
 /// A file and what was left of writing it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Sheet {
-    pub(super) main: Presence,
-    pub(super) tmp: Presence,
+pub struct Sheet {
+    pub main: Presence,
+    pub tmp: Presence,
 }
 
 impl Sheet {
-    pub(super) fn of(files: &Files, path: &str) -> Self {
+    pub fn of(files: &Files, path: &str) -> Self {
         let main = Presence::of(files.file(path));
         Self { main, tmp: Presence::of(files.file(&format!("{path}.tmp"))) }
     }
 
     /// The one that counts.
-    pub(super) fn map(&self) -> Option<&Map<String, Value>> {
+    pub fn map(&self) -> Option<&Map<String, Value>> {
         self.main.map().or_else(|| self.tmp.map())
     }
 
     /// It holds something: an empty object says nothing.
-    pub(super) fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.map().is_some_and(|map| !map.is_empty())
     }
 
-    pub(super) fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         self.main == Presence::Missing && self.tmp == Presence::Missing
     }
 }
 
 /// An entry of `completed_phases` or `user_checkpoints`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) phase: Option<Phase>,
+pub struct Entry {
+    pub phase: Option<Phase>,
     /// As it is spelled.
-    pub(super) word: String,
-    pub(super) at: Option<Timestamp>,
-    pub(super) output: Option<String>,
+    pub word: String,
+    pub at: Option<Timestamp>,
+    pub output: Option<String>,
 }
 
 /// One task of execution.json as it is written there.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TaskEntry {
-    pub(super) id: String,
-    pub(super) status: Option<Progress>,
-    pub(super) word: String,
-    pub(super) attempts: u32,
-    pub(super) output: String,
+pub struct TaskEntry {
+    pub id: String,
+    pub status: Option<Progress>,
+    pub word: String,
+    pub attempts: u32,
+    pub output: String,
     /// The entry names an output that lies outside; nothing looks there.
-    pub(super) refused: bool,
-    pub(super) summary: String,
-    pub(super) last_error: Option<String>,
-    pub(super) strategy: Option<String>,
-    pub(super) depends_on: Vec<String>,
-    pub(super) moments: Vec<(&'static str, Timestamp)>,
+    pub refused: bool,
+    pub summary: String,
+    pub last_error: Option<String>,
+    pub strategy: Option<String>,
+    pub depends_on: Vec<String>,
+    pub moments: Vec<(&'static str, Timestamp)>,
 }
 
 /// Everything that the files say, before anything is concluded from it.
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) phase_file: Sheet,
-    pub(super) execution_file: Sheet,
-    pub(super) workflow_id: Option<String>,
-    pub(super) started_at: Option<Timestamp>,
-    pub(super) last_updated: Option<Timestamp>,
-    pub(super) current: Option<Phase>,
-    pub(super) current_word: Option<String>,
-    pub(super) status: Option<Progress>,
-    pub(super) completed: Vec<Entry>,
-    pub(super) checkpoints: Vec<Entry>,
-    pub(super) interruption_safe: bool,
-    pub(super) tasks: Vec<TaskEntry>,
+pub struct State {
+    pub phase_file: Sheet,
+    pub execution_file: Sheet,
+    pub workflow_id: Option<String>,
+    pub started_at: Option<Timestamp>,
+    pub last_updated: Option<Timestamp>,
+    pub current: Option<Phase>,
+    pub current_word: Option<String>,
+    pub status: Option<Progress>,
+    pub completed: Vec<Entry>,
+    pub checkpoints: Vec<Entry>,
+    /// The architects that were asked, where this program asked them.
+    pub architects: Option<Vec<String>>,
+    pub interruption_safe: bool,
+    pub tasks: Vec<TaskEntry>,
     /// Ids that two tasks have; the first one counts.
-    pub(super) doubled: Vec<String>,
-    pub(super) failure_reason: Option<String>,
+    pub doubled: Vec<String>,
+    pub failure_reason: Option<String>,
     /// Every file below `memory` that is read, by its path without `.tmp`.
-    pub(super) sheets: BTreeMap<String, Sheet>,
-    pub(super) reflected: bool,
-    pub(super) odd: Oddities,
+    pub sheets: BTreeMap<String, Sheet>,
+    pub reflected: bool,
+    /// Reports that were written after the user said yes to the demand.
+    pub since_demand: BTreeSet<String>,
+    pub odd: Oddities,
     /// When the newest of the state files was written.
-    pub(super) touched: Option<Timestamp>,
+    pub touched: Option<Timestamp>,
 }
 
 impl State {
-    pub(super) fn of(files: &Files) -> Self {
+    pub fn of(files: &Files) -> Self {
         let mut sheets = BTreeMap::new();
         for (path, _) in files.iter() {
             let path = path.strip_suffix(".tmp").unwrap_or(path);
@@ -155,9 +162,16 @@ impl State {
         let (last_updated, status) = (phase.moment("last_updated"), phase.text("phase_status"));
         let completed = entries(&phase, "completed_phases", "completed_at");
         let checkpoints = entries(&phase, "user_checkpoints", "approved_at");
+        let asked = phase.get("architects").is_some();
+        let architects = asked.then(|| phase.texts("architects"));
         let interruption_safe = phase.flag("interruption_safe") != Some(false);
         let failure_reason = execution.text("failure_reason");
         let reflected = reflected(files, &sheets, workflow_id.as_deref(), started_at);
+        let is_yes = |it: &&Entry| it.phase == Some(Phase::Requirements);
+        let yes_at = checkpoints.iter().filter(is_yes).filter_map(|it| it.at).max();
+        let is_later = |file: &File| yes_at.is_some_and(|yes| file.modified >= Some(yes));
+        let later = files.iter().filter(|(_, file)| is_later(file));
+        let since_demand = later.map(|(path, _)| path.to_owned()).collect();
         Self {
             workflow_id,
             started_at,
@@ -167,11 +181,13 @@ impl State {
             status: status.as_deref().and_then(status::progress),
             completed,
             checkpoints,
+            architects,
             interruption_safe,
             tasks,
             doubled,
             failure_reason,
             reflected,
+            since_demand,
             touched: state_files.filter_map(|file| file.modified).max(),
             phase_file,
             execution_file,
@@ -180,21 +196,32 @@ impl State {
         }
     }
 
-    pub(super) fn sheet(&self, path: &str) -> Option<&Sheet> {
+    pub fn sheet(&self, path: &str) -> Option<&Sheet> {
         self.sheets.get(path)
     }
 
-    pub(super) fn is_valid(&self, path: &str) -> bool {
+    pub fn is_valid(&self, path: &str) -> bool {
         self.sheet(path).is_some_and(Sheet::is_valid)
     }
 
-    pub(super) fn designs(&self) -> impl Iterator<Item = (&str, &Sheet)> {
+    /// Nothing was begun: a checkpoint that waits for its run.
+    pub fn is_fresh(&self) -> bool {
+        let is_first = matches!(self.current, None | Some(Phase::Requirements));
+        is_first && self.completed.is_empty() && self.status == Some(Progress::Pending)
+    }
+
+    /// The last phase is said to be complete.
+    pub fn is_over(&self) -> bool {
+        self.current == Some(Phase::Reflection) && self.status == Some(Progress::Done)
+    }
+
+    pub fn designs(&self) -> impl Iterator<Item = (&str, &Sheet)> {
         let named = self.sheets.iter().map(|(path, sheet)| (path.as_str(), sheet));
         named.filter(|(path, _)| path.starts_with(DESIGNS))
     }
 
     /// `verdict`, else `status`, else `result` of a verification; `None` when there is none.
-    pub(super) fn verdict(&self, path: &str) -> Option<bool> {
+    pub fn verdict(&self, path: &str) -> Option<bool> {
         let map = self.sheet(path)?.map()?;
         let spoken = ["verdict", "status", "result"].iter().find_map(|key| map.get(*key));
         Some(spoken.is_some_and(status::is_good))
@@ -202,7 +229,7 @@ impl State {
 }
 
 /// The id of the run and the outputs that a state file names, for a listing.
-pub(super) fn glance(bytes: &[u8]) -> (Option<String>, Vec<String>) {
+pub fn glance(bytes: &[u8]) -> (Option<String>, Vec<String>) {
     let (Ok(map), odd) = (json::object(bytes), Oddities::default()) else {
         return (None, Vec::new());
     };
@@ -254,8 +281,18 @@ fn task_entries(execution: &Object<'_>) -> (Vec<TaskEntry>, Vec<String>) {
     (tasks, doubled)
 }
 
+/// The id of the task that mends what the verification of the whole named.
+pub fn repair_id(number: usize) -> String {
+    format!("repair-{number}")
+}
+
+pub fn is_repair(id: &str) -> bool {
+    let number = id.strip_prefix("repair-");
+    number.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// A file in the directory of a task.
-pub(super) fn in_task(id: &str, file: &str) -> String {
+pub fn in_task(id: &str, file: &str) -> String {
     format!("memory/tasks/{}/{file}", crate::kit::path::component(id))
 }
 

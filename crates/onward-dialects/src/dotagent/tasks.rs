@@ -12,7 +12,7 @@ use crate::kit::{
 };
 
 /// A task that was tried so often has failed for good, until a person says otherwise.
-pub(super) const ATTEMPTS_MAX: u32 = 3;
+pub const ATTEMPTS_MAX: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -53,6 +53,10 @@ pub(super) struct Task {
     pub(super) id: String,
     pub(super) stage: Stage,
     pub(super) turn: Turn,
+    /// It mends what the verification of the whole named.
+    pub(super) repairs: bool,
+    /// Nothing of it was ever begun.
+    pub(super) untouched: bool,
     /// With the one that an orphan is given.
     pub(super) attempts: u32,
     pub(super) summary: String,
@@ -90,6 +94,8 @@ fn task(state: &State, entry: &TaskEntry, ids: &BTreeSet<&str>) -> Task {
         id: entry.id.clone(),
         stage: reached,
         turn,
+        repairs: super::read::is_repair(&entry.id),
+        untouched: entry.status == Some(Progress::Pending) && entry.attempts == 0,
         attempts: entry.attempts.saturating_add(u32::from(turn == Turn::Orphan)),
         summary: entry.summary.clone(),
         last_error: entry.last_error.clone(),
@@ -131,6 +137,7 @@ fn failed(entry: &TaskEntry, turn: Turn) -> (Stage, Turn) {
 fn implemented(state: &State, entry: &TaskEntry, turn: Turn) -> (Stage, Turn) {
     match state.verdict(&in_task(&entry.id, "verification.json")) {
         Some(true) => (Stage::Verified, Turn::FromVerdict),
+        Some(false) if entry.attempts >= ATTEMPTS_MAX => (Stage::Open, Turn::UsedUp),
         Some(false) => (Stage::Rejected, Turn::FromVerdict),
         None => (Stage::Implemented, turn),
     }

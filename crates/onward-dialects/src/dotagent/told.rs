@@ -10,28 +10,36 @@ use onward_core::{
     finding::Finding,
     plan::{RecoveryPoint, Status},
     time::Timestamp,
-    told::{Change, Deed, Done, LastTold, Standing, StepTold, Told, Undo},
+    told::{Change, Deed, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
 };
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, Phase, check, code,
-    read::{DEMAND, DESIGN, State, VERIFICATION},
+    Code, Facts, Phase, check, code, enter,
+    read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
+    resumed::resumed,
+    step,
     tasks::{Stage, Task, Turn, runnable, tasks},
+    write::ENTERED,
 };
 use crate::{
     Files,
     kit::{path::shown, status::Progress},
+    rules::dotagent::{
+        Scene,
+        phases::{design_path, retire},
+    },
 };
 
 /// A run of dotagent.
 #[derive(Debug)]
 pub(super) struct DotagentTold {
     pub(super) dir: String,
+    pub(super) files: Files,
     pub(super) state: State,
     pub(super) tasks: Vec<Task>,
     /// Where each task stands in `tasks`, by its address.
-    places: BTreeMap<Address, usize>,
+    pub(super) places: BTreeMap<Address, usize>,
     pub(super) code: Code,
     /// The verification said no although every task is verified: one repair for all of it.
     pub(super) repairs: bool,
@@ -40,18 +48,30 @@ pub(super) struct DotagentTold {
 }
 
 impl DotagentTold {
-    pub(super) fn new(dir: &str, files: &Files) -> Self {
-        let state = State::of(files);
+    pub(super) fn new(dir: &str, files: Files) -> Self {
+        let state = State::of(&files);
         let tasks = tasks(&state);
-        let code = code(state.current.unwrap_or(Phase::Requirements), facts(&state, &tasks));
-        let is_built = tasks.iter().all(|task| task.stage == Stage::Verified);
+        let code = code(reached(&state, &tasks), facts(&state, &tasks));
+        let mut planned = tasks.iter().filter(|task| !task.repairs);
+        let is_built = planned.all(|task| task.stage == Stage::Verified);
         let reached = state.current.unwrap_or(Phase::Reflection);
-        let judged = reached >= Phase::Verification && state.verdict(VERIFICATION) == Some(false);
-        let repairs = code == Code::Implementation && judged && is_built;
+        let failed = reached >= Phase::Verification && state.verdict(VERIFICATION) == Some(false);
+        let mends = tasks.iter().any(|task| task.repairs && task.stage != Stage::Verified);
+        let repairs = code == Code::Implementation && is_built && (failed || mends);
         let place = |(index, task): (usize, &Task)| (address(task), index);
         let places = tasks.iter().enumerate().map(place).collect();
         let (dir, planned) = (dir.to_owned(), OnceCell::new());
-        Self { dir, state, tasks, places, code, repairs, planned }
+        Self { dir, files, state, tasks, places, code, repairs, planned }
+    }
+
+    /// A person entered before this report: it counts no more.
+    pub(super) fn is_void(&self, path: &str) -> bool {
+        self.files.bytes(path) == Some(enter::VOID)
+    }
+
+    /// A person enters here: what was done from here on counts no more.
+    pub(super) fn is_entered(&self) -> bool {
+        self.state.phase_file.map().is_some_and(|it| it.contains_key(ENTERED))
     }
 
     /// The run is past this phase.
@@ -64,6 +84,7 @@ impl DotagentTold {
         match self.code {
             Code::Complete => Vec::new(),
             Code::Approval => vec!["approve".to_owned()],
+            Code::Roundtable if self.is_merged() => vec!["approve-design".to_owned()],
             Code::Implementation if self.repairs => vec!["repair".to_owned()],
             Code::Implementation if self.tasks.is_empty() => vec!["plan".to_owned()],
             Code::Implementation => {
@@ -77,18 +98,17 @@ impl DotagentTold {
         }
     }
 
-    fn used_up(&self) -> Vec<&str> {
-        let used_up = self.tasks.iter().filter(|task| task.turn == Turn::UsedUp);
-        used_up.map(|task| task.id.as_str()).collect()
+    /// The roundtable is over, and the user has not said yes to what it made.
+    pub(super) fn is_merged(&self) -> bool {
+        self.code == Code::Roundtable && self.state.is_valid(MERGED)
     }
 
     fn status(&self) -> Status {
-        let is_new = matches!(self.state.status, Some(Progress::Pending));
-        let no_output = self.state.sheets.len() <= 2 && self.state.completed.is_empty();
         match self.code {
             Code::Complete => Status::Completed,
             Code::Approval => Status::Waiting,
-            Code::Requirements if is_new && no_output => Status::Fresh,
+            Code::Roundtable if self.is_merged() => Status::Waiting,
+            Code::Requirements if self.state.is_fresh() => Status::Fresh,
             Code::Requirements
             | Code::Architects
             | Code::Roundtable
@@ -117,6 +137,9 @@ impl DotagentTold {
                 "REQUIREMENTS: the demand is written; the user has to approve it".to_owned()
             }
             Code::Architects => "ARCHITECTURE: no design is there, start the architects".to_owned(),
+            Code::Roundtable if self.is_merged() => {
+                "ARCHITECTURE: the merged design is there; the user has to approve it".to_owned()
+            }
             Code::Roundtable => "ARCHITECTURE: the designs are there, merge them at the \
                  roundtable; no architect runs again"
                 .to_owned(),
@@ -139,16 +162,22 @@ impl DotagentTold {
     fn report(&self) -> Vec<String> {
         let id = self.state.workflow_id.as_deref().map_or("(no id)".to_owned(), shown);
         let phase = self.code.phase().map_or("complete", Phase::as_str);
-        let mut lines = vec![match self.code {
-            Code::Complete => format!("Workflow {id} is complete"),
+        let mut lines = match self.code {
+            Code::Complete => vec![format!("Workflow {id} is complete")],
+            Code::Requirements if self.state.is_fresh() => {
+                vec![format!("Workflow {id} has not begun")]
+            }
             Code::Requirements
             | Code::Approval
             | Code::Architects
             | Code::Roundtable
             | Code::Implementation
             | Code::Verification
-            | Code::Reflection => format!("Resuming workflow {id} from the {phase} phase"),
-        }];
+            | Code::Reflection => vec![
+                format!("Detected an interrupted workflow: {id}"),
+                format!("Resuming workflow {id} from the {phase} phase"),
+            ],
+        };
         let last = self.state.last_updated.or(self.state.touched);
         lines.push(
             last.map_or("Last activity: unknown".to_owned(), |at| format!("Last activity: {at}")),
@@ -172,57 +201,32 @@ impl DotagentTold {
         lines
     }
 
-    /// What `plan` left: the tasks with what comes before each.
-    fn planned(&self) -> Value {
+    /// What `plan` left: the tasks with what comes before each. One that is verified waits for
+    /// nothing any more, so that what rests on it can begin although a task before it is open.
+    pub(super) fn planned(&self) -> Value {
         let item = |task: &Task| {
-            let Task { id, summary, after, .. } = task;
+            let Task { id, summary, .. } = task;
+            let after = if task.stage == Stage::Verified { &[][..] } else { &task.after };
             json!({ "id": id, "summary": summary, "depends_on": after })
         };
-        let made = || json!({ "tasks": self.tasks.iter().map(item).collect::<Vec<Value>>() });
+        let planned = || self.tasks.iter().filter(|it| !it.repairs);
+        let made = || json!({ "tasks": planned().map(item).collect::<Vec<Value>>() });
         self.planned.get_or_init(made).clone()
     }
+}
 
-    fn task_step(&self, at: &Address) -> StepTold {
-        let place = self.places.get(&task_of(at)).and_then(|index| self.tasks.get(*index));
-        let Some(task) = place else { return StepTold::Silent };
-        let stage = if self.is_past(Phase::Implementation) { Stage::Verified } else { task.stage };
-        let step = at.as_str().split_once('/').map_or("", |(_, step)| step);
-        let implemented = json!({ "status": "pre_complete", "summary": task.summary });
-        let (implement, verify) = match stage {
-            Stage::Open => (None, None),
-            Stage::Implemented => (Some(implemented), None),
-            Stage::Blocked => (Some(json!({ "status": "blocked" })), None),
-            Stage::Rejected => (Some(implemented), Some(json!({ "passed": false }))),
-            Stage::Verified => (Some(implemented), Some(json!({ "passed": true }))),
-        };
-        let told = match step {
-            "try[1]/implement" => implement,
-            "try[1]/verify" => verify,
-            _ => None,
-        };
-        told.map_or(StepTold::Undone, |result| match task.turn {
-            Turn::AsWritten if !self.is_past(Phase::Implementation) => {
-                StepTold::Done(Done::recorded(result))
-            }
-            Turn::AsWritten
-            | Turn::Orphan
-            | Turn::FromOutput
-            | Turn::Retry
-            | Turn::UsedUp
-            | Turn::Unproved
-            | Turn::FromVerdict
-            | Turn::Unknown => StepTold::Done(Done::inferred(result)),
-        })
+/// The phase that the state names; where it names none, tasks tell that they were planned. Where no
+/// task is known and the design that names them is gone, the phase before it, if what a design is
+/// made of is there: nothing else makes it again.
+fn reached(state: &State, tasks: &[Task]) -> Phase {
+    let first = if tasks.is_empty() { Phase::Requirements } else { Phase::Implementation };
+    let named = state.current.unwrap_or(first);
+    let has_none = tasks.is_empty() && !state.is_valid(DESIGN);
+    let has_ground = state.is_valid(DEMAND) || state.designs().any(|(_, it)| it.is_valid());
+    if named == Phase::Implementation && has_none && has_ground {
+        return Phase::Architecture;
     }
-
-    /// Done when the condition holds; recorded when the file that proves it is there.
-    fn done(&self, is_done: bool, proof: &str, result: Value) -> StepTold {
-        if !is_done {
-            return StepTold::Undone;
-        }
-        let is_proved = self.state.is_valid(proof);
-        StepTold::Done(if is_proved { Done::recorded(result) } else { Done::inferred(result) })
-    }
+    named
 }
 
 /// `implementation[task-001]`.
@@ -230,8 +234,13 @@ pub(super) fn address(task: &Task) -> Address {
     Address::from_text("implementation").item(&task.id)
 }
 
+/// Where our run does it: what mends the verification is no item of the plan.
+pub(super) fn place(task: &Task) -> Address {
+    if task.repairs { Address::from_text("repair") } else { address(task) }
+}
+
 /// The first segment: the task that a step belongs to.
-fn task_of(at: &Address) -> Address {
+pub(super) fn task_of(at: &Address) -> Address {
     Address::from_text(at.as_str().split('/').next().unwrap_or(""))
 }
 
@@ -239,14 +248,20 @@ fn facts(state: &State, tasks: &[Task]) -> Facts {
     // Without a phase every report counts: nothing says that it is of another run.
     let reached = |phase: Phase| state.current.is_none_or(|at| at >= phase);
     let is_checked = state.checkpoints.iter().any(|it| it.phase == Some(Phase::Requirements));
-    let designs = state.designs().any(|(_, sheet)| sheet.is_valid());
-    let (is_designed, verdict) = (state.is_valid(DESIGN), state.verdict(VERIFICATION));
+    // A design that is younger than the yes to the demand is of this run, whatever its pointer.
+    let counts = |path: &str| reached(Phase::Architecture) || state.since_demand.contains(path);
+    let is_there = |path: &str| state.is_valid(path) && counts(path);
+    let designs = match &state.architects {
+        None => state.designs().any(|(path, _)| is_there(path)),
+        Some(asked) => asked.iter().all(|name| is_there(&design_path(name))),
+    };
+    let (is_designed, verdict) = (is_there(DESIGN), state.verdict(VERIFICATION));
     let went_on = state.current.is_none() && (designs || is_designed || !tasks.is_empty());
     Facts {
-        demand: state.is_valid(DEMAND),
+        demand: state.is_valid(DEMAND) && !state.is_fresh(),
         approved: is_checked || went_on,
-        designs: reached(Phase::Architecture) && designs,
-        design: reached(Phase::Architecture) && is_designed,
+        designs,
+        design: is_designed,
         built: !tasks.is_empty() && tasks.iter().all(|task| task.stage == Stage::Verified),
         judged: reached(Phase::Verification) && verdict.is_some(),
         passed: reached(Phase::Verification) && verdict == Some(true),
@@ -278,8 +293,6 @@ fn line(task: &Task) -> String {
 
 impl Told for DotagentTold {
     fn standing(&self, _now: Timestamp) -> Standing {
-        let used_up = self.used_up();
-        let open = self.code == Code::Implementation && !used_up.is_empty();
         let at = self.state.last_updated.or(self.state.touched);
         Standing {
             status: self.status(),
@@ -295,10 +308,7 @@ impl Told for DotagentTold {
             },
             report: self.report(),
             needs_agents: !matches!(self.code, Code::Approval | Code::Complete),
-            asks: open.then(|| {
-                let ids = shown(&used_up.join(", "));
-                format!("{ids}: tried as often as allowed; try once more, or mend it by hand")
-            }),
+            asks: None,
         }
     }
 
@@ -307,47 +317,18 @@ impl Told for DotagentTold {
     }
 
     fn step(&self, at: &Address) -> StepTold {
-        let approve = || json!({ "option": "approve" });
-        let is_past = |phase| self.is_past(phase);
-        let has_plan = self.code == Code::Implementation && !self.tasks.is_empty();
-        let is_built = is_past(Phase::Implementation) || self.repairs;
-        match at.as_str().split(['/', '[']).next().unwrap_or("") {
-            "requirements" => {
-                let is_done = is_past(Phase::Requirements) || self.code == Code::Approval;
-                self.done(is_done, DEMAND, json!({}))
-            }
-            "approve" => {
-                let is_said = |it: &super::read::Entry| it.phase == Some(Phase::Requirements);
-                match (is_past(Phase::Requirements), self.state.checkpoints.iter().any(is_said)) {
-                    (true, true) => StepTold::Done(Done::recorded(approve())),
-                    (true, false) => StepTold::Done(Done::inferred(approve())),
-                    (false, _) => StepTold::Undone,
-                }
-            }
-            "architects" => {
-                let is_done = is_past(Phase::Architecture) || self.code == Code::Roundtable;
-                self.done(is_done, "", json!({}))
-            }
-            "roundtable" => self.done(is_past(Phase::Architecture), DESIGN, json!({})),
-            // A design is final when the user has said yes to it.
-            "approve-design" => self.done(is_past(Phase::Architecture), DESIGN, approve()),
-            "plan" => self.done(is_built || has_plan, super::EXECUTION, self.planned()),
-            "implementation" => self.task_step(at),
-            "integrate" => self.done(is_built, "", json!({})),
-            "verification" => {
-                let is_done = is_past(Phase::Verification) || self.repairs;
-                self.done(is_done, VERIFICATION, json!({ "passed": !self.repairs }))
-            }
-            "repair" => StepTold::Undone,
-            "reflection" => self.done(self.code == Code::Complete, "", json!({})),
-            _ => StepTold::Silent,
-        }
+        step::told(self, at)
     }
 
-    /// A task is one row, however many tries it takes.
+    /// A task is one row, however many tries it takes, and so is a phase.
     fn row(&self, at: &Address) -> Address {
-        let task = task_of(at);
-        if self.places.contains_key(&task) { task } else { at.clone() }
+        let first = at.as_str().split('/').next().unwrap_or("");
+        match first.split('[').next().unwrap_or("") {
+            "implementation" if self.places.contains_key(&task_of(at)) => task_of(at),
+            "implementation" => at.clone(),
+            phase @ ("architects" | "repair") => Address::from_text(phase),
+            _ => Address::from_text(first),
+        }
     }
 
     fn undo(&self) -> Vec<Undo> {
@@ -356,8 +337,17 @@ impl Told for DotagentTold {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            // This build reads and plans such a run; it does not go on with it.
-            Deed::Resumed { .. } => Vec::new(),
+            Deed::Resumed { at, alive, .. } => resumed(self, *at, alive),
+            Deed::Cancelled { .. } => Vec::new(),
         }
+    }
+
+    fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
+        enter::enter(self, at)
+    }
+
+    fn retire(&self, now: Timestamp) -> Option<Vec<Change>> {
+        let scene = Scene { files: &self.files, at: now, run: "" };
+        Some(retire(&scene))
     }
 }

@@ -22,6 +22,12 @@ pub fn moment(text: &str) -> Option<Timestamp> {
     parse(text).or_else(|| parse(&joined())).or_else(|| parse(&format!("{}Z", joined())))
 }
 
+/// To the second, as most systems write times.
+pub fn seconds(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.split_once('.').map_or_else(|| text.clone(), |(whole, _)| format!("{whole}Z"))
+}
+
 pub fn is_future(now: Timestamp, moment: Timestamp) -> bool {
     moment > now.plus_ms(SLACK_MS)
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one word, one severity, in one table.
 
-use onward_core::finding::{DialectCode, Finding, Severity};
+use onward_core::finding::{DialectCode, Finding, RUN_OVER, Severity};
 
 onward_core::listed! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ onward_core::listed! {
         PhaseOffPath,
         /// Nothing says how large the work is.
         MissingTier,
+        /// The files say that the run failed or was cancelled.
+        RunOver,
     }
 }
 
@@ -55,7 +57,7 @@ impl Odd {
             Self::OddValue            => ("odd-value",             Warning),
             Self::PathRefused         => ("path-refused",          Warning),
             Self::OrphanTask          => ("orphan-task",           Info),
-            Self::AttemptsUsedUp      => ("attempts-used-up",      Warning),
+            Self::AttemptsUsedUp      => ("attempts-used-up",      Blocking),
             Self::NoPermanentTask     => ("no-permanent-task",     Blocking),
             Self::OthersOpen          => ("others-open",           Warning),
             Self::BlockerGone         => ("blocker-gone",          Info),
@@ -63,6 +65,7 @@ impl Odd {
             Self::TaskWithoutPhase    => ("task-without-phase",    Warning),
             Self::PhaseOffPath        => ("phase-off-path",        Warning),
             Self::MissingTier         => ("missing-tier",          Warning),
+            Self::RunOver             => (RUN_OVER,                Blocking),
         };
         DialectCode { word, severity }
     }

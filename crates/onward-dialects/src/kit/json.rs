@@ -83,6 +83,12 @@ impl<'a> Object<'a> {
         moment.or_else(|| self.odd(key, value, "a moment such as 2026-11-15T18:20:01Z"))
     }
 
+    /// A moment, or the beginning of a day; anything else is silently none.
+    pub fn moment_or_day(&self, key: &str) -> Option<Timestamp> {
+        let text = self.get(key)?.as_str()?;
+        age::moment(text).or_else(|| age::moment(&format!("{}T00:00:00Z", text.trim())))
+    }
+
     /// The entries of a list; none when there is no list.
     pub fn list(&self, key: &str) -> &'a [Value] {
         match self.get(key) {

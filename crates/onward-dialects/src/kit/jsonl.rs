@@ -23,18 +23,22 @@ pub struct JsonLine {
 impl JsonLines {
     pub fn read(bytes: &[u8]) -> Self {
         let mut all = Self::default();
-        // Some editors begin a file with a byte-order mark.
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            match object(line) {
-                Ok(object) => all.lines.push(JsonLine { number, object }),
-                Err(why) => all.broken.push(Broken::new(number, why)),
-            }
-        }
+        each(bytes, |number, line| match line {
+            Ok(object) => all.lines.push(JsonLine { number, object }),
+            Err(why) => all.broken.push(Broken::new(number, why)),
+        });
         all
+    }
+}
+
+/// Calls `take` with each line's number and its object, or why there is none; no line is kept.
+pub fn each(bytes: &[u8], mut take: impl FnMut(usize, Result<Map<String, Value>, &'static str>)) {
+    // Some editors begin a file with a byte-order mark.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
+        if !line.trim_ascii().is_empty() {
+            take(number, object(line));
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod age;
 pub mod code;
 pub mod decision;
+pub mod edit;
 pub mod json;
 pub mod jsonl;
 pub mod markdown;
@@ -17,6 +18,7 @@ pub mod path;
 pub mod status;
 pub mod trees;
 pub mod tsv;
+pub mod yaml;
 
 /// A line of a file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

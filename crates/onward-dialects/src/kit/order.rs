@@ -1,6 +1,6 @@
 //! What comes after what, in foreign files that may name themselves or each other in a circle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether some entries wait for each other for ever. `entries` are names with the names they come
 /// after; a name that is no entry is not waited for.
@@ -30,6 +30,27 @@ pub fn is_circular<'a>(entries: impl IntoIterator<Item = (&'a str, &'a [String])
     !waits.is_empty()
 }
 
+/// The entries that come after `first`, however far away, without itself.
+pub fn resting_on<'a>(
+    first: &'a str,
+    entries: impl IntoIterator<Item = (&'a str, &'a [String])>,
+) -> BTreeSet<&'a str> {
+    let entries: Vec<(&str, &[String])> = entries.into_iter().collect();
+    let mut reached: BTreeSet<&str> = [first].into();
+    // Each pass reaches further, or it was the last.
+    loop {
+        let before = reached.len();
+        let rests = |after: &[String]| after.iter().any(|id| reached.contains(id.as_str()));
+        let more: Vec<&str> =
+            entries.iter().filter(|(_, after)| rests(after)).map(|(name, _)| *name).collect();
+        reached.extend(more);
+        if reached.len() == before {
+            reached.remove(first);
+            return reached;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +61,21 @@ mod tests {
             .map(|(name, after)| (*name, after.iter().map(|it| (*it).to_owned()).collect()))
             .collect();
         is_circular(owned.iter().map(|(name, after)| (*name, after.as_slice())))
+    }
+
+    #[test]
+    fn what_rests_on_a_thing_is_found_however_far_away() {
+        let after = |names: &[&str]| names.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let all = [
+            ("d", after(&["c"])),
+            ("c", after(&["b", "x"])),
+            ("b", after(&["a"])),
+            ("a", after(&["d"])),
+            ("e", after(&[])),
+        ];
+        let entries = || all.iter().map(|(name, after)| (*name, after.as_slice()));
+        assert_eq!(resting_on("b", entries()), ["a", "c", "d"].into());
+        assert_eq!(resting_on("e", entries()), BTreeSet::new());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use onward_core::{address::encode_key, digest::Digest};
+use onward_core::{address::encode_key, digest::Digest, finding::Finding};
 
 /// Longer names are cut and told apart by a digest.
 const COMPONENT_BYTES_MAX: usize = 100;
@@ -52,6 +52,14 @@ pub fn literal(path: &str) -> String {
 /// A path as the project sees it: below `dir`, which is `.` for the project itself.
 pub fn below(dir: &str, path: &str) -> String {
     if dir == "." || dir.is_empty() { path.to_owned() } else { format!("{dir}/{path}") }
+}
+
+/// Names the files of findings from the project's directory, where a dialect knows them from the
+/// run's.
+pub fn from_project(findings: &mut [Finding], dir: &str) {
+    for finding in findings {
+        finding.path = finding.path.take().map(|path| below(dir, &path));
+    }
 }
 
 /// Foreign text for one line of a report: no control characters, and not endless.

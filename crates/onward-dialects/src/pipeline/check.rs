@@ -12,12 +12,12 @@ use super::{
     phase::Phase,
     progress::{Doubt, PROJECT, Stage, was_cleaned_up},
     read::Task,
-    told::{PipelineTold, address},
+    told::{Pipeline, address},
 };
 use crate::kit::{
     age,
     code::Odd,
-    path::{below, shown},
+    path::{from_project, shown},
 };
 
 /// From here on a pipeline is interrupted too often.
@@ -25,16 +25,14 @@ const RESUMES_MANY: u32 = 3;
 /// Paths that a message names.
 const PATHS_SHOWN: usize = 3;
 
-pub(super) fn findings(told: &PipelineTold, now: Timestamp) -> Vec<Finding> {
+pub(super) fn findings(told: &Pipeline, now: Timestamp) -> Vec<Finding> {
     let mut all = Vec::new();
     files(told, &mut all);
     pointer(told, &mut all);
     tasks(told, &mut all);
     blockers(told, &mut all);
     all.extend(told.list.odd.findings());
-    for finding in &mut all {
-        finding.path = finding.path.take().map(|path| below(&told.dir, &path));
-    }
+    from_project(&mut all, &told.dir);
     doubts(told, &mut all);
     repository(told, &mut all);
     resumes(told, &mut all);
@@ -52,7 +50,7 @@ fn file(task: &Task) -> String {
 }
 
 /// Other pipelines, and files that cannot be read.
-fn files(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn files(told: &Pipeline, all: &mut Vec<Finding>) {
     let earlier = told.list.permanents.iter().filter(|it| !it.duplicate && !it.is_delivered());
     for other in earlier.filter(|it| it.task.id != told.permanent.task.id) {
         let message = format!(
@@ -65,6 +63,13 @@ fn files(told: &PipelineTold, all: &mut Vec<Finding>) {
     for (dir, subject) in &told.others {
         let message = format!("`{}` is open too, in the list {}", shown(subject), shown(dir));
         all.push(Odd::OthersOpen.finding(message));
+    }
+    if let Some(why) = &told.permanent.task.broken {
+        let message = format!("the pipeline's own task cannot be read ({why})");
+        let hint = "mend it: one JSON object with the subject `[PERMANENT] …`; nothing can be \
+             written into it as it is";
+        let finding = Odd::StateUnreadable.finding(message).with_hint(hint);
+        all.push(finding.at_path(file(&told.permanent.task)));
     }
     for task in &told.list.tasks {
         if let Some(why) = &task.broken {
@@ -84,7 +89,7 @@ fn files(told: &PipelineTold, all: &mut Vec<Finding>) {
 }
 
 /// The pointer of the `[PERMANENT]` task, and its tier, against what the tasks say.
-fn pointer(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn pointer(told: &Pipeline, all: &mut Vec<Finding>) {
     let at = file(&told.permanent.task);
     if told.permanent.tier.is_none() {
         let tier = told.progress.tier.as_str();
@@ -130,7 +135,7 @@ fn pointer(told: &PipelineTold, all: &mut Vec<Finding>) {
 }
 
 /// Which phase each task is counted in, where that is not plain.
-fn tasks(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn tasks(told: &Pipeline, all: &mut Vec<Finding>) {
     for task in &told.list.tasks {
         if let (Some(said), Some(phase)) = (task.said, task.phase) {
             let (said, phase) = (said.as_str(), phase.as_str());
@@ -154,7 +159,7 @@ fn tasks(told: &PipelineTold, all: &mut Vec<Finding>) {
 }
 
 /// Tasks that come after a task whose file is not there.
-fn blockers(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn blockers(told: &Pipeline, all: &mut Vec<Finding>) {
     let list = &told.list;
     let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
     let known: BTreeSet<&str> = tasks.map(|task| task.id.as_str()).collect();
@@ -176,7 +181,7 @@ fn blockers(told: &PipelineTold, all: &mut Vec<Finding>) {
 }
 
 /// Completed tasks that something speaks against.
-fn doubts(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
     if told.code == Code::Complete {
         return;
     }
@@ -219,7 +224,7 @@ fn doubts(told: &PipelineTold, all: &mut Vec<Finding>) {
 }
 
 /// Branch and tree, against what the pipeline expects.
-fn repository(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn repository(told: &Pipeline, all: &mut Vec<Finding>) {
     let Some(git) = &told.files.git else { return };
     if told.code == Code::Complete {
         return;
@@ -258,7 +263,7 @@ fn changed(line: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-fn resumes(told: &PipelineTold, all: &mut Vec<Finding>) {
+fn resumes(told: &Pipeline, all: &mut Vec<Finding>) {
     let count = told.permanent.resumes;
     if count >= RESUMES_MANY && told.code != Code::Complete {
         let message = format!("it was resumed {count} times");

@@ -3,7 +3,8 @@
 //!
 //! This page holds the card and the recovery table; `phase` knows phases and tiers, `read` makes
 //! one value of a list, `site` finds the lists and says whose they are, `progress` says how far
-//! each task and phase is, `check` what is wrong, `told` answers core. Invariant: pure, and the
+//! each task and phase is, `check` what is wrong, `told` answers core, `write` says what a resume
+//! changes. Invariant: pure, and the
 //! task files go before the pointer in the `[PERMANENT]` task.
 
 mod check;
@@ -12,10 +13,14 @@ mod progress;
 mod read;
 mod site;
 mod told;
+mod write;
 
 use onward_core::{finding::Finding, told::Told};
 
 pub use phase::{Phase, Tier};
+pub(crate) use read::{MARK, key};
+pub use told::Pipeline;
+pub(crate) use write::Edit;
 
 use crate::{
     Files,
@@ -42,7 +47,6 @@ static CARD: Card = Card {
     branches: None,
     processes: &[],
     lock: Some(".lock"),
-    continues: false,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +124,7 @@ impl Dialect for PipelineDialect {
     }
 
     fn read(&self, site: &Site, files: Files) -> Result<Box<dyn Told>, Missing> {
-        match told::PipelineTold::new(site, &files) {
+        match Pipeline::new(site, &files) {
             Some(told) => Ok(Box::new(told)),
             None => Err(Missing {
                 dialect: CARD.name,

@@ -35,6 +35,11 @@ impl Phase {
         self.row().0
     }
 
+    /// `p6`, as signals are kept.
+    pub fn key(self) -> String {
+        self.as_str().to_ascii_lowercase()
+    }
+
     /// What people call it.
     pub const fn title(self) -> &'static str {
         self.row().1

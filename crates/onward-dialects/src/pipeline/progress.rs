@@ -6,11 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use onward_core::digest::Digest;
+
 use super::{
     phase::{Phase, Tier},
     read::{List, Permanent, Task, TaskStatus, namers},
 };
-use crate::{Files, kit::order::is_circular};
+use crate::{
+    Files,
+    kit::{order::is_circular, path::shown},
+};
 
 /// The root of a site that holds the project's files.
 pub(super) const PROJECT: usize = 1;
@@ -27,7 +32,7 @@ pub(super) enum Stage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// This file is newer than the task.
+    /// This file was changed after the task.
     Stale(String),
     /// This task, which it comes after, is not completed.
     Dependency(String),
@@ -35,6 +40,22 @@ pub(super) enum Doubt {
     Restart,
     /// Nothing is left of its outcome.
     NoOutput,
+}
+
+impl Doubt {
+    /// For a person, after the name of the task.
+    pub(super) fn why(&self) -> String {
+        match self {
+            Self::Stale(path) => {
+                format!("completed, and {} was changed since; verify it first", shown(path))
+            }
+            Self::Dependency(id) => {
+                format!("completed, and task {} before it is not; verify it first", shown(id))
+            }
+            Self::Restart => "completed; its phase restarts, verify it".to_owned(),
+            Self::NoOutput => "completed, and left nothing; verify it".to_owned(),
+        }
+    }
 }
 
 /// One task in its phase.
@@ -126,7 +147,13 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
     }
     // Where no task is left nothing vouches for any phase.
     if !list.tasks.is_empty() {
-        judge(&mut phases, permanent, tier);
+        let cleaned: BTreeSet<Phase> = list
+            .tasks
+            .iter()
+            .filter(|it| rests_on_cleaned(list, it))
+            .filter_map(|it| it.phase)
+            .collect();
+        judge(&mut phases, permanent, tier, &cleaned);
     }
     let resume = phases.iter().find(|it| !it.is_complete).map(|it| it.phase);
     let mut by_task = false;
@@ -152,7 +179,8 @@ fn gone(list: &List, files: &Files) -> BTreeSet<String> {
 type Placed<'a> = (BTreeMap<String, Phase>, BTreeMap<Phase, Vec<&'a Task>>);
 
 /// Each task in its phase. An unfinished one that names none is where the pointer is, or else in
-/// the execution; a completed one that names none proves nothing.
+/// the execution; a completed one that names none proves nothing. One that cannot be read may be of
+/// the first phase for which nothing else speaks: that one is not passed over.
 fn places<'a>(
     list: &'a List,
     permanent: &Permanent,
@@ -160,6 +188,9 @@ fn places<'a>(
     gone: &BTreeSet<String>,
 ) -> Placed<'a> {
     let pointed = permanent.current.filter(|it| *it < Phase::P8 && tier.has(*it));
+    let named: BTreeSet<Phase> = list.tasks.iter().filter_map(|it| it.phase).collect();
+    let is_bare = |it: &Phase| !named.contains(it) && !permanent.passed.contains(it);
+    let bare = Phase::working().filter(|it| tier.has(*it)).find(is_bare);
     let (mut placed, mut by_phase) = (BTreeMap::new(), BTreeMap::<Phase, Vec<&Task>>::new());
     for task in &list.tasks {
         let is_done = task.is_completed() && !gone.contains(&task.id);
@@ -167,7 +198,8 @@ fn places<'a>(
             Some(phase) => phase,
             None if is_done => continue,
             None => {
-                let phase = pointed.unwrap_or(Phase::P6);
+                let unread = task.broken.as_ref().and(bare);
+                let phase = unread.or(pointed).unwrap_or(Phase::P6);
                 placed.insert(task.id.clone(), phase);
                 phase
             }
@@ -193,23 +225,36 @@ fn done<'a>(list: &'a List, gone: &BTreeSet<String>) -> BTreeSet<&'a str> {
     done
 }
 
+/// A completed task that came after one which was most likely completed and cleaned up.
+fn rests_on_cleaned(list: &List, task: &Task) -> bool {
+    let is_known = |id: &String| {
+        list.tasks.iter().any(|it| it.id == *id)
+            || list.permanents.iter().any(|it| it.task.id == *id)
+    };
+    let mut before = task.blocked_by.iter();
+    task.is_completed() && before.any(|id| !is_known(id) && was_cleaned_up(list, id))
+}
+
 /// A file that is gone, of an id that was in use: most likely completed.
 pub(super) fn was_cleaned_up(list: &List, id: &str) -> bool {
     let number: Option<u64> = id.parse().ok();
     number.is_some_and(|number| list.highwatermark.is_some_and(|highest| number <= highest))
 }
 
-/// Completed tasks by id, each with a file that was changed after it and by none of the others.
+/// Completed tasks by id, each with a file that was changed after it and by none of the others: by
+/// what it holds, where that was noted, or else by its time.
 fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, String> {
     let mut stale = BTreeMap::new();
     for (path, namers) in namers(tasks) {
-        let changed = files.file_in(PROJECT, path).and_then(|file| file.modified);
         let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
         let completed = namers.iter().filter(|it| it.is_completed());
-        let last = completed.max_by_key(|it| it.modified);
-        if let (Some(changed), Some(last)) = (changed, last.filter(|_| !is_under_way))
-            && last.modified.is_some_and(|at| changed > at)
-        {
+        let last = completed.max_by_key(|it| it.modified).filter(|_| !is_under_way);
+        let (Some(file), Some(last)) = (files.file_in(PROJECT, path), last) else { continue };
+        let is_changed = match last.hashes.get(path) {
+            Some(hash) => Digest::of(&file.bytes).to_string() != *hash,
+            None => file.modified.is_some_and(|at| last.modified.is_some_and(|done| at > done)),
+        };
+        if is_changed {
             stale.insert(last.id.as_str(), path.to_owned());
         }
     }
@@ -234,9 +279,11 @@ fn ordered(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// Which phases are complete. One without tasks is when it is said to have passed, or when work of
-/// a later phase has begun and is not over.
-fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier) {
+/// Which phases are complete. One without tasks is when it is said to have passed, when work of a
+/// later phase has begun and is not over, or when the next one that has tasks came after some that
+/// were cleaned up.
+fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier, cleaned: &BTreeSet<Phase>) {
+    let mut follows_cleaned = false;
     let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
     let mut is_begun = false;
     // A small change is planned in the head: the execution is proof of what came before.
@@ -246,12 +293,16 @@ fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier) {
         let is_empty = state.items.is_empty();
         state.is_complete = if is_empty {
             is_begun
+                || follows_cleaned
                 || permanent.passed.contains(&state.phase)
                 || is_executed && state.phase < Phase::P6
         } else {
+            follows_cleaned = cleaned.contains(&state.phase);
             is_settled(state)
         };
-        is_begun |= !is_settled(state);
+        let waits = state.phase == Phase::P6 && permanent.awaits_review;
+        state.is_complete &= !waits && permanent.listing != Some(state.phase);
+        is_begun |= !is_settled(state) || waits;
     }
 }
 
@@ -260,7 +311,8 @@ fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier) {
 fn regard_mixed(at: &mut PhaseState, permanent: &Permanent, tier: Tier, files: &Files) -> bool {
     let is_open = at.items.iter().any(|it| it.stage == Stage::Open);
     if !is_open {
-        return !at.items.is_empty();
+        // Nothing is left of its tasks when a review or the list itself is.
+        return at.items.iter().any(|it| it.stage != Stage::Settled);
     }
     let has_passed = permanent.passed.contains(&at.phase);
     let has_output = |task: &Task| {
@@ -269,7 +321,9 @@ fn regard_mixed(at: &mut PhaseState, permanent: &Permanent, tier: Tier, files: &
     };
     let mut by_task = false;
     for item in at.items.iter_mut().filter(|it| it.stage == Stage::Settled) {
-        if tier != Tier::Complex {
+        if item.task.is_checked {
+            by_task |= tier == Tier::Complex;
+        } else if tier != Tier::Complex {
             item.stage = Stage::Doubtful(Doubt::Restart);
         } else if has_output(&item.task) {
             by_task = true;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::time::Timestamp;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::phase::{Phase, Tier};
 use crate::kit::{
@@ -16,7 +16,23 @@ use crate::kit::{
 };
 
 /// How the subject of a pipeline's own task begins.
-const MARK: &str = "[PERMANENT]";
+pub(crate) const MARK: &str = "[PERMANENT]";
+
+/// What our own runs add to metadata; other programs keep keys that they do not know.
+pub(crate) mod key {
+    /// Of a task: the run that has begun it.
+    pub(crate) const RUN: &str = "onward_run";
+    /// Of a task: who proved it.
+    pub(crate) const CHECKED: &str = "checked_by";
+    /// Of a task: what its files held when it was completed, as digests by path.
+    pub(crate) const HASHES: &str = "onward_hashes";
+    /// Of a task: which entry of a plan it is.
+    pub(crate) const PLAN: &str = "onward_key";
+    /// Of a pipeline: the phase whose tasks are being written.
+    pub(crate) const LISTING: &str = "onward_listing";
+    /// Of a pipeline: `pending` while the execution is completed and not reviewed.
+    pub(crate) const REVIEW: &str = "review";
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TaskStatus {
@@ -30,6 +46,10 @@ pub(super) enum TaskStatus {
 pub(super) struct Task {
     pub(super) id: String,
     pub(super) subject: String,
+    pub(super) description: String,
+    pub(super) skill: Option<String>,
+    /// What an interrupted agent left about it.
+    pub(super) partial: Option<String>,
     pub(super) status: TaskStatus,
     /// A status that is none, as it is spelled.
     pub(super) odd_status: Option<String>,
@@ -44,11 +64,21 @@ pub(super) struct Task {
     pub(super) files: BTreeSet<String>,
     /// Paths that lie outside.
     pub(super) refused: Vec<String>,
+    /// What its files held when a run of ours completed it, where one did.
+    pub(super) hashes: BTreeMap<String, String>,
     pub(super) error: Option<String>,
     /// Its outcome is in its metadata.
     pub(super) has_result: bool,
     pub(super) commits: Vec<String>,
     pub(super) slug: Option<String>,
+    /// A run of ours has begun it and not ended it: that run's journal knows how far it is.
+    pub(super) is_ours: bool,
+    /// A run of ours completed it, with proof.
+    pub(super) is_checked: bool,
+    /// Which entry of the plan it was made for, where a run of ours made it.
+    pub(super) key: Option<String>,
+    /// The task of the pipeline that it belongs to.
+    pub(super) parent: Option<String>,
     pub(super) modified: Option<Timestamp>,
 }
 
@@ -77,6 +107,10 @@ pub(super) struct Permanent {
     pub(super) duplicate: bool,
     /// Phases that are said to have passed.
     pub(super) passed: BTreeSet<Phase>,
+    /// The execution is completed, and a run of ours has still to review it.
+    pub(super) awaits_review: bool,
+    /// A run of ours was writing the tasks of this phase.
+    pub(super) listing: Option<Phase>,
 }
 
 impl Permanent {
@@ -120,9 +154,23 @@ impl List {
             list.touched = list.touched.max(modified);
             list.add(id, path, bytes, modified);
         }
+        list.find_broken_permanent();
         list.permanents.sort_by_key(Permanent::rank);
         list.tasks.sort_by_key(|it| (it.id.parse::<u64>().unwrap_or(u64::MAX), it.id.clone()));
         list
+    }
+
+    /// A file that cannot be read is the pipeline's own task where others call it their parent.
+    fn find_broken_permanent(&mut self) {
+        let is_parent = |it: &Task| {
+            let mut others = self.tasks.iter().filter_map(|other| other.parent.as_deref());
+            it.broken.is_some() && others.any(|parent| parent == it.id)
+        };
+        let Some(at) = self.tasks.iter().position(is_parent) else { return };
+        let task = self.tasks.remove(at);
+        let empty = Map::new();
+        let nothing = Object { map: &empty, path: "", odd: &self.odd };
+        self.permanents.push(permanent(task, &nothing, &nothing));
     }
 
     fn add(&mut self, id: &str, path: &str, bytes: &[u8], modified: Option<Timestamp>) {
@@ -141,7 +189,10 @@ impl List {
         let metadata = object.object("metadata").unwrap_or(nothing);
         let Some(mut task) = task(id, &object, &metadata) else { return };
         (task.broken, task.modified) = (broken, modified);
-        let is_permanent = task.subject.trim_start().to_ascii_uppercase().starts_with(MARK);
+        // What is left of a file that was cut short may still say so.
+        let is_marked = || bytes.windows(MARK.len()).any(|it| it == MARK.as_bytes());
+        let is_permanent = task.subject.trim_start().to_ascii_uppercase().starts_with(MARK)
+            || task.broken.is_some() && is_marked();
         if is_permanent {
             let permanent = permanent(task, &object, &metadata);
             self.permanents.push(permanent);
@@ -149,6 +200,10 @@ impl List {
             self.tasks.push(task);
         }
     }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// `None` when it was deleted.
@@ -169,6 +224,9 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
     );
     let skill = ["skill", "domain"].iter().find_map(|key| metadata.text(key));
     let by_skill = skill.as_deref().and_then(Phase::of_skill);
+    let is_open = status != TaskStatus::Completed;
+    let partial = ["progress", "result", "output"].iter().find_map(|key| metadata.get(key));
+    let partial = partial.filter(|_| is_open).map(plain);
     let number = ["phase", "phaseId"].iter().find_map(|key| metadata.text(key));
     let by_number = number.as_deref().and_then(Phase::parse);
     let (mut files, mut refused) = (BTreeSet::new(), Vec::new());
@@ -185,13 +243,13 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         let value = metadata.get(key);
         value.is_some_and(|it| !matches!(it.to_string().as_str(), "\"\"" | "[]" | "{}" | "false"))
     };
-    let error = metadata.get("error").map(|it| match it.as_str() {
-        Some(text) => text.to_owned(),
-        None => it.to_string(),
-    });
+    let error = metadata.get("error").map(plain);
     Some(Task {
         id: id.to_owned(),
         subject: object.text("subject").unwrap_or_default(),
+        description: object.text("description").unwrap_or_default(),
+        skill,
+        partial: partial.filter(|it| !it.trim().is_empty()),
         status,
         odd_status: (!is_known && !word.is_empty()).then_some(word),
         broken: None,
@@ -200,10 +258,15 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         blocked_by: object.texts("blockedBy"),
         files,
         refused,
+        hashes: hashes(metadata),
         error: error.filter(|it| !it.trim().is_empty() && it != "false"),
         has_result: results.iter().any(is_said),
         commits: commits(metadata),
         slug: metadata.text("projectSlug"),
+        is_ours: is_open && metadata.text(key::RUN).is_some_and(|it| !it.is_empty()),
+        is_checked: metadata.text(key::CHECKED).as_deref() == Some("onward"),
+        key: metadata.text(key::PLAN),
+        parent: metadata.text("parent"),
         modified: None,
     })
 }
@@ -231,8 +294,15 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
         passed: passed.collect(),
+        awaits_review: metadata.text(key::REVIEW).as_deref() == Some("pending"),
+        listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,
     }
+}
+
+fn hashes(metadata: &Object<'_>) -> BTreeMap<String, String> {
+    let kept = metadata.get(key::HASHES).and_then(Value::as_object).into_iter().flatten();
+    kept.filter_map(|(path, it)| Some((path.clone(), it.as_str()?.to_owned()))).collect()
 }
 
 /// Commits that the metadata names, as far as they look like commits.

@@ -5,7 +5,9 @@
 //! branch of the project (other than `main` and `master`, which every project has), or when a file
 //! of some task is there. It is another's when a task has another slug, when a task names files by
 //! absolute paths and all lie outside, or when completed tasks name files and none is there. A list
-//! that says nothing either way counts as ours: the user sees its name before anything is done.
+//! that says nothing either way is shown everywhere, and gone on with only by a person's word: it
+//! may well be another project's. Where none of its files would even have a directory, the person
+//! has to name it.
 
 use super::{
     CARD,
@@ -51,7 +53,9 @@ fn site(candidate: &Candidate, list: &List, project: &Project) -> Site {
     site.last_activity = candidate.last_activity();
     let permanent = list.permanents.last().map(|it| &it.task);
     site.commits = list.tasks.iter().chain(permanent).flat_map(|it| it.commits.clone()).collect();
-    site.elsewhere = is_elsewhere(list, project);
+    let owner = owner(list, project);
+    (site.elsewhere, site.unsure) = (owner == Owner::Another, owner == Owner::Unknown);
+    site.unplaced = site.unsure && !has_place(list, project);
     site
 }
 
@@ -62,7 +66,15 @@ fn other(candidate: &Candidate, list: &List) -> Root {
     Root { dir: candidate.dir.clone(), reads: reads.into_iter().collect() }
 }
 
-fn is_elsewhere(list: &List, project: &Project) -> bool {
+/// Whose a list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    Ours,
+    Another,
+    Unknown,
+}
+
+fn owner(list: &List, project: &Project) -> Owner {
     let permanent = list.permanents.last();
     let tasks = || list.tasks.iter().chain(permanent.map(|it| &it.task));
     let is_here = |path: &str| project.files.contains(path);
@@ -77,12 +89,26 @@ fn is_elsewhere(list: &List, project: &Project) -> bool {
         || has_branch
         || tasks().any(|task| task.files.iter().any(|it| is_here(it)) || names_ours(task, project));
     if ours || project.path.is_empty() {
-        return false;
+        return Owner::Ours;
     }
     let absolute = |task: &Task| task.refused.iter().any(|path| path.starts_with('/'));
     let completed = || list.tasks.iter().filter(|task| task.is_completed());
     let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());
-    slugs.contains(&false) || tasks().any(absolute) || is_gone
+    let is_anothers = slugs.contains(&false) || tasks().any(absolute) || is_gone;
+    if is_anothers { Owner::Another } else { Owner::Unknown }
+}
+
+/// Some file that the tasks name could lie in the project: its directory is there. Where they name
+/// none, or the project has none, nothing speaks against it.
+fn has_place(list: &List, project: &Project) -> bool {
+    let mut named = list.tasks.iter().flat_map(|task| &task.files).peekable();
+    let is_dir = |dir: &str| {
+        let begin = format!("{dir}/");
+        project.files.iter().any(|path| path.starts_with(&begin))
+    };
+    named.peek().is_none()
+        || project.files.is_empty()
+        || named.any(|path| path.split_once('/').is_none_or(|(dir, _)| is_dir(dir)))
 }
 
 /// By an absolute path below the project.

@@ -3,28 +3,33 @@
 //! Invariant: `standing` and `step` are two views of one decision, so that the steps which the
 //! recovery point names are exactly those that the decider would start.
 
-use std::{cell::OnceCell, collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    iter::repeat,
+};
 
 use onward_core::{
     address::Address,
     finding::Finding,
     plan::{RecoveryPoint, Status},
     time::Timestamp,
-    told::{Change, Deed, Done, LastTold, Standing, StepTold, Told, Undo},
+    told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Code, Facts, check, code,
-    phase::Phase,
-    progress::{Item, PhaseState, Progress, Stage, progress},
-    read::{List, Permanent, Task, TaskStatus},
+    phase::{Phase, Tier},
+    progress::{Item, PhaseState, Progress, Stage, progress, was_cleaned_up},
+    read::{List, MARK, Permanent, Task, TaskStatus},
+    write,
 };
-use crate::{Files, kit::path::shown, seam::Site};
+use crate::{Files, kit::path::shown, rules::pipeline as rules, seam::Site};
 
 /// A pipeline.
 #[derive(Debug)]
-pub(super) struct PipelineTold {
+pub struct Pipeline {
     pub(super) dir: String,
     pub(super) list: List,
     pub(super) permanent: Permanent,
@@ -34,12 +39,11 @@ pub(super) struct PipelineTold {
     /// Open `[PERMANENT]` tasks of other lists: the list and the subject.
     pub(super) others: Vec<(String, String)>,
     stages: BTreeMap<Address, Stage>,
-    intake: OnceCell<Value>,
 }
 
-impl PipelineTold {
+impl Pipeline {
     /// `None` when the list has no `[PERMANENT]` task.
-    pub(super) fn new(site: &Site, files: &Files) -> Option<Self> {
+    pub fn new(site: &Site, files: &Files) -> Option<Self> {
         let own = files.iter().map(|(path, file)| (path, file.bytes.as_slice(), file.modified));
         let list = List::of(own);
         let permanent = list.permanents.last()?.clone();
@@ -60,12 +64,69 @@ impl PipelineTold {
             code: code(facts),
             others: others(site, files),
             files: files.clone(),
-            intake: OnceCell::new(),
             list,
             permanent,
             progress,
             stages,
         })
+    }
+
+    /// Why the pipeline's own task cannot be read, where it cannot.
+    pub fn unreadable(&self) -> Option<&str> {
+        self.permanent.task.broken.as_deref()
+    }
+
+    pub fn permanent_id(&self) -> &str {
+        &self.permanent.task.id
+    }
+
+    pub(crate) fn tier(&self) -> Tier {
+        self.progress.tier
+    }
+
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    fn task(&self, id: &str) -> Option<&Task> {
+        self.list.tasks.iter().find(|it| it.id == id)
+    }
+
+    /// `None` when there is no such task.
+    pub(crate) fn is_completed(&self, id: &str) -> Option<bool> {
+        self.task(id).map(Task::is_completed)
+    }
+
+    /// Tasks of a phase that a run of ours has made, by the entry of the plan that each is.
+    pub(crate) fn made(&self, phase: Phase) -> impl Iterator<Item = (&str, u64)> {
+        let tasks = self.list.tasks.iter().filter(move |it| it.phase == Some(phase));
+        tasks.filter_map(|it| Some((it.key.as_deref()?, it.id.parse().ok()?)))
+    }
+
+    /// The phase of a task, if no other task of it is left to be completed.
+    pub(crate) fn last_open_of_phase(&self, id: &str) -> Option<Phase> {
+        let has = |state: &&PhaseState| state.items.iter().any(|it| it.task.id == id);
+        let state = self.progress.phases.iter().find(has)?;
+        let mut others = state.items.iter().filter(|it| it.task.id != id);
+        others.all(|it| it.task.is_completed()).then_some(state.phase)
+    }
+
+    pub(crate) fn count_of(&self, phase: Phase) -> usize {
+        self.progress.phase(phase).map_or(0, |it| it.items.len())
+    }
+
+    pub(crate) fn ids_of(&self, phase: Phase) -> impl Iterator<Item = &str> {
+        let items = self.progress.phase(phase).into_iter().flat_map(|it| &it.items);
+        items.map(|it| it.task.id.as_str())
+    }
+
+    pub(crate) fn files_of(&self, id: &str) -> BTreeSet<String> {
+        self.task(id).map(|it| it.files.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn files_of_phase(&self, phase: Phase) -> BTreeSet<String> {
+        let items = self.progress.phase(phase).into_iter().flat_map(|it| &it.items);
+        items.flat_map(|it| it.task.files.clone()).collect()
     }
 
     /// The phase that the run re-enters.
@@ -99,20 +160,27 @@ impl PipelineTold {
         self.list.tasks.iter().filter(|task| task.status == status).count()
     }
 
-    /// What `intake` left: the tier, the path, and the tasks of each phase.
+    /// What `intake` would have answered.
     fn intake(&self) -> Value {
-        let made = || {
-            let mut tasks: Map<String, Value> =
-                Phase::working().map(|it| (it.as_str().to_owned(), json!([]))).collect();
-            let is_over = self.code == Code::Complete;
-            for state in &self.progress.phases {
-                tasks.insert(state.phase.as_str().to_owned(), items(state, is_over));
-            }
-            let path = self.progress.phases.iter().map(|it| it.phase.as_str());
-            let path: Vec<&str> = path.chain(["P8"]).collect();
-            json!({ "tier": self.progress.tier.as_str(), "path": path, "tasks": tasks })
-        };
-        self.intake.get_or_init(made).clone()
+        json!({ "tier": self.progress.tier.as_str(), "title": title(&self.permanent.task) })
+    }
+
+    /// What `open` gives: the tier, its path, and what the pipeline is about.
+    pub fn opening(&self) -> Value {
+        let path = self.progress.phases.iter().map(|it| it.phase.as_str());
+        let path: Vec<&str> = path.chain(["P8"]).collect();
+        let Permanent { task, .. } = &self.permanent;
+        json!({ "tier": self.progress.tier.as_str(), "path": path, "title": title(task),
+            "description": task.description })
+    }
+
+    /// What `tasks_P6` and its like give; `None` while the phase has no tasks and is not complete.
+    pub fn listing(&self, phase: Phase) -> Option<Value> {
+        let is_over = self.code == Code::Complete;
+        let state = self.progress.phase(phase)?;
+        let is_listed = self.permanent.listing != Some(phase) && !state.items.is_empty();
+        let is_known = is_over || state.is_complete || is_listed;
+        is_known.then(|| json!({ "tasks": items(state, is_over) }))
     }
 
     fn summary(&self) -> String {
@@ -140,6 +208,9 @@ impl PipelineTold {
             Code::RestartPhase if is_empty => {
                 format!("{name}, {title}: what comes before it is complete, and it has no task yet")
             }
+            Code::RestartPhase if self.lacks_review_only() => {
+                format!("{name}, {title}: all tasks are completed; the review is left")
+            }
             Code::RestartPhase => {
                 format!(
                     "{name}, {title}: restart the phase; completed tasks are verified, the others \
@@ -148,6 +219,36 @@ impl PipelineTold {
             }
             Code::ResumeTasks => format!("{name}, {title}: go on with {ids}"),
         }
+    }
+
+    /// Some task of it is to be worked on.
+    fn is_open(&self, phase: Phase) -> bool {
+        let state = self.progress.phase(phase).filter(|_| self.code != Code::Complete);
+        state.is_some_and(|it| it.items.iter().any(|it| it.stage == Stage::Open))
+    }
+
+    /// Some completed task of it is to be verified.
+    fn is_doubted(&self, phase: Phase) -> bool {
+        let state = self.progress.phase(phase).filter(|_| self.code != Code::Complete);
+        let is_doubtful = |it: &Item| matches!(it.stage, Stage::Doubtful(_));
+        state.is_some_and(|it| it.items.iter().any(is_doubtful))
+    }
+
+    /// Tasks before this phase that are not completed, each by its address.
+    pub fn open_before(&self, phase: Phase) -> Vec<String> {
+        let before = self.progress.phases.iter().filter(|it| it.phase < phase);
+        let open = before.flat_map(|state| {
+            let open = state.items.iter().filter(|it| it.stage == Stage::Open);
+            open.map(|it| address(state.phase, &it.task).to_string())
+        });
+        open.collect()
+    }
+
+    /// The tasks of the execution are completed, and it waits for its review.
+    fn lacks_review_only(&self) -> bool {
+        let execution = self.progress.phase(Phase::P6);
+        let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
+        self.permanent.awaits_review && execution.is_some_and(is_settled)
     }
 
     fn report(&self) -> Vec<String> {
@@ -207,22 +308,10 @@ fn why(stage: &Stage) -> &'static str {
 }
 
 fn said(item: &Item) -> String {
-    use super::progress::Doubt;
     let error = item.task.error.as_deref();
     match (&item.stage, item.task.status) {
         (Stage::Settled, _) => "completed".to_owned(),
-        (Stage::Doubtful(Doubt::Stale(path)), _) => {
-            format!("completed, and {} is newer; verify it first", shown(path))
-        }
-        (Stage::Doubtful(Doubt::Dependency(id)), _) => {
-            format!("completed, and task {} before it is not; verify it first", shown(id))
-        }
-        (Stage::Doubtful(Doubt::Restart), _) => {
-            "completed; its phase restarts, verify it".to_owned()
-        }
-        (Stage::Doubtful(Doubt::NoOutput), _) => {
-            "completed, and left nothing; verify it".to_owned()
-        }
+        (Stage::Doubtful(doubt), _) => doubt.why(),
         (Stage::Open, status) => match (error, status) {
             (Some(error), _) => format!("failed: {}", shown(error)),
             (None, TaskStatus::InProgress) => "was interrupted; restart it".to_owned(),
@@ -232,26 +321,22 @@ fn said(item: &Item) -> String {
     }
 }
 
-/// The items of a phase: its tasks, or what is done in it anyway.
+/// The items of a phase, each with all that its agent must be told.
 fn items(state: &PhaseState, is_over: bool) -> Value {
-    let phase = state.phase.as_str();
-    if state.items.is_empty() && !state.is_complete && !is_over {
-        let item = |skill: &&str| json!({ "id": skill, "subject": skill, "phase": phase });
-        return state.phase.skills().iter().map(item).collect();
-    }
     let item = |it: &Item| {
-        let Task { id, subject, .. } = &it.task;
+        let Task { id, subject, description, skill, files, partial, .. } = &it.task;
         let verify = matches!(it.stage, Stage::Doubtful(_)) && !is_over;
-        let after = &it.after;
-        json!({ "id": id, "subject": subject, "phase": phase, "after": after, "verify": verify })
+        json!({ "id": id, "subject": subject, "phase": state.phase.as_str(), "after": it.after,
+            "verify": verify, "description": description, "skill": skill, "files": files,
+            "partial": partial })
     };
     state.items.iter().map(item).collect()
 }
 
-/// Steps of a phase are in the files, whether they are there or not.
-fn silent(task: &str) -> StepTold {
-    let is_phase = Phase::working().any(|it| task.split('[').next() == Some(it.as_str()));
-    if is_phase { StepTold::Undone } else { StepTold::Silent }
+/// The subject without its mark.
+fn title(task: &Task) -> &str {
+    let subject = task.subject.trim_start();
+    subject.get(MARK.len()..).unwrap_or(subject).trim()
 }
 
 fn is_lost(task: &Task, files: &Files) -> bool {
@@ -274,14 +359,11 @@ fn others(site: &Site, files: &Files) -> Vec<(String, String)> {
     others
 }
 
-impl Told for PipelineTold {
+impl Told for Pipeline {
     fn standing(&self, _now: Timestamp) -> Standing {
-        let is_new =
-            self.code == Code::Start && self.permanent.current.is_none_or(|it| it == Phase::P0);
         Standing {
             status: match self.code {
                 Code::Complete => Status::Completed,
-                Code::Start if is_new => Status::Fresh,
                 Code::Start | Code::RestartPhase | Code::ResumeTasks | Code::Deliver => {
                     Status::Interrupted
                 }
@@ -309,45 +391,65 @@ impl Told for PipelineTold {
     fn step(&self, at: &Address) -> StepTold {
         let (first, rest) = at.as_str().split_once('/').unwrap_or((at.as_str(), ""));
         let is_delivered = self.code == Code::Complete;
+        let done = |result: Value| StepTold::Done(Done::recorded(result));
+        let inferred = |result: Value| StepTold::Done(Done::inferred(result));
+        let execution = self.progress.phase(Phase::P6);
+        let is_executed = is_delivered || execution.is_some_and(|it| it.is_complete);
         match (first, rest) {
-            ("intake", "") if self.permanent.tier.is_some() => {
-                StepTold::Done(Done::recorded(self.intake()))
+            ("intake", "") if self.permanent.tier.is_some() => done(self.intake()),
+            ("intake", "") => inferred(self.intake()),
+            ("open", "") => done(self.opening()),
+            ("breakdown", "") => {
+                let has_tasks = execution.is_some_and(|it| !it.items.is_empty());
+                let is_known = is_executed || has_tasks && self.permanent.listing.is_none();
+                if is_known { inferred(json!({ "tasks": [] })) } else { StepTold::Silent }
             }
-            ("intake", "") => StepTold::Done(Done::inferred(self.intake())),
-            ("P8", "confirm") if is_delivered => {
-                StepTold::Done(Done::inferred(json!({ "option": "approve" })))
+            ("P8", "describe") if is_delivered => inferred(json!({ "subject": "delivered" })),
+            ("P8", "confirm") if is_delivered => inferred(json!({ "option": "approve" })),
+            ("P8", "commit" | "deliver") if is_delivered => done(json!({})),
+            ("review[1]", "judge") | ("accept", "") if is_executed => {
+                inferred(json!({ "passed": true, "files": rules::delivered(self) }))
             }
-            ("P8", "commit" | "deliver") if is_delivered => {
-                StepTold::Done(Done::recorded(json!({})))
+            ("review", "") if is_executed => inferred(json!({})),
+            (turn, _) if turn.starts_with("review[") && is_executed => {
+                StepTold::PassedOver("the execution has passed its review".to_owned())
             }
-            ("P8", _) => StepTold::Undone,
-            ("integrate", "") | ("review[1]", "judge") => {
-                let execution = self.progress.phase(Phase::P6);
-                if is_delivered || execution.is_some_and(|it| it.is_complete) {
-                    StepTold::Done(Done::inferred(json!({ "passed": true })))
-                } else {
-                    StepTold::Undone
-                }
-            }
-            (_, "work") if is_delivered => StepTold::Done(Done::inferred(json!({}))),
-            (task, "work") => match self.stages.get(task) {
-                Some(Stage::Settled | Stage::Doubtful(_)) => {
-                    StepTold::Done(Done::recorded(json!({})))
-                }
-                Some(Stage::Open) => StepTold::Undone,
-                None => silent(task),
+            ("P8", "deliver") | ("accept", "") => StepTold::Undone,
+            ("review[1]", "judge") if !self.lacks_review_only() => StepTold::Undone,
+            _ => match (listed(first), rest) {
+                (Some(phase), "") => match self.listing(phase) {
+                    // Another program may add tasks while the phase is worked on.
+                    Some(tasks) if self.is_open(phase) || self.is_doubted(phase) => {
+                        StepTold::Done(Done::recorded(tasks).growing("tasks"))
+                    }
+                    Some(tasks) => done(tasks),
+                    None => StepTold::Silent,
+                },
+                (None, step) if is_task(first) => self.task_step(first, step),
+                (Some(_) | None, _) => StepTold::Silent,
             },
-            // A task that is verified has no doubt left, and then the step does not run.
-            (task, "verify") => silent(task),
-            _ => StepTold::Silent,
         }
     }
 
-    /// A task is one row.
+    /// A task is one row; listing the tasks of a phase is part of the phase.
     fn row(&self, at: &Address) -> Address {
-        match at.as_str().split_once('/') {
-            Some((task, "work" | "verify")) => Address::from_text(task),
-            Some(_) | None => at.clone(),
+        let (first, rest) = at.as_str().split_once('/').unwrap_or((at.as_str(), ""));
+        match (first, rest) {
+            ("open", "") => Address::from_text("intake"),
+            ("breakdown", "") => Address::from_text("P6"),
+            ("accept", "") | ("review[1]", _) if self.lacks_review_only() => {
+                Address::from_text("P6")
+            }
+            ("accept", "") => Address::from_text("review"),
+            (first, _) if first.starts_with("review[") => Address::from_text("review"),
+            (task, "begin" | "work" | "verify" | "redo" | "settle") if is_task(task) => {
+                Address::from_text(task)
+            }
+            (first, _) => match listed(first) {
+                Some(phase) if self.listing(phase).is_none() => Address::from_text(phase.as_str()),
+                Some(_) => Address::from_text("intake"),
+                None => at.clone(),
+            },
         }
     }
 
@@ -357,9 +459,13 @@ impl Told for PipelineTold {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            // This build reads and plans such a run; it does not go on with it.
-            Deed::Resumed { .. } => Vec::new(),
+            Deed::Resumed { .. } => write::resumed(self),
+            Deed::Cancelled { .. } => Vec::new(),
         }
+    }
+
+    fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
+        write::enter(self, at)
     }
 
     fn page(&self, format: &str) -> Option<String> {
@@ -367,7 +473,54 @@ impl Told for PipelineTold {
     }
 }
 
-impl PipelineTold {
+/// `P6` of `tasks_P6`.
+fn listed(first: &str) -> Option<Phase> {
+    let name = first.strip_prefix("tasks_")?;
+    Phase::working().find(|phase| phase.as_str() == name)
+}
+
+/// `P6[4]`.
+fn is_task(first: &str) -> bool {
+    let phase = first.split_once('[').map(|(phase, _)| phase);
+    Phase::working().any(|it| phase == Some(it.as_str()))
+}
+
+impl Pipeline {
+    /// One step of a task. What a run of ours has begun, its journal knows better than the file.
+    fn task_step(&self, task: &str, step: &str) -> StepTold {
+        let done = StepTold::Done(Done::recorded(json!({ "done": true })));
+        let Some(stage) = self.stages.get(task) else {
+            let id = task.split_once('[').map_or("", |(_, id)| id.trim_end_matches(']'));
+            let is_over = self.code == Code::Complete || was_cleaned_up(&self.list, id);
+            return match step {
+                "begin" | "work" | "settle" if is_over => {
+                    StepTold::Done(Done::inferred(json!({ "done": true })))
+                }
+                "begin" | "work" | "settle" => StepTold::Undone,
+                _ => StepTold::Silent,
+            };
+        };
+        let is_ours = self.is_begun_by_us(task);
+        match (step, stage) {
+            ("begin" | "work" | "settle", _) if self.code == Code::Complete => {
+                StepTold::Done(Done::inferred(json!({ "done": true })))
+            }
+            ("begin" | "work" | "settle", Stage::Settled)
+            | ("begin" | "work", Stage::Doubtful(_)) => done,
+            ("verify", Stage::Doubtful(doubt)) => StepTold::Unproved(doubt.why()),
+            ("begin" | "work", Stage::Open) if is_ours => StepTold::Silent,
+            ("begin" | "work" | "settle", Stage::Open) => StepTold::Undone,
+            (_, Stage::Settled | Stage::Doubtful(_) | Stage::Open) => StepTold::Silent,
+        }
+    }
+
+    fn is_begun_by_us(&self, task: &str) -> bool {
+        let items =
+            self.progress.phases.iter().flat_map(|it| it.items.iter().zip(repeat(it.phase)));
+        let mut items = items.filter(|(it, phase)| address(*phase, &it.task).as_str() == task);
+        items.any(|(it, _)| it.task.is_ours && !it.task.is_failed())
+    }
+
     /// The short report of the system's own, as YAML.
     fn l1(&self) -> String {
         let name = |phase: Option<Phase>| phase.map_or("", Phase::as_str);

@@ -14,7 +14,13 @@ fn a_run_in_order_has_no_finding() {
     let whole = built("IMPLEMENTATION").approved().demand().set("completed_phases", outputs);
     let whole = whole.tasks(&[task("t1", "pending", 0)]);
     assert_eq!(whole.codes(), ["missing-artifact"]);
-    assert_eq!(whole.findings()[0].path.as_deref(), Some("memory/reports/final_design.json"));
+    let missing = &whole.findings()[0];
+    assert_eq!(missing.path.as_deref(), Some("memory/reports/final_design.json"));
+    assert!(missing.hint.as_deref().unwrap().contains("--from roundtable"), "{missing:?}");
+    let lost = built("IMPLEMENTATION").tasks(&[task("t1", "verified", 1)]);
+    let lost = &lost.findings()[0];
+    assert_eq!(lost.code, "missing-artifact");
+    assert!(lost.hint.as_deref().unwrap().contains("--from implementation[t1]"), "{lost:?}");
     let whole = whole.file("reports/final_design.json", r#"{"a":1}"#);
     assert_eq!(whole.codes(), Vec::<String>::new());
     let broken = whole.file("reports/demand.json", "{\"goal");

@@ -1,12 +1,13 @@
 //! Whatever the files hold, they are read, and the law of the recovery point holds.
 
-use onward_dialects::{File, dotagent::DOTAGENT, seam::Dialect};
+use onward_core::told::Told;
+use onward_dialects::{File, dotagent::DOTAGENT, rules::dotagent::Scene, seam::Dialect};
 use proptest::{prelude::*, sample::Index};
 use serde_json::{Value, json};
 
 use crate::{
     builder::{PHASES, built, now, site, task},
-    rows,
+    rows, walk, writes,
 };
 
 fn junk() -> impl Strategy<Value = Vec<u8>> {
@@ -65,19 +66,19 @@ const PATHS: [&str; 10] = [
 const STATUSES: &str = "pending|running|pre_complete|blocked|failed|verified|x";
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::default())]
 
     #[test]
     fn junk_is_read_and_the_recovery_point_agrees(
         phase in prop::sample::select(PHASES.to_vec()),
-        statuses in prop::collection::vec(STATUSES, 0..4),
+        statuses in prop::collection::vec((STATUSES, 0_usize..5), 0..5),
         attempts in 0_u32..5,
         spoiled in prop::collection::btree_map(prop::sample::select(PATHS.to_vec()), junk(), 0..4),
         cuts in prop::collection::vec(any::<(Index, Index)>(), 0..3),
     ) {
-        let entry = |(index, status): (usize, &String)| {
+        let entry = |(index, (status, after)): (usize, &(String, usize))| {
             let mut entry = task(&format!("t{index}"), status, attempts);
-            entry["depends_on"] = json!([format!("t{}", index * 7 % 4)]);
+            entry["depends_on"] = json!([format!("t{after}")]);
             entry
         };
         let tasks: Vec<Value> = statuses.iter().enumerate().map(entry).collect();
@@ -95,8 +96,20 @@ proptest! {
             }
             files.insert(path.clone(), file);
         }
-        let told = DOTAGENT.read(&site(), files).unwrap();
+        let told = DOTAGENT.read(&site(), files.clone()).unwrap();
         rows::check_agreement(&site(), &*told);
+        // A resume writes whole files and re-enters at the same place.
+        let after = writes::resumed(&files);
+        let again = DOTAGENT.read(&site(), after.clone()).unwrap();
+        rows::check_agreement(&site(), &*again);
+        let point = |told: &dyn Told| told.standing(now()).point;
+        prop_assert_eq!(point(&*again).code, point(&*told).code);
+        for rule in walk::RULES {
+            let scene = Scene { files: &after, at: now(), run: "run" };
+            if let Ok(act) = rule(&scene) {
+                walk::applied(after.clone(), &act);
+            }
+        }
         for finding in told.findings(now()) {
             prop_assert!(!finding.message.is_empty());
         }

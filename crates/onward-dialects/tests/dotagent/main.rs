@@ -9,3 +9,5 @@ mod recovery;
 mod rows;
 mod sites;
 mod tasks;
+mod walk;
+mod writes;

@@ -1,6 +1,7 @@
 //! Each row of the recovery table, as files.
 
 use onward_core::{plan::Status, state::Phase};
+use onward_dialects::File;
 use serde_json::json;
 
 use crate::builder::{Built, PHASES, built, line, task};
@@ -45,13 +46,61 @@ fn architecture_runs_no_architect_twice() {
     assert_eq!(at(&broken), "architects ARCHITECTURE architects");
     let designs = none.file("reports/designs/fast.json", DESIGN);
     assert_eq!(at(&designs), "roundtable ARCHITECTURE roundtable");
-    assert_eq!(designs.imported().phase("architects[simple]"), Phase::Done);
+    assert_eq!(designs.imported().phase("architects[simple]/record"), Phase::Done);
     let unfinished = designs.clone().file("reports/final_design.json", "{\"contr");
     assert_eq!(at(&unfinished), "roundtable ARCHITECTURE roundtable");
     let merged = designs.file("reports/final_design.json", DESIGN);
     assert_eq!(at(&merged), "implementation IMPLEMENTATION plan");
     let planned = merged.tasks(&[task("task-001", "pending", 0)]);
     assert_eq!(at(&planned), "implementation IMPLEMENTATION implementation[task-001]");
+}
+
+/// The pointer was not moved on; the reports are younger than the yes that they rest on.
+#[test]
+fn designs_that_came_after_the_yes_to_the_demand_count_whatever_the_pointer_says() {
+    let at = |built: &Built, path: &str, hour: u32| {
+        let mut built = built.clone().file(path, DESIGN);
+        let modified = format!("2026-04-11T{hour:02}:00:00Z").parse().ok();
+        let path = format!("memory/{path}");
+        let bytes = built.files.bytes(&path).unwrap().to_vec();
+        built.files.insert(path, File { bytes, modified });
+        built
+    };
+    let asked = built("REQUIREMENTS").demand().approved();
+    let older = at(&asked, "reports/designs/fast.json", 8);
+    assert_eq!(line(&older.point()), "architects ARCHITECTURE architects", "of a run before");
+    let designed = at(&asked, "reports/designs/fast.json", 9);
+    assert_eq!(line(&designed.point()), "roundtable ARCHITECTURE roundtable");
+    let merged = at(&designed, "reports/final_design.json", 9);
+    assert_eq!(line(&merged.point()), "implementation IMPLEMENTATION plan");
+}
+
+/// The state of the phases is lost, and that of the tasks is not.
+#[test]
+fn tasks_tell_that_they_were_planned_where_no_phase_is_named() {
+    let tasks = [task("task-001", "verified", 1), task("task-002", "running", 1)];
+    for phase in [json!(null), json!("NONE")] {
+        let lost = built("IMPLEMENTATION").set("current_phase", phase).tasks(&tasks);
+        assert_eq!(at(&lost), "implementation IMPLEMENTATION implementation[task-002]");
+    }
+}
+
+/// Without tasks and without the design that names them, what makes the design runs again.
+#[test]
+fn a_design_that_is_gone_is_made_again_where_nothing_else_names_the_tasks() {
+    let lost = built("IMPLEMENTATION").demand().approved();
+    assert_eq!(at(&lost), "architects ARCHITECTURE architects");
+    let lost = lost.file("reports/designs/fast.json", DESIGN);
+    assert_eq!(at(&lost), "roundtable ARCHITECTURE roundtable");
+    let named = json!([{"phase": "REQUIREMENTS"},
+        {"phase": "ARCHITECTURE", "output": "memory/reports/final_design.json"}]);
+    let findings = lost.clone().set("completed_phases", named).findings();
+    let missing = findings.iter().find(|it| it.code == "missing-artifact").unwrap();
+    assert_eq!(missing.hint.as_deref(), Some("the step that makes it runs again"));
+    let tasks = lost.clone().tasks(&[task("task-001", "pending", 0)]);
+    assert_eq!(at(&tasks), "implementation IMPLEMENTATION implementation[task-001]");
+    let bare = built("IMPLEMENTATION");
+    assert_eq!(at(&bare), "implementation IMPLEMENTATION plan", "nothing to make it of");
 }
 
 #[test]
@@ -199,6 +248,7 @@ fn the_report_says_what_is_resumed_since_when_and_what_is_behind() {
     assert_eq!(
         report.report,
         [
+            "Detected an interrupted workflow: wf-20260411-auth",
             "Resuming workflow wf-20260411-auth from the IMPLEMENTATION phase",
             "Last activity: 2026-04-11T09:12:40.000000Z",
             "Completed: REQUIREMENTS, ARCHITECTURE",
@@ -206,5 +256,15 @@ fn the_report_says_what_is_resumed_since_when_and_what_is_behind() {
         ]
     );
     assert_eq!(report.started_at, Some("2026-04-11T04:00:00Z".parse().unwrap()));
+    let first = |built: Built| built.standing().report[0].clone();
+    let fresh = built("REQUIREMENTS").set("phase_status", json!("pending"));
+    assert_eq!(first(fresh), "Workflow wf-20260411-auth has not begun");
+    let over = built("REFLECTION").file("reflections/x.json", r#"{"a":1}"#);
+    assert_eq!(first(over), "Workflow wf-20260411-auth is complete");
+    let asked = built("REQUIREMENTS").demand().standing().report;
+    assert_eq!(
+        asked.last().unwrap(),
+        "The user was asked to approve the demand, and is asked again"
+    );
     assert_eq!(report.last_event.unwrap().at, "2026-04-11T09:12:40Z".parse().unwrap());
 }

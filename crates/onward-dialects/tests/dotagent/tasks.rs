@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::builder::{Built, built, line, task};
+use crate::builder::{Built, built, line, severity, task};
 
 fn one(status: &str, attempts: u32) -> Built {
     built("IMPLEMENTATION").tasks(&[task("t1", status, attempts)])
@@ -18,20 +18,20 @@ fn next(built: &Built) -> String {
 #[test]
 fn a_task_goes_on_where_its_status_says() {
     for (status, step) in [
-        ("pending", "try[1]/implement"),
-        ("PENDING", "try[1]/implement"),
-        ("failed", "try[1]/implement"),
+        ("pending", "try[1]/brief"),
+        ("PENDING", "try[1]/brief"),
+        ("failed", "try[1]/brief"),
         ("blocked", "try[1]/resolve"),
         ("Blocked", "try[1]/resolve"),
         ("verified", ""),
-        ("nonsense", "try[1]/implement"),
-        ("", "try[1]/implement"),
+        ("nonsense", "try[1]/brief"),
+        ("", "try[1]/brief"),
     ] {
         assert_eq!(next(&one(status, 1)), step, "{status}");
     }
     assert_eq!(next(&one("pre_complete", 1).output("t1", "pre_complete")), "try[1]/verify");
     assert_eq!(next(&one("pre-complete", 1).output("t1", "pre_complete")), "try[1]/verify");
-    assert_eq!(next(&one("pre_complete", 1)), "try[1]/implement", "its output is gone");
+    assert_eq!(next(&one("pre_complete", 1)), "try[1]/brief", "its output is gone");
 }
 
 #[test]
@@ -39,16 +39,16 @@ fn a_running_task_is_what_its_output_says_and_an_orphan_without_one() {
     for (output, step) in [
         ("pre_complete", "try[1]/verify"),
         ("blocked", "try[1]/resolve"),
-        ("failed", "try[1]/implement"),
-        ("running", "try[1]/implement"),
+        ("failed", "try[1]/brief"),
+        ("running", "try[1]/brief"),
     ] {
         assert_eq!(next(&one("running", 1).output("t1", output)), step, "{output}");
         assert_eq!(next(&one("in_progress", 1).output("t1", output)), step, "{output}");
     }
-    assert_eq!(next(&one("running", 1)), "try[1]/implement");
+    assert_eq!(next(&one("running", 1)), "try[1]/brief");
     for broken in ["", "{\"status\":\"pre_", "[]", r#"{"status":7}"#, "{}", "\0\0"] {
         let broken = one("running", 1).file("tasks/t1/output.json", broken);
-        assert_eq!(next(&broken), "try[1]/implement");
+        assert_eq!(next(&broken), "try[1]/brief");
         assert!(broken.codes().contains(&"orphan-task".to_owned()));
     }
 }
@@ -59,7 +59,7 @@ fn the_verdict_on_a_task_is_read_and_not_only_seen() {
     let good = implemented.clone().file("tasks/t1/verification.json", r#"{"verdict":"PASS"}"#);
     assert_eq!(line(&good.point()), "verification VERIFICATION verification");
     let bad = implemented.clone().file("tasks/t1/verification.json", r#"{"verdict":"FAIL"}"#);
-    assert_eq!(next(&bad), "try[2]/implement");
+    assert_eq!(next(&bad), "try[2]/brief");
     let broken = implemented.file("tasks/t1/verification.json", "{");
     assert_eq!(next(&broken), "try[1]/verify");
 }
@@ -68,18 +68,19 @@ fn the_verdict_on_a_task_is_read_and_not_only_seen() {
 fn the_cap_is_tested_before_an_attempt_is_added() {
     for attempts in 0..3 {
         let orphan = one("running", attempts);
-        assert_eq!(orphan.standing().asks, None, "{attempts}");
+        assert!(!orphan.codes().contains(&"attempts-used-up".to_owned()), "{attempts}");
         let report = orphan.standing().report.join("\n");
         assert!(report.contains(&format!("attempt {} is next", attempts + 1)), "{report}");
-        assert_eq!(one("failed", attempts).standing().asks, None);
+        assert!(one("failed", attempts).codes().is_empty());
     }
     for used_up in [one("running", 3), one("failed", 3), one("failed", u32::MAX)] {
-        assert!(used_up.standing().asks.unwrap().starts_with("t1: "));
-        assert!(used_up.codes().contains(&"attempts-used-up".to_owned()));
+        let asked = used_up.findings();
+        let asked = asked.iter().find(|it| it.code == "attempts-used-up").unwrap();
+        assert_eq!(severity(asked), "blocking");
         assert_eq!(line(&used_up.point()), "implementation IMPLEMENTATION implementation[t1]");
     }
     let output = one("running", 3).output("t1", "pre_complete");
-    assert_eq!(output.standing().asks, None, "it did not fail");
+    assert!(!output.codes().contains(&"attempts-used-up".to_owned()), "it did not fail");
 }
 
 #[test]
@@ -107,7 +108,19 @@ fn an_output_elsewhere_in_the_project_counts_and_one_outside_does_not() {
     for refused in ["/etc/passwd", "../t1.json", "a/../../b"] {
         elsewhere["output"] = json!(refused);
         let outside = built("IMPLEMENTATION").tasks(&[elsewhere.clone()]);
-        assert_eq!(next(&outside), "try[1]/implement");
+        assert_eq!(next(&outside), "try[1]/brief");
         assert!(outside.codes().contains(&"path-refused".to_owned()));
     }
+}
+
+#[test]
+fn a_verified_task_lets_the_next_begin_whatever_came_before_it() {
+    let mut tasks = [task("t1", "pending", 0), task("t2", "verified", 1), task("t3", "pending", 0)];
+    tasks[1]["depends_on"] = json!(["t1"]);
+    tasks[2]["depends_on"] = json!(["t2"]);
+    let built = built("IMPLEMENTATION").tasks(&tasks).output("t2", "pre_complete");
+    assert_eq!(
+        line(&built.point()),
+        "implementation IMPLEMENTATION implementation[t1] implementation[t3]"
+    );
 }

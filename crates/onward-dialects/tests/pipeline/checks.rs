@@ -27,6 +27,30 @@ fn another_branch_is_never_silent() {
     }
 }
 
+/// Cut short, by its own words or by what the others call it.
+#[test]
+fn a_pipeline_whose_own_task_cannot_be_read_is_found_and_stopped() {
+    for (text, parent) in [
+        ("{\"id\":\"1\",\"subject\":\"[PERMANENT] Rate lim", None),
+        ("{\"id\":\"1\",\"subj", Some("1")),
+        ("", Some("1")),
+    ] {
+        let mut lost = going().own("1.json", text);
+        if let Some(parent) = parent {
+            lost = lost.task_meta("2", "parent", json!(parent));
+        }
+        assert_eq!(lost.line(), "restart-phase P1 P1", "{text}");
+        let found = lost.findings();
+        let unread = found.iter().find(|it| it.code == "state-unreadable").unwrap();
+        assert_eq!(severity(unread), "blocking");
+        assert!(unread.path.as_deref().unwrap().ends_with("/1.json"), "{unread:?}");
+    }
+    // Any other file that cannot be read is a task.
+    let site = site();
+    let files = going().own("1.json", "{").files();
+    assert!(PIPELINE.read(&site, files).is_err());
+}
+
 #[test]
 fn changes_that_belong_to_no_task_are_told() {
     let mut dirty = going().task_meta("2", "files", json!(["src/a.ts"])).on(Some("main"));
@@ -45,7 +69,7 @@ fn a_task_whose_commit_is_gone_is_not_completed() {
     lost.git.as_mut().unwrap().missing = ["abcdef1234".to_owned()].into();
     assert_eq!(lost.codes(), ["missing-commits"]);
     assert_eq!(lost.line(), "restart-phase P0 P0");
-    assert_eq!(lost.next(), "P0[2]/work");
+    assert_eq!(lost.next(), "P0[2]/begin");
     let delivered = built("TRIVIAL", "P6:2+").meta("commit_status", json!("committed"));
     let mut delivered = delivered.meta("commit", json!("abcdef1234")).on(Some("main"));
     assert_eq!(delivered.line(), "complete -");

@@ -63,7 +63,7 @@ fn script() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::default())]
 
     #[test]
     fn junk_is_read_and_the_recovery_point_agrees(

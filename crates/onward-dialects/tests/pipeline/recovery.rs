@@ -10,7 +10,7 @@ fn without_work_tasks_it_starts_at_the_beginning() {
     for tier in ["TRIVIAL", "STANDARD", "COMPLEX"] {
         let new = built(tier, "");
         assert_eq!(new.line(), "start P0 P0", "{tier}");
-        assert_eq!(new.standing().status, Status::Fresh);
+        assert_eq!(new.standing().status, Status::Interrupted, "a resume takes it up");
         let ahead = new.meta("current_phase", json!("P6"));
         assert_eq!(ahead.line(), "start P0 P0", "{tier}");
         assert_eq!(ahead.codes(), ["phase-ahead-of-evidence"]);
@@ -55,7 +55,7 @@ fn standard_resumes_at_the_first_phase_on_its_path_that_is_not_complete() {
 #[test]
 fn a_mixed_phase_of_standard_restarts_whole_and_completed_tasks_are_verified_not_redone() {
     let mixed = built("STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ P6:6+ P6:7~ P6:8-");
-    assert_eq!(mixed.next(), "P6[6]/verify P6[7]/work P6[8]/work");
+    assert_eq!(mixed.next(), "P6[6]/verify P6[7]/begin P6[8]/begin");
     assert_eq!(mixed.imported().phase("P6[6]/work"), Phase::Done);
     assert_eq!(mixed.imported().phase("P3[5]/verify"), Phase::Skipped);
     let noted = mixed.clone().task_meta("6", "result", json!("merged"));
@@ -72,10 +72,10 @@ fn complex_goes_on_task_by_task_where_the_outcome_is_in_files_or_metadata() {
     assert_eq!(built("COMPLEX", all).line(), "restart-phase P6 P6");
     let mixed = built("COMPLEX", &format!("{all} P6:8+ P6:9~ P6:10-"));
     assert_eq!(mixed.line(), "restart-phase P6 P6", "nothing is left of task 8");
-    assert_eq!(mixed.next(), "P6[10]/work P6[8]/verify P6[9]/work");
+    assert_eq!(mixed.next(), "P6[10]/begin P6[8]/verify P6[9]/begin");
     let noted = mixed.clone().task_meta("8", "result", json!("merged"));
     assert_eq!(noted.line(), "resume-tasks P6 P6[9] P6[10]");
-    assert_eq!(noted.next(), "P6[10]/work P6[9]/work", "in parallel, as they were");
+    assert_eq!(noted.next(), "P6[10]/begin P6[9]/begin", "in parallel, as they were");
     let written = mixed.clone().task_meta("8", "files", json!(["src/a.ts"])).file("src/a.ts", 20);
     assert_eq!(written.line(), "resume-tasks P6 P6[9] P6[10]");
     let absent = mixed.clone().task_meta("8", "files", json!(["src/a.ts"]));
@@ -90,7 +90,7 @@ fn complex_goes_on_task_by_task_where_the_outcome_is_in_files_or_metadata() {
 fn an_error_counts_more_than_a_status() {
     let failed = built("TRIVIAL", "P6:2+").task_meta("2", "error", json!("agent_interrupted"));
     assert_eq!(failed.line(), "restart-phase P6 P6");
-    assert_eq!(failed.next(), "P6[2]/work");
+    assert_eq!(failed.next(), "P6[2]/begin");
     for none in [json!(null), json!(""), json!(false)] {
         let fine = built("TRIVIAL", "P6:2+").task_meta("2", "error", none);
         assert_eq!(fine.line(), "deliver P8 P8");
@@ -131,10 +131,10 @@ fn the_skill_of_a_task_says_more_than_its_number() {
     let all = "P0:2+ P1:3+ P2:4+ P3:5+ P7:6~";
     let by_skill = built("STANDARD", all).task_meta("6", "skill", json!("execution-code"));
     assert_eq!(by_skill.line(), "restart-phase P6 P6");
-    assert_eq!(by_skill.next(), "P6[6]/work");
+    assert_eq!(by_skill.next(), "P6[6]/begin");
     assert!(by_skill.codes().contains(&"phase-by-skill".to_owned()));
     let by_domain = built("STANDARD", all).task_meta("6", "domain", json!("execution"));
-    assert_eq!(by_domain.next(), "P6[6]/work");
+    assert_eq!(by_domain.next(), "P6[6]/begin");
     let real = built("STANDARD", "P6:2~").task_meta("2", "phase", json!(null));
     let real = real.task_meta("2", "phaseId", json!(" phase-6 "));
     assert_eq!(real.line(), "restart-phase P6 P6");
@@ -144,10 +144,10 @@ fn the_skill_of_a_task_says_more_than_its_number() {
 fn a_task_without_a_phase_is_not_lost() {
     let lost = built("STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ x:6-");
     let lost = lost.meta("current_phase", json!(null));
-    assert_eq!(lost.next(), "P6[6]/work");
+    assert_eq!(lost.next(), "P6[6]/begin");
     assert!(lost.codes().contains(&"task-without-phase".to_owned()));
     let pointed = lost.meta("current_phase", json!("P2"));
-    assert_eq!(pointed.next(), "P2[4]/verify P2[6]/work", "where the pointer is");
+    assert_eq!(pointed.next(), "P2[4]/verify P2[6]/begin", "where the pointer is");
     let done = built("STANDARD", "P0:2+ x:6+");
     assert_eq!(done.line(), "restart-phase P1 P1", "it proves nothing");
     let off = built("TRIVIAL", "P0:2+ P3:3~ P6:4-");
@@ -188,11 +188,25 @@ fn stale_work_is_verified_before_anything_after_it() {
 }
 
 #[test]
+fn what_a_file_holds_counts_more_than_its_time() {
+    let all = built("STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ P6:6+ P7:7-");
+    let named = all.task_meta("6", "files", json!(["src/a.ts"]));
+    let empty = onward_core::digest::Digest::of(b"").to_string();
+    let noted =
+        |hash: &str| named.clone().task_meta("6", "onward_hashes", json!({"src/a.ts": hash}));
+    let touched = noted(&empty).file("src/a.ts", 31);
+    assert_eq!(touched.line(), "restart-phase P7 P7", "it is newer, and holds the same");
+    let older = noted("0123456789abcdef").file("src/a.ts", 20);
+    assert_eq!(older.line(), "resume-tasks P6 P6[6]", "it is older, and holds something else");
+    assert_eq!(older.codes(), ["artifact-changed"]);
+}
+
+#[test]
 fn a_completed_task_after_an_unfinished_one_is_suspect() {
     let all = built("COMPLEX", "P0:2+ P1:3+ P2:4+ P3:5+ P4:6+ P5:7+ P6:8! P6:9+");
     let broken = all.blocked("9", &["8"]).task_meta("9", "result", json!("ok"));
     assert_eq!(broken.line(), "restart-phase P6 P6");
-    assert_eq!(broken.next(), "P6[8]/work", "task 9 is verified after it");
+    assert_eq!(broken.next(), "P6[8]/begin", "task 9 is verified after it");
     let finding = broken.findings().into_iter().find(|it| it.step.is_some()).unwrap();
     assert_eq!(finding.code, "done-with-unfinished-dependency");
     assert_eq!(finding.step.as_deref(), Some("P6[9]"));
@@ -212,13 +226,28 @@ fn a_blocker_that_is_gone_was_completed_when_its_number_was_in_use() {
         assert_eq!(unknown.line(), "resume-tasks P6 P6[7]", "{mark}");
         assert_eq!(unknown.codes(), ["missing-artifact", "done-with-unfinished-dependency"]);
     }
+    // A phase of which nothing is left is not done again, the less the more vouches for it.
+    let phase = built("STANDARD", "P0:2+ P1:3+ P3:5+").blocked("5", &["4"]);
+    assert_eq!(phase.clone().own(".highwatermark", "9").line(), "restart-phase P6 P6");
+    assert_eq!(phase.line(), "resume-tasks P3 P3[5]");
+}
+
+/// The only task of its phase: what comes after it must not begin.
+#[test]
+fn a_task_that_cannot_be_read_takes_no_phase_out_of_the_way() {
+    let torn = built("STANDARD", "P0:2+ P1:3+ P2:4+").meta("current_phase", json!("P6"));
+    let torn = torn.own("5.json", "{\"id\":\"5\",\"subj");
+    assert_eq!(torn.line(), "restart-phase P3 P3");
+    let findings = torn.findings();
+    let unread = findings.iter().find(|it| it.code == "artifact-unproved").unwrap();
+    assert!(unread.path.as_deref().unwrap().ends_with("/5.json"), "{unread:?}");
 }
 
 #[test]
 fn tasks_that_wait_for_each_other_all_run() {
     let circle = built("TRIVIAL", "P6:2- P6:3- P6:4-");
     let circle = circle.blocked("2", &["3"]).blocked("3", &["2", "3"]).blocked("4", &["9"]);
-    assert_eq!(circle.next(), "P6[2]/work P6[3]/work P6[4]/work");
+    assert_eq!(circle.next(), "P6[2]/begin P6[3]/begin P6[4]/begin");
 }
 
 #[test]

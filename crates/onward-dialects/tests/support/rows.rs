@@ -126,11 +126,12 @@ pub(crate) fn check_agreement(site: &Site, told: &dyn Told) -> Imported {
     let left = imported.left();
     let named: Vec<Address> = point.steps.iter().map(|step| Address::from_text(step)).collect();
     for step in &left {
-        let is_named = named.iter().any(|it| step.is_within(it));
+        let row = told.row(step);
+        let is_named = named.iter().any(|it| step.is_within(it) || row.is_within(it));
         assert!(is_named, "{step} would start, and the point is {point:#?}");
     }
     for step in &named {
-        let is_left = left.iter().any(|it| it.is_within(step));
+        let is_left = left.iter().any(|it| it.is_within(step) || told.row(it).is_within(step));
         assert!(is_left, "{step} is the point, and what would start is {left:?}");
     }
     assert_eq!(imported.run.graph.root().is_settled(), named.is_empty());

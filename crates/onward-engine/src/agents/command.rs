@@ -1,39 +1,48 @@
-//! The configured command line: any program, understood by its exit code alone.
+//! The configured command line: any program, understood by its exit code, and by the notice of a
+//! limit where that is its last word.
 //!
-//! A command is a list of arguments with the placeholders `{prompt}`, `{model}`, `{system_file}`
-//! and `{session}`. An argument whose placeholder has no value is left out, and with it the option
-//! (`-x`, `--xyz`) right before it.
+//! A command is a list of arguments with the placeholders `{prompt}`, `{model}`, `{system_file}`,
+//! `{schema_file}`, `{permissions}` and `{session}`. An argument whose placeholder has no value is
+//! left out, and with it the option (`-x`, `--xyz`) right before it.
 
-use onward_core::said::Said;
+use onward_core::{evidence::Cause, said::Said};
+use serde_json::Value;
 
-use super::{Adapter, Order, Stream};
+use super::{Adapter, Card, Cost, Order, Stream, notice};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Command;
 
+const CARD: Card = Card { cost: Cost::Unknown, closes: false, ..Card::configured("command") };
+
 impl Adapter for Command {
-    fn name(&self) -> &'static str {
-        "command"
+    fn card(&self) -> &Card {
+        &CARD
     }
 
-    fn start(&self, order: &Order<'_>) -> Vec<String> {
-        fill(order.command, order, order.session)
+    fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
+        let lines = String::from_utf8_lossy(lines);
+        for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Some(notice) = notice_in(line) {
+                notice::end_with(said, CARD.provider, Cause::UsageLimit, &notice);
+            } else if from == Stream::Out {
+                // It went on, so that it was not its last word.
+                (said.closed, said.limit) = (None, None);
+            }
+        }
     }
+}
 
-    fn go_on(&self, session: &str, order: &Order<'_>) -> Vec<String> {
-        fill(order.go_on_command, order, session)
+/// The notice itself, or JSON of a program that is known to give it as its result.
+fn notice_in(line: &str) -> Option<String> {
+    if notice::is_limit_notice(line) {
+        return Some(line.to_owned());
     }
-
-    fn understands(&self) -> bool {
-        false
-    }
-
-    fn closes(&self) -> bool {
-        false
-    }
-
-    fn read(&self, _: Stream, _: &[u8], _: &mut Said) {}
+    let fields: Value = serde_json::from_str(line).ok()?;
+    let words = ["result", "response", "message", "error", "answer"].into_iter();
+    let mut words = words.filter_map(|name| fields.get(name)?.as_str());
+    words.find(|it| notice::is_limit_notice(it)).map(str::to_owned)
 }
 
 /// A command with its placeholders filled.
@@ -57,6 +66,8 @@ fn filled(argument: &str, order: &Order<'_>, session: &str) -> Option<String> {
         ("{prompt}", Some(order.prompt)),
         ("{model}", order.model),
         ("{system_file}", order.system_file),
+        ("{schema_file}", order.schema_file),
+        ("{permissions}", Some(order.permissions.as_str())),
         ("{session}", Some(session)),
     ];
     let mut filled = String::with_capacity(argument.len());

@@ -10,31 +10,22 @@ use onward_core::{
 };
 use serde_json::{Map, Value};
 
-use super::{Adapter, Order, Stream, command::fill};
+use super::{Adapter, Card, Cost, Limits, Sessions, Stream};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines;
 
+const CARD: Card = Card {
+    sessions: Sessions::Told,
+    cost: Cost::Usd,
+    limits: Limits::Moment,
+    ..Card::configured("lines")
+};
+
 impl Adapter for Lines {
-    fn name(&self) -> &'static str {
-        "lines"
-    }
-
-    fn start(&self, order: &Order<'_>) -> Vec<String> {
-        fill(order.command, order, order.session)
-    }
-
-    fn go_on(&self, session: &str, order: &Order<'_>) -> Vec<String> {
-        fill(order.go_on_command, order, session)
-    }
-
-    fn understands(&self) -> bool {
-        true
-    }
-
-    fn closes(&self) -> bool {
-        true
+    fn card(&self) -> &Card {
+        &CARD
     }
 
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
@@ -46,6 +37,16 @@ impl Adapter for Lines {
                 take(&fields, said);
             }
         }
+    }
+
+    fn tell(&self, line: &str) -> Vec<String> {
+        let Ok(Value::Object(fields)) = serde_json::from_str(line) else {
+            return vec![line.to_owned()];
+        };
+        let word = |name: &str| fields.get(name).and_then(Value::as_str);
+        let error = word("error").map(|it| format!("(ended badly: {it})"));
+        let denied = word("denied").map(|it| format!("(denied: {it})"));
+        word("answer").map(str::to_owned).into_iter().chain(denied).chain(error).collect()
     }
 }
 
@@ -100,6 +101,7 @@ fn limit(fields: &Map<String, Value>) -> Limit {
         provider: text("provider").unwrap_or("unknown").to_owned(),
         account: text("account").map(str::to_owned),
         resets_at: fields.get("resets_at").and_then(moment),
+        words: None,
         kind,
     }
 }

@@ -7,16 +7,20 @@
 //! Invariant: nothing is written here. The files that a launch needs are handed back, and the
 //! caller writes them before it spawns.
 
-use std::{collections::BTreeMap, ffi::OsString};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+};
 
 use onward_core::{
     digest::Digest,
+    graph::{Defs, Word},
     launch::{AgentCall, Launch, Program, out_name},
     workflow::model::{Kind, Step, Workflow},
 };
 
 use super::{
-    Adapters, Order, adapter_of,
+    Adapters, Order, Sessions, Spoken, adapter_of, known_program,
     transcripts::{Continuation, Continuations},
 };
 
@@ -27,9 +31,11 @@ pub type Commands = BTreeMap<String, Vec<String>>;
 pub enum AgentError {
     #[error("agent `{0}` has no command")]
     NoCommand(String),
+    #[error("agent `{agent}`: the program `{program}` is not on the PATH")]
+    NotInstalled { agent: String, program: &'static str, install: Option<&'static str> },
     #[error("the command of agent `{0}` is empty")]
     EmptyCommand(String),
-    #[error("nothing says how agent `{0}` goes on in a session")]
+    #[error("nothing says how agent `{0}` continues a session")]
     NoContinuation(String),
     #[error("there is no built-in function `{0}`")]
     NoCall(String),
@@ -41,6 +47,11 @@ impl AgentError {
             Self::NoCommand(name) | Self::EmptyCommand(name) => {
                 format!("put [agents.{name}] command = [...] in .onward/config.toml")
             }
+            Self::NotInstalled { agent, program, install } => {
+                let known = install.map(str::to_owned);
+                let install = known.unwrap_or_else(|| format!("install {program}"));
+                format!("{install}; or set [agents.{agent}] command")
+            }
             Self::NoContinuation(name) => {
                 format!("put `continue` and `transcript` under [agents.{name}] again")
             }
@@ -49,29 +60,85 @@ impl AgentError {
     }
 }
 
-/// Every agent and call of a workflow that could not be started, before anything is.
-pub fn missing(workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
-    workflow.steps.iter().find_map(|step| missing_in(step, workflow, commands))
+/// The first agent or call of a workflow that could not be started, before anything is. An agent
+/// without a configured command is one of the programs that onward knows, and must be installed.
+pub fn missing(
+    workflow: &Workflow,
+    commands: &Commands,
+    is_installed: &dyn Fn(&str) -> bool,
+) -> Option<AgentError> {
+    let lacks = |step| missing_in(step, workflow, commands, is_installed);
+    workflow.steps.iter().find_map(lacks)
 }
 
-fn missing_in(step: &Step, workflow: &Workflow, commands: &Commands) -> Option<AgentError> {
+fn missing_in(
+    step: &Step,
+    workflow: &Workflow,
+    commands: &Commands,
+    is_installed: &dyn Fn(&str) -> bool,
+) -> Option<AgentError> {
     match &step.kind {
         Kind::Run { .. } | Kind::Gate(_) => None,
         Kind::Call { name, .. } => no_call(name),
-        Kind::Agent { agent, .. } => {
-            let declared = workflow.agents.get(agent);
-            let adapter = declared.map_or(agent.as_str(), |agent| &agent.adapter);
-            command_of(agent, adapter, commands).err()
+        Kind::Agent { agent, .. } => missing_agent(agent, workflow, commands, is_installed),
+        Kind::Group { steps } => {
+            let lacks = |step| missing_in(step, workflow, commands, is_installed);
+            steps.iter().find_map(lacks)
         }
-        Kind::Group { steps } => steps.iter().find_map(|step| missing_in(step, workflow, commands)),
-        Kind::Sub { workflow, .. } => missing(workflow, commands),
+        Kind::Sub { workflow, .. } => missing(workflow, commands, is_installed),
     }
+}
+
+/// The same of a workflow whose steps are in a list, in the same order.
+pub fn missing_of(
+    defs: &Defs,
+    commands: &Commands,
+    is_installed: &dyn Fn(&str) -> bool,
+) -> Option<AgentError> {
+    let mut asked = BTreeSet::new();
+    defs.ids().find_map(|id| match defs.brief(id).word() {
+        Word::Run | Word::Gate | Word::Group | Word::Sub => None,
+        Word::Call | Word::Agent => match defs.step_once(id).kind {
+            Kind::Call { name, .. } => no_call(&name),
+            Kind::Agent { agent, .. } => {
+                let workflow = defs.workflow_of(id);
+                let is_new = asked.insert((std::ptr::from_ref(workflow), agent.clone()));
+                is_new.then(|| missing_agent(&agent, workflow, commands, is_installed)).flatten()
+            }
+            Kind::Run { .. } | Kind::Gate(_) | Kind::Group { .. } | Kind::Sub { .. } => None,
+        },
+    })
+}
+
+/// Why an agent could not be started, by its name in a workflow.
+pub fn missing_agent(
+    agent: &str,
+    workflow: &Workflow,
+    commands: &Commands,
+    is_installed: &dyn Fn(&str) -> bool,
+) -> Option<AgentError> {
+    let declared = workflow.agents.get(agent);
+    let adapter = declared.map_or(agent, |agent| &agent.adapter);
+    match command_of(agent, adapter, commands) {
+        Ok([]) => not_installed(adapter, is_installed),
+        Ok(_) => None,
+        Err(error) => Some(error),
+    }
+}
+
+/// A program that onward knows, and that is not there.
+fn not_installed(adapter: &str, is_installed: &dyn Fn(&str) -> bool) -> Option<AgentError> {
+    let card = known_program(adapter)?.card().clone();
+    let (agent, install) = (adapter.to_owned(), card.install);
+    let program = card.program.filter(|program| !is_installed(program))?;
+    Some(AgentError::NotInstalled { agent, program, install })
 }
 
 fn no_call(name: &str) -> Option<AgentError> {
     (!onward_dialects::builtin::CALLS.contains(&name)).then(|| AgentError::NoCall(name.to_owned()))
 }
 
+/// The configured command; none for a program that onward knows, and starts as it knows.
 fn command_of<'c>(
     name: &str,
     adapter: &str,
@@ -79,19 +146,19 @@ fn command_of<'c>(
 ) -> Result<&'c [String], AgentError> {
     let found = commands.get(name).or_else(|| commands.get(adapter));
     match found {
+        None if known_program(adapter).is_some() => Ok(&[]),
         None => Err(AgentError::NoCommand(adapter.to_owned())),
         Some(command) if command.is_empty() => Err(AgentError::EmptyCommand(adapter.to_owned())),
         Some(command) => Ok(command),
     }
 }
 
-/// How the agent continues a session, if it keeps any.
-pub(crate) fn continuation_of<'c>(
-    name: &str,
-    adapter: &str,
-    continuations: &'c Continuations,
-) -> Option<&'c Continuation> {
-    continuations.get(name).or_else(|| continuations.get(adapter))
+/// How an agent continues a session.
+#[derive(Clone, Debug)]
+pub(crate) struct GoesOn {
+    /// The configured command; empty where the adapter knows.
+    command: Vec<String>,
+    pub(crate) transcript: String,
 }
 
 /// What stands for a name.
@@ -115,15 +182,35 @@ impl Known<'_> {
         known.ok_or_else(|| AgentError::NoCall(name.to_owned()))
     }
 
+    pub(crate) fn adapter(&self, name: &str, program: &str) -> Spoken {
+        adapter_of(name, program, self.adapters, self.commands)
+    }
+
+    /// How the agent continues a session, if it keeps any: as configured, or as its adapter knows.
+    pub(crate) fn goes_on(&self, name: &str, program: &str) -> Option<GoesOn> {
+        let configured = self.continuations.get(name).or_else(|| self.continuations.get(program));
+        if let Some(Continuation { command, transcript }) = configured.cloned() {
+            return Some(GoesOn { command, transcript });
+        }
+        let adapter = self.adapter(name, program);
+        let own = command_of(name, program, self.commands).is_ok_and(<[String]>::is_empty);
+        let transcript = adapter.card().transcript.filter(|_| own)?.to_owned();
+        Some(GoesOn { command: Vec::new(), transcript })
+    }
+
     /// The session that an attempt will have, where its agent takes an id that we choose.
     pub(crate) fn session_of(&self, launch: &Launch, run: &str) -> Option<String> {
         let Program::Agent(call) = &launch.program else { return None };
-        continuation_of(&call.name, &call.adapter, self.continuations)?;
+        self.goes_on(&call.name, &call.adapter)?;
         if let Some(session) = &call.goes_on_in {
             return Some(session.clone());
         }
         let command = command_of(&call.name, &call.adapter, self.commands).ok()?;
-        let takes_one = command.iter().any(|word| word.contains("{session}"));
+        let takes_one = if command.is_empty() {
+            self.adapter(&call.name, &call.adapter).card().sessions == Sessions::Chosen
+        } else {
+            command.iter().any(|word| word.contains("{session}"))
+        };
         takes_one.then(|| session_id(run, launch))
     }
 
@@ -156,38 +243,70 @@ impl Known<'_> {
         run: &str,
         path: &dyn Fn(&str) -> String,
     ) -> Result<Vec<NeededFile>, AgentError> {
-        let how = continuation_of(&call.name, &call.adapter, self.continuations);
-        let (command, go_on_command) = match (&call.goes_on_in, how) {
+        let how = self.goes_on(&call.name, &call.adapter);
+        let (command, go_on_command) = match (&call.goes_on_in, &how) {
             (None, _) => (command_of(&call.name, &call.adapter, self.commands)?, &[][..]),
             (Some(_), Some(how)) => (&[][..], how.command.as_slice()),
             (Some(_), None) => return Err(AgentError::NoContinuation(call.adapter)),
         };
+        let adapter = self.adapter(&call.name, &call.adapter);
+        let is_own = command.is_empty() && go_on_command.is_empty();
         if call.goes_on_in.is_some() {
-            call.prompt = go_on(&call.prompt);
+            call.prompt = match &call.repairs {
+                Some(why) => repair(&call.prompt, why),
+                None => go_on(&call.prompt),
+            };
+        }
+        if let Some(brief) = call.brief.take().filter(|_| call.goes_on_in.is_none()) {
+            call.prompt = with_brief(&call.prompt, &brief);
+        }
+        if let Some(schema) =
+            call.schema.as_ref().filter(|_| is_own && !adapter.card().takes_schema)
+        {
+            call.prompt = with_schema(&call.prompt, schema);
         }
         let file = |ending: &str| out_name(&launch.step, launch.attempt, ending);
         let mut needed = vec![(file("prompt"), call.prompt.clone().into_bytes())];
-        if let Some(text) = &call.system {
-            needed.push((file("system"), text.clone().into_bytes()));
-        }
-        let system_file = call.system.as_ref().map(|_| path(&file("system")));
+        let mut need = |ending: &str, text: &Option<String>| {
+            let text = text.as_ref()?;
+            needed.push((file(ending), text.clone().into_bytes()));
+            Some(path(&file(ending)))
+        };
+        let system_file = need("system", &call.system);
+        let schema_file = need("schema", &call.schema);
+        let prompt_file = path(&file("prompt"));
+        // One argument of a command has a size that the kernel allows.
+        let prompt = if is_own && call.prompt.len() > ARGUMENT_BYTES_MAX {
+            format!("Read the whole of the file {prompt_file}: it is your task. Do what it says.")
+        } else {
+            call.prompt.clone()
+        };
         let session = session_id(run, launch);
-        let adapter = adapter_of(&call.name, &call.adapter, self.adapters);
         let order = Order {
             command,
             go_on_command,
-            prompt: &call.prompt,
+            prompt: &prompt,
             model: call.model.as_deref(),
+            system: call.system.as_deref(),
             system_file: system_file.as_deref(),
             session: &session,
+            permissions: call.permissions,
+            allow: &call.allow,
+            schema: call.schema.as_deref(),
+            schema_file: schema_file.as_deref(),
         };
         let argv = match &call.goes_on_in {
             None => adapter.start(&order),
             Some(session) => adapter.go_on(session, &order),
         };
-        launch.env.insert("ONWARD_PROMPT".to_owned(), path(&file("prompt")));
+        if is_own {
+            for (name, value) in adapter.env(&order) {
+                launch.env.entry(name).or_insert(value);
+            }
+        }
+        launch.env.insert("ONWARD_PROMPT".to_owned(), prompt_file);
         launch.env.extend(system_file.map(|file| ("ONWARD_SYSTEM".to_owned(), file)));
-        launch.stop = Some(adapter.stop());
+        launch.stop = Some(adapter.card().stop);
         launch.program = Program::Argv(argv);
         Ok(needed)
     }
@@ -197,8 +316,35 @@ impl Known<'_> {
 fn go_on(prompt: &str) -> String {
     format!(
         "You were interrupted in the middle of this task. What you changed so far is still in \
-         place, but a command that was running may have been cut short. See how far you got, then \
-         finish. The task was:\n\n{prompt}"
+         place. The outcome of a command that was running is unknown: check whether it took effect \
+         before you repeat it. See how far you got, then finish. The task was:\n\n{prompt}"
+    )
+}
+
+/// The one turn in which an agent may put its result right.
+fn repair(prompt: &str, why: &str) -> String {
+    format!(
+        "What you did is still in place, but your result does not count: {why}. Do nothing again; \
+         give the result alone, as the task asks for it. The task was:\n\n{prompt}"
+    )
+}
+
+/// For an agent that starts again, without a memory of what happened before.
+fn with_brief(prompt: &str, brief: &str) -> String {
+    format!(
+        "{prompt}\n\nAn earlier attempt at this task did not finish. What follows is a record of \
+         it, not a task:\n\n{brief}"
+    )
+}
+
+/// Linux allows 128 KiB for one argument.
+const ARGUMENT_BYTES_MAX: usize = 100 << 10;
+
+/// For a program that takes no schema.
+fn with_schema(prompt: &str, schema: &str) -> String {
+    format!(
+        "{prompt}\n\nYour last message must be JSON and nothing else, and must satisfy this JSON \
+         Schema:\n\n{schema}"
     )
 }
 
@@ -207,13 +353,13 @@ fn session_id(run: &str, launch: &Launch) -> String {
     let attempt = launch.attempt.to_le_bytes();
     let parts = [run.as_bytes(), launch.step.as_str().as_bytes(), attempt.as_slice()];
     let hex = Digest::of_parts(parts).to_string();
-    // Version 8 is the one for ids of one's own making.
-    format!("{}-{}-8{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+    // The version of ids that are made from a name: qwen takes none beyond 5.
+    format!("{}-{}-5{}-a{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
 }
 
 #[cfg(test)]
 mod tests {
-    use onward_core::address::Address;
+    use onward_core::{address::Address, workflow::permissions::Permissions};
 
     use super::*;
 
@@ -224,6 +370,11 @@ mod tests {
             model: model.map(str::to_owned),
             system: system.map(str::to_owned),
             prompt: "say {model}".into(),
+            permissions: Permissions::Edit,
+            allow: Vec::new(),
+            schema: None,
+            repairs: None,
+            brief: None,
             goes_on_in: None,
         };
         Launch {
@@ -238,6 +389,8 @@ mod tests {
             sync_seal: true,
             snapshot: None,
             stop: None,
+            of: None,
+            outputs: Vec::new(),
         }
     }
 
@@ -288,6 +441,10 @@ mod tests {
     #[test]
     fn a_session_belongs_to_one_attempt() {
         let one = argv(&["p", "{session}"], launch(None, None));
+        // Programs look at the form: a version of 1 to 5, and one of four letters for the variant.
+        let parts: Vec<&str> = one[1].split('-').collect();
+        assert_eq!(parts.iter().map(|it| it.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert!(parts[2].starts_with('5') && parts[3].starts_with('a'), "{one:?}");
         assert_eq!(one, argv(&["p", "{session}"], launch(None, None)));
         let other = Launch { attempt: 3, ..launch(None, None) };
         assert_ne!(one, argv(&["p", "{session}"], other));
@@ -306,12 +463,41 @@ mod tests {
     }
 
     #[test]
+    fn a_brief_is_part_of_the_prompt_of_an_agent_that_begins_anew() {
+        let mut anew = launch(None, None);
+        let Program::Agent(call) = &mut anew.program else { panic!("it is an agent") };
+        call.brief = Some("# Brief\n".into());
+        let mut continued = anew.clone();
+        let found = argv(&["p", "{prompt}"], anew);
+        assert!(found[1].starts_with("say {model}\n\nAn earlier attempt"), "{found:?}");
+        assert!(found[1].ends_with("\n\n# Brief\n"), "{found:?}");
+        let Program::Agent(call) = &mut continued.program else { panic!("it is an agent") };
+        call.goes_on_in = Some("s-1".into());
+        assert!(!argv(&["p"], continued)[3].contains("# Brief"));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_says_how_to_install_it() {
+        let text = b"onward: 1\nname: w\nsteps: [{ id: a, agent: claude, prompt: p }]\n";
+        let mut nothing = |path: &str| Err(format!("{path} is not there"));
+        let workflow = onward_core::workflow::load("w.yaml", text, &mut nothing).unwrap().workflow;
+        assert_eq!(missing(&workflow, &Commands::new(), &|_| true), None);
+        let error = missing(&workflow, &Commands::new(), &|_| false).unwrap();
+        assert_eq!(error.to_string(), "agent `claude`: the program `claude` is not on the PATH");
+        let hint = error.hint();
+        assert!(hint.contains("npm install -g @anthropic-ai/claude-code"), "{hint}");
+        assert!(hint.contains("[agents.claude] command"), "{hint}");
+    }
+
+    #[test]
     fn an_agent_without_a_command_says_where_to_put_one() {
         let mut launch = launch(None, None);
+        let Program::Agent(call) = &mut launch.program else { panic!("it is an agent") };
+        call.adapter = "scribe".into();
         let known = Nothing::default();
         let error = known.known(&[]).resolve(&mut launch, "r", &path).unwrap_err();
-        assert_eq!(error.to_string(), "agent `claude` has no command");
-        assert_eq!(error.hint(), "put [agents.claude] command = [...] in .onward/config.toml");
+        assert_eq!(error.to_string(), "agent `scribe` has no command");
+        assert_eq!(error.hint(), "put [agents.scribe] command = [...] in .onward/config.toml");
     }
 
     #[test]

@@ -26,6 +26,19 @@ pub(crate) fn live_sessions(home: &Path, project: &Path, is_alive: IsAlive<'_>) 
     found
 }
 
+/// The live process that has a session open, by the registry.
+pub(crate) fn open_in(home: &Path, session: &str, is_alive: IsAlive<'_>) -> Option<u32> {
+    let entries = fs::read_dir(home.join(CLAUDE)).ok()?.flatten();
+    entries.filter_map(|it| fs::read(it.path()).ok()).find_map(|bytes| {
+        let entry: Value = serde_json::from_slice(&bytes).ok()?;
+        let pid = entry.get("pid")?.as_u64()?;
+        let start_time = number(entry.get("procStart")?)?;
+        let is_it = entry.get("sessionId")?.as_str()? == session;
+        (is_it && is_alive(i32::try_from(pid).ok()?, start_time))
+            .then_some(u32::try_from(pid).ok()?)
+    })
+}
+
 fn live_session(file: &Path, project: &Path, is_alive: IsAlive<'_>) -> Option<String> {
     let entry: Value = serde_json::from_slice(&fs::read(file).ok()?).ok()?;
     let pid = i32::try_from(entry.get("pid")?.as_i64()?).ok()?;
@@ -63,6 +76,15 @@ mod tests {
         write("5.json", "{\"pid\": \"x\"}".to_owned());
         let found = live_sessions(home.path(), Path::new("/p"), &is_alive);
         assert_eq!(found, ["a Claude Code session (process 7) in /p/sub"]);
+        let mut open = entry("/p", 70);
+        open["sessionId"] = "s-1".into();
+        write("6.json", open.to_string());
+        assert_eq!(open_in(home.path(), "s-1", &is_alive), Some(7));
+        assert_eq!(open_in(home.path(), "s-2", &is_alive), None);
+        open["procStart"] = "71".into();
+        write("6.json", open.to_string());
+        assert_eq!(open_in(home.path(), "s-1", &is_alive), None, "its process is gone");
+        fs::remove_file(dir.join("6.json")).unwrap();
         let nowhere = live_sessions(Path::new("/nowhere"), Path::new("/p"), &is_alive);
         assert_eq!(nowhere, Vec::<String>::new());
     }

@@ -21,8 +21,9 @@ pub type Continuations = BTreeMap<String, Continuation>;
 pub struct Continuation {
     /// The command line, with the same placeholders as the one that begins a session.
     pub command: Vec<String>,
-    /// Where the transcript lies: `{session}`, a leading `~/`, `*` for any one name, and `{dir}`
-    /// for the directory the agent worked in, with `-` for all but letters and digits.
+    /// Where the transcript lies: `{session}`, `{session8}` for its beginning, a leading `~/`, `*`
+    /// for any one name, and `{dir}` for the directory the agent worked in, with `-` for all but
+    /// letters and digits.
     pub transcript: String,
 }
 
@@ -34,6 +35,8 @@ const YOUNG: Duration = Duration::from_hours(24);
 pub(crate) struct Asked<'a> {
     pub(crate) session: &'a str,
     pub(crate) run: &'a str,
+    /// Where the run's directory lies: a copy of the run has the same name. Empty = not known.
+    pub(crate) spot: &'a str,
     /// The directory that the agent worked in.
     pub(crate) dir: &'a Path,
     /// The user's home directory.
@@ -41,8 +44,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// What keeps the session from being continued; `None` = nothing.
-pub(crate) fn lacks(how: &Continuation, asked: &Asked<'_>) -> Option<String> {
+/// What keeps the session from being continued; `None` = nothing. `how` says where its transcript
+/// lies.
+pub(crate) fn lacks(how: &str, asked: &Asked<'_>) -> Option<String> {
     if !asked.dir.is_dir() {
         return Some(format!("{} is gone", asked.dir.display()));
     }
@@ -51,10 +55,7 @@ pub(crate) fn lacks(how: &Continuation, asked: &Asked<'_>) -> Option<String> {
     };
     let changed = fs::metadata(&path).and_then(|it| it.modified());
     let young = changed.is_ok_and(|changed| is_young(changed, asked.now));
-    if !young {
-        return Some("its transcript is more than a day old".to_owned());
-    }
-    writer(asked).map(|pid| format!("process {pid} has it open"))
+    (!young).then(|| "its transcript is more than a day old".to_owned())
 }
 
 fn is_young(changed: SystemTime, now: Timestamp) -> bool {
@@ -64,12 +65,14 @@ fn is_young(changed: SystemTime, now: Timestamp) -> bool {
 }
 
 /// The first file that fits the pattern and is not empty.
-fn transcript(how: &Continuation, asked: &Asked<'_>) -> Option<PathBuf> {
+fn transcript(how: &str, asked: &Asked<'_>) -> Option<PathBuf> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     // The project's root comes joined with an empty path: its last `/` is no part of its name.
     let dir = asked.dir.to_string_lossy();
     let dir: String = dir.trim_end_matches('/').chars().map(plain).collect();
-    let pattern = how.transcript.replace("{session}", asked.session).replace("{dir}", &dir);
+    let short = asked.session.get(..8).unwrap_or(asked.session);
+    let pattern = how.replace("{session8}", short).replace("{session}", asked.session);
+    let pattern = pattern.replace("{dir}", &dir);
     let root = match pattern.strip_prefix("~/") {
         Some(rest) => asked.home?.join(rest),
         None => asked.dir.join(pattern),
@@ -109,21 +112,36 @@ fn fits(name: &[u8], pattern: &[u8]) -> bool {
     }
 }
 
-/// A process outside the run whose command line names the session. The engine ends or waits for
-/// what lives of the run itself.
-fn writer(asked: &Asked<'_>) -> Option<u32> {
-    let tag = format!("ONWARD_RUN={}", asked.run);
+/// Whether a process belongs to the run. The engine ends or waits for what lives of the run itself.
+pub(crate) fn is_ours(pid: u32, asked: &Asked<'_>) -> bool {
+    if asked.spot.is_empty() {
+        return false;
+    }
+    let tags = [format!("ONWARD_RUN={}", asked.run), format!("ONWARD_SPOT={}", asked.spot)];
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let has = |tag: &String| environ.split(|byte| *byte == 0).any(|it| it == tag.as_bytes());
+    tags.iter().all(has)
+}
+
+/// Whether an argument is a session's id, or has it in it; a short one stands in many words.
+fn names(word: &[u8], session: &str) -> bool {
+    const TELLING_BYTES: usize = 8;
+    let session = session.as_bytes();
+    let is_telling = session.len() >= TELLING_BYTES;
+    word == session || is_telling && word.windows(session.len()).any(|part| part == session)
+}
+
+/// A process outside the run whose command line names the session.
+pub(crate) fn writer(asked: &Asked<'_>) -> Option<u32> {
     let mut processes = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
         Some((pid, entry.path()))
     });
     processes.find_map(|(pid, dir)| {
-        let words = |file: &str| fs::read(dir.join(file)).unwrap_or_default();
-        let names_it = words("cmdline")
-            .windows(asked.session.len())
-            .any(|part| part == asked.session.as_bytes());
-        let is_ours = || words("environ").split(|byte| *byte == 0).any(|it| it == tag.as_bytes());
-        (names_it && pid != std::process::id() && !is_ours()).then_some(pid)
+        let words = fs::read(dir.join("cmdline")).unwrap_or_default();
+        let names_it = words.split(|byte| *byte == 0).any(|word| names(word, asked.session));
+        let is_other = pid != std::process::id() && !is_ours(pid, asked);
+        (names_it && is_other).then_some(pid)
     })
 }
 
@@ -146,16 +164,19 @@ mod tests {
             home
         }
 
-        fn lacks(&self, transcript: &str, session: &str, days_later: u64) -> Option<String> {
+        fn asks<T>(&self, session: &str, days_later: u64, of: impl FnOnce(&Asked<'_>) -> T) -> T {
             let made = fs::metadata(self.0.path()).and_then(|it| it.modified()).unwrap();
             let since = made.duration_since(SystemTime::UNIX_EPOCH).unwrap();
             let now = Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap());
             let now = now.plus_ms(days_later * 86_400_000);
-            let how = Continuation { command: Vec::new(), transcript: transcript.to_owned() };
             // As the world gives it for a step in the project's root.
             let dir = &self.0.path().join("");
             let home = Some(self.0.path());
-            lacks(&how, &Asked { session, run: "r-1", dir, home, now })
+            of(&Asked { session, run: "r-1", spot: "", dir, home, now })
+        }
+
+        fn lacks(&self, transcript: &str, session: &str, days_later: u64) -> Option<String> {
+            self.asks(session, days_later, |asked| lacks(transcript, asked))
         }
     }
 
@@ -180,6 +201,21 @@ mod tests {
     }
 
     #[test]
+    fn a_short_id_is_named_by_a_whole_argument_alone() {
+        let long = "0f3c1d2e-1";
+        for (word, session, named) in [
+            ("/sbin/init", "s", false),
+            ("s", "s", true),
+            ("--resume=0f3c1d2e-1", long, true),
+            ("0f3c1d2e-1", long, true),
+            ("0f3c1d2e", long, false),
+            ("", "", true),
+        ] {
+            assert_eq!(names(word.as_bytes(), session), named, "{word} {session}");
+        }
+    }
+
+    #[test]
     fn an_empty_session_or_an_old_one_is_not_continued() {
         let gone = Some("its transcript is not there".to_owned());
         let home = Home::with("8c41-one.jsonl", "{}\n");
@@ -191,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_another_process_has_open_is_not_continued() {
+    fn a_process_that_names_a_session_has_it_open() {
         let home = Home::with("t", "{}\n");
         let command = "read line";
         let mut other = Command::new("sh")
@@ -199,16 +235,16 @@ mod tests {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let open = format!("process {} has it open", other.id());
+        let id = other.id();
         // Between fork and exec its command line is still ours.
         let mut seen = None;
         while seen.is_none() {
-            seen = home.lacks("t", SESSION, 0);
+            seen = home.asks(SESSION, 0, writer);
             std::thread::yield_now();
         }
         drop(other.stdin.take());
         other.wait().unwrap();
-        assert_eq!(seen, Some(open));
-        assert_eq!(home.lacks("t", SESSION, 0), None);
+        assert_eq!(seen, Some(id));
+        assert_eq!(home.asks(SESSION, 0, writer), None);
     }
 }

@@ -4,14 +4,16 @@
 //! cut short goes on to the same name. What `gc` deletes had been listed, is named as an archive of
 //! a run, and lies directly in `.onward/archive`.
 
+use crate::world::open;
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
 use onward_core::{
-    event::Event,
+    event::{Event, Record},
     evidence::Cause,
     id::RunId,
     journal::Reader,
@@ -25,7 +27,7 @@ use serde::Serialize;
 use crate::{
     care::{CareError, Opened, RunRef, must_be_dead},
     engine::{EngineError, Machine, RunPlace},
-    load::journal::JOURNAL,
+    load::{follow::Follower, journal::JOURNAL},
     locate::{Project, RunLock},
     world::{
         Stop,
@@ -60,7 +62,7 @@ pub struct ArchivedWorktree {
     pub removed: bool,
 }
 
-/// Moves a run to the archive. Whoever drives it, or lives of it, is in the way.
+/// Moves a run to the archive. Refused while it has a driver or a living process.
 pub fn archive_run(run_dir: &Path, machine: &Machine) -> Result<Archived, CareError> {
     let at = RunPlace::of(run_dir, machine)?;
     let now = wall_clock();
@@ -115,7 +117,7 @@ fn remove_worktrees(at: &RunPlace, env: &Env) -> Result<Vec<ArchivedWorktree>, C
     Ok(all)
 }
 
-/// An attempt that nobody will take up any more ends here.
+/// An attempt that will not be taken up again ends here.
 fn in_flight(state: &State) -> Vec<(String, Event)> {
     let running = state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Running);
     let lost = running.map(|(step, entry)| {
@@ -138,7 +140,7 @@ fn announced(state: &State, run_dir: &Path) -> Result<Option<String>, CareError>
         return Ok(None);
     }
     let path = run_dir.join(JOURNAL);
-    let bytes = fs::read(&path).map_err(io_stop("read", &path))?;
+    let bytes = open::read_at(&path, open::LOG_BYTES_MAX).map_err(io_stop("read", &path))?;
     let mut reader = Reader::new(bytes.as_slice());
     let mut name = None;
     while let Ok(Some(record)) = reader.next_record() {
@@ -187,11 +189,27 @@ pub struct Collectable {
 /// Being deleted: said yes to, and renamed first, so that no half archive looks like a whole one.
 const DYING: &str = ".gc-";
 
+/// When it was moved, to the microsecond, as its journal says.
+fn archived_at(dir: &Path) -> Timestamp {
+    let records = Follower::new(dir).poll().unwrap_or_default();
+    let moved = |it: &&Record| matches!(it.event, Event::RunArchived { .. });
+    let last = records.iter().rev().find(moved).or(records.last());
+    last.map(|it| it.at).unwrap_or_default()
+}
+
 /// Every archive, the last moved one first.
 pub fn archives(project: &Project) -> Result<Vec<Archive>, CareError> {
     let dir = project.archive_dir();
     let mut all: Vec<Archive> = names(&dir)?.iter().filter_map(|name| parse(&dir, name)).collect();
-    all.sort_by(|one, other| (&other.stamp, &other.name).cmp(&(&one.stamp, &one.name)));
+    let of_a_second = |one: &Archive| all.iter().filter(|it| it.stamp == one.stamp).count() > 1;
+    let moved: BTreeMap<String, Timestamp> = all
+        .iter()
+        .filter(|it| of_a_second(it))
+        .map(|it| (it.name.clone(), archived_at(&it.dir)))
+        .collect();
+    let at = |it: &Archive| moved.get(&it.name).copied().unwrap_or_default();
+    let order = |it: &Archive| (it.stamp.clone(), at(it), it.name.clone());
+    all.sort_by_key(|it| std::cmp::Reverse(order(it)));
     Ok(all)
 }
 

@@ -57,7 +57,7 @@ impl Health {
 }
 
 impl Check {
-    fn new(check: &str, health: Health, message: impl Into<String>) -> Self {
+    pub fn new(check: &str, health: Health, message: impl Into<String>) -> Self {
         Self { check: check.to_owned(), health, message: message.into(), hint: None }
     }
 
@@ -65,7 +65,8 @@ impl Check {
         Self::new(check, Health::Ok, message)
     }
 
-    fn with_hint(mut self, hint: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -5,6 +5,7 @@
 //! from the journal and the ledger alone, never from how much time has passed; time only makes a
 //! wait that hangs fail.
 
+use crate::world::open;
 use std::{
     collections::BTreeMap,
     io,
@@ -64,7 +65,7 @@ pub fn until<T>(
     Err(HarnessError::InVain(what))
 }
 
-/// An engine of its own, to be killed. It does not outlive whoever holds this.
+/// An engine of its own, to be killed. It does not outlive the holder of this value.
 #[derive(Debug)]
 pub struct EngineProcess(Child);
 
@@ -190,7 +191,7 @@ pub struct Ledger(pub BTreeMap<String, Vec<u32>>);
 impl Ledger {
     /// One that does not exist is empty.
     pub fn read(path: &Path) -> Result<Self, HarnessError> {
-        match std::fs::read_to_string(path) {
+        match open::text_named(path, open::FILE_BYTES_MAX) {
             Ok(text) => Self::parse(&text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(HarnessError::io("read the ledger")(error)),
@@ -210,8 +211,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// What the ledger holds against the journal: empty when every finished attempt ran once, no
-    /// attempt ran twice, and none of a step ran after the one that finished it.
+    /// How the ledger contradicts the journal. Empty when every finished attempt ran once, no
+    /// attempt ran twice, and no attempt of a step ran after the one that finished it.
     pub fn against(&self, finished: &[(String, u32)]) -> Vec<String> {
         let mut wrong = Vec::new();
         for (step, attempt) in finished {

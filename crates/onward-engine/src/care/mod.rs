@@ -1,12 +1,14 @@
 //! What looking after runs has in common: how it is refused, and how facts are added to a journal
-//! that nobody drives.
+//! that has no driver.
 //!
-//! Invariant: whoever is here holds the run's lock before it writes, and writes nothing at all when
-//! it refuses.
+//! Invariant: every function here holds the run's lock before it writes, and writes nothing
+//! when it refuses.
 
 pub mod archive;
+pub mod clean;
 pub mod doctor;
 pub mod harness;
+pub mod programs;
 pub mod rehearse;
 pub mod repair;
 pub mod rescues;
@@ -36,7 +38,7 @@ pub enum CareError {
     Engine(#[from] EngineError),
     #[error("the journal of run `{0}` is damaged")]
     Damaged(String),
-    /// Processes of the run live, though nobody drives it.
+    /// Processes of the run live, though it has no driver.
     #[error("{what} of run `{run}` is still alive")]
     Alive { run: String, what: String },
     /// Nothing is done without a person's word.
@@ -53,7 +55,7 @@ impl CareError {
             Self::Engine(error) => error.hint(),
             Self::Damaged(run) => Some(format!("rebuild it with `onward repair {run}`")),
             Self::Alive { .. } => Some(
-                "let it end, or go on with `onward resume`; orphans are ended by \
+                "let it end, or continue with `onward resume`; orphans are ended by \
                  `onward doctor --fix`"
                     .to_owned(),
             ),

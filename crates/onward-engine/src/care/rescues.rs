@@ -1,9 +1,10 @@
 //! Rescues: what was undone, listed and brought back.
 //!
 //! Invariant: a path is brought back only where it is as it was when it was undone; anything else
-//! is somebody's, and replaced only when they name it. What is replaced is kept in a rescue of its
+//! is a person's, and replaced only when they name it. What is replaced is kept in a rescue of its
 //! own first, and every path tells by itself how far a bringing back had got.
 
+use crate::world::open;
 use std::{
     collections::BTreeSet,
     fs,
@@ -70,7 +71,7 @@ pub enum Now {
     Undone,
     /// As the attempt left it.
     Back,
-    /// Somebody changed it since.
+    /// A person changed it since.
     Changed,
 }
 
@@ -150,7 +151,7 @@ impl BringBack {
         Ok(Self { rescue, found, at, world, next, _locks: (lock, tree) })
     }
 
-    /// Brings it back; of paths that somebody changed, exactly those in `replace`.
+    /// Brings it back; of paths that a person changed, exactly those in `replace`.
     pub fn adopt(mut self, replace: &BTreeSet<String>) -> Result<BroughtBack, CareError> {
         for Undone { path, .. } in &self.found.note.paths {
             if revert::is_in_gone_worktree(&mut self.world, path)? {
@@ -271,7 +272,7 @@ fn left(found: &rescue::Rescue, undone: &Undone) -> Result<Held, CareError> {
     let path = found.dir.join(FILES).join(&undone.path);
     let bytes = match undone.left_kind {
         FileKind::Link => fs::read_link(&path).map(|to| to.into_os_string().into_vec()),
-        FileKind::Plain | FileKind::Executable => fs::read(&path),
+        FileKind::Plain | FileKind::Executable => open::read_at(&path, open::LOG_BYTES_MAX),
     };
     match bytes.ok().filter(|bytes| Digest::of(bytes) == digest) {
         Some(bytes) => Ok(Some((bytes, undone.left_kind))),
@@ -289,7 +290,7 @@ fn read(run_dir: &Path) -> Result<Vec<rescue::Rescue>, CareError> {
         if let Some(bad) = it.note.paths.iter().find(|undone| !stays_inside(&undone.path)) {
             let (dir, path) = (it.dir.display(), &bad.path);
             let what = format!("{dir}/{NOTE} names a path outside of the project: {path}");
-            return Err(CareError::Refused { what, hint: "somebody has changed it".to_owned() });
+            return Err(CareError::Refused { what, hint: "it was edited since".to_owned() });
         }
     }
     Ok(found)

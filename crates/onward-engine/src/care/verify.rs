@@ -17,10 +17,7 @@ use onward_core::{
     run::Run,
     state::{Phase, StepState},
     survey::{outputs_to_check, was_made_by_the_run},
-    workflow::{
-        model::{Kind, Span, Step},
-        template::Quoting,
-    },
+    workflow::model::{Kind, Span, Step},
     worktree::worktree_path,
 };
 use schemars::JsonSchema;
@@ -82,7 +79,7 @@ impl Answer {
 /// A check that has no time-out of its own gets this much.
 const CHECK_WITHIN: Duration = Duration::from_mins(30);
 
-/// Proves every done step of a run that nobody drives.
+/// Proves every done step of a run that has no driver.
 pub fn verify_run(run_dir: &Path, machine: &Machine) -> Result<Verified, CareError> {
     let at = RunPlace::of(run_dir, machine)?;
     if let Some(holder) = holder(run_dir) {
@@ -266,7 +263,7 @@ impl Prover<'_> {
         found: &mut Findings,
     ) -> Result<(), Stop> {
         let Some(check) = &declared.check else { return Ok(()) };
-        let Some(command) = decide::text(run, id, check, Quoting::Shell) else {
+        let Some(command) = decide::command(run, id, check) else {
             found.bad(Answer::Unproved, "its check cannot be rendered any more");
             return Ok(());
         };

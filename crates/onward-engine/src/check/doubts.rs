@@ -18,7 +18,7 @@ use onward_core::{
     run::Run,
     state::Phase,
     survey::{Edited, Survey},
-    workflow::{Loaded, model::Workflow, template::Quoting},
+    workflow::{Loaded, model::Workflow},
     worktree::{WorktreePlace, worktree_path},
 };
 
@@ -27,7 +27,7 @@ use crate::{
     world::{Condition, Connected, Stop, World, files},
 };
 
-/// Half a file, left where an undo was cut short; the undo makes it anew.
+/// Half a file, left where an undo was cut short; the undo makes it again.
 pub(crate) fn look_for_leftovers<W: World>(
     world: &mut W,
     run: &Run,
@@ -40,13 +40,13 @@ pub(crate) fn look_for_leftovers<W: World>(
         if world.digest(&name)?.is_some() {
             let finding =
                 Finding::new(Code::LeftoverTempFile, format!("{name} was left half made"));
-            survey.findings.push(finding.at_path(name).with_hint("nobody reads it; delete it"));
+            survey.findings.push(finding.at_path(name).with_hint("nothing reads it; delete it"));
         }
     }
     Ok(())
 }
 
-/// Answers that nobody has acted on yet, whose content has moved since.
+/// Answers that no step has acted on yet, whose content has moved since.
 pub(crate) fn look_at_approvals<W: World>(
     world: &mut W,
     run: &Run,
@@ -91,6 +91,8 @@ pub(crate) fn disagreements(run: &Run, connected: &Connected) -> BTreeMap<Addres
     let mut all = BTreeMap::new();
     for seal in &connected.seals {
         let Some(entry) = run.state.step(&seal.step) else { continue };
+        // Of a start in the past no nonce is kept: the number tells whose it is, unless it is known
+        // to be of another one.
         let counts = entry.phase == Phase::Done && entry.attempts == seal.attempt;
         // Work adopted from elsewhere has no key, and does not rest on how an attempt ended.
         if counts && entry.key.is_some() && !seal.ending.is_success() {
@@ -117,9 +119,13 @@ pub(crate) fn run_checks<W: World>(
         let Some(id) = run.graph.find(step).filter(|_| entry.phase == Phase::Done) else {
             continue;
         };
-        let declared = run.defs.step(run.graph.node(id).def);
+        let def = run.graph.node(id).def;
+        if !run.defs.brief(def).has_check() {
+            continue;
+        }
+        let declared = run.defs.step(def);
         let check = declared.check.as_ref();
-        let Some(command) = check.and_then(|it| decide::text(run, id, it, Quoting::Shell)) else {
+        let Some(command) = check.and_then(|it| decide::command(run, id, it)) else {
             continue;
         };
         let tree = worktree_path(run, id);
@@ -145,7 +151,9 @@ pub(crate) fn redefined<W: World>(
     step: &Address,
     key: &Key,
 ) -> Result<Option<String>, Stop> {
-    let Some(id) = run.graph.find(step) else { return Ok(Some("the step is no more".to_owned())) };
+    let Some(id) = run.graph.find(step) else {
+        return Ok(Some("the workflow no longer has this step".to_owned()));
+    };
     let mut facts = Facts::default();
     loop {
         match defined_against(run, &facts, id, key) {

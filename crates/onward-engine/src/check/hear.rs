@@ -5,11 +5,16 @@
 //! [`Said`].
 
 use onward_core::{
-    address::Address, launch::out_name, run::Run, said::Said, workflow::model::Kind,
+    address::Address,
+    event::AttemptStarted,
+    launch::out_name,
+    run::{Run, Worker},
+    said::{Said, Touched},
+    worktree::WorktreePlace,
 };
 
 use crate::{
-    agents::{Adapter, Stream},
+    agents::{Spoken, Stream},
     check::collect::STDOUT_BYTES_MAX,
     world::{At, Stop, World},
 };
@@ -25,9 +30,10 @@ const ERR_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Ear {
     pub attempt: u32,
-    /// The agent program (`use`).
+    /// The agent's name, and its program (`use`).
+    pub agent: String,
     pub program: String,
-    adapter: &'static dyn Adapter,
+    adapter: Spoken,
     /// How much of standard output was read.
     offset: u64,
     /// The part of the last line that is there already.
@@ -41,15 +47,17 @@ impl Ear {
     /// For the attempt that a step is at; `None` where there is nothing to understand.
     pub fn of<W: World>(world: &W, run: &Run, step: &Address) -> Option<Self> {
         let attempt = run.state.step(step)?.attempts;
-        let def = run.graph.node(run.graph.find(step)?).def;
-        let Kind::Agent { agent, .. } = &run.defs.step(def).kind else { return None };
-        let declared = run.defs.workflow_of(def).agents.get(agent);
-        let program = declared.map_or(agent, |it| &it.adapter).clone();
-        let adapter = world.adapter(agent, &program);
-        let said = Said::nothing_yet(adapter.closes());
+        let Worker { name, program } = run.worker_at(run.graph.find(step)?)?;
+        let adapter = world.adapter(name, program);
+        let said = Said::nothing_yet(adapter.card().closes);
+        let (agent, program) = (name.to_owned(), program.to_owned());
         let (offset, begun, skipping) = (0, Vec::new(), false);
-        let ear = Self { attempt, program, adapter, offset, begun, skipping, said };
-        adapter.understands().then_some(ear)
+        Some(Self { attempt, agent, program, adapter, offset, begun, skipping, said })
+    }
+
+    /// Something is worth knowing before the attempt ends.
+    pub fn is_live(&self) -> bool {
+        self.adapter.card().closes
     }
 
     /// Takes in every whole line that has come since.
@@ -99,6 +107,21 @@ impl Ear {
     }
 }
 
+/// The files that the agent of a step's last attempt reports to have changed, where that tells its
+/// work from a person's: it reports them, and began with the tree as it was saved.
+pub fn touched<W: World>(
+    world: &mut W,
+    run: &Run,
+    step: &Address,
+    started: &AttemptStarted,
+) -> Result<Option<Touched>, Stop> {
+    if started.continues || WorktreePlace::at(&started.cwd).is_some() {
+        return Ok(None);
+    }
+    let Some(ear) = Ear::of(world, run, step) else { return Ok(None) };
+    Ok(ear.hear_out(world, step)?.touched)
+}
+
 /// The beginning of an agent's answer: as much as a template can see.
 pub fn answer(said: &Said) -> Option<String> {
     let answer = said.answer.as_deref()?;
@@ -114,8 +137,9 @@ mod tests {
     fn ear() -> Ear {
         let said = Said::nothing_yet(true);
         let (offset, begun, skipping) = (0, Vec::new(), false);
-        let program = "agent".to_owned();
-        Ear { attempt: 1, program, adapter: &Lines, offset, begun, skipping, said }
+        let (agent, program) = ("agent".to_owned(), "agent".to_owned());
+        let adapter = Spoken::Known(&Lines);
+        Ear { attempt: 1, agent, program, adapter, offset, begun, skipping, said }
     }
 
     #[test]

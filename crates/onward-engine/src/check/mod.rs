@@ -1,9 +1,14 @@
 //! Looking at the world before anything is decided: attempts in flight, finished work, worktrees,
-//! files that the decider lacks. Reads only, except that a `check` of a step is a command.
+//! files that the decider asks for. Reads only, except that a `check` of a step is a command.
 
+pub(crate) mod by_hand;
 pub mod collect;
 pub(crate) mod doubts;
 pub mod hear;
+pub(crate) mod lists;
 pub(crate) mod needs;
+mod outputs;
+mod reads;
 pub mod survey;
+pub(crate) mod witness;
 pub(crate) mod worktrees;

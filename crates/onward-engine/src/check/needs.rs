@@ -1,6 +1,8 @@
 //! Finding out what the decider does not know: texts of files, and the files that match a pattern.
+//!
+//! Invariant: a file that a template cannot have is the step's failure, never the run's.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, io::ErrorKind};
 
 use onward_core::facts::{Need, StepFacts};
 
@@ -15,7 +17,10 @@ pub(crate) fn find_out<W: World>(
     for need in needs {
         match need {
             Need::Text(path) => {
-                let bytes = world.read(At::Project(&path))?;
+                let bytes = match world.read(At::Project(&path)) {
+                    Err(Stop::Io { source, .. }) if is_none_to_read(source.kind()) => None,
+                    other => other?,
+                };
                 let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 facts.texts.insert(path, text);
             }
@@ -26,4 +31,9 @@ pub(crate) fn find_out<W: World>(
         }
     }
     Ok(())
+}
+
+/// It leads out of the project, is no file, or is too large.
+fn is_none_to_read(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidInput | ErrorKind::FileTooLarge)
 }

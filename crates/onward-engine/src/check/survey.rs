@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide,
     digest::Digest,
     event::{AttemptStarted, Revert},
     evidence::Evidence,
@@ -17,19 +16,15 @@ use onward_core::{
     recovery,
     run::Run,
     state::{Phase, StepState},
-    survey::{
-        CommitSeen, GitSeen, InFlight, OutputSeen, Proof, ReadSeen, Survey, outputs_to_check,
-        was_made_by_the_run,
-    },
+    survey::{CommitSeen, GitSeen, InFlight, Proof, Survey, was_made_by_the_run},
     time::Timestamp,
-    workflow::template::Quoting,
-    worktree::{WorktreePlace, below, subject, worktree_path},
+    worktree::{WorktreePlace, subject},
 };
 
 use crate::{
-    check::{collect, doubts, worktrees},
+    check::{by_hand, collect, doubts, hear, lists, outputs, reads, witness, worktrees},
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
-    world::{Change, Connected, SessionOf, Stop, World, is_glob},
+    world::{Change, Connected, SessionLack, SessionOf, Stop, World},
 };
 
 /// What was seen.
@@ -72,6 +67,10 @@ pub fn survey<W: World>(
         if one.left.is_lost && worktrees::is_mended(&worktrees, cwd) {
             one.left = Footprint::default();
         }
+        if let (Some(file), Some(started)) = (workflow_file(run), one.entry.started.as_deref()) {
+            let limit_ns = test(connected, one, started).limit_ns;
+            one.left.leave_edits_of(file, limit_ns);
+        }
     }
     let mut undoing = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -85,14 +84,24 @@ pub fn survey<W: World>(
     };
     for one in &all {
         let Some(started) = one.entry.started.as_deref() else { continue };
-        let judged = one
-            .left
-            .judge(&Test { others: &Others::of(run, one, &all), ..test(connected, one, started) });
+        // What lives is not undone, and says more while it does.
+        let may_be_undone = one.left.is_beyond_declared() && !lives(connected, one);
+        let touched =
+            if may_be_undone { hear::touched(world, run, one.step, started)? } else { None };
+        let (touched, others) = (touched.as_ref(), &Others::of(run, one, &all));
+        let judged = one.left.judge(&Test { touched, others, ..test(connected, one, started) });
         if one.entry.phase == Phase::Running {
             let reverts = announce(started, &judged);
-            let seen = in_flight(world, run, connected, one, judged, git.as_ref())?;
+            let found = &mut survey.findings;
+            let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
+            survey.findings.extend(witness::unreadable(connected, one.step, &seen));
+            if !seen.facts.proof {
+                survey.findings.extend(witness::not_on_disk(connected, one.step, one.entry));
+            }
             survey.in_flight.insert(one.step.clone(), InFlight { reverts, ..seen });
-        } else if one.entry.phase == Phase::Lost && session_lacks(world, run, one)?.is_none() {
+        } else if (one.entry.phase == Phase::Lost || one.entry.may_go_on())
+            && session_lacks(world, run, one, &mut survey.findings)?.is_none()
+        {
             survey.sessions.insert(one.step.clone());
         } else if !keeps(run, one.step) {
             let reverts = announce(started, &judged);
@@ -104,7 +113,7 @@ pub fn survey<W: World>(
             }
         }
     }
-    // What an unfinished attempt wrote is its own: it says nothing about whoever wrote it before.
+    // What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
     let changes = all.iter().flat_map(|one| &one.left.changes);
     let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
     let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
@@ -112,8 +121,10 @@ pub fn survey<W: World>(
         moved.extend(world.moved(tree)?);
     }
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
-    look_at_outputs(world, &ours, &unfinished, depth, &mut survey)?;
-    look_at_reads(world, &ours, connected, &unfinished, &mut survey)?;
+    outputs::look(world, &ours, (connected, &unfinished), depth, &mut survey)?;
+    reads::look(world, &ours, connected, &unfinished, &mut survey)?;
+    by_hand::look(world, run, &mut undoing, &mut survey)?;
+    lists::look(world, run, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
     survey.disagreements = doubts::disagreements(run, connected);
     match depth {
@@ -122,10 +133,36 @@ pub fn survey<W: World>(
     }
     if let Some(git) = &mut git {
         worktrees::look_for_commits(world, run, git)?;
-        git.changed = ours.moved.difference(&unfinished).cloned().collect();
+        let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
+        let strange = ours.moved.difference(&unfinished).filter(|it| !is_told(it));
+        git.changed = strange.cloned().collect();
+        retain_strange(world, run, &mut git.changed)?;
     }
     survey.git = git;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+/// The file that the run was made from. What a person edits in it is told and decided as an edit of
+/// the workflow.
+fn workflow_file(run: &Run) -> Option<&str> {
+    run.state.opened.as_ref()?.file.as_deref()
+}
+
+/// Leaves out what a step of the run made: that is known, whichever attempt took the last snapshot.
+fn retain_strange<W: World>(
+    world: &mut W,
+    run: &Run,
+    changed: &mut Vec<String>,
+) -> Result<(), Stop> {
+    let mut strange = Vec::new();
+    for path in changed.drain(..) {
+        let now = world.digest(&path)?;
+        if !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
+            strange.push(path);
+        }
+    }
+    *changed = strange;
+    Ok(())
 }
 
 /// Every attempt that is in flight or failed, with what it changed.
@@ -146,7 +183,11 @@ fn unfinished<'r, W: World>(
                 left.changes.retain(|it| !is_announced(it, &started.reverts));
                 left
             }
-            Phase::Running => revert::footprint(world, started, None)?,
+            // What the supervisor saw right after it tells its changes from later ones.
+            Phase::Running => {
+                let after = seal_of(connected, step, entry).and_then(|it| it.after.as_deref());
+                revert::footprint(world, started, after)?
+            }
             Phase::Failed => revert::footprint(world, started, entry.after.as_deref())?,
             // It was to be continued, so that what it left was not undone; and then it was not.
             Phase::Lost if entry.lost_by.is_some_and(recovery::Rung::continues) => {
@@ -160,6 +201,7 @@ fn unfinished<'r, W: World>(
             | Phase::Lost
             | Phase::Stale => continue,
         };
+        left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
         if started.base.is_none() && started.cwd.is_empty() && has_moved {
             leave_committed(world, &mut left)?;
@@ -167,6 +209,15 @@ fn unfinished<'r, W: World>(
         all.push(Unfinished { step, entry, left });
     }
     Ok(all)
+}
+
+fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
+    let is_it = |it: &(Address, u32)| it.0 == *one.step && it.1 == one.entry.attempts;
+    one.entry.phase == Phase::Running && connected.alive.iter().any(is_it)
+}
+
+fn seal_of<'c>(connected: &'c Connected, step: &Address, entry: &StepState) -> Option<&'c Seal> {
+    connected.seals.iter().find(|seal| seal.is_of(step, entry))
 }
 
 /// The path is still as the undo is to find it.
@@ -185,29 +236,39 @@ fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), 
 
 /// How an attempt's own changes are told from later ones.
 fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarted) -> Test<'o> {
-    const NOBODY: &Others = &Others::NONE;
+    const NO_OTHERS: &Others = &Others::NONE;
     let entry = one.entry;
     if entry.phase == Phase::Failed {
-        // Without the snapshot after it, nobody can tell what of the rest is its own.
+        // Without the snapshot after it, its own part of the rest cannot be told.
         let unclear = started.base.is_some() && entry.after.is_none();
         let limit_ns = started.base.is_none().then(|| revert::limit_ns(entry.ended_at));
-        return Test { limit_ns, survived: unclear, others: NOBODY };
+        return Test { limit_ns, survived: unclear, touched: None, others: NO_OTHERS };
     }
     if entry.phase == Phase::Lost {
-        // When it was given up, nobody else had touched what it left.
+        // When it was given up, what it left was untouched.
         let limit_ns = Some(revert::limit_ns(entry.ended_at));
-        return Test { limit_ns, survived: false, others: NOBODY };
+        return Test { limit_ns, survived: false, touched: None, others: NO_OTHERS };
     }
-    let last_sign = connected.last_heartbeat.unwrap_or(entry.started_at).max(entry.started_at);
+    let sealed = seal_of(connected, one.step, entry);
+    if sealed.is_some_and(|it| it.after.is_some()) {
+        return Test { limit_ns: None, survived: false, touched: None, others: NO_OTHERS };
+    }
+    // Until its end, what it changed is its own, also while a resume ends it.
+    let ended = sealed.or_else(|| witness::unsettled(connected, one.step, entry));
+    let ended = ended.map(|seal| seal.at);
+    let signs = [connected.last_heartbeat, ended].into_iter().flatten();
+    let last_sign = signs.fold(entry.started_at, Timestamp::max);
     let survived = connected.survived.has(one.step, entry.attempts);
-    Test { limit_ns: Some(revert::limit_ns(last_sign)), survived, others: NOBODY }
+    Test { limit_ns: Some(revert::limit_ns(last_sign)), survived, touched: None, others: NO_OTHERS }
 }
 
 /// The branch, next to what the run last knew of it.
 fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
     let resumed = run.state.resumed.as_ref().and_then(|it| it.git.clone());
     let known = resumed.or_else(|| run.state.opened.as_ref().and_then(|it| it.git.clone()));
-    let (Some(known), Some(now)) = (known, world.head("")?) else { return Ok(None) };
+    let (Some(mut known), Some(now)) = (known, world.head("")?) else { return Ok(None) };
+    // Commits of the run's own steps are known as soon as a step ended on them.
+    known.head = run.state.head.clone().or(known.head);
     let mut seen = GitSeen { known, now, ..GitSeen::default() };
     if seen.known.head != seen.now.head {
         if let Some(now) = &seen.now.head {
@@ -235,14 +296,18 @@ pub fn is_running(entry: &StepState) -> bool {
 pub fn never_spawned(run: &Run, connected: &Connected, step: &Address) -> bool {
     let Some(entry) = run.state.step(step) else { return true };
     let attempt = entry.attempts;
-    let same_boot = connected.boot_id == run.state.boot_id && !entry.outlived_boot;
     let is = |other: &(Address, u32)| other.0 == *step && other.1 == attempt;
-    let sealed = connected.seals.iter().any(|seal| seal.step == *step && seal.attempt == attempt);
+    let sealed = seal_of(connected, step, entry).is_some();
     connected.spawned_is_complete
-        && same_boot
+        && is_of_this_boot(run, connected, entry)
         && !sealed
         && !connected.alive.iter().any(is)
         && !connected.spawned.iter().any(is)
+}
+
+/// The machine was not restarted since the attempt was announced.
+fn is_of_this_boot(run: &Run, connected: &Connected, entry: &StepState) -> bool {
+    connected.boot_id == run.state.boot_id && !entry.outlived_boot
 }
 
 fn in_flight<W: World>(
@@ -252,6 +317,7 @@ fn in_flight<W: World>(
     one: &Unfinished<'_>,
     judged: Judged,
     git: Option<&GitSeen>,
+    findings: &mut Vec<Finding>,
 ) -> Result<InFlight, Stop> {
     let (step, attempt) = (one.step, one.entry.attempts);
     let made = (step.clone(), attempt);
@@ -265,26 +331,32 @@ fn in_flight<W: World>(
     } else {
         Committed::No
     };
-    let proof = match run.graph.find(step) {
-        Some(id) => proof(world, run, id, one, committed)?,
-        None => None,
+    let is_whole = is_of_this_boot(run, connected, one.entry);
+    let (proof, unchecked) = match run.graph.find(step) {
+        Some(id) => proof(world, run, id, one, (committed, is_whole))?.map_or(
+            (None, None),
+            |(proof, rests)| match rests {
+                Rests::OnItself => (Some(proof), None),
+                Rests::OnItsCheck => (None, Some(proof)),
+            },
+        ),
+        None => (None, None),
     };
-    let is_own = |seal: &&Seal| seal.step == *step && seal.attempt == attempt;
-    let seal = connected.seals.iter().find(is_own);
+    let seal = seal_of(connected, step, one.entry);
     let sealed = seal.is_some();
     let failed = seal.and_then(|it| judge::failure(&it.ending)).map(|(_, detail)| detail);
-    let alive = connected.alive.iter().any(|it| it.0 == *step && it.1 == attempt);
+    let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
     let over = sealed || alive || proof.is_some();
     let has_session = one.entry.session.is_some() && !over;
-    let session_lacks = if has_session { session_lacks(world, run, one)? } else { None };
-    // Without a probe there is nobody to ask.
+    let session_lacks = if has_session { session_lacks(world, run, one, findings)? } else { None };
+    // Without a probe there is nothing to ask.
     let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
     let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
     Ok(InFlight {
         facts: recovery::AttemptFacts {
             announced: true,
-            // Whoever began the session that it was to go on in was spawned for sure.
+            // The attempt that began the session it was to go on in was spawned for sure.
             spawned: continues || !never_spawned(run, connected, step),
             sealed,
             alive,
@@ -297,6 +369,8 @@ fn in_flight<W: World>(
         reverts: Vec::new(),
         contested: judged.contested,
         proof,
+        unchecked: unchecked.filter(|_| !sealed && !alive),
+        checked: None,
         probed: blind.then_some(recovery::Probed::Unknown),
         session_lacks,
     })
@@ -329,11 +403,13 @@ enum Committed {
     ByUs,
 }
 
-/// What keeps the session of an attempt from going on; `None` = nothing.
+/// What keeps the session of an attempt from going on; `None` = nothing. One that is open elsewhere
+/// is a finding of its own.
 fn session_lacks<W: World>(
     world: &mut W,
     run: &Run,
     one: &Unfinished<'_>,
+    findings: &mut Vec<Finding>,
 ) -> Result<Option<String>, Stop> {
     let Unfinished { step, entry, .. } = one;
     let (Some(started), Some(session)) = (entry.started.as_deref(), entry.session.as_deref())
@@ -342,34 +418,44 @@ fn session_lacks<W: World>(
     };
     let key = started.key.get();
     let agent = started.agent.as_deref().unwrap_or_default();
-    let adapter = key.agent.get("use").map_or(agent, String::as_str);
+    let own = key.agent.get("use").map_or(agent, String::as_str);
+    // Another agent may have stood in for the one that the key names.
+    let worker = run.graph.find(step).and_then(|id| run.worker_at(id));
+    let adapter = worker.map_or(own, |it| it.program);
     let of = SessionOf { agent, adapter, session, cwd: &started.cwd };
     if let Some(lacks) = world.session_lacks(&of)? {
-        return Ok(Some(lacks));
+        if let SessionLack::Busy(why) = &lacks {
+            let message = format!("the session of {step} is open elsewhere: {why}");
+            let finding = Finding::new(Code::SessionBusy, message).at_step(step);
+            findings
+                .push(finding.with_hint("it is left alone: the step begins anew, with a brief"));
+        }
+        return Ok(Some(lacks.why().to_owned()));
     }
     doubts::redefined(world, run, step, &started.key)
 }
 
 /// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
-/// the step wants more than that: a check that nobody ran, or outputs that are not all there.
+/// the step wants more than that: outputs that are not all there, or a check, which then decides.
+/// After a restart of the machine (`is_whole` is false) a result says nothing of other files.
 fn proof<W: World>(
     world: &mut W,
     run: &Run,
     id: NodeId,
     one: &Unfinished<'_>,
-    committed: Committed,
-) -> Result<Option<Proof>, Stop> {
+    (committed, is_whole): (Committed, bool),
+) -> Result<Option<(Proof, Rests)>, Stop> {
     let (step, entry) = (one.step, one.entry);
     let declared = run.defs.step(run.graph.node(id).def);
     let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    let may_prove = match committed {
-        Committed::No => declared.result.is_some() && declared.check.is_none(),
-        Committed::ByItself => declared.check.is_none(),
-        Committed::ByUs => true,
+    let rests = match (committed, &declared.check) {
+        (Committed::No, _) if declared.result.is_none() => return Ok(None),
+        (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
+            return Ok(None);
+        }
+        (Committed::ByUs, _) | (Committed::No | Committed::ByItself, None) => Rests::OnItself,
+        (Committed::No | Committed::ByItself, Some(_)) => Rests::OnItsCheck,
     };
-    if !may_prove {
-        return Ok(None);
-    }
     let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
     if !seen.missing.is_empty() {
         return Ok(None);
@@ -385,12 +471,20 @@ fn proof<W: World>(
         None => None,
     };
     let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
-    Ok(Some(Proof { evidence, result }))
+    Ok(Some((Proof { evidence, result }, rests)))
+}
+
+/// What a proof needs besides itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rests {
+    OnItself,
+    /// Only the step's `check` can tell, and nothing ran it yet.
+    OnItsCheck,
 }
 
 /// What the run itself changed is no drift.
-struct Ours<'r> {
-    run: &'r Run,
+pub(super) struct Ours<'r> {
+    pub(super) run: &'r Run,
     /// What is not as the last snapshot has it.
     moved: BTreeSet<String>,
     /// Worktrees whose files say nothing.
@@ -398,104 +492,11 @@ struct Ours<'r> {
 }
 
 impl Ours<'_> {
-    /// Whether a later attempt changed the path without declaring it, and nobody since; or whether
+    /// Whether a later attempt changed the path without declaring it, and no one since; or whether
     /// nothing can be said of it, because its whole worktree is not what it was.
-    fn is(&self, path: &str, since: Timestamp) -> bool {
+    pub(super) fn is(&self, path: &str, since: Timestamp) -> bool {
         let touched = self.run.state.touched.get(path);
         touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
             || self.silent.iter().any(|tree| path.starts_with(tree))
     }
-}
-
-fn look_at_outputs<W: World>(
-    world: &mut W,
-    ours: &Ours<'_>,
-    unfinished: &BTreeSet<String>,
-    depth: Depth,
-    survey: &mut Survey,
-) -> Result<(), Stop> {
-    for (step, file) in outputs_to_check(&ours.run.state) {
-        let ended_at = ours.run.state.step(step).map(|entry| entry.ended_at).unwrap_or_default();
-        if unfinished.contains(&file.path) || ours.is(&file.path, ended_at) {
-            continue;
-        }
-        // What is known saves reading a file whose stat has not changed.
-        let known = match depth {
-            Depth::Glance | Depth::Quick => std::slice::from_ref(file),
-            Depth::Full => &[],
-        };
-        let now = world.glob(&file.path, known)?.into_iter().next();
-        if now.as_ref().is_none_or(|now| now.hash != file.hash) {
-            let seen = OutputSeen { path: file.path.clone(), now };
-            survey.outputs.entry(step.clone()).or_default().push(seen);
-        }
-    }
-    Ok(())
-}
-
-fn look_at_reads<W: World>(
-    world: &mut W,
-    ours: &Ours<'_>,
-    connected: &Connected,
-    unfinished: &BTreeSet<String>,
-    survey: &mut Survey,
-) -> Result<(), Stop> {
-    let run = ours.run;
-    let alone_since_ns = alone_since_ns(run, connected);
-    let mut seen = BTreeMap::new();
-    for (step, entry) in &run.state.steps {
-        let Some(key) = entry.key.as_ref().filter(|_| entry.phase.is_concluded()) else {
-            continue;
-        };
-        let patterns = read_patterns(run, step);
-        // Most keys name no file at all; those are not looked into.
-        if !key.as_str().contains("\"reads\":") && patterns.is_empty() {
-            continue;
-        }
-        let reads = key.get().reads;
-        for pattern in patterns {
-            for file in world.glob(&pattern, &[])? {
-                let is_new = file.stat.mtime_ns > alone_since_ns && !reads.contains_key(&file.path);
-                if is_new && !unfinished.contains(&file.path) {
-                    let read = ReadSeen { path: file.path, was: None, now: Some(file.hash) };
-                    survey.reads.entry(step.clone()).or_default().push(read);
-                }
-            }
-        }
-        for (path, was) in &reads {
-            let now = if let Some(now) = seen.get(path) {
-                *now
-            } else {
-                let now = world.digest(path)?;
-                seen.insert(path.clone(), now);
-                now
-            };
-            let is_ours = ours.is(path, entry.started_at)
-                || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now));
-            if now != Some(*was) && !is_ours {
-                let read = ReadSeen { path: path.clone(), was: Some(*was), now };
-                survey.reads.entry(step.clone()).or_default().push(read);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// From when on a new file is not the work of one of the run's own steps, declared or not.
-fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
-    let state = &run.state;
-    let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
-        Some(heartbeat) => heartbeat.max(state.last_at).plus_ms(revert::AFTERGLOW_MS),
-        None => state.last_at,
-    };
-    last_sign.as_micros().saturating_mul(1000)
-}
-
-/// What a step reads by pattern, so that a file may have come to it; names of files are in its key.
-fn read_patterns(run: &Run, step: &Address) -> Vec<String> {
-    let Some(id) = run.graph.find(step) else { return Vec::new() };
-    let declared = run.defs.step(run.graph.node(id).def).reads.iter();
-    let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
-    let tree = worktree_path(run, id);
-    rendered.filter(|pattern| is_glob(pattern)).map(|it| below(&tree, it)).collect()
 }

@@ -16,7 +16,7 @@ use onward_core::{
 
 use crate::world::{Condition, Stop, WorktreeHead, World};
 
-/// A worktree that somebody has worked in.
+/// A worktree that was worked in.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) place: WorktreePlace,
@@ -30,7 +30,7 @@ pub(crate) fn look<W: World>(world: &mut W, run: &Run) -> Result<Vec<Seen>, Stop
     let nodes = run.graph.in_order();
     let has_one = |id: &NodeId| {
         let node = run.graph.node(*id);
-        node.role != Role::Root && run.defs.step(node.def).worktree.is_some()
+        node.role != Role::Root && run.defs.brief(node.def).has_worktree()
     };
     if !nodes.iter().any(has_one) {
         return Ok(Vec::new());
@@ -77,7 +77,7 @@ fn finding(one: &Seen) -> Option<Finding> {
         }
         Condition::Unregistered { has_branch: false } => {
             let message = format!("{path} is there, but {branch} is gone");
-            let hint = "the branch begins anew; the files stay as they are";
+            let hint = "the branch starts over; the files stay as they are";
             Finding::new(Code::WorktreeMissing, message).with_hint(hint)
         }
         Condition::Elsewhere(head) => {
@@ -101,13 +101,13 @@ fn finding(one: &Seen) -> Option<Finding> {
 }
 
 /// Makes those that are gone, or unknown to git, again. What a person must decide is left alone,
-/// and one that lost its branch begins anew only when somebody is about to work in it.
+/// and one that lost its branch gets a new one only when a step is about to work in it.
 pub(crate) fn mend<W: World>(world: &mut W, seen: &[Seen]) -> Result<(), Stop> {
     for one in seen.iter().filter(|one| one.is_needed) {
         match one.condition {
             Condition::Missing { has_branch: true }
             | Condition::Unregistered { has_branch: true } => {
-                // Why not is found, and said, when somebody is about to work in it.
+                // Why not is found, and said, when a step is about to work in it.
                 let _ = world.worktree(&one.place)?;
             }
             Condition::Missing { has_branch: false }
@@ -145,7 +145,7 @@ pub(crate) fn silent(seen: &[Seen]) -> BTreeSet<String> {
     seen.iter().filter(is_silent).map(|one| format!("{}/", one.place.path)).collect()
 }
 
-/// The trees whose files somebody may still work on.
+/// The trees whose files a step may still work on.
 pub(crate) fn trees(seen: &[Seen]) -> impl Iterator<Item = &str> {
     let is_there = |one: &&Seen| one.is_needed && one.condition == Condition::Fine;
     seen.iter().filter(is_there).map(|one| one.place.path.as_str())
@@ -157,6 +157,13 @@ pub(crate) fn look_for_commits<W: World>(
     run: &Run,
     git: &mut GitSeen,
 ) -> Result<(), Stop> {
+    // Commits on the project's own branch: what the run last knew there is not all there now.
+    for (step, entry) in run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Done) {
+        let gone = |head: &&str| git.missing.iter().any(|commit| commit.id == **head);
+        if let Some(head) = entry.head.as_deref().filter(gone) {
+            git.lost_heads.insert(step.clone(), head.to_owned());
+        }
+    }
     let mut heads = BTreeMap::new();
     for (step, entry) in &run.state.steps {
         if let Some(commit) = entry.evidence.branch_head.clone()
@@ -170,6 +177,6 @@ pub(crate) fn look_for_commits<W: World>(
     }
     let lost = world.lost_commits(&heads)?;
     heads.retain(|step, _| lost.contains(step));
-    git.lost_heads = heads.into_iter().map(|(step, head)| (step, head.commit)).collect();
+    git.lost_heads.extend(heads.into_iter().map(|(step, head)| (step, head.commit)));
     Ok(())
 }

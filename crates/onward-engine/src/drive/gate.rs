@@ -7,10 +7,10 @@ use onward_core::{
     address::Address,
     decide::{Shown, gate_now},
     digest::Digest,
-    event::Event,
+    event::{EndStatus, Event},
     facts::Facts,
     run::Run,
-    state::Phase,
+    state::{Phase, RunStatus},
     workflow::model::Kind,
 };
 
@@ -19,7 +19,7 @@ use crate::{
     world::{Stop, World},
 };
 
-/// What somebody answered.
+/// What a person answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub step: Address,
@@ -35,6 +35,10 @@ pub struct Answer {
 pub enum Refused {
     #[error("there is no open gate `{step}`")]
     NotOpen { step: Address, open: Vec<Address> },
+    #[error("gate `{step}` asks no more: the run {how}")]
+    Over { step: Address, how: &'static str },
+    #[error("{by} answered gate `{step}` already: {option}")]
+    Answered { step: Address, by: String, option: String },
     #[error("`{option}` is not an option of gate `{step}`")]
     NoSuchOption { step: Address, option: String, options: Vec<String> },
     #[error("what gate `{step}` shows has changed since you looked")]
@@ -51,6 +55,7 @@ impl Refused {
                 let open: Vec<&str> = open.iter().map(Address::as_str).collect();
                 format!("open gates: {}", open.join(", "))
             }
+            Self::Answered { .. } | Self::Over { .. } => "see `onward status`".to_owned(),
             Self::NoSuchOption { options, .. } => format!("options: {}", options.join(", ")),
             Self::Moved { now, .. } => {
                 format!("look again with `onward status`, then answer with `--hash {now}`")
@@ -62,7 +67,10 @@ impl Refused {
     pub(crate) fn reopened(self) -> Option<Event> {
         match self {
             Self::Moved { opened, .. } => opened.map(|event| *event),
-            Self::NotOpen { .. } | Self::NoSuchOption { .. } => None,
+            Self::NotOpen { .. }
+            | Self::Over { .. }
+            | Self::NoSuchOption { .. }
+            | Self::Answered { .. } => None,
         }
     }
 }
@@ -88,6 +96,16 @@ pub fn decided<W: World>(
     answer: Answer,
 ) -> Result<Result<Vec<Event>, Refused>, Stop> {
     let Answer { step, option, comment, by, hash: seen } = answer;
+    if let RunStatus::Ended { status } = run.state.status {
+        let how = match status {
+            EndStatus::Cancelled => Some("was cancelled"),
+            EndStatus::Completed => Some("is over"),
+            EndStatus::Failed => None,
+        };
+        if let Some(how) = how {
+            return Ok(Err(Refused::Over { step, how }));
+        }
+    }
     let entry = run.state.step(&step).filter(|entry| entry.phase == Phase::Waiting);
     let node = run.graph.find(&step);
     let (Some(gate), Some(node)) = (entry.and_then(|entry| entry.gate.as_ref()), node) else {

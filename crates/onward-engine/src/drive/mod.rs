@@ -7,6 +7,7 @@
 pub mod brief;
 pub mod gate;
 mod hear;
+mod limits;
 pub mod offline;
 pub(crate) mod outcome;
 mod prepare;
@@ -21,6 +22,7 @@ use onward_core::{
     facts::{Facts, Need},
     finding::Finding,
     graph::NodeId,
+    history::History,
     judge::{Collected, judge},
     kept::Kept,
     key::Key,
@@ -28,10 +30,10 @@ use onward_core::{
     plan::Status,
     policy::Choices,
     run::Run,
-    state::{EffectState, Phase, RunStatus},
+    state::{EffectState, Phase, RunStatus, StepState},
     time::Timestamp,
     told::StepTold,
-    workflow::Loaded,
+    workflow::{Loaded, model::Durability},
 };
 use onward_dialects::Files;
 
@@ -40,15 +42,16 @@ use self::{
     prepare::{Inherited, UndoOfPrevious},
 };
 use crate::{
+    agents::limits::Limits,
     check::{
         collect,
         hear::{self as words, Ear},
         needs::find_out,
     },
-    foreign::{Foreign, Importing, exported},
+    foreign::{Foreign, Importing, exported, say_cancelled},
     load::journal::Journal,
     revert,
-    world::{Input, Request, Stop, World},
+    world::{Input, Request, Stop, World, seen::Seen},
 };
 
 /// How a run is taken up.
@@ -61,6 +64,8 @@ pub struct Resume {
     pub edited: Option<Loaded>,
     /// The run of another system that this one goes on with.
     pub foreign: Option<Foreign>,
+    /// Its files, where an examination before this one read them.
+    pub seen: Seen,
     /// An agent that is not set up; it stands in the way where going on takes one.
     pub lacking: Option<Finding>,
 }
@@ -79,16 +84,20 @@ pub enum Rest {
 pub struct Options {
     /// How long running steps may go on after the first interrupt.
     pub grace_ms: u64,
-    /// Somebody is there to answer gates.
+    /// A person is there to answer gates.
     pub attended: bool,
     /// Nothing is started any more: what was interrupted is settled as it always is, and then the
     /// run ends as cancelled, for this reason.
     pub ending: Option<String>,
+    pub limits: Limits,
+    /// How long steps took in other runs of the workflow.
+    pub history: History,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { grace_ms: 10_000, attended: false, ending: None }
+        let (limits, history) = (Limits::default(), History::default());
+        Self { grace_ms: 10_000, attended: false, ending: None, limits, history }
     }
 }
 
@@ -105,9 +114,19 @@ pub struct Driver<'w, W: World> {
     /// Running attempts whose agents are understood.
     pub(crate) ears: BTreeMap<Address, Ear>,
     pub(crate) how: Resume,
+    /// What came in before the loop began.
+    pub(crate) early: Vec<Input>,
+    /// Work that ended before this was kept from earlier.
+    pub(crate) opened_at: Timestamp,
+    /// Kept steps whose check agreed once more.
+    pub(crate) rechecked: BTreeSet<Address>,
+    /// The person was told what an attempt in their own tree means for it.
+    pub(crate) told_of_tree: bool,
     stop: Stopping,
     /// The stop ladder is to begin with the next actions.
     ending_asked: bool,
+    /// Limits that this driver met.
+    windows: u32,
 }
 
 /// A start whose event is recorded and whose actions wait for the commit.
@@ -160,7 +179,11 @@ enum StopWhy {
 impl<'w, W: World> Driver<'w, W> {
     pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
         let facts = Facts { attended: how.options.attended, ..Facts::default() };
-        Self {
+        let opened_at = world.now();
+        let mut driver = Self {
+            early: Vec::new(),
+            opened_at,
+            rechecked: BTreeSet::new(),
             world,
             run,
             journal,
@@ -169,9 +192,13 @@ impl<'w, W: World> Driver<'w, W> {
             continuing: BTreeSet::new(),
             ears: BTreeMap::new(),
             how,
+            told_of_tree: false,
             stop: Stopping::No,
             ending_asked: false,
-        }
+            windows: 0,
+        };
+        driver.heed_limits();
+        driver
     }
 
     /// Drives until nothing is left to do, a person is needed, a stop was asked for, or the
@@ -184,7 +211,11 @@ impl<'w, W: World> Driver<'w, W> {
             }
             let mut lost = None;
             let wake = self.wake_to_listen(wake);
-            let inputs = self.world.wait(wake)?;
+            let inputs = if self.early.is_empty() {
+                self.world.wait(wake)?
+            } else {
+                std::mem::take(&mut self.early)
+            };
             self.listen()?;
             for input in inputs {
                 match input {
@@ -238,6 +269,14 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     pub(crate) fn record(&mut self, mut event: Event) -> Result<(), Stop> {
+        if matches!(event, Event::RunEnded { status: EndStatus::Cancelled, .. })
+            && let Some(foreign) = self.how.foreign.clone()
+        {
+            // The answer that ends the run is durable, and its end is not: a driver that is killed
+            // here is followed by one that says it again.
+            self.journal.commit(self.world)?;
+            say_cancelled(self.world, &foreign)?;
+        }
         let at = self.world.now();
         self.world.clean(&mut event);
         self.journal.record(&mut self.run, at, event)
@@ -245,13 +284,19 @@ impl<'w, W: World> Driver<'w, W> {
 
     /// Prepares an attempt and records its start; nothing is spawned yet.
     fn announce(&mut self, start: Start) -> Result<(), Stop> {
-        let Start { mut launch, key, writes, revert_previous, effect, agent } = start;
+        let Start { mut launch, key, writes, revert_previous, goes_on, effect, agent } = start;
         let (step, attempt) = (launch.step.clone(), launch.attempt);
+        if !self.may_start(&launch)? {
+            return Ok(());
+        }
+        if effect.is_some() && !self.rests_on_what_holds(&step)? {
+            return Ok(());
+        }
         if !self.enter_worktree(&launch)? {
             return Ok(());
         }
-        let inherited = self.inherited(&mut launch);
-        let undo = if revert_previous {
+        let inherited = self.inherited(&mut launch, goes_on)?;
+        let undo = if revert_previous && inherited.is_none() {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
                 None => return Ok(()),
@@ -278,10 +323,16 @@ impl<'w, W: World> Driver<'w, W> {
         };
         let UndoOfPrevious { reverts, .. } = undo;
         let session = self.world.session_of(&launch);
-        self.world.resolve(&mut launch)?;
-        self.equip(&mut launch, base.is_some(), &writes);
+        if let Some(session) = &session {
+            // One that is to be continued was found free a moment ago; a new one is ours alone.
+            self.world.hold_session(session);
+        }
         let behind = Behind { reverts: &reverts, continues };
         brief::attach(self.world, &self.run, &mut launch, &behind)?;
+        let is_in_tree = base.is_some() && launch.cwd.is_empty();
+        self.world.resolve(&mut launch)?;
+        self.equip(&mut launch, base.is_some(), &writes);
+        let nonce = self.mark(&mut launch);
         let started = AttemptStarted {
             step: step.clone(),
             attempt,
@@ -296,8 +347,12 @@ impl<'w, W: World> Driver<'w, W> {
             saved,
             kinds,
             reverts: reverts.clone(),
+            nonce: Some(nonce),
         };
         self.record(Event::AttemptStarted(Box::new(started)))?;
+        if is_in_tree {
+            self.tell_of_tree(&step)?;
+        }
         if let Some(effect) = effect {
             self.record(Event::EffectIntended { step, attempt, effect })?;
         }
@@ -313,7 +368,7 @@ impl<'w, W: World> Driver<'w, W> {
     pub(crate) fn act(&mut self) -> Result<(), Stop> {
         let announced = std::mem::take(&mut self.announced);
         for start in &announced {
-            // What somebody changed in this very moment stays, and the next attempt finds it.
+            // What a person changed in this moment stays, and the next attempt finds it.
             revert::undo(self.world, &start.reverts)?;
         }
         let launches: Vec<Launch> = announced.into_iter().map(|start| start.launch).collect();
@@ -332,8 +387,8 @@ impl<'w, W: World> Driver<'w, W> {
     /// Judges an attempt that ended.
     pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
         let entry = self.run.state.step(&seal.step);
-        let current =
-            entry.filter(|entry| entry.phase == Phase::Running && entry.attempts == seal.attempt);
+        let is_its = |it: &&StepState| it.phase == Phase::Running && seal.is_of(&seal.step, it);
+        let current = entry.filter(is_its);
         let Some(entry) = current else {
             let text = format!("attempt {} ended after it was given up", seal.attempt);
             return self.record(Event::Note { text, step: Some(seal.step.clone()) });
@@ -362,8 +417,11 @@ impl<'w, W: World> Driver<'w, W> {
         } else {
             Collected::default()
         };
-        if heard.is_understood() {
+        if heard.answers_in_words() {
             seen.stdout = seen.stdout.map(|_| words::answer(&heard.said).unwrap_or_default());
+        }
+        if step.durability == Durability::Full {
+            collect::settle(self.world, address, attempt, &seen)?;
         }
         let mut finished = judge(step, seal, seen, &heard.said);
         if let Some(started) = &started {
@@ -377,6 +435,7 @@ impl<'w, W: World> Driver<'w, W> {
             let by = SettledBy::Receipt;
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
+        finished.head = self.moved_head(&finished)?;
         finished.tolerated = self.run.tolerates(&finished);
         self.tell_of(&heard, &finished)?;
         self.record(Event::AttemptFinished(Box::new(finished)))?;
@@ -406,7 +465,7 @@ impl<'w, W: World> Driver<'w, W> {
                     Err(refused) => {
                         let text = format!("an answer was refused: {refused}");
                         self.record(Event::Note { text, step: None })?;
-                        // Whoever answered is shown what there is now.
+                        // The person who answered is shown what there is now.
                         refused.reopened().map_or(Ok(()), |event| self.record(event))
                     }
                 }
@@ -483,7 +542,7 @@ impl<'w, W: World> Driver<'w, W> {
             }
             StopWhy::Paused => Event::RunPaused { cause: PauseCause::Asked, until: None },
             StopWhy::Cancelled => {
-                let asked = || "somebody cancelled it".to_owned();
+                let asked = || "cancelled by a person".to_owned();
                 let why = Some(self.how.options.ending.clone().unwrap_or_else(asked));
                 Event::RunEnded { status: EndStatus::Cancelled, why }
             }

@@ -3,11 +3,12 @@
 //! Invariant: the caller holds the run's lock, and nothing is touched before the answer is
 //! accepted.
 
-use onward_core::{
-    address::Address, event::Event, graph::Defs, journal::Rest, run::Run, workflow::model::Workflow,
-};
+use std::sync::Arc;
+
+use onward_core::{address::Address, event::Event, graph::Defs, journal::Rest, run::Run};
 
 use crate::{
+    check::witness,
     drive::gate::{self, Answer, Refused},
     load::journal::{JOURNAL, Journal, LoadError, load, mend_tail},
     world::{At, Stop, World, real::RealWorld},
@@ -30,6 +31,10 @@ pub enum DecideError {
     Unproved { step: Address, why: String },
     #[error("`{0}` is {1} already")]
     Settled(Address, &'static str),
+    #[error("the driver has not taken the answer to `{0}` up yet; it is left in its inbox")]
+    Unheard(Address),
+    #[error("the run was {0} already")]
+    Over(&'static str),
     #[error("attempts were running when the driver of this run died")]
     InFlight,
     #[error(transparent)]
@@ -40,12 +45,14 @@ impl DecideError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Refused(refused) => Some(refused.hint()),
+            Self::Damaged => Some("see `onward plan`, then run `onward repair`".to_owned()),
             Self::InFlight => Some("`onward resume` sees to them; then cancel".to_owned()),
             Self::Stop(stop) => stop.hint(),
             Self::NoJournal
-            | Self::Damaged
             | Self::Journal(_)
             | Self::NoSuchStep(_)
+            | Self::Over(_)
+            | Self::Unheard(_)
             | Self::Unproved { .. }
             | Self::Settled(..) => None,
         }
@@ -55,7 +62,7 @@ impl DecideError {
 /// Answers a gate of a run without a driver. The caller holds the run's lock.
 pub fn decide_offline(
     world: RealWorld,
-    workflow: Workflow,
+    workflow: Arc<Defs>,
     answer: Answer,
 ) -> Result<(), DecideError> {
     write_offline(world, workflow, |world, run| Ok(gate::decided(world, run, answer)??))
@@ -64,7 +71,7 @@ pub fn decide_offline(
 /// Writes what a person said to the journal of a run without a driver. The caller holds its lock.
 pub fn write_offline(
     mut world: RealWorld,
-    workflow: Workflow,
+    workflow: Arc<Defs>,
     make: impl FnOnce(&mut RealWorld, &Run) -> Result<Vec<Event>, DecideError>,
 ) -> Result<(), DecideError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
@@ -72,7 +79,11 @@ pub fn write_offline(
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(DecideError::Damaged);
     }
-    let mut run = Run::new(std::sync::Arc::new(Defs::new(workflow)), loaded.state);
+    let mut run = Run::new(workflow, loaded.state);
+    // The supervisor's log knows more than the journal: its end is lost.
+    if witness::lost_tail(&run, &world.look_at_hands()?).is_some() {
+        return Err(DecideError::Damaged);
+    }
     // Refused before anything is touched.
     let events = make(&mut world, &run)?;
     mend_tail(&mut world, &bytes, &loaded.tail)?;

@@ -1,6 +1,6 @@
-//! How it went: what became of a run that was driven, and what somebody can do about it.
+//! How it went: what became of a run that was driven, and what a person can do about it.
 //!
-//! Invariant: taken from the state that the driver ended with, so whoever tells of it need not read
+//! Invariant: taken from the state that the driver ended with, so a front end need not read
 //! the run again.
 
 use std::{
@@ -32,7 +32,7 @@ pub struct Outcome {
     pub failed: Vec<FailedStep>,
     /// Gates that wait for an answer, as they are shown.
     pub gates: Vec<(Address, GateState)>,
-    /// Why nobody could be notified, where somebody should have been.
+    /// Why the notify command failed.
     pub not_notified: Option<String>,
 }
 
@@ -46,13 +46,14 @@ pub struct FailedStep {
 }
 
 impl Outcome {
-    pub(crate) fn new(status: Status, run: RunId, dir: PathBuf) -> Self {
+    pub fn new(status: Status, run: RunId, dir: PathBuf) -> Self {
         let (failed, gates) = (Vec::new(), Vec::new());
         Self { status, run, dir, until: None, failed, gates, not_notified: None }
     }
 
     /// With what the run ended with.
-    pub(crate) fn of(mut self, run: &Run) -> Self {
+    #[must_use]
+    pub fn of(mut self, run: &Run) -> Self {
         let state = &run.state;
         self.until = match state.status {
             RunStatus::Paused { until, .. } => until,
@@ -85,7 +86,7 @@ impl Outcome {
             | Status::Failed
             | Status::Cancelled
             | Status::Completed => {}
-            // Whoever stopped it knows.
+            // The person who stopped it knows.
             Status::Fresh | Status::Running | Status::Interrupted => return Ok(()),
         }
         let message = json!({

@@ -4,22 +4,27 @@
 //!
 //! Invariant: whatever is recorded here is durable before the event that speaks of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
+    decide,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
-    evidence::{Cause, Evidence, Outcome},
+    evidence::{Cause, Evidence, Outcome, Reaction},
+    key::Difference,
     launch::{Launch, Program, Seal},
+    mark::{Mark, Nonce},
+    recovery::Probed,
     state::Phase,
-    worktree::WorktreePlace,
+    worktree::{WorktreePlace, worktree_path},
 };
 
 use crate::{
+    check::hear,
     drive::Driver,
     revert::{self, Others, Test, Unfinished, snapshot_of},
-    world::{Snapshot, Stop, Taken, When, World, files, is_glob},
+    world::{Condition, SessionOf, Snapshot, Stop, Taken, When, World, files, is_glob},
 };
 
 /// More paths than this are not written into the journal: git has them all.
@@ -49,7 +54,7 @@ type Saved = (BTreeMap<String, Option<Digest>>, BTreeMap<String, FileKind>);
 impl<W: World> Driver<'_, W> {
     /// May the attempts of this step change the tree beyond their outputs?
     pub(crate) fn edits(&self, step: &Address) -> bool {
-        self.node(step).is_some_and(|id| self.run.defs.step(self.run.graph.node(id).def).edits)
+        self.node(step).is_some_and(|id| self.run.defs.brief(self.run.graph.node(id).def).edits())
     }
 
     /// Sees to it that the worktree of an attempt is there. `false` when a person must look first:
@@ -73,7 +78,7 @@ impl<W: World> Driver<'_, W> {
         let Some(place) = place else { return Ok(()) };
         match self.world.commit_worktree(&place, &started.step, started.attempt)? {
             Ok(head) => finished.evidence.branch_head = head,
-            // Whoever needs it would look for it on the branch, and not find it.
+            // A later step would look for it on the branch, and not find it.
             Err(why) => {
                 let detail = format!("what it did in {} cannot be committed: {why}", place.path);
                 finished.outcome = Outcome::Failed { cause: Cause::Unproved, detail };
@@ -84,17 +89,103 @@ impl<W: World> Driver<'_, W> {
         Ok(())
     }
 
-    /// Makes `launch` go on in the session of the attempt before it, where that was decided.
-    pub(crate) fn inherited(&mut self, launch: &mut Launch) -> Option<Inherited> {
+    /// The commit that the project's branch leads to, where this attempt made it.
+    pub(crate) fn moved_head(&mut self, of: &AttemptFinished) -> Result<Option<String>, Stop> {
+        let Some(known) = self.run.state.head.clone() else { return Ok(None) };
+        let now = self.world.head("")?.and_then(|it| it.head);
+        let Some(now) = now.filter(|now| *now != known) else { return Ok(None) };
+        let made = (of.step.clone(), of.attempt);
+        let commits = self.world.commits("", Some(&known), &now)?;
+        let is_own = commits.iter().any(|it| it.by.as_ref() == Some(&made));
+        Ok(is_own.then_some(now))
+    }
+
+    /// Before an effect beyond this machine the checks of kept steps that it rests on are run once
+    /// more. One that does not agree makes its step run again first.
+    pub(crate) fn rests_on_what_holds(&mut self, step: &Address) -> Result<bool, Stop> {
+        let Some(id) = self.node(step) else { return Ok(true) };
+        let (mut rest, mut seen) = (self.run.graph.effective_needs(id), BTreeSet::new());
+        let mut unproved = Vec::new();
+        while let Some(need) = rest.pop() {
+            if !seen.insert(need) {
+                continue;
+            }
+            let node = self.run.graph.node(need);
+            rest.extend(&node.children);
+            rest.extend(self.run.graph.effective_needs(need));
+            let entry = self.run.state.step(&node.address);
+            let is_kept = entry.is_some_and(|it| {
+                it.phase == Phase::Done && it.ended_at < self.opened_at && it.key.is_some()
+            });
+            let (address, def) = (node.address.clone(), node.def);
+            let check = self.run.defs.step(def).check.as_ref().filter(|_| is_kept);
+            let command = check.and_then(|it| decide::command(&self.run, need, it));
+            let Some(command) = command.filter(|_| !self.rechecked.contains(&address)) else {
+                continue;
+            };
+            let tree = worktree_path(&self.run, need);
+            if let Some(place) = WorktreePlace::at(&tree)
+                && matches!(self.world.worktree_condition(&place)?, Condition::Missing { .. })
+            {
+                // Its commit is what is left to prove it.
+                continue;
+            }
+            // No exit code but 0 is an answer here.
+            if self.world.probe(&tree, &command, i32::MIN)? == Probed::Happened {
+                self.rechecked.insert(address);
+            } else {
+                unproved.push(address);
+            }
+        }
+        for step in &unproved {
+            let was = Some("agreed".to_owned());
+            let is = Some("does not agree any more".to_owned());
+            let causes = vec![Difference { part: "check".to_owned(), was, is }];
+            self.record(Event::StepInvalidated { step: step.clone(), causes })?;
+        }
+        Ok(unproved.is_empty())
+    }
+
+    /// Makes `launch` go on in the session of the attempt before it, where that was decided at the
+    /// resume, or where that attempt failed for a cause that leaves its session as good as it was.
+    pub(crate) fn inherited(
+        &mut self,
+        launch: &mut Launch,
+        goes_on: bool,
+    ) -> Result<Option<Inherited>, Stop> {
         let decided = self.continuing.remove(&launch.step);
-        let entry = self.run.state.step(&launch.step).filter(|it| it.phase == Phase::Lost);
-        let (entry, Program::Agent(call)) = (entry.filter(|_| decided)?, &mut launch.program)
-        else {
-            return None;
+        let Program::Agent(call) = &mut launch.program else { return Ok(None) };
+        let Some(entry) = self.run.state.step(&launch.step) else { return Ok(None) };
+        let is_lost = entry.phase == Phase::Lost && decided;
+        let (Some(session), Some(started)) = (&entry.session, entry.started.as_deref()) else {
+            return Ok(None);
         };
-        call.goes_on_in = Some(entry.session.clone()?);
-        let AttemptStarted { base, saved, kinds, .. } = entry.started.as_deref()?.clone();
-        Some(Inherited { base, saved, kinds })
+        if !is_lost && !goes_on {
+            return Ok(None);
+        }
+        if started.agent.as_deref() != Some(call.name.as_str()) {
+            let text = "its session is not continued: another agent takes over".to_owned();
+            self.record(Event::Note { text, step: Some(launch.step.clone()) })?;
+            return Ok(None);
+        }
+        let (agent, adapter, cwd) = (&call.name, &call.adapter, &launch.cwd);
+        let of = SessionOf { agent, adapter, session, cwd };
+        let lacks = self.world.session_lacks(&of)?.filter(|_| !is_lost);
+        if let Some(why) = lacks.map(|it| it.why().to_owned()).or_else(|| {
+            // Between that look and now another run may have taken it.
+            let is_free = is_lost || self.world.hold_session(session);
+            (!is_free).then(|| "another run of onward has it open".to_owned())
+        }) {
+            let text = format!("its session is not continued: {why}");
+            self.record(Event::Note { text, step: Some(launch.step.clone()) })?;
+            return Ok(None);
+        }
+        call.repairs = entry.failure.as_deref().and_then(|(cause, why)| {
+            (cause.leads_to() == Reaction::Repair && !is_lost).then(|| why.clone())
+        });
+        call.goes_on_in = Some(session.clone());
+        let AttemptStarted { base, saved, kinds, .. } = started.clone();
+        Ok(Some(Inherited { base, saved, kinds }))
     }
 
     /// Records the tree before an attempt.
@@ -119,8 +210,34 @@ impl<W: World> Driver<'_, W> {
         Ok(Some(id))
     }
 
-    /// Tells the supervisor how to record the tree after the attempt.
+    /// An attempt in the person's own tree cannot be told from the person: that is said once.
+    pub(crate) fn tell_of_tree(&mut self, step: &Address) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.told_of_tree, true) {
+            return Ok(());
+        }
+        let text = format!(
+            "what changes in this directory while {step} runs counts as its work, and is undone \
+             with it if it fails; `worktree: true` keeps the two apart"
+        );
+        self.record(Event::Note { text, step: None })
+    }
+
+    /// The nonce of the start that is recorded next; the attempt carries it from here on.
+    pub(crate) fn mark(&mut self, launch: &mut Launch) -> Nonce {
+        let (epoch, at) = (self.journal.epoch(), self.world.now());
+        let run = self.run_id();
+        let nonce = Nonce::of(&run, epoch, self.run.state.next_seq, at);
+        launch.of = Some(Mark { run, epoch, nonce });
+        nonce
+    }
+
+    pub(crate) fn run_id(&self) -> String {
+        self.run.state.opened.as_ref().map(|it| it.run.to_string()).unwrap_or_default()
+    }
+
+    /// Tells the supervisor what the attempt makes, and how to record the tree after it.
     pub(crate) fn equip(&self, launch: &mut Launch, has_base: bool, writes: &[String]) {
+        launch.outputs = writes.to_vec();
         if has_base {
             launch.snapshot = self.world.snapshot_command(&Snapshot {
                 tree: &launch.cwd,
@@ -143,6 +260,9 @@ impl<W: World> Driver<'_, W> {
                 saved.insert(pattern.clone(), None);
             }
             for file in found {
+                if !files::can_be_put_back(self.world, &file)? {
+                    continue;
+                }
                 if reverts.iter().any(|revert| revert.path == file.path) {
                     saved.insert(file.path, None);
                     continue;
@@ -176,7 +296,8 @@ impl<W: World> Driver<'_, W> {
             let Some(started) = entry.started.as_deref() else { continue };
             let after = entry.after.as_deref().filter(|_| entry.phase == Phase::Failed);
             if other == step || entry.phase == Phase::Running {
-                let left = revert::footprint(self.world, started, after)?;
+                let mut left = revert::footprint(self.world, started, after)?;
+                left.leave_to_outputs(&entry.evidence);
                 all.push(Unfinished { step: other, entry, left });
             }
         }
@@ -187,10 +308,16 @@ impl<W: World> Driver<'_, W> {
         let unclear = started.base.is_some() && me.entry.after.is_none();
         let limit_ns = started.base.is_none().then(|| revert::limit_ns(me.entry.ended_at));
         let others = Others::of(&self.run, me, &all);
-        let judged = me.left.judge(&Test { limit_ns, survived: unclear, others: &others });
+        let touched = if me.left.is_beyond_declared() {
+            hear::touched(self.world, &self.run, step, started)?
+        } else {
+            None
+        };
+        let (touched, others) = (touched.as_ref(), &others);
+        let judged = me.left.judge(&Test { limit_ns, survived: unclear, touched, others });
         if !judged.contested.is_empty() {
-            let paths = judged.contested.join(", ");
-            let text = format!("not tried again: somebody else changed the same paths ({paths})");
+            let paths = judged.contested.paths.join(", ");
+            let text = format!("not retried: someone else changed files meanwhile ({paths})");
             self.facts.held.insert(step.clone());
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);

@@ -1,71 +1,90 @@
 //! What every front end that only looks calls: the plan of a run, how it stands, and the same for
 //! runs of other systems. All of it is one examination, shown in one way or another.
 
-use std::{path::Path, sync::Arc};
+use crate::world::open;
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use onward_core::{
+    address::Address,
     event::EndStatus,
     finding::{Code, Finding},
     graph::Defs,
     journal::{DamagedLines, Rest},
     plan::{Plan, next_record},
     policy::{Choices, Depth},
-    run::Run,
+    run::{Run, Worker},
     state::{RunStatus, State},
     time::Timestamp,
     view::View,
-    workflow::Loaded,
+    workflow::{Loaded, model::Workflow},
 };
 
-use super::{EngineError, Machine, RunPlace, adopt, lacking, look_place};
+use super::{
+    EngineError, Machine, RunPlace, adopt, lacking, lacking_now, look_place, without_repository,
+};
 use crate::{
+    agents::{Spoken, adapter_of},
     foreign::Foreign,
     load::journal::{JOURNAL, load},
-    locate::{FoundSite, Holder, LoadWorkflowError, Origin, holder, load_builtin, load_pinned},
+    locate::{FoundSite, Holder, LoadWorkflowError, Origin, Pinned, Project, holder, load_builtin},
     resume::{
         self,
         examine::{Before, Examined, ForeignRead, Subject, examine},
     },
-    world::{Connected, World as _, real::RealWorld},
+    world::{
+        Connected, World as _,
+        real::{RealWorld, disk::io_stop},
+        seen::Seen,
+    },
 };
 
 /// How a run is looked at.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Looking<'a> {
+pub struct Looking<'a> {
     pub choices: &'a Choices,
+    /// In full, every `check` is run.
     pub depth: Depth,
     /// An edited workflow file is left aside.
     pub pinned: bool,
+    /// Another system's files are read once for all that share this.
+    pub seen: &'a Seen,
 }
 
 /// What a resume would do.
 pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<Plan, EngineError> {
-    examine_run(run_dir, machine, choices, Depth::Quick, false)
+    let seen = &Seen::default();
+    examine_run(run_dir, machine, &Looking { choices, depth: Depth::Quick, pinned: false, seen })
 }
 
-/// The same, looking as deep as the person wants before they say yes: in full, every `check` is
-/// run. `pinned` leaves an edited workflow file aside.
+/// The same, looking as deep as the person wants before they say yes.
 pub fn examine_run(
     run_dir: &Path,
     machine: &Machine,
-    choices: &Choices,
-    depth: Depth,
-    pinned: bool,
+    looking: &Looking<'_>,
 ) -> Result<Plan, EngineError> {
-    let (mut world, examined) = look_at(run_dir, machine, &Looking { choices, depth, pinned })?;
+    let (mut world, examined) = look_at(run_dir, machine, looking)?;
     Ok(examined.plan(&mut world, &run_dir.display().to_string())?)
 }
 
-/// How a run stands, as its plan would say; beside it the run itself.
-pub fn view_run(
-    run_dir: &Path,
-    machine: &Machine,
-    depth: Depth,
-) -> Result<(View, Run), EngineError> {
-    let looking = Looking { choices: &Choices::default(), depth, pinned: true };
-    let (_, examined) = look_at(run_dir, machine, &looking)?;
-    let view = examined.view(&run_dir.display().to_string());
-    Ok((view, examined.run))
+/// How a run stands, as its plan says; beside it the run itself, under the workflow that it keeps.
+pub fn view_run(run_dir: &Path, machine: &Machine) -> Result<(View, Run), EngineError> {
+    let (choices, seen) = (&Choices::default(), &Seen::default());
+    let looking = Looking { choices, depth: Depth::Quick, pinned: false, seen };
+    let (mut world, examined) = look_at(run_dir, machine, &looking)?;
+    let view = examined.view(&mut world, &run_dir.display().to_string())?;
+    let is_edited = examined.survey.edited.is_some();
+    let run = if is_edited {
+        Run::new(Pinned::look(run_dir, &machine.env)?.defs, examined.run.state)
+    } else {
+        examined.run
+    };
+    Ok((view, run))
+}
+
+/// When the run was last seen at work, beyond what its journal says.
+pub fn last_sign(run_dir: &Path, machine: &Machine) -> Result<Option<Timestamp>, EngineError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    Ok(RealWorld::new(at.setup(machine), None).look_at_hands()?.last_heartbeat)
 }
 
 fn look_at(
@@ -73,11 +92,17 @@ fn look_at(
     machine: &Machine,
     looking: &Looking<'_>,
 ) -> Result<(RealWorld, Examined), EngineError> {
+    let machine = &machine.looking();
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
-    let bytes = std::fs::read(run_dir.join(JOURNAL))
-        .map_err(|_| EngineError::NotARun(run_dir.to_owned()))?;
+    let bytes = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX).map_err(|error| {
+        if error.kind() == ErrorKind::NotFound {
+            EngineError::NotARun(run_dir.to_owned())
+        } else {
+            EngineError::from(io_stop("read", &run_dir.join(JOURNAL))(error))
+        }
+    })?;
     let loaded = load(&bytes)?;
     drop(bytes);
     let mut findings = Vec::new();
@@ -89,7 +114,7 @@ fn look_at(
         Rest::Damaged(damage) => findings.extend(damaged(damage)),
     }
     findings.extend(driver.as_ref().map(still_running));
-    let workflow = load_pinned(run_dir)?.workflow;
+    let pinned = Pinned::look(run_dir, &machine.env)?.defs;
     // A run that is driven, or that is complete, has no use for another workflow.
     let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
     let origin = if driver.is_some() || complete || looking.pinned {
@@ -102,29 +127,40 @@ fn look_at(
     }
     let is_new = |it: &Loaded| Some(it.hash) != loaded.state.workflow_hash;
     let edited = origin.valid().filter(is_new);
-    let current = edited.as_ref().map_or(&workflow, |it| &it.workflow).clone();
-    let lacking = lacking(&current, machine);
-    let foreign = adopt::foreign_of(&at.project, run_dir);
+    let lacking = lacking_now(edited.as_ref(), &pinned, machine);
+    let (defs, workflow) = match &edited {
+        Some(new) => (Arc::new(Defs::new(new.workflow.clone())), Some(pinned.workflow())),
+        None => (pinned, None),
+    };
+    let foreign = adopt::foreign_of(&at.project, run_dir, &machine.env);
     let mut world = RealWorld::new(at.setup(machine), None);
     let connected = match looking.depth {
         Depth::Glance => Connected::default(),
         Depth::Quick | Depth::Full => world.look_at_hands()?,
     };
-    let read = |foreign| ForeignRead { foreign, reading: None, is_new: false };
+    let read = |foreign| ForeignRead { foreign, seen: looking.seen, is_new: false };
     let subject = Subject {
-        run: Run::new(Arc::new(Defs::new(current)), loaded.state),
+        run: Run::new(defs, loaded.state),
         connected: &connected,
         choices: looking.choices,
         depth: looking.depth,
-        edited: edited.as_ref().map(|new| (&workflow, new)),
+        edited: workflow.as_ref().zip(edited.as_ref()),
         foreign: foreign.as_ref().map(read),
-        driven: driver.is_some(),
+        // One that came meanwhile has started what the journal did not have yet.
+        driven: driver.is_some() || holder(run_dir).is_some(),
         findings,
         lacking,
         before: Before::default(),
     };
     let examined = examine(&mut world, subject)?;
     Ok((world, examined))
+}
+
+/// How the words of a step's agent are told to a person; `None` where they are plain already.
+pub fn voice_of(run: &Run, step: &Address, machine: &Machine) -> Option<Spoken> {
+    let Worker { name, program } = run.worker_at(run.graph.find(step)?)?;
+    let adapter = adapter_of(name, program, &machine.adapters, &machine.agents);
+    (adapter.card().closes && machine.stand_in.is_none()).then_some(adapter)
 }
 
 /// What a resume of another system's run would do, before a run of ours goes on with it.
@@ -135,13 +171,14 @@ pub fn plan_site(
     depth: Depth,
 ) -> Result<Plan, EngineError> {
     let name = found.site.workflow;
-    let workflow = load_builtin(Some(&found.project), name)
+    let workflow = load_builtin(Some(&found.project), name, &machine.cast)
         .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
         .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))?;
+    let machine = &machine.looking();
     let mut world = look_place(&found.project, machine);
     let now = world.now_for_ages();
     let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-    let read = ForeignRead { foreign: &foreign, reading: None, is_new: true };
+    let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
     let subject = Subject {
         run: imagined(found, &workflow, now)?,
         connected: &Connected::default(),
@@ -151,19 +188,15 @@ pub fn plan_site(
         foreign: Some(read),
         driven: false,
         findings: Vec::new(),
-        lacking: lacking(&workflow.workflow, machine).map(unconfigured),
+        lacking: lacking(&workflow.workflow, machine)
+            .map(unconfigured)
+            .or_else(|| homeless(&workflow.workflow, &found.project)),
         before: Before::default(),
     };
     let examined = examine(&mut world, subject)?;
     let dir = found.dir.display().to_string();
     let mut plan = examined.plan(&mut world, &dir)?;
     plan.run.id.clone_from(&found.site.name);
-    if !found.card().continues {
-        let message =
-            format!("this version of onward reads {name} runs, but cannot drive them yet");
-        let finding = Finding::new(Code::CannotContinue, message);
-        plan.findings.push(finding.with_hint("go on with the system that wrote them"));
-    }
     Ok(plan)
 }
 
@@ -173,9 +206,10 @@ pub fn page_of_site(
     machine: &Machine,
     format: &str,
 ) -> Result<Option<String>, EngineError> {
-    let mut world = look_place(&found.project, machine);
+    let mut world = look_place(&found.project, &machine.looking());
     let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-    let reading = foreign.read(&mut world)?;
+    let files = found.seen.files(&mut world, &found.site, found.card())?;
+    let reading = foreign.parse(files)?;
     Ok(reading.told.and_then(|told| told.page(format)))
 }
 
@@ -187,6 +221,13 @@ fn imagined(found: &FoundSite, workflow: &Loaded, now: Timestamp) -> Result<Run,
         run.after(record)?;
     }
     Ok(run)
+}
+
+/// A step wants a worktree, and there is no repository to make one of: a resume refuses.
+fn homeless(workflow: &Workflow, project: &Project) -> Option<Finding> {
+    let error = without_repository(workflow, project)?;
+    let finding = Finding::new(Code::AgentNotConfigured, error.to_string());
+    Some(finding.with_hint(error.hint().unwrap_or_default()))
 }
 
 /// The files themselves stand against nothing: a line of configuration settles it.

@@ -1,13 +1,16 @@
 //! Starting, resuming and planning a run on this machine: what every front end calls.
 //!
 //! Order: the run's lock, the tree's lock, the workflow as pinned, the journal, the supervisor, the
-//! loop. A new run is made by whoever holds the tree for it, and then taken up like any other.
+//! loop. A new run is made under the tree lock, and then taken up like any other.
 //!
 //! Invariant: what only looks (`look`) changes nothing anywhere and takes no lock, except that in
 //! full depth it runs the checks that steps declare.
 
 pub mod adopt;
+mod history;
+mod listing;
 mod look;
+mod parked;
 pub mod person;
 
 use std::{
@@ -18,8 +21,9 @@ use std::{
 };
 
 use onward_core::{
-    event::Mode,
+    event::{Event, Mode},
     finding::{Code, Finding},
+    graph::{DefId, Defs, Word},
     id::RunId,
     plan::Status,
     policy::Choices,
@@ -33,17 +37,19 @@ use onward_core::{
 use serde_json::Value;
 
 use crate::{
-    agents::{self, Adapters, AgentError, Continuations},
-    drive::{Options, Resume, offline::DecideError},
+    agents::{self, Adapters, AgentError, Continuations, missing_agent},
+    drive::{Options, Resume, gate, offline::DecideError},
+    engine::parked::Then,
     load::journal::{JOURNAL, LoadError},
     locate::{
-        CreateError, LoadWorkflowError, LockError, NewRun, Origin, Project, RunLock, Share,
-        TakeOver, TreeLock, create_run, load_pinned,
+        Cast, CreateError, LoadWorkflowError, LockError, NewRun, Origin, Pinned, Project, RunLock,
+        Share, TakeOver, TreeLock, create_run, keep_beside,
     },
     resume::{self, ResumeError},
     world::{
-        Stop,
-        real::{RealWorld, Redactor, Setup, Sink, stand_in::StandIn, wall_clock},
+        Stop, World as _,
+        real::{RealWorld, Redactor, Setup, Sink, on_path, stand_in::StandIn, wall_clock},
+        seen::Seen,
         supervisor::{Place, boot_id},
     },
 };
@@ -51,7 +57,10 @@ use crate::{
 pub use crate::{
     drive::outcome::{FailedStep, Outcome},
     engine::{
-        look::{examine_run, page_of_site, plan_run, plan_site, view_run},
+        listing::view_runs,
+        look::{
+            Looking, examine_run, last_sign, page_of_site, plan_run, plan_site, view_run, voice_of,
+        },
         person::{Decided, cancel, decide, done, end},
     },
 };
@@ -78,13 +87,24 @@ pub struct Machine {
     pub continuations: Continuations,
     /// The names of the agents' adapters, where they are not the default.
     pub adapters: Adapters,
-    /// Run when a run needs somebody or is over; empty = none.
+    /// Run when a run needs a person or is over; empty = none.
     pub notify: Vec<String>,
     pub catch_signals: bool,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
     /// Who plays the agents and commands, in a rehearsal.
     pub stand_in: Option<StandIn>,
+    /// Who plays the roles of built-in workflows.
+    pub cast: Cast,
+}
+
+impl Machine {
+    /// The same for one who only looks: git starts nothing that the checkout's configuration names.
+    pub(crate) fn looking(&self) -> Self {
+        let mut machine = self.clone();
+        machine.env.push((crate::world::git::LOOKS_ONLY.into(), "1".into()));
+        machine
+    }
 }
 
 /// How a run is driven this time.
@@ -96,6 +116,8 @@ pub struct How {
     pub pinned: bool,
     pub options: Options,
     pub take_over: TakeOver,
+    /// Another system's files, where an examination before this one read them.
+    pub seen: Seen,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -104,8 +126,8 @@ pub enum EngineError {
     NotARun(PathBuf),
     #[error("step `{step}` has `worktree`, and this is not the top of a git repository")]
     NoRepository { step: String },
-    #[error("this version of onward reads and plans {dialect} runs, but cannot drive them yet")]
-    CannotContinue { dialect: &'static str },
+    #[error("nothing says where Claude Code's task lists are")]
+    NoTaskLists,
     #[error("there is no built-in workflow `{name}`")]
     NoWorkflow { name: String },
     #[error("{} was begun already", dir.display())]
@@ -137,14 +159,18 @@ impl EngineError {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
             Self::NoRepository { .. } => {
-                Some("make it one with `git init`, or take `worktree` out".to_owned())
+                let own = "a workflow of your own can do without `worktree`";
+                Some(format!("make it one with `git init` and a first commit; {own}"))
             }
             Self::BegunElsewhere { dir } => {
-                Some(format!("go on with it: `onward resume {}`", dir.display()))
+                let dir = dir.display();
+                Some(format!(
+                    "continue it: `onward resume {dir}`; or put it away: `onward archive {dir}`"
+                ))
             }
-            Self::CannotContinue { .. } => Some(
-                "see where a run stands with `onward plan`; its own program goes on with it".into(),
-            ),
+            Self::NoTaskLists => {
+                Some("set HOME or CLAUDE_CONFIG_DIR, or say `--input dir=DIR`".to_owned())
+            }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
@@ -191,15 +217,17 @@ pub fn new_run(
     Ok(begin_run(project, workflow, file, inputs, machine, mode)?.leave())
 }
 
-/// A run that was just made, by whoever holds the tree for it.
+/// A run that was just made, and the tree lock held for it.
 #[derive(Debug)]
 pub struct Begun {
     pub dir: PathBuf,
     tree: TreeLock,
+    /// Another system's files that it goes on with, as they were examined.
+    seen: Seen,
 }
 
 impl Begun {
-    /// Lets go of the tree; somebody else drives the run.
+    /// Lets go of the tree; another process drives the run.
     pub fn leave(self) -> PathBuf {
         self.dir
     }
@@ -212,8 +240,9 @@ impl Begun {
     ) -> Result<Outcome, EngineError> {
         let at = RunPlace::of(&self.dir, machine)?;
         let lock = RunLock::take(&self.dir, &at.place.run, wall_clock())?;
-        let workflow = load_pinned(&self.dir)?.workflow;
-        drive_held(at, &workflow, (lock, self.tree), machine, how, sink)
+        let pinned = Pinned::take(&self.dir, &machine.env)?;
+        let how = How { seen: self.seen, ..how.clone() };
+        drive_held(at, &pinned, (lock, self.tree), machine, &how, sink)
     }
 }
 
@@ -228,8 +257,12 @@ pub fn begin_run(
 ) -> Result<Begun, EngineError> {
     let boot_id = this_boot()?;
     let now = wall_clock();
+    let mut inputs = inputs;
+    if file.is_none() {
+        adopt::placed(workflow, project, &mut inputs, machine)?;
+    }
     let adopted = match file {
-        None => adopt::begun_here(project, workflow, &inputs, machine)?,
+        None => adopt::begun_here(project, workflow, &mut inputs, machine)?,
         Some(_) => None,
     };
     begin_with(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
@@ -244,14 +277,11 @@ pub(crate) fn begin_with(
     let workflow = new.workflow;
     // Whether another system's run takes an agent at all is found when it is examined.
     let is_ours = new.adopted.as_ref().is_none_or(|it| it.files.is_empty());
-    if let Some(error) = agents::missing(&workflow.workflow, &machine.agents).filter(|_| is_ours) {
+    if let Some(error) = missing(&workflow.workflow, machine).filter(|_| is_ours) {
         return Err(error.into());
     }
-    // Said before anything starts: work meant for a tree of its own must not land in this one.
-    if let Some(step) = first_with_worktree(&workflow.workflow.steps)
-        && !project.root().join(".git").exists()
-    {
-        return Err(EngineError::NoRepository { step });
+    if let Some(error) = without_repository(&workflow.workflow, project) {
+        return Err(error);
     }
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
@@ -259,10 +289,10 @@ pub(crate) fn begin_with(
     let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
     let (run, dir) = create_run(project, new, &redactor)?;
     tree.sign(&run, new.now)?;
-    Ok(Begun { dir, tree })
+    Ok(Begun { dir, tree, seen: Seen::default() })
 }
 
-/// Takes a run up and drives it until it is over, needs somebody, or somebody stops it.
+/// Takes a run up and drives it until it is over, needs a person, or a person stops it.
 pub fn resume_run(
     run_dir: &Path,
     machine: &Machine,
@@ -272,17 +302,17 @@ pub fn resume_run(
     let at = RunPlace::of(run_dir, machine)?;
     let now = wall_clock();
     let lock = RunLock::insist(run_dir, &at.place.run, now, how.take_over)?;
-    let workflow = load_pinned(run_dir)?.workflow;
-    let (run, share) = (Some(&at.place.run), share_of(&workflow));
+    let pinned = Pinned::take(run_dir, &machine.env)?;
+    let (run, share) = (Some(&at.place.run), share_of_defs(&pinned.defs));
     let mut tree = TreeLock::take(&at.project, run, share, how.take_over)?;
     tree.sign(&at.place.run, now)?;
-    drive_held(at, &workflow, (lock, tree), machine, how, sink)
+    drive_held(at, &pinned, (lock, tree), machine, how, sink)
 }
 
 /// Drives a run that is ours; lets go of it at the end.
 fn drive_held(
     at: RunPlace,
-    workflow: &Workflow,
+    pinned_now: &Pinned,
     (mut lock, _tree): (RunLock, TreeLock),
     machine: &Machine,
     how: &How,
@@ -290,37 +320,82 @@ fn drive_held(
 ) -> Result<Outcome, EngineError> {
     let sink = if how.options.attended { telling_of_gates(machine, &at, sink) } else { sink };
     let mut world = RealWorld::new(at.setup(machine), sink);
-    let How { mode, choices, pinned, options, take_over: _ } = how.clone();
+    let How { mode, choices, pinned, options, seen, take_over: _ } = how.clone();
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
-    let current = edited.as_ref().map_or(workflow, |edited| &edited.workflow);
-    let foreign = adopt::foreign_of(&at.project, &at.place.run_dir);
+    let foreign = adopt::foreign_of(&at.project, &at.place.run_dir, &machine.env);
+    let current =
+        edited.as_ref().map_or(pinned_now.defs.root_workflow(), |edited| &edited.workflow);
+    let options = equipped(options, &at, current, machine);
     // A run that is only ended needs none of its agents.
     let needed = options.ending.is_none();
-    let lacking = lacking(current, machine).filter(|_| needed);
-    let how = Resume { mode, choices, options, edited, foreign, lacking };
-    let mut driver = match resume::open(&mut world, workflow, &how) {
-        Ok(driver) => driver,
-        Err(ResumeError::Parked { until }) => {
-            let Place { run, run_dir, .. } = at.place;
-            let outcome = Outcome::new(Status::Parked, run, run_dir);
-            return Ok(Outcome { until: Some(until), ..outcome });
-        }
-        Err(error) => {
-            // Nobody drives it now: a supervisor that holds nothing need not wait for the next.
-            world.finish()?;
-            return Err(error.into());
+    let lacking = lacking_now(edited.as_ref(), &pinned_now.defs, machine).filter(|_| needed);
+    let mut how = Resume { mode, choices, options, edited, foreign, seen, lacking };
+    let mut driver = loop {
+        match resume::open_kept(&mut world, &pinned_now.defs, &how) {
+            Ok(driver) => break driver,
+            Err(ResumeError::Parked { until }) => {
+                let then = if how.options.limits.wait {
+                    parked::wait(&mut world, &mut lock, until, (&at, &pinned_now.defs, machine))?
+                } else {
+                    Then::Leave(Status::Parked)
+                };
+                let Then::Leave(status) = then else {
+                    how.seen = Seen::default();
+                    continue;
+                };
+                world.finish()?;
+                let Place { run, run_dir, .. } = at.place;
+                let until = Some(until).filter(|_| status == Status::Parked);
+                return Ok(Outcome { until, ..Outcome::new(status, run, run_dir) });
+            }
+            Err(error) => {
+                // It has no driver now: a supervisor without attempts need not wait for the next.
+                world.finish()?;
+                return Err(error.into());
+            }
         }
     };
     lock.note_epoch(driver.journal.epoch())?;
-    let status = resume::drive(&mut driver)?;
+    let status = match resume::drive(&mut driver) {
+        Err(Stop::Removed { run_dir, kept }) => {
+            // No driver could ever take them up again.
+            let _ = driver.world.stop_all();
+            let files = how.edited.as_ref().map_or(&pinned_now.files, |it| &it.files);
+            let kept = kept.filter(|dir| keep_beside(dir, files).is_ok());
+            return Err(Stop::Removed { run_dir, kept }.into());
+        }
+        other => other?,
+    };
     let Place { run, run_dir, .. } = at.place;
     let mut outcome = Outcome::new(status, run, run_dir).of(&driver.run);
+    for (step, gate) in &mut outcome.gates {
+        // What there is to see now counts, not what there was when it was opened.
+        let now = gate::shown(driver.world, &driver.run, step)?;
+        if let Some(Event::GateOpened { prompt, shows, hash, .. }) = now {
+            (gate.prompt, gate.shows, gate.hash) = (prompt, shows, hash);
+        }
+    }
     drop(driver);
     world.finish()?;
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)
+}
+
+/// With what this machine knows: how long steps took before, and which stand-ins could start.
+fn equipped(
+    mut options: Options,
+    at: &RunPlace,
+    workflow: &Workflow,
+    machine: &Machine,
+) -> Options {
+    options.history = history::history(&at.project, &at.place.run_dir, &options.limits);
+    let is_installed = |program: &str| on_path(&machine.env, program).is_some();
+    let lacks = |name: &str| missing_agent(name, workflow, &machine.agents, &is_installed);
+    // One that is not there is no help: the step waits for its own agent.
+    options.limits.stand_ins.retain(|_, name| lacks(name).is_none());
+    options
 }
 
 /// A run's directory, and what follows from where it is.
@@ -338,7 +413,7 @@ impl RunPlace {
         Self::even_without_journal(run_dir, machine)
     }
 
-    /// For whoever comes to look after a run that has lost it.
+    /// For the commands that look after a run without a supervisor.
     pub(crate) fn even_without_journal(
         run_dir: &Path,
         machine: &Machine,
@@ -388,6 +463,12 @@ pub(crate) fn this_boot() -> Result<String, EngineError> {
     boot_id().map_err(|source| EngineError::Machine { what: "when it was started", source })
 }
 
+/// Work meant for a tree of its own must not land in this one: said before anything starts.
+pub(crate) fn without_repository(workflow: &Workflow, project: &Project) -> Option<EngineError> {
+    let step = first_with_worktree(&workflow.steps)?;
+    (!project.root().join(".git").exists()).then_some(EngineError::NoRepository { step })
+}
+
 fn first_with_worktree(steps: &[Step]) -> Option<String> {
     steps.iter().find_map(|step| {
         if step.worktree.is_some() {
@@ -417,14 +498,54 @@ fn share_of(workflow: &Workflow) -> Share {
     if workflow.steps.iter().any(edits) { Share::Alone } else { Share::WithOthers }
 }
 
-/// What must be set up before the workflow can go on.
-pub(crate) fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
-    let error = agents::missing(workflow, &machine.agents)?;
-    let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
-    Some(finding.with_hint(error.hint()))
+/// The same of a workflow whose steps are in a list.
+fn share_of_defs(defs: &Defs) -> Share {
+    let mut rest = defs.get(DefId::ROOT).children.clone();
+    while let Some(id) = rest.pop() {
+        let brief = defs.brief(id);
+        if brief.has_worktree() {
+            continue;
+        }
+        match brief.word() {
+            Word::Run | Word::Agent | Word::Call if brief.edits() => return Share::Alone,
+            Word::Run | Word::Agent | Word::Call | Word::Gate => {}
+            Word::Group | Word::Sub => rest.extend(&defs.get(id).children),
+        }
+    }
+    Share::WithOthers
 }
 
-/// A gate does not end an attended run, so that nobody would be told of it.
+/// The first agent or call that this machine could not start.
+pub(crate) fn missing(workflow: &Workflow, machine: &Machine) -> Option<AgentError> {
+    let is_installed = |program: &str| on_path(&machine.env, program).is_some();
+    agents::missing(workflow, &machine.agents, &is_installed)
+}
+
+/// What must be set up before the workflow can go on.
+pub(crate) fn lacking(workflow: &Workflow, machine: &Machine) -> Option<Finding> {
+    missing(workflow, machine).map(|error| prerequisite(&error))
+}
+
+/// The same of a run: of its edited workflow, or of the one that it keeps.
+pub(crate) fn lacking_now(
+    edited: Option<&Loaded>,
+    kept: &Defs,
+    machine: &Machine,
+) -> Option<Finding> {
+    if let Some(edited) = edited {
+        return lacking(&edited.workflow, machine);
+    }
+    let is_installed = |program: &str| on_path(&machine.env, program).is_some();
+    let missing = agents::missing_of(kept, &machine.agents, &is_installed);
+    missing.map(|error| prerequisite(&error))
+}
+
+fn prerequisite(error: &AgentError) -> Finding {
+    let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
+    finding.with_hint(error.hint())
+}
+
+/// A gate does not end an attended run, so the end would not tell of it.
 fn telling_of_gates(machine: &Machine, at: &RunPlace, sink: Option<Sink>) -> Option<Sink> {
     if machine.notify.is_empty() {
         return sink;

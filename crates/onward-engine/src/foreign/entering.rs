@@ -54,8 +54,8 @@ impl Entered {
     }
 }
 
-/// A person's wish that a crash kept from the files: nothing was started since.
+/// A person's wish that a crash kept from the files: nothing was written, asked or started since.
 pub(super) fn unkept_wish(run: &Run) -> Option<EnterAt> {
-    let resumed = run.state.resumed.as_ref().filter(|_| !run.state.started_since_resume)?;
+    let resumed = run.state.resumed.as_ref().filter(|_| !run.state.acted_since_resume)?;
     Some(EnterAt { step: resumed.entered.clone()?, force: true })
 }

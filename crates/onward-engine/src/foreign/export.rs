@@ -2,7 +2,11 @@
 //!
 //! Invariant: a file that only ever grows is appended to and synced; any other is replaced whole.
 
-use onward_core::{digest::Digest, event::Exported, told::Change};
+use onward_core::{
+    digest::Digest,
+    event::Exported,
+    told::{Change, Deed},
+};
 use onward_dialects::{File, Files};
 
 use super::Foreign;
@@ -19,7 +23,7 @@ pub(crate) fn exported(foreign: &Foreign, files: &Files) -> Vec<Exported> {
 }
 
 /// Writes the changes in their order; durable when it returns.
-pub(super) fn write<W: World>(
+pub(crate) fn write<W: World>(
     world: &mut W,
     foreign: &Foreign,
     changes: &[Change],
@@ -37,6 +41,23 @@ pub(super) fn write<W: World>(
         }
     }
     Ok(())
+}
+
+/// Tells the other system in its own words that a person ends its run. Its files may be gone: then
+/// nothing is left to be told.
+pub(crate) fn say_cancelled<W: World>(world: &mut W, foreign: &Foreign) -> Result<(), Stop> {
+    let at = world.now();
+    let changes = |world: &mut W| match foreign.read(world) {
+        Ok(reading) => Ok(reading.told.map(|told| told.write(&Deed::Cancelled { at }))),
+        Err(Stop::MissingFile { .. }) => Ok(None),
+        Err(stop) => Err(stop),
+    };
+    if changes(world)?.is_none_or(|it| it.is_empty()) {
+        return Ok(());
+    }
+    let _held = world.hold(&foreign.site, foreign.card())?;
+    let changes = changes(world)?.unwrap_or_default();
+    write(world, foreign, &changes)
 }
 
 /// The files as they are after the changes.

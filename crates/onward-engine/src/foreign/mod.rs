@@ -18,17 +18,18 @@ mod reentry;
 
 use std::fmt;
 
+use globset::Glob;
 use onward_core::{decide::Source, told::Told};
 use onward_dialects::{
     File, Files,
     seam::{Card, Dialect, Site},
 };
 
-pub(crate) use export::exported;
+pub(crate) use export::{exported, say_cancelled, write};
 pub use import::{Importing, Onlooker, import, import_announced};
-pub(crate) use reentry::Reentry;
+pub(crate) use reentry::{Held, Reentry};
 
-use crate::world::{Stop, World};
+use crate::world::{Stop, World, is_glob};
 
 /// The run of another system that a run of ours goes on with.
 #[derive(Clone)]
@@ -74,7 +75,8 @@ impl Foreign {
         if self.begins {
             // Our run writes the log with its first step: until then it is empty.
             let is_there = files.iter().next().is_some();
-            for log in self.card().grows.iter().filter(|_| is_there) {
+            let logs = self.card().grows.iter().filter(|it| is_there && !is_glob(it));
+            for log in logs {
                 if !files.contains(log) {
                     files.insert(*log, File::default());
                 }
@@ -90,16 +92,26 @@ impl Foreign {
         Ok(Reading { files, told: Some(told) })
     }
 
-    /// Our run is to begin it and has not: nothing is logged.
+    /// Our run is to begin it and has not: nothing is logged, or where there is no log, a file
+    /// without which nothing can be said is still missing.
     fn is_unbegun(&self, files: &Files) -> bool {
-        let mut logs = self.card().grows.iter().filter_map(|it| files.bytes(it));
-        self.begins && logs.all(<[u8]>::is_empty)
+        let mut logs = files.iter().filter(|(path, _)| self.grows(path));
+        let is_missing = || self.dialect.read(&self.site, files.clone()).is_err();
+        self.begins
+            && if self.card().grows.is_empty() {
+                is_missing()
+            } else {
+                logs.all(|(_, file)| file.bytes.is_empty())
+            }
     }
 
     pub(crate) fn source<'a>(&self, told: &'a dyn Told) -> Source<'a> {
         let card = self.card();
         // The first mark is where a person wrote down what they want.
         let by = card.marks.first().map_or(card.name, |mark| mark.glob);
+        let by = by.rsplit('*').next().map_or(by, |it| it.trim_start_matches('/'));
+        // A mark that is any file of a kind names none.
+        let by = if by.is_empty() || by.starts_with('.') { card.name } else { by };
         Source { dialect: card.name, by, told }
     }
 
@@ -113,6 +125,7 @@ impl Foreign {
 
     /// Whether the file only ever grows.
     pub(crate) fn grows(&self, name: &str) -> bool {
-        self.card().grows.contains(&name)
+        let fits = |glob: &str| Glob::new(glob).is_ok_and(|it| it.compile_matcher().is_match(name));
+        self.card().grows.iter().any(|glob| fits(glob))
     }
 }

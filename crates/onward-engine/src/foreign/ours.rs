@@ -11,6 +11,7 @@ use onward_core::{
     state::{Phase, StepState},
     survey::{InFlight, Survey},
     told::{StepTold, Told, Undo, UndoWhat},
+    workflow::model::Kind,
 };
 
 pub(super) struct Ours<'a> {
@@ -34,6 +35,67 @@ impl Ours<'_> {
             }),
             UndoWhat::Worktree { .. } => within.any(|(step, entry)| self.stands(step, entry)),
         }
+    }
+
+    /// Steps whose work counts: over and still to be written down, or under way and not lost.
+    pub(super) fn alive(&self) -> Vec<Address> {
+        let lives = |(step, entry): &(&Address, &StepState)| match entry.phase {
+            Phase::Running => !self.is_lost(step),
+            Phase::Done | Phase::Tolerated => {
+                !entry.elsewhere && !self.redone && self.is_unwritten(step)
+            }
+            Phase::Pending
+            | Phase::Waiting
+            | Phase::Failed
+            | Phase::Lost
+            | Phase::Skipped
+            | Phase::Stale => false,
+        };
+        let steps = self.run.state.steps.iter().filter(lives);
+        steps.map(|(step, _)| step.clone()).collect()
+    }
+
+    /// An attempt in flight that has to be made again, and costs something: a call ends the same
+    /// when it is called again.
+    fn is_lost(&self, step: &Address) -> bool {
+        let id = self.run.graph.find(step);
+        let kind = id.map(|id| &self.run.defs.step(self.run.graph.node(id).def).kind);
+        if matches!(kind, Some(Kind::Call { .. })) {
+            return false;
+        }
+        match self.decision(step) {
+            Decision::Rerun | Decision::RevertThenRerun => true,
+            Decision::Start
+            | Decision::AdoptSeal
+            | Decision::Reattach
+            | Decision::AdoptProof
+            | Decision::Continue
+            | Decision::Ask
+            | Decision::Refuse => false,
+        }
+    }
+
+    /// The files are silent about it, and of the steps behind it, which write down what it left,
+    /// none is over or lost. The last step of its scope writes for itself.
+    fn is_unwritten(&self, step: &Address) -> bool {
+        let graph = &self.run.graph;
+        let Some(id) = graph.find(step) else { return false };
+        let Some(parent) = graph.node(id).parent else { return false };
+        let behind = graph.node(parent).children.iter().skip_while(|it| **it != id).skip(1);
+        let behind: Vec<&Address> = behind.map(|it| &graph.node(*it).address).collect();
+        let is_open = |it: &Address| match self.run.state.phase(it) {
+            Phase::Pending => true,
+            Phase::Running => !self.is_lost(it),
+            Phase::Waiting
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Tolerated
+            | Phase::Skipped
+            | Phase::Lost
+            | Phase::Stale => false,
+        };
+        let is_open = !behind.is_empty() && behind.into_iter().all(is_open);
+        is_open && self.told.step(step) == StepTold::Silent
     }
 
     fn stands(&self, step: &Address, entry: &StepState) -> bool {

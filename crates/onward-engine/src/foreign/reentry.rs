@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use globset::Glob;
 use onward_core::{
     address::Address,
     decide::{Source, regressed},
@@ -17,9 +18,9 @@ use onward_core::{
     policy::EnterAt,
     run::Run,
     survey::Survey,
-    told::{Deed, Standing, Told, Undo, UndoWhat},
+    told::{Change, Deed, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
 };
-use onward_dialects::Files;
+use onward_dialects::{File, Files, kit::code::Odd, seam::Root};
 
 use super::{
     Foreign, Reading,
@@ -33,13 +34,13 @@ use crate::{
         rescue::{self, Undoing},
         snapshot_of,
     },
-    world::{At, Stop, World, files},
+    world::{At, Hold, Stop, World, files, real::site::room},
 };
 
 /// What is known before anything is done.
 pub(crate) struct Reentry {
     pub(crate) foreign: Foreign,
-    /// As they are, with what a person's entry adds.
+    /// As they were examined.
     pub(crate) files: Files,
     pub(crate) told: Box<dyn Told>,
     pub(crate) standing: Standing,
@@ -48,6 +49,8 @@ pub(crate) struct Reentry {
     entered: Option<Entered>,
     /// What the dialect wants undone and nothing of ours stands in.
     undo: Vec<Undo>,
+    /// Steps of ours whose work counts.
+    alive: Vec<Address>,
     undoing: Vec<Undoing>,
     /// What the paths are when they are put back, where the run does not keep that yet.
     bases: BTreeMap<Digest, Vec<u8>>,
@@ -55,6 +58,19 @@ pub(crate) struct Reentry {
     trees: Vec<String>,
     /// Why it cannot all be undone.
     contested: Vec<Finding>,
+}
+
+/// The other system's files, and its lock.
+pub(crate) struct Held {
+    pub(crate) files: Files,
+    lock: Hold,
+}
+
+impl Held {
+    /// Lets go of the lock.
+    pub(crate) fn into_files(self) -> Files {
+        self.files
+    }
 }
 
 impl Reentry {
@@ -66,7 +82,7 @@ impl Reentry {
         run: &Run,
         from: Option<&EnterAt>,
     ) -> Result<Option<Self>, Stop> {
-        let Reading { mut files, told } = reading;
+        let Reading { files, told } = reading;
         let Some(mut told) = told else { return Ok(None) };
         let ages = world.now_for_ages();
         let mut standing = told.standing(ages);
@@ -74,10 +90,12 @@ impl Reentry {
         let mut entered = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
             let found = Entered::find(&*told, &from, world.now());
-            let found = found.map_err(|unknown| Stop::NoEntry(unknown.to_string()))?;
+            let known = foreign.card().entries;
+            let no_entry = |unknown: NoEntry| Stop::NoEntry { what: unknown.to_string(), known };
+            let found = found.map_err(no_entry)?;
             if !found.changes.is_empty() {
-                files = export::after(files, &found.changes);
-                let Reading { told: again, .. } = foreign.parse(files.clone())?;
+                let after = export::after(files.clone(), &found.changes);
+                let Reading { told: again, .. } = foreign.parse(after)?;
                 if let Some(again) = again {
                     told = again;
                     // The entry itself is no event of the run's past.
@@ -89,7 +107,9 @@ impl Reentry {
             }
             entered = Some(found);
         }
+        findings.extend(too_large(&files));
         let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
+        let alive = Vec::new();
         let (bases, trees) = (BTreeMap::new(), Vec::new());
         let made = Self {
             foreign,
@@ -99,6 +119,7 @@ impl Reentry {
             findings,
             entered,
             undo,
+            alive,
             undoing,
             bases,
             trees,
@@ -109,6 +130,40 @@ impl Reentry {
 
     pub(crate) fn source(&self) -> Source<'_> {
         self.foreign.source(&*self.told)
+    }
+
+    /// Whether an undo that was announced still has a reason. The other system may have gone on
+    /// and proved by now what was to go: of its files, only what they tell at this moment is
+    /// undone.
+    pub(crate) fn still_undoes(&self, run: &Run, revert: &Revert) -> bool {
+        let step = revert.step.as_ref();
+        let started = step.and_then(|it| run.state.step(it)).and_then(|it| it.started.as_deref());
+        let is_ours =
+            started.is_some_and(|it| it.saved.contains_key(&revert.path) || it.base.is_some());
+        if let Some(name) = self.name_of(&revert.path).filter(|_| !is_ours) {
+            let is_it = |undo: &Undo| match &undo.what {
+                UndoWhat::Rows { after, .. } => revert.base == Some(Digest::of(after)),
+                UndoWhat::Remove => revert.base.is_none(),
+                UndoWhat::Worktree { .. } => false,
+            };
+            return self.told.undo().iter().any(|undo| undo.path == name && is_it(undo));
+        }
+        match step.map(|step| self.told.step(step)) {
+            Some(StepTold::Done(_)) => false,
+            Some(
+                StepTold::PassedOver(_)
+                | StepTold::Unproved(_)
+                | StepTold::Undone
+                | StepTold::Silent,
+            )
+            | None => true,
+        }
+    }
+
+    /// What the site's own root calls a path of the project, where it reads such files.
+    fn name_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let root = self.foreign.site.roots.first()?;
+        below(&root.dir, path).filter(|name| reads(root, name))
     }
 
     /// Finds out what is to be undone; rescues are numbered from `number` on. What an earlier
@@ -125,6 +180,7 @@ impl Reentry {
         let redone = self.entered.as_ref().is_some_and(|it| !it.changes.is_empty());
         let ours = Ours { told: &*self.told, run, survey, redone };
         let mut undo = self.told.undo();
+        let alive = ours.alive();
         let is_announced =
             |it: &Undo| cut_short.iter().any(|revert| revert.path == self.foreign.path(&it.path));
         undo.retain(|it| is_worktree(it) || !is_announced(it));
@@ -150,6 +206,14 @@ impl Reentry {
             }
         }
         self.undo = undo;
+        self.alive = alive;
+        // What looks like an orphan, or like the last one that may be, is ours and lives.
+        let lives = |step: &Option<String>| {
+            let step = step.as_deref().map(Address::from_text);
+            step.is_some_and(|step| self.alive.iter().any(|it| it.is_within(&step)))
+        };
+        let looks = [Odd::OrphanTask.row().word, Odd::AttemptsUsedUp.row().word];
+        self.findings.retain(|it| !looks.contains(&it.code.as_str()) || !lives(&it.step));
         Ok(())
     }
 
@@ -238,14 +302,19 @@ impl Reentry {
         survey.findings.extend(self.findings.iter().cloned());
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
+        let is_through = |step: &&Address| matches!(self.told.step(step), StepTold::Done(_));
+        let used_up = run.state.used_up().map(|(step, _)| step);
+        survey.through.extend(used_up.filter(is_through).cloned());
         let regressed = regressed(run, self.source());
-        match &self.entered {
-            Some(entered) => {
-                survey.findings.extend(entered.told(regressed.len()));
-                let place = |step| (step, entered.place.clone());
-                survey.reentered.extend(regressed.into_keys().map(place));
-            }
-            None => survey.disagreements.extend(regressed),
+        if let Some(entered) = &self.entered {
+            survey.findings.extend(entered.told(regressed.len()));
+            let place = |step| (step, entered.place.clone());
+            survey.reentered.extend(regressed.into_keys().map(place));
+        } else {
+            // An answer on which no step has acted to its end is in no file yet.
+            let untold = &run.state.untold_answers;
+            let told = regressed.into_iter().filter(|(step, _)| !untold.contains(step));
+            survey.disagreements.extend(told);
         }
         if let Some(git) = &mut survey.git {
             git.changed.retain(|path| !self.has(path));
@@ -253,9 +322,12 @@ impl Reentry {
         survey.findings.extend(self.asked(imported));
     }
 
-    /// Whether a path of the project is one of the site's files.
+    /// Whether a path of the project is one of the site's files, or one that they speak of.
     fn has(&self, path: &str) -> bool {
+        let roots = self.foreign.site.roots.iter().enumerate().skip(1);
+        let mut here = roots.filter(|(_, root)| root.dir == ".");
         self.files.iter().any(|(name, _)| self.foreign.path(name) == path)
+            || here.any(|(number, _)| self.files.file_in(number, path).is_some())
     }
 
     /// What a person must say first: whether work counts that the files were just found to show and
@@ -315,6 +387,7 @@ impl Reentry {
             let rescue = rescue_of(&path).map(|it| it.rescue.clone());
             let unnumbered = || format!("rescue/{}", undo.step.file_name());
             PlannedRevert {
+                only_if: None,
                 kind,
                 path: undo.path.clone(),
                 rows,
@@ -352,13 +425,46 @@ impl Reentry {
         self.trees.iter().try_for_each(|tree| world.refresh_tree(tree))
     }
 
+    /// Takes the other system's lock and reads its files once more.
+    pub(crate) fn hold<W: World>(&self, world: &mut W) -> Result<Held, Stop> {
+        let Foreign { site, .. } = &self.foreign;
+        let lock = world.hold(site, self.foreign.card())?;
+        let files = world.foreign(site, self.foreign.card())?;
+        Ok(Held { files: self.foreign.parse(files)?.files, lock })
+    }
+
+    /// What an undo has put back is put back in what was read, too.
+    pub(crate) fn put_back<W: World>(
+        &self,
+        world: &mut W,
+        reverts: &[Revert],
+        read: &mut Files,
+    ) -> Result<(), Stop> {
+        for revert in reverts {
+            for (number, root) in self.foreign.site.roots.iter().enumerate() {
+                let Some(name) = below(&root.dir, &revert.path) else { continue };
+                if !reads(root, name) {
+                    continue;
+                }
+                read.remove_in(number, name);
+                if let Some((bytes, _)) = world.content(&revert.path)? {
+                    read.insert_in(number, name, File { bytes, modified: None });
+                }
+            }
+        }
+        let project = world.absolute(At::Project(""));
+        let is_reset =
+            |it: &str| inside(&project, it).is_some_and(|tree| self.trees.contains(&tree));
+        let trees = read.git.iter_mut().flat_map(|git| &mut git.worktrees);
+        trees.filter(|it| is_reset(&it.path)).for_each(|it| it.changes.clear());
+        Ok(())
+    }
+
     /// Tells the other system in its own words that its run goes on: the first thing written there.
     /// Gives what the files tell then.
-    pub(crate) fn say_resumed<W: World>(&self, world: &mut W) -> Result<Reading, Stop> {
-        let _held = world.hold(&self.foreign.site, self.foreign.card())?;
+    pub(crate) fn say_resumed<W: World>(&self, world: &mut W, held: Held) -> Result<Reading, Stop> {
+        let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
-        let before = world.foreign(&self.foreign.site, self.foreign.card())?;
-        let mut files = before;
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
             export::write(world, &self.foreign, &entered.changes)?;
             files = export::after(files, &entered.changes);
@@ -366,11 +472,39 @@ impl Reentry {
         }
         let Reading { files, told } = self.foreign.parse(files)?;
         let Some(told) = told else { return Ok(Reading { files, told }) };
-        let deed = Deed::Resumed { at, point: &self.standing.point, undone: &self.undo };
+        let deed = Deed::Resumed {
+            at,
+            point: &self.standing.point,
+            undone: &self.undo,
+            alive: &self.alive,
+        };
         let changes = told.write(&deed);
+        self.refuse_unread(&files, &changes)?;
         export::write(world, &self.foreign, &changes)?;
         self.foreign.parse(export::after(files, &changes))
     }
+}
+
+impl Reentry {
+    /// What was not read is not replaced: nothing of it would be kept.
+    fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
+        let is_unread = |change: &&Change| match change {
+            Change::Append { .. } => false,
+            Change::Replace { path, .. } => files.unread.contains(&self.foreign.path(path)),
+        };
+        let Some(change) = changes.iter().find(is_unread) else { return Ok(()) };
+        let what = format!("{} is too large to be read, and is to change", change.path());
+        Err(Stop::Unready { what, hint: format!("{}; move it away or make it smaller", room()) })
+    }
+}
+
+/// Files that nothing was read of: the rest is used when a person says so.
+fn too_large(files: &Files) -> Vec<Finding> {
+    let finding = |path: &String| {
+        let finding = Odd::StateUnreadable.finding(format!("{path} is too large to be read"));
+        finding.at_path(path).with_hint(format!("{}; make it smaller, or go on without it", room()))
+    };
+    files.unread.iter().map(finding).collect()
 }
 
 /// Whether a step is adopted that the files show and no line of them records.
@@ -384,6 +518,17 @@ fn is_worktree(undo: &Undo) -> bool {
         UndoWhat::Worktree { .. } => true,
         UndoWhat::Rows { .. } | UndoWhat::Remove => false,
     }
+}
+
+/// Whether a file below a root is one of those that are read.
+fn reads(root: &Root, name: &str) -> bool {
+    let fits = |glob: &String| Glob::new(glob).is_ok_and(|it| it.compile_matcher().is_match(name));
+    root.reads.iter().any(fits)
+}
+
+/// What a path of the project is called below a root.
+fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
+    if root == "." { Some(path) } else { path.strip_prefix(root)?.strip_prefix('/') }
 }
 
 /// A path below the project, as the project names it.

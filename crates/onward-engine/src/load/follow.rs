@@ -3,8 +3,8 @@
 //! Invariant: what was given out is never taken back: only whole records that end in their newline
 //! are given out, and a writer cuts the file only behind them.
 
+use crate::world::open;
 use std::{
-    fs::File,
     io::{self, ErrorKind, Seek as _, SeekFrom},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
@@ -53,7 +53,7 @@ impl Follower {
 
     /// Every record that has come since.
     pub fn poll(&mut self) -> Result<Vec<Record>, FollowError> {
-        let mut file = match File::open(&self.path) {
+        let mut file = match open::at(&self.path, open::To::Read) {
             Ok(file) => file,
             // A run that is being archived, or not made yet.
             Err(error) if error.kind() == ErrorKind::NotFound && self.mark.next_seq == 0 => {
@@ -92,7 +92,7 @@ impl Follower {
         }
         match tail.rest {
             Rest::Damaged(_) if records.is_empty() => Err(FollowError::Damaged(self.mark)),
-            // Torn: half of what somebody is writing at this moment.
+            // Torn: the driver is writing the rest at this moment.
             Rest::Clean | Rest::Torn(_) | Rest::Damaged(_) => Ok(records),
         }
     }

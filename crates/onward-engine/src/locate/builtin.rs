@@ -1,6 +1,11 @@
 //! A built-in workflow, with the prompts that a project has in the place of ours.
 
-use std::{fs, path::Path};
+use crate::world::open;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use onward_core::workflow::{Loaded, Problem, load};
 use onward_dialects::builtin;
@@ -15,16 +20,43 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     builtin::names()
 }
 
+/// The roles that a configuration can give to agents.
+pub fn builtin_roles() -> BTreeSet<String> {
+    builtin::roles()
+}
+
+/// Who plays the roles of built-in workflows, where that is another agent than they say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cast {
+    /// One agent for all roles.
+    pub all: Option<String>,
+    pub roles: BTreeMap<String, String>,
+}
+
+impl Cast {
+    fn of(&self, text: &str) -> String {
+        builtin::cast(text, &|role| self.all.as_ref().or_else(|| self.roles.get(role)).cloned())
+    }
+}
+
 /// `None` when there is no built-in workflow of this name.
-pub fn load_builtin(project: Option<&Project>, name: &str) -> Option<Result<Loaded, Vec<Problem>>> {
-    let text = builtin::workflow(name)?;
+pub fn load_builtin(
+    project: Option<&Project>,
+    name: &str,
+    cast: &Cast,
+) -> Option<Result<Loaded, Vec<Problem>>> {
+    let text = cast.of(builtin::workflow(name)?);
     let onward_dir = project.map(Project::onward_dir);
     let mut read = |relative: &str| {
         let own = builtin::replaceable(relative).zip(onward_dir.as_ref());
         match own.map(|(relative, dir)| dir.join(relative)).filter(|path| path.is_file()) {
             Some(path) => own_prompt(&path),
             None => builtin::file(relative)
-                .map(|text| text.as_bytes().to_vec())
+                .map(|text| {
+                    let is_workflow =
+                        Path::new(relative).extension().is_some_and(|it| it == "yaml");
+                    if is_workflow { cast.of(text).into_bytes() } else { text.as_bytes().to_vec() }
+                })
                 .ok_or_else(|| "there is no such built-in file".to_owned()),
         }
     };
@@ -36,5 +68,5 @@ fn own_prompt(path: &Path) -> Result<Vec<u8>, String> {
     if bytes > PROMPT_BYTES_MAX {
         return Err(format!("it has {bytes} bytes"));
     }
-    fs::read(path).map_err(|error| error.to_string())
+    open::read_named(path, open::FILE_BYTES_MAX).map_err(|error| error.to_string())
 }

@@ -5,18 +5,24 @@
 //!
 //! Invariant: a key that is not known is an error with its place, never a setting without effect.
 
+use crate::world::open;
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     fmt, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use onward_core::event::Mode;
 use serde::Deserialize;
 
 use crate::{
-    agents::{self, Adapter, Adapters, Continuation, Continuations},
+    agents::{
+        self, Adapters, Continuation, Continuations, Sessions, Spoken,
+        generic::{Generic, Reads},
+    },
+    locate::settings::{Settings, WrittenLimits, WrittenPrice},
     world::real::variable,
 };
 
@@ -48,11 +54,11 @@ pub struct Setting<T> {
 }
 
 impl<T> Setting<T> {
-    fn default_of(value: T) -> Self {
+    pub(super) fn default_of(value: T) -> Self {
         Self { value, origin: Origin::Default }
     }
 
-    fn set(&mut self, value: Option<T>, origin: &Origin) {
+    pub(super) fn set(&mut self, value: Option<T>, origin: &Origin) {
         if let Some(value) = value {
             *self = Self { value, origin: origin.clone() };
         }
@@ -73,7 +79,8 @@ pub struct Config {
     /// How those of them go on that keep sessions.
     pub continuations: BTreeMap<String, Setting<Continuation>>,
     /// How those of them are understood that say more than their exit code.
-    pub adapters: BTreeMap<String, Setting<String>>,
+    pub adapters: BTreeMap<String, Setting<Understanding>>,
+    pub settings: Settings,
 }
 
 impl Default for Config {
@@ -86,6 +93,26 @@ impl Default for Config {
             agents: BTreeMap::new(),
             continuations: BTreeMap::new(),
             adapters: BTreeMap::new(),
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// How an agent's output is understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Understanding {
+    /// By the adapter of this name.
+    Named(String),
+    Described(Box<Reads>),
+}
+
+impl Understanding {
+    fn adapter(&self) -> Option<Spoken> {
+        match self {
+            Self::Named(name) => agents::named(name),
+            Self::Described(reads) => {
+                Some(Spoken::Described(Arc::new(Generic::new(Reads::clone(reads)))))
+            }
         }
     }
 }
@@ -96,6 +123,7 @@ pub struct Flags {
     pub mode: Option<Mode>,
     pub grace_seconds: Option<u64>,
     pub keep: Option<u32>,
+    pub wait: Option<bool>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -114,9 +142,9 @@ impl ConfigError {
         match self {
             Self::Io { .. } => "see whether you may read it",
             Self::Invalid { .. } => {
-                "settings: defaults.mode, defaults.grace_seconds, keep, \
-                                     notify.command, agents.NAME.command, .adapter, .continue and \
-                 .transcript"
+                "settings: defaults.mode, defaults.grace_seconds, keep, notify.command, \
+                 agents.NAME.command, .adapter, .reads, .continue, .transcript, .stand_in and \
+                 .price, limits.wait, .windows_max, .quiet and .finish_before_quiet, roles.NAME"
             }
             Self::Environment { .. } => "set it right, or unset it",
         }
@@ -132,6 +160,11 @@ struct Written {
     keep: Option<u32>,
     #[serde(default)]
     agents: BTreeMap<String, WrittenAgent>,
+    #[serde(default)]
+    limits: WrittenLimits,
+    /// Who plays the roles of built-in workflows.
+    #[serde(default)]
+    roles: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,27 +183,50 @@ struct WrittenCommand {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenAgent {
+    /// May be left out for a program that onward knows.
+    #[serde(default)]
     command: Vec<String>,
-    /// Nothing without `transcript`: nobody could tell whether there is anything to go on in.
+    /// Nothing without `transcript`: it could not be told whether there is a session to continue.
     #[serde(rename = "continue")]
     goes_on: Option<Vec<String>>,
     transcript: Option<String>,
     adapter: Option<String>,
+    /// Where in the lines of its output what stands.
+    reads: Option<Reads>,
+    /// Who works while its limit holds.
+    stand_in: Option<String>,
+    price: Option<WrittenPrice>,
 }
 
 impl WrittenAgent {
-    fn check(&self) -> Result<(), String> {
+    fn check(&self, name: &str) -> Result<(), String> {
         let unknown = self.adapter.as_deref().filter(|name| agents::named(name).is_none());
         if let Some(name) = unknown {
-            let known = agents::ADAPTERS.map(|adapter| format!("`{}`", adapter.name()));
+            let known = agents::ADAPTERS.map(|adapter| format!("`{}`", adapter.card().name));
             return Err(format!("has the adapter `{name}`; there are {}", known.join(", ")));
+        }
+        if self.adapter.is_some() && self.reads.is_some() {
+            return Err("has both `adapter` and `reads`".to_owned());
+        }
+        if let Some(wrong) = self.reads.as_ref().and_then(Reads::wrong) {
+            return Err(format!("reads from `{wrong}`, which is no JSON pointer such as `/a/b`"));
+        }
+        let own = agents::known_program(self.adapter.as_deref().unwrap_or(name));
+        if self.command.is_empty() && own.is_none() {
+            return Err("has no `command`".to_owned());
         }
         self.continuation().map(drop).map_err(str::to_owned)
     }
 
+    fn understanding(&self) -> Option<Understanding> {
+        let described = self.reads.clone().map(|it| Understanding::Described(Box::new(it)));
+        described.or_else(|| self.adapter.clone().map(Understanding::Named))
+    }
+
     /// An agent that is understood can say its session itself.
     fn says_its_session(&self) -> bool {
-        self.adapter.as_deref().and_then(agents::named).is_some_and(Adapter::understands)
+        let adapter = self.understanding().and_then(|it| it.adapter());
+        adapter.is_some_and(|it| it.card().sessions != Sessions::None)
     }
 
     fn continuation(&self) -> Result<Option<Continuation>, &'static str> {
@@ -201,7 +257,7 @@ impl Config {
         let mut config = Self::default();
         // The last one wins, so the nearest comes last.
         for path in files(dir, env).into_iter().rev() {
-            let text = match std::fs::read_to_string(&path) {
+            let text = match open::settings(&path) {
                 Ok(text) => text,
                 Err(source) if source.kind() == io::ErrorKind::NotFound => continue,
                 Err(source) => return Err(ConfigError::Io { path, source }),
@@ -211,23 +267,31 @@ impl Config {
                 ConfigError::Invalid { path: path.clone(), message }
             })?;
             for (name, agent) in &written.agents {
-                if let Err(what) = agent.check() {
+                if let Err(what) = agent.check(name) {
                     let message = format!("agent `{name}` {what}");
                     return Err(ConfigError::Invalid { path, message });
                 }
             }
+            if let Err(message) = written.limits.check() {
+                return Err(ConfigError::Invalid { path, message });
+            }
             config.take(written, &Origin::File(path));
         }
         config.take_environment(env)?;
-        let Flags { mode, grace_seconds, keep } = *flags;
+        let Flags { mode, grace_seconds, keep, wait } = *flags;
         config.mode.set(mode, &Origin::Flag("--mode"));
         config.grace_seconds.set(grace_seconds, &Origin::Flag("--grace"));
         config.keep.set(keep, &Origin::Flag("--keep"));
+        config.settings.wait.set(wait, &Origin::Flag("--wait"));
         Ok(config)
     }
 
     fn take(&mut self, written: Written, origin: &Origin) {
-        let Written { defaults, notify, keep, agents } = written;
+        let Written { defaults, notify, keep, agents, limits, roles } = written;
+        self.settings.take(limits, origin);
+        for (role, value) in roles {
+            self.settings.roles.insert(role, Setting { value, origin: origin.clone() });
+        }
         if let Some(WrittenDefaults { mode, grace_seconds }) = defaults {
             self.mode.set(mode, origin);
             self.grace_seconds.set(grace_seconds, origin);
@@ -238,14 +302,28 @@ impl Config {
             // A nearer agent of the same name is another one altogether.
             self.continuations.remove(&name);
             self.adapters.remove(&name);
-            if let Some(value) = agent.adapter.clone() {
+            self.settings.stand_ins.remove(&name);
+            self.settings.prices.remove(&name);
+            if let Some(value) = agent.stand_in.clone() {
+                let setting = Setting { value, origin: origin.clone() };
+                self.settings.stand_ins.insert(name.clone(), setting);
+            }
+            if let Some(price) = agent.price {
+                let setting = Setting { value: price.price(), origin: origin.clone() };
+                self.settings.prices.insert(name.clone(), setting);
+            }
+            if let Some(value) = agent.understanding() {
                 self.adapters.insert(name.clone(), Setting { value, origin: origin.clone() });
             }
             if let Ok(Some(value)) = agent.continuation() {
                 let setting = Setting { value, origin: origin.clone() };
                 self.continuations.insert(name.clone(), setting);
             }
-            self.agents.insert(name, Setting { value: agent.command, origin: origin.clone() });
+            if agent.command.is_empty() {
+                self.agents.remove(&name);
+            } else {
+                self.agents.insert(name, Setting { value: agent.command, origin: origin.clone() });
+            }
         }
     }
 
@@ -274,13 +352,17 @@ impl Config {
 
     /// The adapters' names alone, as a world wants them.
     pub fn agent_adapters(&self) -> Adapters {
-        let pairs = self.adapters.iter().map(|(name, it)| (name.clone(), it.value.clone()));
+        let pairs = self
+            .adapters
+            .iter()
+            .filter_map(|(name, it)| it.value.adapter().map(|adapter| (name.clone(), adapter)));
         pairs.collect()
     }
 
     /// Name, value and origin of every setting, for people.
     pub fn listed(&self) -> Vec<(String, String, Origin)> {
-        let Self { mode, grace_seconds, keep, notify, agents, continuations, adapters } = self;
+        let Self { mode, grace_seconds, keep, notify, agents, .. } = self;
+        let Self { continuations, adapters, settings, .. } = self;
         let mode_name = match mode.value {
             Mode::Autopilot => "autopilot",
             Mode::Interactive => "interactive",
@@ -300,8 +382,13 @@ impl Config {
         all.extend(agents.iter().map(|(name, it)| {
             (format!("agents.{name}.command"), command(&it.value), it.origin.clone())
         }));
-        all.extend(adapters.iter().map(|(name, it)| {
-            (format!("agents.{name}.adapter"), it.value.clone(), it.origin.clone())
+        all.extend(adapters.iter().map(|(name, it)| match &it.value {
+            Understanding::Named(adapter) => {
+                (format!("agents.{name}.adapter"), adapter.clone(), it.origin.clone())
+            }
+            Understanding::Described(reads) => {
+                (format!("agents.{name}.reads"), format!("{reads:?}"), it.origin.clone())
+            }
         }));
         for (name, Setting { value, origin }) in continuations {
             let line =
@@ -309,6 +396,7 @@ impl Config {
             all.push(line("continue", command(&value.command)));
             all.push(line("transcript", value.transcript.clone()));
         }
+        all.extend(settings.listed());
         all
     }
 }
@@ -453,17 +541,45 @@ mod tests {
         assert!(config.listed().iter().any(|(name, ..)| name == "agents.a.transcript"));
         assert_eq!(load("").unwrap().agent_continuations().len(), 0);
         let config = load("adapter = 'lines'").unwrap();
-        assert_eq!(config.agent_adapters()["a"], "lines");
+        assert_eq!(config.agent_adapters()["a"].card().name, "lines");
         assert!(config.listed().iter().any(|(name, ..)| name == "agents.a.adapter"));
         for (rest, says) in [
             ("continue = ['{session}']", "agent `a` has `continue`, but not `transcript`"),
             ("transcript = 't'", "agent `a` has `transcript`, but not `continue`"),
             ("continue = ['x']\ntranscript = 't'", "needs `{session}` in `command` and in"),
-            ("adapter = 'claudius'", "has the adapter `claudius`; there are `command`, `lines`"),
+            ("adapter = 'claudius'", "has the adapter `claudius`; there are `claude`, `codex`"),
         ] {
             let message = load(rest).unwrap_err().to_string();
             assert!(message.contains(says), "{message}");
         }
+    }
+
+    #[test]
+    fn limits_prices_and_roles_are_taken_as_written() {
+        let bench = Bench::new();
+        bench.put("p/.git/HEAD", "");
+        let text = "[agents.claude]\nstand_in = 'codex'\n[agents.codex]\nprice = { input = 1.5, \
+                    output = 10 }\n[limits]\nquiet = '22:00-07:00'\nwindows_max = 2\n[roles]\n\
+                    researcher = 'codex'\n";
+        bench.put("p/.onward/config.toml", text);
+        let flags = Flags { wait: Some(true), ..Flags::default() };
+        let config = bench.load("p", &[], &flags);
+        let limits = config.settings.limits(&jiff::tz::TimeZone::UTC);
+        assert!(limits.wait && limits.ends_before_quiet && config.agents.is_empty());
+        assert_eq!(
+            (limits.windows_max, limits.quiet.unwrap().to_string().as_str()),
+            (Some(2), "22:00-07:00")
+        );
+        assert_eq!(limits.stand_ins["claude"], "codex");
+        assert_eq!(limits.prices["codex"].output.dollars().to_string(), "10");
+        assert_eq!(config.settings.roles["researcher"].value, "codex");
+        let listed: Vec<String> = config.listed().into_iter().map(|(name, ..)| name).collect();
+        for name in ["limits.quiet", "agents.claude.stand_in", "agents.codex.price"] {
+            assert!(listed.iter().any(|it| it == name), "{listed:?}");
+        }
+        bench.put("p/.onward/config.toml", "[limits]\nquiet = 'at night'\n");
+        let error = bench.try_load("p", &[], &Flags::default()).unwrap_err().to_string();
+        assert!(error.contains("no span such as `22:00-07:00`"), "{error}");
     }
 
     #[test]

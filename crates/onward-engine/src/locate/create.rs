@@ -1,8 +1,9 @@
 //! A run comes into being: whole, durable, and under its name, or not at all.
 
+use crate::world::open;
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs::{self},
     io::{self, ErrorKind, Read as _, Write as _},
     path::{Path, PathBuf},
 };
@@ -29,6 +30,7 @@ use crate::{
             Redactor,
             disk::{io_stop, make_parents, sync_dir},
         },
+        secrets,
     },
 };
 
@@ -60,6 +62,8 @@ pub enum CreateError {
     WrongKind { name: String, kind: InputKind },
     #[error("input `{name}` holds the value of ${variable}")]
     Secret { name: String, variable: String },
+    #[error("input `{name}` looks like a key or a token")]
+    Token { name: String },
     #[error("an event cannot be written: {0}")]
     Unwritable(String),
     #[error(transparent)]
@@ -75,6 +79,11 @@ impl CreateError {
             Self::Secret { variable, .. } => Some(format!(
                 "inputs are kept in the journal: let the step read ${variable} itself"
             )),
+            Self::Token { .. } => Some(
+                "inputs are kept in the journal: put it into the environment, and let the step \
+                 read it there"
+                    .to_owned(),
+            ),
             Self::WrongKind { .. } | Self::Unwritable(_) | Self::Stop(_) => None,
         }
     }
@@ -167,9 +176,13 @@ fn complete(new: &NewRun<'_>, redactor: &Redactor) -> Result<BTreeMap<String, Va
         if !fits(declared.kind, value) {
             return Err(CreateError::WrongKind { name: name.clone(), kind: declared.kind });
         }
-        if let Some(variable) = redactor.name_in(value) {
-            let (name, variable) = (name.clone(), variable.to_owned());
-            return Err(CreateError::Secret { name, variable });
+        let name = name.clone();
+        match redactor.name_in(value) {
+            Some(secrets::TOKEN) => return Err(CreateError::Token { name }),
+            Some(variable) => {
+                return Err(CreateError::Secret { name, variable: variable.to_owned() });
+            }
+            None => {}
         }
     }
     let mut inputs = new.inputs.clone();
@@ -187,7 +200,7 @@ fn complete(new: &NewRun<'_>, redactor: &Redactor) -> Result<BTreeMap<String, Va
 fn build(dir: &Path, workflow: &Loaded, journal: &[u8]) -> Result<(), Stop> {
     let write = |path: &Path, bytes: &[u8]| -> Result<(), Stop> {
         make_parents(path)?;
-        let written = File::create(path).and_then(|mut file| {
+        let written = open::make_at(path, open::PRIVATE).and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
         });
@@ -213,7 +226,7 @@ fn fresh_id(workflow: &str, now: Timestamp) -> Result<RunId, Stop> {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let source = Path::new("/dev/urandom");
     let mut random = [0; 4];
-    let read: io::Result<()> = File::open(source).and_then(|mut it| it.read_exact(&mut random));
+    let read: io::Result<()> = fs::File::open(source).and_then(|mut it| it.read_exact(&mut random));
     read.map_err(io_stop("read", source))?;
     let ending: String =
         random.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();

@@ -18,6 +18,8 @@ pub struct RunDir {
     pub dir: PathBuf,
     /// When its journal was last written to.
     pub last_activity: Timestamp,
+    /// It has not lost its journal.
+    has_journal: bool,
 }
 
 impl RunDir {
@@ -46,7 +48,7 @@ impl FindError {
         match self {
             Self::NoSuchRun { near, .. } if near.is_empty() => "see `onward list`".to_owned(),
             Self::NoSuchRun { near, .. } => format!("did you mean {}?", list(near)),
-            Self::NoRuns => "start one with `onward run`".to_owned(),
+            Self::NoRuns => "start one with `onward run FILE`, or try `onward demo`".to_owned(),
             Self::LostJournal { run } => format!("rebuild it with `onward repair {run}`"),
             Self::Several { all, .. } => format!("say which: {}", list(all)),
             Self::Io { .. } => "see whether you may read it".to_owned(),
@@ -61,15 +63,14 @@ impl Project {
     /// Every run, the last active one first.
     pub fn runs(&self) -> Result<Vec<RunDir>, FindError> {
         let mut runs = self.even_lost_runs()?;
-        runs.retain(|run| run.dir.join(JOURNAL).is_file());
+        runs.retain(|run| run.has_journal);
         Ok(runs)
     }
 
     /// The one that was active last.
     pub fn last_run(&self) -> Result<RunDir, FindError> {
         let runs = self.even_lost_runs()?;
-        let has_journal = |run: &&RunDir| run.dir.join(JOURNAL).is_file();
-        match (runs.iter().find(has_journal), runs.first()) {
+        match (runs.iter().find(|run| run.has_journal), runs.first()) {
             (Some(run), _) => Ok(run.clone()),
             (None, Some(lost)) => Err(FindError::LostJournal { run: lost.id.clone() }),
             (None, None) => Err(FindError::NoRuns),
@@ -98,11 +99,7 @@ impl Project {
     /// The run with this id, or the only one whose id begins so.
     pub fn find(&self, wanted: &str) -> Result<RunDir, FindError> {
         let found = self.find_even_lost(wanted)?;
-        if found.dir.join(JOURNAL).is_file() {
-            Ok(found)
-        } else {
-            Err(FindError::LostJournal { run: found.id })
-        }
+        if found.has_journal { Ok(found) } else { Err(FindError::LostJournal { run: found.id }) }
     }
 
     /// The same, and one that has lost its journal is found too.
@@ -134,9 +131,10 @@ impl Project {
 fn run_at(dir: &Path) -> Option<RunDir> {
     let id: RunId = dir.file_name()?.to_str()?.parse().ok()?;
     let journal = fs::metadata(dir.join(JOURNAL));
+    let has_journal = journal.as_ref().is_ok_and(fs::Metadata::is_file);
     let file = journal.or_else(|_| fs::metadata(dir.join(WORKFLOW))).ok()?;
     let last_activity = file_time(file.modified().ok()?);
-    Some(RunDir { id, dir: dir.to_owned(), last_activity })
+    Some(RunDir { id, dir: dir.to_owned(), last_activity, has_journal })
 }
 
 fn near(wanted: &str, runs: &[RunDir]) -> Vec<RunId> {

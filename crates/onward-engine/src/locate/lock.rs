@@ -3,19 +3,29 @@
 //! Invariant: on a local disk the kernel's lock alone decides; what the file says informs people,
 //! and those who must not touch the lock, and a holder that died needs no ritual. On a network file
 //! system the kernel may not know of other machines: there a holder on another one stands until
-//! somebody says that it is gone.
+//! a person says that it is gone.
 
+use crate::world::{open, spot::Spot};
 use std::{
-    fs::{File, OpenOptions, TryLockError},
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    fs::{File, TryLockError},
+    io::{self, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use onward_core::{id::RunId, time::Timestamp};
+use onward_core::{id::RunId, time::Timestamp, worktree::WORKTREES};
 use serde::{Deserialize, Serialize};
 
 use super::{Project, network};
 use crate::world::supervisor::{Identity, boot_id};
+
+/// Between two tries at a lock that a dead driver has left locked.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// So many tries, five seconds at the least, a child of a dead driver has to become a program. Far
+/// beyond what a loaded machine takes.
+const LOOKS_MAX: u32 = 2_500;
 
 /// What a lock file says about its holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,10 +38,16 @@ pub struct Holder {
     /// 0 until the journal was opened.
     pub epoch: u32,
     pub since: Timestamp,
+    /// Before it opens the journal, it waits for this moment: a limit holds until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Timestamp>,
+    /// The directory that the lock lies in: a copy of it has a copy of what it says.
+    #[serde(default)]
+    pub spot: Option<Spot>,
 }
 
 impl Holder {
-    fn of_us(run: &RunId, since: Timestamp) -> io::Result<Self> {
+    fn of_us(run: &RunId, since: Timestamp, lock: &Path) -> io::Result<Self> {
         let us = Identity::of_this_process().ok_or(io::ErrorKind::NotFound)?;
         Ok(Self {
             run: run.clone(),
@@ -41,6 +57,8 @@ impl Holder {
             host: host(),
             epoch: 0,
             since,
+            waits_until: None,
+            spot: lock.parent().map(Spot::of).transpose()?,
         })
     }
 
@@ -49,15 +67,21 @@ impl Holder {
         self.host != host()
     }
 
-    /// On this machine, since its last boot.
-    fn is_alive(&self) -> bool {
+    /// On this machine, since its last boot, and with a lock in this very directory.
+    fn is_alive_in(&self, dir: &Path) -> bool {
         let identity = Identity { pid: self.pid, start_time: self.start_time };
-        boot_id().is_ok_and(|boot| boot == self.boot_id) && identity.is_alive()
+        let is_of_boot = boot_id().is_ok_and(|boot| boot == self.boot_id);
+        is_of_boot && Spot::is_of(self.spot, dir) && identity.is_alive()
+    }
+
+    /// It lives, or on a machine whose processes cannot be seen from here it may.
+    fn stands_in(&self, dir: &Path) -> bool {
+        self.is_elsewhere() || self.is_alive_in(dir)
     }
 }
 
 fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = open::text_named(Path::new("/proc/sys/kernel/hostname"), 4096).unwrap_or_default();
     name.trim_end().to_owned()
 }
 
@@ -69,6 +93,9 @@ pub enum LockError {
     TreeHeld { run: String, holder: Option<Box<Holder>> },
     #[error("cannot lock {}", path.display())]
     Io { path: PathBuf, source: io::Error },
+    /// Nothing is written where a link could lead out of the run.
+    #[error("run `{run}` is not used")]
+    Linked { run: RunId, source: io::Error },
 }
 
 impl LockError {
@@ -83,6 +110,7 @@ impl LockError {
                 format!("wait for it, or stop it with `onward pause {run}`")
             }
             Self::Io { .. } => "see whether this file system knows locks".to_owned(),
+            Self::Linked { .. } => "look where it leads, and remove it".to_owned(),
         }
     }
 }
@@ -109,7 +137,7 @@ impl RunLock {
         Self::insist(run_dir, run, now, TakeOver::No)
     }
 
-    /// The same, even from a holder on another machine, if somebody says that it is gone.
+    /// The same, even from a holder on another machine, if a person says that it is gone.
     pub fn insist(
         run_dir: &Path,
         run: &RunId,
@@ -122,8 +150,12 @@ impl RunLock {
             run: run.clone(),
             holder: holder.map(Box::new),
         };
-        let file = obtain(&path, File::try_lock, take_over).map_err(failed)?.map_err(held)?;
-        let holder = Holder::of_us(run, now).map_err(failed)?;
+        let linked = |source| LockError::Linked { run: run.clone(), source };
+        without_links(run_dir, run).map_err(linked)?;
+        let is_driven = |named: Option<&Holder>| named.is_some_and(|it| it.stands_in(run_dir));
+        let found = obtain(&path, File::try_lock, take_over, is_driven);
+        let file = found.map_err(failed)?.map_err(held)?;
+        let holder = Holder::of_us(run, now, &path).map_err(failed)?;
         let mut lock = Self { file, path: path.clone(), holder };
         lock.write().map_err(failed)?;
         Ok(lock)
@@ -131,7 +163,17 @@ impl RunLock {
 
     /// Tells people under which epoch we write.
     pub fn note_epoch(&mut self, epoch: u32) -> Result<(), LockError> {
-        self.holder.epoch = epoch;
+        (self.holder.epoch, self.holder.waits_until) = (epoch, None);
+        self.tell()
+    }
+
+    /// Tells people that we wait, and for which moment.
+    pub fn note_wait(&mut self, until: Timestamp) -> Result<(), LockError> {
+        self.holder.waits_until = Some(until);
+        self.tell()
+    }
+
+    fn tell(&mut self) -> Result<(), LockError> {
         let path = self.path.clone();
         self.write().map_err(|source| LockError::Io { path, source })
     }
@@ -143,7 +185,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Nobody who only looks shall take us for a driver.
+        // A process that only looks must not take us for a driver.
         let _ = self.file.set_len(0);
         // A child that another thread is just starting has the file open too, until it is executed:
         // closing ours alone would leave the lock with it.
@@ -151,11 +193,21 @@ impl Drop for RunLock {
     }
 }
 
+/// A run directory and the worktrees beside it are what they seem.
+fn without_links(run_dir: &Path, run: &RunId) -> io::Result<()> {
+    open::no_links_in(run_dir)?;
+    match Project::of_run(run_dir) {
+        Some(project) => open::no_links_in(&project.root().join(WORKTREES).join(run.as_str())),
+        None => Ok(()),
+    }
+}
+
 /// Who drives the run now, found out without touching the lock.
 pub fn holder(run_dir: &Path) -> Option<Holder> {
     let path = run_dir.join("lock");
-    let is_on_network = || File::open(&path).is_ok_and(|file| network::is_on_network(&file));
-    read(&path).filter(|it| it.is_alive() || (it.is_elsewhere() && is_on_network()))
+    let is_on_network =
+        || open::at(&path, open::To::Read).is_ok_and(|file| network::is_on_network(&file));
+    read(&path).filter(|it| it.is_alive_in(run_dir) || (it.is_elsewhere() && is_on_network()))
 }
 
 /// What a run does to the tree.
@@ -194,7 +246,13 @@ impl TreeLock {
             let run = holder.as_ref().map_or_else(String::new, |it| it.run.to_string());
             LockError::TreeHeld { run, holder: holder.map(Box::new) }
         };
-        let file = obtain(&path, try_lock, take_over).map_err(failed)?.map_err(held)?;
+        let dir = project.onward_dir();
+        let is_driven = |named: Option<&Holder>| match named {
+            Some(named) => named.stands_in(&dir),
+            None => other_driver(project, run).is_some(),
+        };
+        let found = obtain(&path, try_lock, take_over, is_driven);
+        let file = found.map_err(failed)?.map_err(held)?;
         // What one that died has left.
         file.set_len(0).map_err(failed)?;
         Ok(Self { file, path, share })
@@ -204,7 +262,8 @@ impl TreeLock {
     pub fn sign(&mut self, run: &RunId, now: Timestamp) -> Result<(), LockError> {
         let written = match self.share {
             Share::Alone => {
-                Holder::of_us(run, now).and_then(|holder| rewrite(&mut self.file, &holder))
+                let holder = Holder::of_us(run, now, &self.path);
+                holder.and_then(|holder| rewrite(&mut self.file, &holder))
             }
             Share::WithOthers => Ok(()),
         };
@@ -240,7 +299,7 @@ pub enum TakeOver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Take,
-    /// Another file takes its place: whoever still locks the old one locks nothing.
+    /// Another file takes its place: a lock on the old one locks nothing.
     Replace,
     Refuse,
 }
@@ -256,15 +315,27 @@ fn verdict(is_locked: bool, is_on_network: bool, elsewhere: bool, take_over: Tak
 
 type TryLock = fn(&File) -> Result<(), TryLockError>;
 
-/// The file, locked; or whoever stands in the way.
+/// The file, locked; or the holder that stands in the way. `is_driven` says whether the one that
+/// the file names does.
 fn obtain(
     path: &Path,
     try_lock: TryLock,
     take_over: TakeOver,
+    is_driven: impl Fn(Option<&Holder>) -> bool,
 ) -> io::Result<Result<File, Option<Holder>>> {
     let file = open(path)?;
-    let is_locked = !locked(&file, try_lock)?;
-    let holder = read(path);
+    let mut is_locked = !locked(&file, try_lock)?;
+    let mut holder = read(path);
+    // A driver that was killed while it started a program has left the lock with that child, until
+    // the child is executed. One that lives may not have signed yet.
+    for _ in 0..LOOKS_MAX {
+        if !is_locked || is_driven(holder.as_ref()) {
+            break;
+        }
+        thread::sleep(LOOK_EVERY);
+        is_locked = !locked(&file, try_lock)?;
+        holder = read(path);
+    }
     let elsewhere = holder.as_ref().is_some_and(Holder::is_elsewhere);
     match verdict(is_locked, network::is_on_network(&file), elsewhere, take_over) {
         Verdict::Take => Ok(Ok(file)),
@@ -286,13 +357,11 @@ fn locked(file: &File, try_lock: TryLock) -> io::Result<bool> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    open::at(path, open::To::Write)
 }
 
 fn read(path: &Path) -> Option<Holder> {
-    let mut text = String::new();
-    File::open(path).ok()?.read_to_string(&mut text).ok()?;
-    serde_json::from_str(&text).ok()
+    serde_json::from_slice(&open::read_at(path, open::SMALL_BYTES_MAX).ok()?).ok()
 }
 
 fn rewrite(file: &mut File, holder: &Holder) -> io::Result<()> {
@@ -361,7 +430,7 @@ mod tests {
 
     #[test]
     fn a_holder_on_another_machine_is_named_with_the_way_past_it() {
-        let us = Holder::of_us(&id("r-1"), Timestamp::from_micros(7)).unwrap();
+        let us = Holder::of_us(&id("r-1"), Timestamp::from_micros(7), Path::new("/lock")).unwrap();
         let there = Holder { host: format!("not-{}", us.host), ..us };
         let hint = |holder: &Holder| {
             let holder = Some(Box::new(holder.clone()));
@@ -376,15 +445,45 @@ mod tests {
     fn a_dead_holder_needs_no_ritual() {
         let dir = tempfile::tempdir().unwrap();
         let now = Timestamp::from_micros(7);
-        let us = Holder::of_us(&id("r-1"), now).unwrap();
+        let us = Holder::of_us(&id("r-1"), now, &dir.path().join("lock")).unwrap();
         for dead in [
             Holder { start_time: us.start_time - 1, ..us.clone() },
             Holder { boot_id: "another".into(), ..us.clone() },
+            Holder { spot: Spot::of(Path::new("/")).ok(), ..us.clone() },
         ] {
             std::fs::write(dir.path().join("lock"), serde_json::to_vec(&dead).unwrap()).unwrap();
             assert_eq!(holder(dir.path()), None);
             RunLock::take(dir.path(), &id("r-1"), now).unwrap();
         }
+    }
+
+    /// As a driver leaves it that is killed between the fork and the execution of a child.
+    #[test]
+    fn a_lock_that_only_a_child_of_a_dead_driver_has_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = open(&path).unwrap();
+        file.try_lock().unwrap();
+        let us = Holder::of_us(&id("r-1"), Timestamp::from_micros(7), &path).unwrap();
+        let dead = Holder { start_time: us.start_time - 1, ..us };
+        std::fs::write(&path, serde_json::to_vec(&dead).unwrap()).unwrap();
+        let child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(file)
+            .spawn()
+            .unwrap();
+        let looks = std::cell::RefCell::new((0, Some(child)));
+        let is_driven = |named: Option<&Holder>| {
+            let (count, child) = &mut *looks.borrow_mut();
+            *count += 1;
+            if let Some(child) = child.take() {
+                child.wait_with_output().unwrap();
+            }
+            named.is_some_and(|it| it.stands_in(dir.path()))
+        };
+        let taken = obtain(&path, File::try_lock, TakeOver::No, is_driven).unwrap();
+        assert!(taken.is_ok(), "{taken:?}");
+        assert_eq!(looks.into_inner().0, 1, "it was locked, and then it was not");
     }
 
     #[test]

@@ -16,17 +16,20 @@ mod find;
 mod lock;
 mod network;
 mod origin;
+mod packed;
 mod pinned;
 mod project;
+pub mod settings;
 mod sites;
 
-pub use builtin::{builtin_names, load_builtin};
+pub use builtin::{Cast, builtin_names, builtin_roles, load_builtin};
 pub use create::{CreateError, NewRun, OPENED, create_run};
 pub use find::{FindError, RunDir};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use origin::{Origin, opened};
 pub use pinned::{
-    LoadWorkflowError, last_kept, load_kept, load_pinned, load_workflow, pinned_names,
+    LoadWorkflowError, Pinned, keep_beside, last_kept, load_kept, load_pinned, load_workflow,
+    pinned_names,
 };
 pub use project::Project;
-pub use sites::{FoundSite, Search};
+pub use sites::{FoundSite, Search, has_tasks, is_task_list, is_tasks_root};

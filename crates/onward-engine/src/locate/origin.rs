@@ -1,7 +1,7 @@
 //! The workflow file that a run was made from, as it is now.
 
+use crate::world::open;
 use std::{
-    fs::{self, File},
     io::{BufRead as _, BufReader},
     path::Path,
 };
@@ -22,7 +22,7 @@ use crate::load::journal::JOURNAL;
 /// What became of the file.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// Nobody knows where it was, or it is gone: the run keeps its copy.
+    /// Where it was is not known, or it is gone: the run keeps its copy.
     Gone,
     /// As the run keeps it: there is nothing to read in it.
     Same,
@@ -45,7 +45,7 @@ impl Origin {
                 let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
                 let message = format!("{file} is no valid workflow now: {first}");
                 let finding = Finding::new(Code::WorkflowChanged, message).at_path(&file);
-                let hint = format!("the run goes on with its copy; see `onward check {file}`");
+                let hint = format!("the run continues with its copy; see `onward check {file}`");
                 Self::Invalid(finding.with_hint(hint))
             }
         }
@@ -64,13 +64,16 @@ impl Origin {
 /// or was changed before, is looked at more closely.
 fn is_kept(run_dir: &Path, path: &Path) -> bool {
     let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
-    let kept = || fs::read(run_dir.join(WORKFLOW)).ok();
-    is_plain && kept().is_some_and(|kept| fs::read(path).is_ok_and(|now| now == kept))
+    let kept = || open::read_own(run_dir, WORKFLOW, open::LOG_BYTES_MAX).ok();
+    is_plain
+        && kept().is_some_and(|kept| {
+            open::read_named(path, kept.len() as u64).is_ok_and(|now| now == kept)
+        })
 }
 
 /// The first record of a run, without reading the rest.
 pub fn opened(run_dir: &Path) -> Option<RunOpened> {
-    let journal = File::open(run_dir.join(JOURNAL)).ok()?;
+    let journal = open::own(run_dir, JOURNAL, open::To::Read, 0).ok()?;
     let mut line = Vec::new();
     BufReader::new(journal).read_until(b'\n', &mut line).ok()?;
     let line = line.strip_suffix(b"\n").unwrap_or(&line);

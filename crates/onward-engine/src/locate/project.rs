@@ -1,5 +1,6 @@
 //! The directory that the steps work in, and `.onward` in it.
 
+use crate::world::open;
 use std::{
     fs,
     io::{self, ErrorKind},
@@ -20,11 +21,21 @@ impl Project {
     pub fn locate(start: &Path) -> io::Result<Self> {
         let start = fs::canonicalize(start)?;
         if let Some(root) = around_worktree(&start) {
-            return Ok(Self { root });
+            return Self { root }.without_links();
         }
         let is_project = |dir: &&Path| dir.join(".onward").is_dir() || dir.join(".git").exists();
         let root = start.ancestors().find(is_project).unwrap_or(&start).to_owned();
-        Ok(Self { root })
+        Self { root }.without_links()
+    }
+
+    /// A checkout may have links where our directories should be; nothing of ours goes where they
+    /// lead.
+    fn without_links(self) -> io::Result<Self> {
+        let worktrees = self.root.join(WORKTREES);
+        for dir in [self.onward_dir(), self.runs_dir(), self.archive_dir(), worktrees] {
+            open::no_link(&dir)?;
+        }
+        Ok(self)
     }
 
     /// The project that a run's directory lies in.
@@ -61,7 +72,7 @@ impl Project {
         let ignore = self.onward_dir().join(".gitignore");
         disk::make_parents(&ignore)?;
         disk::make_parents(&self.runs_dir().join("x"))?;
-        match fs::OpenOptions::new().write(true).create_new(true).open(&ignore) {
+        match open::own(&self.onward_dir(), ".gitignore", open::To::Make, open::SHARED) {
             Ok(mut file) => {
                 let written = io::Write::write_all(&mut file, b"*\n");
                 written.map_err(disk::io_stop("write", &ignore))

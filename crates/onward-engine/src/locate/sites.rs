@@ -3,6 +3,7 @@
 //!
 //! Invariant: looks only, at a bounded number of directories, and follows no link.
 
+use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
@@ -19,6 +20,7 @@ use crate::world::{
     Stop,
     git::Git,
     real::{file_time, site::expand, variable},
+    seen::Seen,
 };
 
 /// How deep below a directory the marks of a run are looked for: a file directly in it is at 1.
@@ -27,7 +29,8 @@ const DEPTH_MAX: usize = 4;
 const DIRS_MAX: usize = 20_000;
 /// So many files and branches of a project count as evidence.
 const ENTRIES_MAX: usize = 100_000;
-/// A file larger than this is no mark to peek into.
+/// No more of a file is peeked into. A page says in its first lines what it is; any other file that
+/// is larger is not peeked into at all.
 const PEEK_BYTES_MAX: u64 = 4 << 20;
 /// Runs are not kept in these; copies of one may well be there.
 const PASSED_OVER: [&str; 6] =
@@ -50,6 +53,8 @@ pub struct FoundSite {
     pub project: Project,
     /// Where it lies.
     pub dir: PathBuf,
+    /// Its files, once they were read.
+    pub seen: Seen,
 }
 
 impl FoundSite {
@@ -59,11 +64,20 @@ impl FoundSite {
             dir => project.root().join(dir),
         };
         site.place = dir.display().to_string();
-        Self { dialect, site, project: project.clone(), dir }
+        if site.name == "." {
+            let name = dir.file_name().unwrap_or_default();
+            site.name = name.to_string_lossy().into_owned();
+        }
+        Self { dialect, site, project: project.clone(), dir, seen: Seen::default() }
     }
 
     pub fn card(&self) -> &'static Card {
         self.dialect.card()
+    }
+
+    /// Whether it may be chosen without a person's word.
+    pub fn is_candidate(&self) -> bool {
+        !self.site.elsewhere && !self.site.by_name_only
     }
 }
 
@@ -73,6 +87,9 @@ impl Search<'_> {
     pub fn at(&self, dir: &Path, named: Option<&str>) -> io::Result<Vec<FoundSite>> {
         let project = Project::locate(dir)?;
         let mut found = self.in_dir(&project, dir, named);
+        if found.is_empty() {
+            found = self.around(dir, named)?;
+        }
         if found.iter().any(|it| it.site.lacks.is_none()) {
             found.retain(|it| it.site.lacks.is_none());
         }
@@ -84,6 +101,28 @@ impl Search<'_> {
             found.push(FoundSite::new(*dialect, site, &project));
         }
         Ok(found)
+    }
+
+    /// The run that lies in this very directory, of a system that keeps several of them below a
+    /// project: there the marks begin further up.
+    fn around(&self, dir: &Path, named: Option<&str>) -> io::Result<Vec<FoundSite>> {
+        let of_name = |card: &Card| named.is_none_or(|name| name == card.name);
+        let cards = self.dialects.iter().map(|it| it.card());
+        let cards: Vec<&Card> = cards.filter(|it| of_name(it)).collect();
+        let globs = || cards.iter().flat_map(|card| card.marks).map(|mark| mark.glob);
+        for base in dir.ancestors().skip(1).take(DEPTH_MAX) {
+            let Ok(inner) = dir.strip_prefix(base) else { continue };
+            if !globs().any(|glob| leads_into(glob, inner)) {
+                continue;
+            }
+            let project = Project::locate(base)?;
+            let mut found = self.in_dir(&project, base, named);
+            found.retain(|it| it.dir == dir);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Whole runs at and below a directory, and those in task lists, in order of their places.
@@ -99,6 +138,11 @@ impl Search<'_> {
         }
         found.retain(|it| it.site.lacks.is_none());
         Ok(found)
+    }
+
+    /// The run in one task list, of the project that goes on with it.
+    pub fn of_list(&self, project: &Project, list: &Path) -> Option<FoundSite> {
+        self.in_task_list(project, list, None).into_iter().next()
     }
 
     /// Directories that hold a mark of some system whose runs live in projects.
@@ -200,20 +244,58 @@ impl Search<'_> {
         }
     }
 
-    /// Claude Code's task lists, or those that were named.
-    fn task_lists(&self) -> Vec<PathBuf> {
+    /// Where task lists are: the directory that was named, or Claude Code's own.
+    pub fn tasks_root(&self) -> Option<PathBuf> {
         let config = variable(self.env, "CLAUDE_CONFIG_DIR").map(PathBuf::from);
         let home = || Some(Path::new(variable(self.env, "HOME")?).join(".claude"));
         let usual = || Some(config.or_else(home)?.join("tasks"));
-        let Some(root) = self.tasks.map(Path::to_owned).or_else(usual) else { return Vec::new() };
-        let is_task = |name: &String| Path::new(name).extension().is_some_and(|it| it == "json");
-        let is_list = |dir: &Path| names(dir).keys().any(is_task);
-        if is_list(&root) {
-            return vec![root];
-        }
-        let inner = names(&root).into_iter().filter(|(_, is_dir)| *is_dir);
-        inner.map(|(name, _)| root.join(name)).take(DIRS_MAX).collect()
+        self.tasks.map(Path::to_owned).or_else(usual)
     }
+
+    /// Claude Code's task lists, or those that were named.
+    pub fn task_lists(&self) -> Vec<PathBuf> {
+        self.tasks_root().map_or_else(Vec::new, |root| lists_of(&root))
+    }
+}
+
+/// The task list that a directory is, or those directly in it.
+fn lists_of(root: &Path) -> Vec<PathBuf> {
+    if is_task_list(root) {
+        return vec![root.to_owned()];
+    }
+    let inner = names(root).into_iter().filter(|(_, is_dir)| *is_dir);
+    inner.map(|(name, _)| root.join(name)).take(DIRS_MAX).collect()
+}
+
+/// A directory in which Claude Code keeps tasks: files with a number for a name, or what stays when
+/// they are all gone. Other JSON may lie beside the lists.
+pub fn is_task_list(dir: &Path) -> bool {
+    let is_left = |name: &str| matches!(name, ".lock" | ".highwatermark");
+    names(dir).iter().any(|(name, is_dir)| !is_dir && (is_task(name) || is_left(name)))
+}
+
+/// Some task is left in the list.
+pub fn has_tasks(list: &Path) -> bool {
+    names(list).iter().any(|(name, is_dir)| !is_dir && is_task(name))
+}
+
+fn is_task(name: &str) -> bool {
+    name.strip_suffix(".json").is_some_and(|stem| stem.parse::<u64>().is_ok())
+}
+
+/// A directory of task lists, and no project.
+pub fn is_tasks_root(dir: &Path) -> bool {
+    let is_project = dir.join(".git").exists() || dir.join(".onward").is_dir();
+    !is_project && !is_task_list(dir) && lists_of(dir).iter().any(|it| is_task_list(it))
+}
+
+/// Whether a glob names something inside of this directory.
+fn leads_into(glob: &str, dir: &Path) -> bool {
+    let mut parts = glob.split('/');
+    let fits = |name: &std::ffi::OsStr| {
+        parts.next().is_some_and(|part| part == "*" || name.to_str() == Some(part))
+    };
+    glob.contains("/*/") && dir.iter().all(fits) && parts.next().is_some()
 }
 
 /// How the project names a directory: relative below it, absolute outside.
@@ -243,11 +325,13 @@ fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> 
         for name in found {
             let path = dir.join(&name);
             let Ok(meta) = fs::metadata(&path) else { continue };
-            if !meta.is_file() {
+            // A mark that ends in a separator is a directory.
+            if meta.is_dir() != name.ends_with('/') || !(meta.is_dir() || meta.is_file()) {
                 continue;
             }
-            let peeks = mark.peek && meta.len() <= PEEK_BYTES_MAX;
-            let bytes = peeks.then(|| fs::read(&path).ok()).flatten();
+            let is_page = path.extension().is_some_and(|it| it == "md");
+            let peeks = mark.peek && meta.is_file() && (is_page || meta.len() <= PEEK_BYTES_MAX);
+            let bytes = peeks.then(|| open::head_of(&path, PEEK_BYTES_MAX).ok()).flatten();
             let modified = meta.modified().ok().map(file_time);
             marks.insert(name, Glimpse { modified, bytes });
         }

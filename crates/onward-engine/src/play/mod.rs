@@ -4,14 +4,23 @@
 //! Invariant: a function is told everything by its `Order` and the files, adds only what is
 //! missing, and can be killed between any two writes: called again, it ends the same.
 
+mod agent_memory;
 pub mod conference;
+mod desk;
+mod dotagent;
+mod ink;
+mod merge;
 mod name;
+mod pipeline;
+mod sdlc;
 mod ship;
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
+
+pub use ink::Ink;
 
 use crate::world::{
     Stop,
@@ -22,7 +31,14 @@ use crate::world::{
 type Function = fn(&Order) -> Result<Value, CallError>;
 
 /// Every built-in function by its name in the workflow.
-const TABLES: [&[(&str, Function)]; 2] = [&conference::FUNCTIONS, &ship::FUNCTIONS];
+const TABLES: &[&[(&str, Function)]] = &[
+    &agent_memory::FUNCTIONS,
+    &conference::FUNCTIONS,
+    &pipeline::FUNCTIONS,
+    &ship::FUNCTIONS,
+    &dotagent::FUNCTIONS,
+    &sdlc::FUNCTIONS,
+];
 
 /// Why a built-in function could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +84,8 @@ pub struct Attempt {
     /// The directory of the project, in which calls are started.
     pub project: PathBuf,
     pub env: Env,
+    /// How much it may write.
+    pub ink: Ink,
 }
 
 /// What a step says to its call. Which of it is needed depends on the function.
@@ -86,6 +104,28 @@ struct Order {
     focus: Value,
     choice: String,
     format: String,
+    /// What is wanted, and what the user said beside an answer.
+    request: String,
+    notes: String,
+    task: String,
+    tasks: Vec<String>,
+    /// What an agent left.
+    result: Value,
+    verdicts: Value,
+    phase: u32,
+    /// All of it, for functions that read it in their own way.
+    #[serde(skip)]
+    with: Value,
+    /// Of a pipeline: a task, a phase, what agents answered, where the work is.
+    id: String,
+    stage: String,
+    tier: String,
+    intake: Value,
+    breakdown: Value,
+    describe: Value,
+    commit: Value,
+    page: String,
+    branch: String,
     #[serde(skip)]
     attempt: Attempt,
 }
@@ -107,9 +147,10 @@ pub fn call(name: &str, with: Value, attempt: Attempt) -> Result<Answer, CallErr
     };
     let mut order = Order::default();
     if !with.is_null() {
-        order = serde_json::from_value(with).map_err(|error| {
+        order = serde_json::from_value(with.clone()).map_err(|error| {
             CallError::new(format!("`{name}` was not told what to do: {error}"))
         })?;
+        order.with = with;
     }
     order.attempt = attempt;
     let result = function(&order)?;

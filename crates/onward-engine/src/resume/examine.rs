@@ -10,7 +10,7 @@ use onward_core::{
     address::Address,
     decide::adoption,
     event::{Certainty, EndStatus, Event, Revert},
-    finding::Finding,
+    finding::{Code, Finding, RUN_OVER},
     plan::{AgeBand, Plan, Resumption, Status, Telling, assemble, resumption, run_info},
     policy::{Choices, Depth},
     recovery::Decision,
@@ -18,15 +18,15 @@ use onward_core::{
     state::RunStatus,
     survey::Survey,
     time::Timestamp,
-    view::{View, view},
+    view::{View, as_planned, view},
     workflow::{Loaded, model::Workflow},
 };
 
 use crate::{
-    check::{doubts, survey, worktrees},
-    foreign::{Foreign, Importing as _, Onlooker, Reading, Reentry, import, import_announced},
-    revert::{CutShort, rescue::Undoing},
-    world::{Connected, Stop, World},
+    check::{doubts, survey, witness, worktrees},
+    foreign::{Foreign, Importing as _, Onlooker, Reentry, import, import_announced},
+    revert::{self, CutShort, rescue::Undoing},
+    world::{Connected, Stop, World, seen::Seen},
 };
 
 /// What is examined, and what is known about it already.
@@ -49,10 +49,11 @@ pub(crate) struct Subject<'a> {
     pub(crate) before: Before,
 }
 
-/// The other system's run, and its files where the caller has read them already.
+/// The other system's run.
 pub(crate) struct ForeignRead<'a> {
     pub(crate) foreign: &'a Foreign,
-    pub(crate) reading: Option<Reading>,
+    /// Its files, where this command has read them before.
+    pub(crate) seen: &'a Seen,
     /// No run of ours goes on with it yet.
     pub(crate) is_new: bool,
 }
@@ -78,6 +79,8 @@ pub(crate) struct Examined {
     pub(crate) worktrees: Vec<worktrees::Seen>,
     /// Undos that were announced and cut short, still to be done.
     pub(crate) cut_short: Vec<Revert>,
+    /// Paths of an announced undo that a person changed since.
+    pub(crate) strange: BTreeSet<String>,
     /// The run as its journal says, where an import took it further.
     pub(crate) journaled: Option<Run>,
     is_adopted: bool,
@@ -111,9 +114,8 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
     let mut choices = choices.clone();
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
-    if let Some(ForeignRead { foreign, reading, .. }) = foreign.filter(|_| !driven && !is_complete)
-    {
-        let reading = reading.map_or_else(|| foreign.read(world), Ok)?;
+    if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
+        let reading = foreign.parse(seen.files(world, &foreign.site, foreign.card())?)?;
         let from = choices.from.take();
         reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
         if let Some(reentry) = &reentry {
@@ -127,6 +129,8 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
+    // A driver may have started them since the journal was read.
+    survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
     survey.findings.extend(lacking.filter(|_| takes_agents));
     for finding in before.findings {
@@ -137,9 +141,21 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
     if let Some((pinned, new)) = edited {
         survey.edited = Some(doubts::edits(world, &run, pinned, new)?);
     }
-    let cut_short = announced_and_left(world, &run, connected, &mut survey)?;
+    let (mut cut_short, strange) =
+        announced_and_left(world, &run, connected, reentry.as_ref(), &mut survey)?;
     // Announced again, so that the next resume is told if this one is cut short too.
     survey.cut_short = before.undone;
+    if let Some(reentry) = &reentry {
+        cut_short.retain(|it| reentry.still_undoes(&run, it));
+        // What is back already is announced with the rest, and nothing more happens to it.
+        let mut announced = Vec::new();
+        for revert in std::mem::take(&mut survey.cut_short) {
+            if reentry.still_undoes(&run, &revert) || revert::is_back(world, &revert)? {
+                announced.push(revert);
+            }
+        }
+        survey.cut_short = announced;
+    }
     let is_new = |it: &&Revert| !survey.cut_short.contains(it);
     let rest: Vec<Revert> = cut_short.iter().filter(is_new).cloned().collect();
     survey.cut_short.extend(rest);
@@ -160,6 +176,7 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
         imported,
         worktrees,
         cut_short,
+        strange,
         journaled,
         is_adopted,
         parked_until,
@@ -168,21 +185,25 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
 }
 
 /// Undos that were announced, by a resume or with an attempt that was never spawned, and are not
-/// done. A path that changed since is a question.
+/// done. Beside them the paths that changed since, which are a question.
 fn announced_and_left<W: World>(
     world: &mut W,
     run: &Run,
     connected: &Connected,
+    reentry: Option<&Reentry>,
     survey: &mut Survey,
-) -> Result<Vec<Revert>, Stop> {
-    let pending = CutShort::look(world, run.state.pending_reverts())?;
+) -> Result<(Vec<Revert>, BTreeSet<String>), Stop> {
+    let is_open = |it: &&Revert| reentry.is_none_or(|reentry| reentry.still_undoes(run, it));
+    let pending: Vec<Revert> =
+        run.state.pending_reverts().iter().filter(is_open).cloned().collect();
+    let pending = CutShort::look(world, &pending)?;
     survey.findings.extend(pending.finding());
     if let Some(git) = &mut survey.git {
         let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
         let announced: BTreeSet<&str> = announced.collect();
         git.changed.retain(|path| !announced.contains(path.as_str()));
     }
-    let mut rest = pending.rest;
+    let (mut rest, strange) = (pending.rest, pending.strange.into_iter().collect());
     for (step, entry) in &run.state.steps {
         if let Some(started) = entry.started.as_deref()
             && survey::is_running(entry)
@@ -191,7 +212,7 @@ fn announced_and_left<W: World>(
             rest.extend(CutShort::look(world, &started.reverts)?.rest);
         }
     }
-    Ok(rest)
+    Ok((rest, strange))
 }
 
 /// The run when a resume has given up what is lost and taken in what the files say about it.
@@ -226,9 +247,7 @@ impl Examined {
 
     /// What a resume would do. `dir` is how the person knows the run's directory.
     pub(crate) fn plan<W: World>(&self, world: &mut W, dir: &str) -> Result<Plan, Stop> {
-        let (made, survey) = (&self.resumption, &self.survey);
-        let after = after(world, &self.run, survey, made, self.reentry.as_ref())?;
-        let mut plan = assemble(&self.run, &after, made, survey, dir);
+        let (mut plan, _) = self.assembled(world, dir)?;
         if let Some(reentry) = &self.reentry {
             plan = self.told_as(reentry, plan);
         }
@@ -236,6 +255,13 @@ impl Examined {
             Some(until) => plan.parked(until),
             None => plan,
         })
+    }
+
+    /// The plan in our own words, and the run that it leads to.
+    fn assembled<W: World>(&self, world: &mut W, dir: &str) -> Result<(Plan, Run), Stop> {
+        let (made, survey) = (&self.resumption, &self.survey);
+        let after = after(world, &self.run, survey, made, self.reentry.as_ref())?;
+        Ok((assemble(&self.run, &after, made, survey, dir), after))
     }
 
     fn told_as(&self, reentry: &Reentry, plan: Plan) -> Plan {
@@ -246,15 +272,25 @@ impl Examined {
             now: self.survey.now,
         };
         let mut plan = telling.retell(plan, self.is_adopted);
+        if plan.run.status == Status::Completed {
+            // Its end is in its own files.
+            plan.findings.retain(|it| it.code != Code::AllDoneNotDelivered.as_str());
+        }
         plan.reverts.extend(reentry.planned());
         plan
     }
 
-    /// How the run stands, step by step.
-    pub(crate) fn view(&self, dir: &str) -> View {
+    /// How the run stands, step by step: as its plan says, unless a driver holds it or it is over.
+    pub(crate) fn view<W: World>(&self, world: &mut W, dir: &str) -> Result<View, Stop> {
         let Self { run, survey, .. } = self;
+        let is_over = survey.findings.iter().any(|it| it.code == RUN_OVER);
         let status = Status::of(&run.state, survey.driven);
+        let status = if is_over { Status::Failed } else { status };
         let mut view = view(run, run_info(&run.state, survey, status, dir));
+        let damages = [Code::JournalDamaged.as_str(), Code::LostTail.as_str()];
+        let is_damage = |it: &&Finding| damages.contains(&it.code.as_str());
+        let damage = survey.findings.iter().filter(is_damage);
+        view.damage = damage.map(|it| it.message.clone()).collect();
         if !survey.driven {
             let lives = |step: &str| {
                 survey.in_flight.iter().any(|(it, seen)| it.as_str() == step && seen.facts.alive)
@@ -263,7 +299,13 @@ impl Examined {
             // The journal knows only that they began.
             running.filter(|it| !lives(&it.step)).for_each(|it| "lost".clone_into(&mut it.state));
         }
-        view
+        let is_over = matches!(status, Status::Completed | Status::Cancelled);
+        // What becomes of a damaged run is known when it was repaired.
+        if survey.driven || is_over || !view.damage.is_empty() {
+            return Ok(view);
+        }
+        let (plan, after) = self.assembled(world, dir)?;
+        Ok(as_planned(view, run, &after, &plan))
     }
 
     /// The answers of probes are in: decides again.

@@ -4,6 +4,7 @@
 
 pub(crate) mod examine;
 mod relieve;
+mod round;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,6 +18,7 @@ use onward_core::{
     finding::{Code, Finding},
     graph::Defs,
     journal::Rest,
+    mark::Mark,
     plan::{AgeBand, Plan, RecoveryPoint, Resumption, has_entry},
     policy::{self, Choices},
     recovery::{Decision, Probed},
@@ -24,22 +26,25 @@ use onward_core::{
     state::{EffectState, Phase, RunStatus},
     time::Timestamp,
     view::View,
-    workflow::{Loaded, model::Workflow, template::Quoting},
+    workflow::{Loaded, model::Workflow},
     worktree::worktree_path,
 };
 
-use self::examine::{Before, Examined, ForeignRead, Subject, examine};
+use self::{
+    examine::{Before, Examined},
+    round::Round,
+};
 use crate::{
-    check::worktrees,
+    check::witness,
     drive::{
         Announced, Driver, Resume,
         brief::{self, Behind},
     },
-    foreign::{Reading, Reentry, import_announced},
+    foreign::{Held, Reading, Reentry, import_announced},
     load::journal::{JOURNAL, Journal, LoadError, load, mend_tail},
     locate::pinned_names,
-    revert::{self, rescue::Undoing},
-    world::{At, Connected, Stop, World, files},
+    revert::{self, CutShort, rescue::Undoing},
+    world::{At, Connected, Input, Stop, World, files},
 };
 
 pub use relieve::drive;
@@ -55,8 +60,10 @@ pub enum ResumeError {
     Damaged,
     #[error("the run is complete")]
     Complete,
+    #[error("the run was cancelled, and is over")]
+    Cancelled,
     /// A person must look first.
-    #[error("{} must be settled first", .0.len())]
+    #[error("{} your decision first", onward_core::plural::problems_need(.0.len()))]
     Conflicts(Vec<Finding>),
     /// A provider's limit holds until then, and nothing else can go on.
     #[error("a limit holds until {until}")]
@@ -77,6 +84,15 @@ pub fn open<'w, W: World>(
     workflow: &Workflow,
     how: &Resume,
 ) -> Result<Driver<'w, W>, ResumeError> {
+    open_kept(world, &Arc::new(Defs::new(workflow.clone())), how)
+}
+
+/// The same for the workflow as the run keeps it.
+pub fn open_kept<'w, W: World>(
+    world: &'w mut W,
+    kept: &Arc<Defs>,
+    how: &Resume,
+) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
     let loaded = load(&bytes)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
@@ -85,6 +101,10 @@ pub fn open<'w, W: World>(
     if loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
         return Err(ResumeError::Complete);
     }
+    let is_cancelled = loaded.state.status == (RunStatus::Ended { status: EndStatus::Cancelled });
+    if is_cancelled && !how.choices.revive && how.options.ending.is_none() {
+        return Err(ResumeError::Cancelled);
+    }
     let is_new = |new: &&Loaded| Some(new.hash) != loaded.state.workflow_hash;
     let edited = how.edited.as_ref().filter(is_new);
     // A run that begins another system's files itself says so in its second record.
@@ -92,19 +112,25 @@ pub fn open<'w, W: World>(
     let is_begun = loaded.state.next_seq > 1 + u64::from(loaded.state.adopted.is_some());
     // Entering elsewhere passes over what is before it.
     let fresh = begins && !is_begun && how.choices.from.is_none();
-    let current = edited.map_or(workflow, |edited| &edited.workflow);
-    let edited = edited.map(|new| (workflow, new));
-    let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
+    let pinned = edited.map(|_| kept.workflow());
+    let defs = edited.map_or_else(|| kept.clone(), |it| Arc::new(Defs::new(it.workflow.clone())));
+    let edited = pinned.as_ref().zip(edited);
+    let run = Run::new(defs, loaded.state);
     let journal = Journal::after(&run.state, loaded.tail.missing_newline);
     let mut how = how.clone();
     if how.options.ending.is_some() {
         how.foreign = None;
     }
-    let mut round = Round { edited, findings: Vec::new(), before: Before::default() };
+    let seen = std::mem::take(&mut how.seen);
+    let mut round = Round { edited, findings: Vec::new(), before: Before::default(), seen };
     // Announced again as a whole, so that the next attempt is told of all of it.
     round.before.undone = run.state.pending_reverts().to_vec();
     if let Rest::Torn(torn) = &loaded.tail.rest {
         round.findings.push(torn_tail(torn.offset));
+    }
+    let looked = world.look_at_hands()?;
+    if witness::lost_tail(&run, &looked).is_some() {
+        return Err(ResumeError::Damaged);
     }
     if fresh {
         if let Some(lacking) = how.lacking {
@@ -115,25 +141,28 @@ pub fn open<'w, W: World>(
         take_hold(world, &journal)?;
         return Ok(Driver::new(world, run, journal, how).asked_to_end());
     }
-    let looked = world.look_at_hands()?;
     let examined = round.examine(world, run, &looked, &how)?;
     if let Some(until) = examined.parked_until.filter(|_| how.options.ending.is_none()) {
         return Err(ResumeError::Parked { until });
     }
     agree(&examined)?;
+    let (examined, held) = round.hold_to_settle(world, examined, &looked, &how)?;
     mend_tail(world, &bytes, &loaded.tail)?;
     drop(bytes);
-    let settled = round.settle(world, &examined)?;
-    let connected = take_hold(world, &journal)?;
-    // What was seen still holds if nothing has happened since.
-    let examined = if settled || !looked.is_as(&connected) {
+    let settled = round.settle(world, &examined, held)?;
+    let mut connected = take_hold(world, &journal)?;
+    let early = end_superseded(world, &examined, &mut connected)?;
+    // What was seen still holds if nothing has happened since. Orphans worked until they were
+    // ended.
+    let examined = if settled || connected.orphans > 0 || !looked.is_as(&connected) {
         round.examine(world, examined.into_run(), &connected, &how)?
     } else {
         examined
     };
     let (run, agreed) = Agreed::settle(world, examined, connected)?;
     let mut driver = Driver::new(world, run, journal, how).asked_to_end();
-    driver.go_on_from(agreed, edited)?;
+    driver.early = early;
+    round.go_on(&mut driver, agreed)?;
     Ok(driver)
 }
 
@@ -156,9 +185,10 @@ pub fn plan<W: World>(
     }
     let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
     let looked = world.look_at_hands()?;
-    let round = Round { edited, findings, before: Before::default() };
+    let seen = how.seen.clone();
+    let mut round = Round { edited, findings, before: Before::default(), seen };
     let examined = round.examine(world, run, &looked, how)?;
-    Ok((examined.plan(world, "")?, examined.view("")))
+    Ok((examined.plan(world, "")?, examined.view(world, "")?))
 }
 
 /// Takes hold of the supervisor, with a journal that is there to stay: a killed engine may have
@@ -171,51 +201,39 @@ fn take_hold<W: World>(world: &mut W, journal: &Journal) -> Result<Connected, St
     Ok(connected)
 }
 
-/// What is known about a run from one look of a resume to the next.
-struct Round<'a> {
-    edited: Option<(&'a Workflow, &'a Loaded)>,
-    findings: Vec<Finding>,
-    before: Before,
-}
-
-impl Round<'_> {
-    fn examine<W: World>(
-        &self,
-        world: &mut W,
-        run: Run,
-        connected: &Connected,
-        how: &Resume,
-    ) -> Result<Examined, Stop> {
-        let foreign = how.foreign.as_ref();
-        let foreign = foreign.map(|foreign| ForeignRead { foreign, reading: None, is_new: false });
-        let subject = Subject {
-            run,
-            connected,
-            choices: &how.choices,
-            depth: policy::preset(how.mode).0,
-            edited: self.edited,
-            foreign,
-            driven: false,
-            findings: self.findings.clone(),
-            lacking: how.lacking.clone(),
-            before: self.before.clone(),
-        };
-        examine(world, subject)
+/// Ends what lives and cannot count, because what it was made from is made again. What else came
+/// in meanwhile is handed back.
+pub(super) fn end_superseded<W: World>(
+    world: &mut W,
+    examined: &Examined,
+    connected: &mut Connected,
+) -> Result<Vec<Input>, Stop> {
+    let to_stop = &examined.resumption.to_stop;
+    let is_meant = |it: &&(Address, u32)| to_stop.contains(&it.0);
+    let mut left: Vec<(Address, u32)> = connected.alive.iter().filter(is_meant).cloned().collect();
+    let mut early = Vec::new();
+    for (step, attempt) in &left {
+        world.stop(step, *attempt)?;
     }
-
-    /// Brings to its end what an earlier resume began, and mends worktrees that are gone, before
-    /// anything rests on the tree; what was found of it is told all the same. Whether it did.
-    fn settle<W: World>(&mut self, world: &mut W, examined: &Examined) -> Result<bool, Stop> {
-        let found = worktrees::findings(&examined.worktrees);
-        let is_whole = examined.cut_short.is_empty() && found.is_empty();
-        self.before.findings.extend(found);
-        let is_new = |it: &&Revert| !self.before.undone.contains(it);
-        let more: Vec<Revert> = examined.cut_short.iter().filter(is_new).cloned().collect();
-        self.before.undone.extend(more);
-        revert::undo(world, &examined.cut_short)?;
-        worktrees::mend(world, &examined.worktrees)?;
-        Ok(!is_whole)
+    while !left.is_empty() {
+        for input in world.wait(None)? {
+            match input {
+                Input::Sealed(seal) => {
+                    let is_it = |it: &(Address, u32)| it.0 == seal.step && it.1 == seal.attempt;
+                    left.retain(|it| !is_it(it));
+                    connected.alive.retain(|it| !is_it(it));
+                    connected.seals.push(seal);
+                }
+                Input::HandsLost { .. } => {
+                    left.clear();
+                    connected.alive.clear();
+                    early.push(input);
+                }
+                Input::Asked(_) | Input::Interrupted => early.push(input),
+            }
+        }
     }
+    Ok(early)
 }
 
 /// Whether nothing stands in the way that the person has not accepted.
@@ -248,6 +266,8 @@ struct Agreed {
     connected: Connected,
     point: RecoveryPoint,
     band: AgeBand,
+    /// Paths of an undo that was cut short, which a person changed since and lets stay.
+    settled: BTreeSet<String>,
 }
 
 impl Agreed {
@@ -257,29 +277,48 @@ impl Agreed {
         mut examined: Examined,
         connected: Connected,
     ) -> Result<(Run, Self), ResumeError> {
-        if !examined.resumption.to_probe.is_empty() {
+        let Resumption { to_probe, to_check, .. } = &examined.resumption;
+        if !to_probe.is_empty() || !to_check.is_empty() {
             ask_probes(world, &mut examined)?;
+            ask_checks(world, &mut examined)?;
             examined.decide_again();
         }
         agree(&examined)?;
         let point = examined.plan(world, "")?.recovery_point;
         let band = examined.age_band();
         let Examined { run, journaled, survey, resumption: made, undoing, .. } = examined;
-        let Examined { reentry, imported, .. } = examined;
+        let Examined { reentry, imported, strange: settled, .. } = examined;
         let git = survey.git.map(|git| git.now);
-        let agreed = Self { made, undoing, reentry, imported, git, connected, point, band };
+        let agreed =
+            Self { made, undoing, reentry, imported, git, connected, point, band, settled };
         Ok((journaled.unwrap_or(run), agreed))
     }
 }
 
+impl Agreed {
+    /// Takes the other system's lock and reads its files once more.
+    fn hold<W: World>(&self, world: &mut W) -> Result<Option<Held>, Stop> {
+        self.reentry.as_ref().map(|it| it.hold(world)).transpose()
+    }
+
+    /// Whether what is held is what was examined.
+    fn is_of(&self, held: Option<&Held>) -> bool {
+        let read = self.reentry.as_ref().map(|it| &it.files);
+        read.zip(held).is_none_or(|(read, held)| read.tell_the_same_as(&held.files))
+    }
+}
+
 impl<W: World> Driver<'_, W> {
-    /// The stages revert and continue, up to where `drive` takes over.
+    /// The stages revert and continue, up to where `drive` takes over. The other system's files are
+    /// `held` until the first line about this resume is in them.
     fn go_on_from(
         &mut self,
         agreed: Agreed,
         edited: Option<(&Workflow, &Loaded)>,
+        held: Option<Held>,
     ) -> Result<(), Stop> {
-        let Agreed { made, undoing, reentry, imported, git, connected, point, band } = agreed;
+        let Agreed { made, undoing, reentry, imported, git, connected, .. } = agreed;
+        let Agreed { point, band, settled, .. } = agreed;
         let rescues: BTreeSet<&String> = made.reverts.iter().map(|it| &it.rescue).collect();
         for undoing in rescues.into_iter().filter_map(|rescue| undoing.get(rescue)) {
             undoing.keep(self.world)?;
@@ -297,6 +336,7 @@ impl<W: World> Driver<'_, W> {
         self.continuing.clone_from(&made.continuing);
         let mut resumed = made.resumed(&self.run.state, self.how.mode, boot_id, git);
         (resumed.code, resumed.summary) = (point.code, point.summary);
+        resumed.last_sign = connected.last_heartbeat;
         if let Some(reentry) = &reentry {
             reentry.announce(&mut resumed);
         }
@@ -311,13 +351,12 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: None })?;
         }
         self.journal.commit(self.world)?;
-        self.undo_announced(&reverts, reentry.as_ref())?;
-        if let Some(reentry) = &reentry {
-            reentry.settle_trees(self.world)?;
-        }
-        let told = match &reentry {
-            Some(reentry) => {
-                let Reading { files, told } = reentry.say_resumed(self.world)?;
+        self.undo_announced(&reverts, &settled)?;
+        let told = match reentry.as_ref().zip(held) {
+            Some((reentry, mut held)) => {
+                reentry.settle_trees(self.world)?;
+                reentry.put_back(self.world, &reverts, &mut held.files)?;
+                let Reading { files, told } = reentry.say_resumed(self.world, held)?;
                 self.note_exported(&files)?;
                 told.map(|told| (&reentry.foreign, told))
             }
@@ -332,28 +371,35 @@ impl<W: World> Driver<'_, W> {
         self.take_up(&made)
     }
 
-    /// Puts back what `run.resumed` announced, and says when it is over.
+    /// Puts back what `run.resumed` announced, and says when it is over. What a person changed
+    /// since it was examined is asked about, unless that is `settled`.
     fn undo_announced(
         &mut self,
         reverts: &[Revert],
-        reentry: Option<&Reentry>,
+        settled: &BTreeSet<String>,
     ) -> Result<(), Stop> {
-        let held = match reentry {
-            Some(Reentry { foreign, .. }) => Some(self.world.hold(&foreign.site, foreign.card())?),
-            None => None,
-        };
         let strange = revert::undo(self.world, reverts)?;
-        drop(held);
+        let since: Vec<Revert> =
+            reverts.iter().filter(|it| !settled.contains(&it.path)).cloned().collect();
+        // Nothing says yet that this undo is over: the next resume finds it cut short, and asks.
+        if let Some(finding) = CutShort::look(self.world, &since)?.finding() {
+            self.journal.commit(self.world)?;
+            return Err(Stop::Conflicts(vec![finding]));
+        }
         if !strange.is_empty() {
-            let text =
-                format!("changed in this very moment, so not undone: {}", strange.join(", "));
+            let text = format!("not undone: {}", strange.join(", "));
             self.record(Event::Note { text, step: None })?;
         }
-        if !reverts.is_empty() {
-            // What this resume writes from here on says that its undo is over.
-            let rescues: BTreeSet<&str> = reverts.iter().map(|it| it.rescue.as_str()).collect();
+        // What this resume writes from here on says that its undo is over.
+        let (kept, undone): (Vec<&Revert>, Vec<&Revert>) =
+            reverts.iter().partition(|it| it.keeps_in_place());
+        for (what, of) in [("undone", undone), ("changed by hand, to be replaced", kept)] {
+            if of.is_empty() {
+                continue;
+            }
+            let rescues: BTreeSet<&str> = of.iter().map(|it| it.rescue.as_str()).collect();
             let rescues = rescues.into_iter().collect::<Vec<_>>().join(", ");
-            let text = format!("undone: {} paths, kept in {rescues}", reverts.len());
+            let text = format!("{what}: {} paths, kept in {rescues}", of.len());
             self.record(Event::Note { text, step: None })?;
         }
         Ok(())
@@ -362,10 +408,8 @@ impl<W: World> Driver<'_, W> {
     /// Judges what ended meanwhile.
     fn take_in_seals(&mut self, made: &Resumption, connected: &Connected) -> Result<(), Stop> {
         for step in made.decided(Decision::AdoptSeal) {
-            let attempt = self.run.state.step(step).map_or(0, |entry| entry.attempts);
-            let seal =
-                connected.seals.iter().find(|seal| seal.step == *step && seal.attempt == attempt);
-            if let Some(seal) = seal {
+            let Some(entry) = self.run.state.step(step) else { continue };
+            if let Some(seal) = connected.seals.iter().find(|seal| seal.is_of(step, entry)) {
                 self.finish(seal)?;
             }
         }
@@ -403,14 +447,17 @@ impl<W: World> Driver<'_, W> {
                     if !self.enter_worktree(&launch)? || self.has_moved_since(step)? {
                         return self.give_up(step);
                     }
-                    self.world.resolve(&mut launch)?;
                     let started = self.run.state.step(step).and_then(|it| it.started.clone());
+                    let nonce = started.as_ref().and_then(|it| it.nonce);
+                    let (run, epoch) = (self.run_id(), self.journal.epoch());
+                    launch.of = nonce.map(|nonce| Mark { run, epoch, nonce });
                     let (has_base, writes, reverts) = started
                         .map(|it| (it.base.is_some(), it.writes, it.reverts))
                         .unwrap_or_default();
-                    self.equip(&mut launch, has_base, &writes);
                     let behind = Behind { reverts: &reverts, continues: false };
                     brief::attach(self.world, &self.run, &mut launch, &behind)?;
+                    self.world.resolve(&mut launch)?;
+                    self.equip(&mut launch, has_base, &writes);
                     self.announced.push(Announced { launch, reverts: Vec::new() });
                     return Ok(());
                 }
@@ -441,13 +488,30 @@ fn ask_probes<W: World>(world: &mut W, examined: &mut Examined) -> Result<(), St
         let Some(id) = run.graph.find(step) else { continue };
         let probed = match &run.defs.step(run.graph.node(id).def).probe {
             None => Probed::Unknown,
-            Some(probe) => match decide::text(run, id, &probe.command, Quoting::Shell) {
+            Some(probe) => match decide::command(run, id, &probe.command) {
                 Some(command) => world.probe(&worktree_path(run, id), &command, probe.absent)?,
                 None => Probed::Unknown,
             },
         };
+        survey.in_flight.entry(step.clone()).or_default().probed = Some(probed);
+    }
+    Ok(())
+}
+
+/// Runs the check of what an interrupted attempt left.
+fn ask_checks<W: World>(world: &mut W, examined: &mut Examined) -> Result<(), Stop> {
+    let Examined { run, resumption, survey, .. } = examined;
+    for step in &resumption.to_check {
+        let Some(id) = run.graph.find(step) else { continue };
+        let check = run.defs.step(run.graph.node(id).def).check.as_ref();
+        let command = check.and_then(|it| decide::command(run, id, it));
+        let said = match command {
+            // No exit code but 0 is an answer here.
+            Some(command) => world.probe(&worktree_path(run, id), &command, i32::MIN)?,
+            None => Probed::Unknown,
+        };
         if let Some(seen) = survey.in_flight.get_mut(step) {
-            seen.probed = Some(probed);
+            seen.checked = Some(said);
         }
     }
     Ok(())

@@ -5,10 +5,10 @@
 
 use onward_core::plan::Status;
 
-use super::{Agreed, ResumeError, Round, examine::Before};
+use super::{Agreed, ResumeError, end_superseded, examine::Before, round::Round};
 use crate::{
     drive::{Driver, Rest},
-    world::{Stop, World},
+    world::{Connected, Stop, World, seen::Seen},
 };
 
 /// Supervisors that may die in a row with nothing finished in between.
@@ -56,17 +56,24 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     driver.journal.commit(driver.world)?;
     // It may live and only have let go of us; a later epoch takes it from our former selves.
     driver.journal.begin_epoch();
-    let connected = driver.world.connect(driver.journal.epoch())?;
+    let mut connected = driver.world.connect(driver.journal.epoch())?;
     driver.announced.clear();
     driver.ask_again_to_stop();
     // Where to enter was for the first time.
     driver.how.choices.from = None;
-    let round = Round { edited: None, findings: Vec::new(), before: Before::default() };
-    let recovered = round
-        .examine(driver.world, driver.run.clone(), &connected, &driver.how)
-        .map_err(ResumeError::from)
-        .and_then(|examined| Agreed::settle(driver.world, examined, connected))
-        .and_then(|(_, agreed)| Ok(driver.go_on_from(agreed, None)?));
+    let (findings, before, seen) = (Vec::new(), Before::default(), Seen::default());
+    let mut round = Round { edited: None, findings, before, seen };
+    let mut examine = |driver: &mut Driver<'_, W>, connected: &Connected| {
+        round.examine(driver.world, driver.run.clone(), connected, &driver.how)
+    };
+    let mut examined = examine(driver, &connected)?;
+    if !examined.resumption.to_stop.is_empty() {
+        let early = end_superseded(driver.world, &examined, &mut connected)?;
+        driver.early.extend(early);
+        examined = examine(driver, &connected)?;
+    }
+    let recovered = Agreed::settle(driver.world, examined, connected)
+        .and_then(|(_, agreed)| round.go_on(driver, agreed));
     recovered.map_err(|error| match error {
         ResumeError::Conflicts(findings) => Stop::Conflicts(findings),
         ResumeError::Stop(stop) => stop,
@@ -76,6 +83,7 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
         | ResumeError::NoSuchStep(_)
         | ResumeError::NoSuchFinding(_)
         | ResumeError::Parked { .. }
+        | ResumeError::Cancelled
         | ResumeError::Complete => Stop::Hands(error.to_string()),
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Order, for every path: the rescue is durable, then the event that announces the undo is durable,
 //! then the path is put back. After a crash anywhere in between, the path itself tells how far it
-//! got: as the attempt left it = to do, as it was before = done, anything else = somebody's, and it
+//! got: as the attempt left it = to do, as it was before = done, anything else = a person's, and it
 //! is not touched.
 //!
 //! Invariant: all or ask. Either every path that the attempt changed is still as it left it, and
@@ -11,15 +11,21 @@
 
 pub mod rescue;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+};
 
 use onward_core::{
     address::Address,
     digest::Digest,
     event::{AttemptStarted, FileKind, Revert},
+    evidence::Evidence,
     finding::{Code, Finding},
     run::Run,
+    said::Touched,
     state::{Phase, StepState},
+    survey::Contested,
     time::Timestamp,
     worktree::WorktreePlace,
 };
@@ -44,6 +50,16 @@ pub struct Footprint {
 
 /// Compares the tree with what was saved before the attempt, and with the snapshots around it.
 pub fn footprint<W: World>(
+    world: &mut W,
+    started: &AttemptStarted,
+    after: Option<&str>,
+) -> Result<Footprint, Stop> {
+    let mut found = changed(world, started, after)?;
+    found.ask_what_stays(world)?;
+    Ok(found)
+}
+
+fn changed<W: World>(
     world: &mut W,
     started: &AttemptStarted,
     after: Option<&str>,
@@ -84,7 +100,11 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
     let mut declared: BTreeSet<String> = started.saved.keys().cloned().collect();
     let own = own_dir(&started.cwd, started.base.as_deref());
     for pattern in started.writes.iter().chain(&own) {
-        declared.extend(world.glob(pattern, &[])?.into_iter().map(|file| file.path));
+        for file in world.glob(pattern, &[])? {
+            if files::can_be_put_back(world, &file)? {
+                declared.insert(file.path);
+            }
+        }
     }
     let mut changes = Vec::new();
     for path in &declared {
@@ -105,7 +125,7 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
     Ok(Footprint { changes, declared, is_lost: false })
 }
 
-/// Until when a change is an attempt's own, if nobody took a snapshot after it.
+/// Until when a change is an attempt's own, if no snapshot was taken after it.
 pub fn limit_ns(last_sign: Timestamp) -> i64 {
     last_sign.plus_ms(AFTERGLOW_MS).as_micros().saturating_mul(1000)
 }
@@ -115,8 +135,10 @@ pub fn limit_ns(last_sign: Timestamp) -> i64 {
 pub struct Test<'a> {
     /// Later changes are not its own; `None` where the snapshot after it tells.
     pub limit_ns: Option<i64>,
-    /// Something of it lived on when nobody watched.
+    /// A process of it lived on unwatched.
     pub survived: bool,
+    /// What its agent reports to have changed, where it reports that.
+    pub touched: Option<&'a Touched>,
     pub others: &'a Others,
 }
 
@@ -125,10 +147,46 @@ pub struct Test<'a> {
 pub struct Judged {
     pub undo: Vec<Change>,
     /// Not touched; a person is asked.
-    pub contested: Vec<String>,
+    pub contested: Contested,
 }
 
 impl Footprint {
+    /// Something changed that the step does not declare.
+    pub fn is_beyond_declared(&self) -> bool {
+        self.changes.iter().any(|change| !self.declared.contains(&change.path))
+    }
+
+    /// What stood in a directory in the place of an output of the step is not put back: there the
+    /// output belongs, and a person who took the directory away wants it so.
+    pub(crate) fn leave_to_outputs(&mut self, outputs: &Evidence) {
+        let is_within = |path: &str| {
+            outputs.files.iter().any(|file| {
+                path.strip_prefix(file.path.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            })
+        };
+        self.changes.retain(|it| it.left.is_some() || !is_within(&it.path));
+    }
+
+    /// What became of this path after the attempt is no work of its own.
+    pub(crate) fn leave_edits_of(&mut self, path: &str, limit_ns: Option<i64>) {
+        let is_late = |it: &Change| it.changed_ns.zip(limit_ns).is_some_and(|(at, by)| at > by);
+        self.changes.retain(|it| it.path != path || !(it.moved || is_late(it)));
+    }
+
+    /// A path cannot be put back while something stands in its way that no undo takes away: that
+    /// is a person's to settle, before anything is undone.
+    fn ask_what_stays<W: World>(&mut self, world: &mut W) -> Result<(), Stop> {
+        let goes = |it: &&Change| it.base.is_none();
+        let gone: BTreeSet<String> =
+            self.changes.iter().filter(goes).map(|it| it.path.clone()).collect();
+        for change in self.changes.iter_mut().filter(|it| it.left != it.base) {
+            let stays = |it: &String| change.base.is_none() || !gone.contains(it);
+            let is_stuck = world.in_the_way(&change.path)?.iter().any(stays);
+            change.moved |= is_stuck;
+        }
+        Ok(())
+    }
+
     pub fn judge(&self, test: &Test<'_>) -> Judged {
         let others = test.others;
         let is_mine = |change: &&Change| {
@@ -139,24 +197,25 @@ impl Footprint {
             let late = test.limit_ns.is_some_and(|limit_ns| {
                 change.changed_ns.is_some_and(|changed_ns| changed_ns > limit_ns)
             });
+            let is_reported = self.declared.contains(&change.path)
+                || test.touched.is_none_or(|it| it.accounts_for(&change.path));
             let by_two = others.owned.contains_key(&change.path)
                 || (others.changed.contains(&change.path) && !self.declared.contains(&change.path));
-            !late && !change.moved && !by_two
+            !late && !change.moved && !by_two && is_reported
         };
         let mine: Vec<&Change> = self.changes.iter().filter(is_mine).collect();
         if !self.is_lost && !test.survived && mine.iter().all(|change| clears(change)) {
             let undo = mine.into_iter().cloned().collect();
-            return Judged { undo, contested: Vec::new() };
+            return Judged { undo, contested: Contested::default() };
         }
         let may_go = |change: &&&Change| self.declared.contains(&change.path) && clears(change);
         let undo: Vec<Change> = mine.iter().filter(may_go).map(|it| (*it).clone()).collect();
         let rest: Vec<&&Change> = mine.iter().filter(|change| !may_go(change)).collect();
-        // A person is told what somebody changed; the rest stays because of it.
+        // The person is told what was changed; the rest stays because of it.
         let changed = rest.iter().any(|change| !clears(change));
         let named = rest.iter().filter(|change| !changed || !clears(change));
-        let rest = named.map(|change| change.path.clone());
-        let lost = self.is_lost.then(|| "whatever else it changed: git lost the snapshot".into());
-        Judged { undo, contested: rest.chain(lost).collect() }
+        let paths = named.map(|change| change.path.clone()).collect();
+        Judged { undo, contested: Contested { paths, snapshot_lost: self.is_lost } }
     }
 }
 
@@ -197,7 +256,7 @@ pub struct Unfinished<'a> {
 impl Others {
     pub const NONE: Self = Self { owned: BTreeMap::new(), changed: BTreeSet::new() };
 
-    /// Whoever shared the tree with an attempt at `step` while that ran.
+    /// The attempts that shared the tree with one at `step` while that ran.
     pub fn of(run: &Run, me: &Unfinished<'_>, all: &[Unfinished<'_>]) -> Self {
         let mut others = Self::default();
         let since = me.entry.started_at;
@@ -278,7 +337,7 @@ enum Stands {
     Left,
     /// As it was before.
     Base,
-    /// Somebody's.
+    /// A person's.
     Neither,
 }
 
@@ -298,18 +357,26 @@ fn stands<W: World>(world: &mut W, revert: &Revert) -> Result<Stands, Stop> {
     })
 }
 
+/// The path is as it was before.
+pub(crate) fn is_back<W: World>(world: &mut W, revert: &Revert) -> Result<bool, Stop> {
+    Ok(stands(world, revert)? == Stands::Base)
+}
+
 /// An undo that a crash cut short.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CutShort {
     /// Still to be put back.
     pub rest: Vec<Revert>,
-    /// Somebody changed these since.
+    /// A person changed these since.
     pub strange: Vec<String>,
 }
 
 impl CutShort {
     pub fn look<W: World>(world: &mut W, announced: &[Revert]) -> Result<Self, Stop> {
         let mut found = Self::default();
+        // What was only kept is not to be put back, and half a write of ours is no person's.
+        let is_ours = |it: &&Revert| it.path.ends_with(files::NEW_SUFFIX);
+        let announced = announced.iter().filter(|it| !it.keeps_in_place() && !is_ours(it));
         for revert in announced {
             match stands(world, revert)? {
                 Stands::Base => {}
@@ -331,7 +398,7 @@ impl CutShort {
     }
 }
 
-/// Puts each path back, unless it is back already or somebody changed it. Returns the latter.
+/// Puts each path back, unless it is back already or a person changed it. Returns the latter.
 pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
     let mut foreign = Vec::new();
     // What goes makes room for what comes back: a file may have taken a directory's place.
@@ -348,14 +415,32 @@ pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, 
         let at = At::Project(&revert.path);
         match revert.base {
             None => {
-                world.remove(at)?;
+                match world.remove(at) {
+                    Err(Stop::Io { source, .. }) if is_in_the_way(source.kind()) => {
+                        foreign.push(revert.path.clone());
+                    }
+                    other => other?,
+                }
                 world.sync_dir(at)?;
             }
             Some(base) => match files::saved(world, base)? {
-                Some(bytes) => files::put_durably(world, at, &bytes, revert.base_kind)?,
+                Some(bytes) => match files::put_durably(world, at, &bytes, revert.base_kind) {
+                    // A directory appeared there just now: the other paths are undone all the same.
+                    Err(Stop::Io { source, .. }) if is_in_the_way(source.kind()) => {
+                        world.remove(At::Project(&files::temporary_name(&revert.path)))?;
+                        foreign.push(revert.path.clone());
+                    }
+                    other => other?,
+                },
                 None => foreign.push(revert.path.clone()),
             },
         }
     }
     Ok(foreign)
+}
+
+/// A directory, or what the system does not let be replaced.
+fn is_in_the_way(kind: ErrorKind) -> bool {
+    use ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, PermissionDenied};
+    matches!(kind, IsADirectory | NotADirectory | PermissionDenied | DirectoryNotEmpty)
 }

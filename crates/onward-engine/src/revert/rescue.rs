@@ -11,6 +11,7 @@
 //! Invariant: everything here is durable before the event that announces the undo. `files` may hold
 //! more than the note lists, left by a rescue that a crash cut short; only the note counts.
 
+use crate::world::open;
 use std::{
     collections::BTreeMap,
     io,
@@ -51,8 +52,8 @@ pub struct Note {
     pub paths: Vec<Undone>,
 }
 
-/// One path that was put back. Whoever brings it back looks first: as `base` says = still undone,
-/// as `left` says = brought back already, anything else = somebody's.
+/// One path that was put back. `undo` looks first: as `base` says = still undone,
+/// as `left` says = brought back already, anything else = a person's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Relative to the project; below `files` it has the same name.
@@ -88,12 +89,13 @@ pub fn list(run_dir: &Path) -> io::Result<Vec<Rescue>> {
         let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let number = name.split_once('-').and_then(|(number, _)| number.parse().ok());
         let Some(number) = number else { continue };
-        let bytes = match std::fs::read(dir.join(NOTE)) {
+        let bytes = match open::read_own(&dir, NOTE, open::SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        let note = serde_json::from_slice(&bytes)?;
+        // One that a power cut left half written: the rescue never came about.
+        let Ok(note) = serde_json::from_slice(&bytes) else { continue };
         found.push(Rescue { number, dir, note });
     }
     found.sort_by_key(|rescue| rescue.number);
@@ -164,12 +166,22 @@ fn keep_left<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
     {
         let name = format!("{}/{FILES}/{}", revert.rescue, revert.path);
         files::put_durably(world, At::Run(&name), &bytes, kind)?;
+        // A power cut in the middle of the undo leaves this, or the base, and nothing else.
+        if kind != FileKind::Link {
+            let at = At::Project(&revert.path);
+            world.sync(at)?;
+            world.sync_dir(at)?;
+        }
     }
     Ok(())
 }
 
 fn keep_base<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
     let Some(base) = revert.base else { return Ok(()) };
+    if revert.keeps_in_place() {
+        // It stays where it is until its step replaces it; `files` has it.
+        return Ok(());
+    }
     if files::saved(world, base)?.is_some() {
         return files::settle(world, base);
     }

@@ -1,6 +1,10 @@
 //! Whole files, made so that a crash leaves the old one or the new one.
 
-use onward_core::{digest::Digest, event::FileKind};
+use onward_core::{
+    digest::Digest,
+    event::FileKind,
+    evidence::{FileProof, Stat},
+};
 
 use crate::world::{At, Content, Stop, World};
 
@@ -35,6 +39,20 @@ pub fn temporary_name(path: &str) -> String {
     format!("{path}{NEW_SUFFIX}")
 }
 
+/// What a kill left of a file that was being made: nothing reads it, and the next write of the file
+/// takes its place.
+pub fn is_temporary(path: &str) -> bool {
+    path.ends_with(NEW_SUFFIX)
+}
+
+/// What lies outside of the project is not ours to put back; a link to it is.
+pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool, Stop> {
+    if file.stat != Stat::OUTSIDE {
+        return Ok(true);
+    }
+    Ok(world.look(&file.path)?.is_some_and(|it| it.kind == FileKind::Link))
+}
+
 /// Where the content with this digest is kept.
 fn saved_name(digest: Digest) -> String {
     format!("saved/{digest}")
@@ -57,7 +75,7 @@ pub fn keep<W: World>(world: &mut W, digest: Digest, bytes: &[u8]) -> Result<(),
     write_durably(world, At::Run(&saved_name(digest)), bytes)
 }
 
-/// Makes the name of kept content durable: whoever kept it may have died before it was.
+/// Makes the name of kept content durable: the process that kept it may have died before it was.
 pub fn settle<W: World>(world: &mut W, digest: Digest) -> Result<(), Stop> {
     world.sync_dir(At::Run(&saved_name(digest)))
 }

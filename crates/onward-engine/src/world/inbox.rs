@@ -5,8 +5,9 @@
 //! and a pause or cancel that was left before a resume is forgotten, because the resume is the
 //! later wish.
 
+use crate::world::open;
 use std::{
-    fs::{self, File},
+    fs::{self},
     io::{self, ErrorKind, Write as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
@@ -26,6 +27,15 @@ pub struct Left {
     pub request: Request,
 }
 
+impl Left {
+    /// When it was left, by its name.
+    fn at(&self) -> Timestamp {
+        let name = self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default();
+        let micros = name.split('-').next().and_then(|it| it.parse().ok());
+        Timestamp::from_micros(micros.unwrap_or(0))
+    }
+}
+
 fn inbox(run_dir: &Path) -> PathBuf {
     run_dir.join("inbox")
 }
@@ -37,10 +47,11 @@ pub fn write_request(run_dir: &Path, request: &Request, at: Timestamp) -> Result
     let name = format!("{:020}-{}-{count}", at.as_micros().max(0), std::process::id());
     let inbox = inbox(run_dir);
     let path = inbox.join(format!("{name}.json"));
+    open::no_link(&inbox).map_err(io_stop("use", &inbox))?;
     make_parents(&path)?;
     let temporary = inbox.join(format!(".{name}"));
     let write = || -> io::Result<()> {
-        let mut file = File::create(&temporary)?;
+        let mut file = open::make_at(&temporary, open::PRIVATE)?;
         serde_json::to_writer(&mut file, request)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
@@ -54,6 +65,7 @@ pub fn write_request(run_dir: &Path, request: &Request, at: Timestamp) -> Result
 /// All requests, the oldest first. One that cannot be understood is set aside under another name.
 pub fn waiting(run_dir: &Path) -> Result<Vec<Left>, Stop> {
     let inbox = inbox(run_dir);
+    open::no_link(&inbox).map_err(io_stop("use", &inbox))?;
     let entries = match fs::read_dir(&inbox) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -70,7 +82,7 @@ pub fn waiting(run_dir: &Path) -> Result<Vec<Left>, Stop> {
     paths.sort_unstable();
     let mut all = Vec::new();
     for path in paths {
-        let bytes = match fs::read(&path) {
+        let bytes = match open::read_at(&path, open::SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => return Err(io_stop("read", &path)(error)),
@@ -93,9 +105,9 @@ pub fn remove(left: &Left) -> Result<(), Stop> {
     }
 }
 
-/// Removes what was asked of an earlier driver; answers are kept.
-pub fn forget_stops(run_dir: &Path) -> Result<(), Stop> {
-    for left in waiting(run_dir)? {
+/// Removes what was asked of an earlier driver, before this moment; answers are kept.
+pub fn forget_stops(run_dir: &Path, before: Timestamp) -> Result<(), Stop> {
+    for left in waiting(run_dir)?.into_iter().filter(|it| it.at() < before) {
         match left.request {
             Request::Pause | Request::Cancel | Request::Unattended => remove(&left)?,
             Request::Decide { .. } => {}
@@ -153,9 +165,12 @@ mod tests {
         for request in [Request::Pause, decide("yes"), Request::Cancel] {
             write_request(dir.path(), &request, Timestamp::from_micros(1)).unwrap();
         }
-        forget_stops(dir.path()).unwrap();
+        // It is meant for the driver that took the run up before it.
+        let (begun, later) = (Timestamp::from_micros(5), Timestamp::from_micros(6));
+        write_request(dir.path(), &Request::Cancel, later).unwrap();
+        forget_stops(dir.path(), begun).unwrap();
         let all = waiting(dir.path()).unwrap();
-        assert_eq!(all.len(), 1);
-        assert_eq!(all[0].request, decide("yes"));
+        let requests: Vec<Request> = all.into_iter().map(|left| left.request).collect();
+        assert_eq!(requests, [decide("yes"), Request::Cancel]);
     }
 }

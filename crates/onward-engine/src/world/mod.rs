@@ -7,12 +7,18 @@
 pub mod files;
 pub mod git;
 pub mod inbox;
+pub mod open;
 pub mod real;
+pub mod schema;
+pub mod secrets;
+pub mod seen;
+pub mod spot;
 pub mod supervisor;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::ErrorKind,
+    path::{Path, PathBuf},
 };
 
 use onward_core::{
@@ -23,6 +29,7 @@ use onward_core::{
     finding::Finding,
     launch::{Launch, Seal},
     recovery::Probed,
+    run::Worker,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -32,7 +39,7 @@ use onward_dialects::{
     seam::{Card, Site},
 };
 
-use crate::agents::{self, Adapter};
+use crate::agents::{self, Spoken};
 
 pub use crate::world::git::{Condition, Rescued, Taken};
 pub use onward_core::launch::out_name;
@@ -77,30 +84,37 @@ pub enum Stop {
     #[error("the supervisor cannot be reached: {0}")]
     Hands(String),
     /// It told us why it ended.
-    #[error("the supervisor cannot go on: {0}")]
+    #[error("the supervisor cannot continue: {0}")]
     HandsGaveUp(String),
     /// What came of a supervisor's death is for a person to settle.
-    #[error("{} must be settled first", .0.len())]
+    #[error("{} your decision first", onward_core::plural::problems_need(.0.len()))]
     Conflicts(Vec<Finding>),
-    /// A bug of ours, or a journal somebody else wrote to.
+    /// A bug of ours, or a journal that another program wrote to.
     #[error(transparent)]
     Impossible(#[from] onward_core::state::Violation),
     #[error("an event cannot be written: {0}")]
     Unwritable(String),
     #[error("the journal is damaged")]
     Damaged,
+    /// A step, or a person, removed the run's own directory under its driver.
+    #[error("the run's directory {} was removed{}", run_dir.display(), told(kept.as_deref()))]
+    Removed { run_dir: PathBuf, kept: Option<PathBuf> },
     /// A file of another system without which nothing can be said about its run.
     #[error("{what}")]
     MissingFile { what: String, hint: String },
     /// A person wants to enter where another system's run has no such place.
-    #[error("{0}")]
-    NoEntry(String),
+    #[error("{what}")]
+    NoEntry { what: String, known: &'static [&'static str] },
     /// Something that a start needs is not set up on this machine.
     #[error("{what}")]
     Unready { what: String, hint: String },
     /// The simulated machine went dark.
     #[error("the machine stopped")]
     Dark,
+}
+
+fn told(kept: Option<&Path>) -> String {
+    kept.map(|dir| format!("; what is known of it is in {}", dir.display())).unwrap_or_default()
 }
 
 impl Stop {
@@ -117,8 +131,17 @@ impl Stop {
                 "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
             ),
             Self::Unready { hint, .. } | Self::MissingFile { hint, .. } => Some(hint.clone()),
-            Self::NoEntry(_) => {
-                Some("say a recovery code such as `peer-review`, or a step of `onward plan`".into())
+            Self::Removed { run_dir, kept } => Some(match kept {
+                Some(kept) => format!(
+                    "bring it back with `mkdir -p {} && mv {} {}`, then `onward resume`",
+                    run_dir.parent().unwrap_or(run_dir).display(),
+                    kept.display(),
+                    run_dir.display()
+                ),
+                None => "nothing of it could be kept".to_owned(),
+            }),
+            Self::NoEntry { known, .. } => {
+                Some(format!("say one of {}, or a step of `onward plan`", known.join(", ")))
             }
             Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
         }
@@ -176,10 +199,20 @@ pub trait World {
     /// When names were last added to or taken from the directory of a path, or the nearest one
     /// above it that is there.
     fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop>;
+    /// What keeps a file from being put at a path: everything in a directory that stands there,
+    /// or the path itself where it cannot be replaced. As a rule nothing.
+    fn in_the_way(&mut self, _path: &str) -> Result<Vec<String>, Stop> {
+        Ok(Vec::new())
+    }
     /// The digest of a project file, or `None` when it is not there.
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
     /// Project files that match a glob, in path order; `known` saves reading what has not changed.
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop>;
+    /// Which of these files are for sure as they were, found without reading them. The others are
+    /// to be looked at one by one; a world that knows no faster way says that of all.
+    fn unchanged(&mut self, files: &[&FileProof]) -> Result<Vec<bool>, Stop> {
+        Ok(vec![false; files.len()])
+    }
 
     // The tree as a whole, where git is there to record it. `tree` is a directory in the project,
     // empty for the project itself; paths are relative to the project all the same.
@@ -259,6 +292,8 @@ pub trait World {
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop>;
     /// Spawns attempts whose announcement is durable.
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop>;
+    /// Ends one attempt; its seal comes as an input. One that is over stays so.
+    fn stop(&mut self, step: &Address, attempt: u32) -> Result<(), Stop>;
     /// Ends every running attempt; their seals come as inputs.
     fn stop_all(&mut self) -> Result<(), Stop>;
     /// Asks the probe of an effect outside: a command, and the exit code that means absent.
@@ -268,20 +303,40 @@ pub trait World {
     /// Turns an agent into the argument vector of its adapter; leaves everything else as it is.
     fn resolve(&mut self, launch: &mut Launch) -> Result<(), Stop>;
     /// How an agent is spoken to: by its name in the workflow, and by the program it uses.
-    fn adapter(&self, _agent: &str, _program: &str) -> &'static dyn Adapter {
-        &agents::command::Command
+    fn adapter(&self, _agent: &str, _program: &str) -> Spoken {
+        Spoken::Known(&agents::command::Command)
+    }
+    /// The moment that a notice of a limit speaks of, printed at `at`.
+    fn moment_in(&self, words: &str, at: Timestamp) -> Option<Timestamp> {
+        agents::reset::moment(words, at, &jiff::tz::TimeZone::UTC)
     }
     /// The session that an attempt will have or go on in, where its agent keeps sessions.
     fn session_of(&self, _launch: &Launch) -> Option<String> {
         None
     }
     /// What keeps the session of an attempt from going on; `None` = nothing.
-    fn session_lacks(&mut self, _of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
-        Ok(Some("nobody knows how".to_owned()))
+    fn session_lacks(&mut self, _of: &SessionOf<'_>) -> Result<Option<SessionLack>, Stop> {
+        Ok(Some(SessionLack::Unusable("nothing says how".to_owned())))
+    }
+    /// Takes a session for this driver, as long as it lives. `false` = another one has it.
+    fn hold_session(&mut self, _session: &str) -> bool {
+        true
+    }
+    /// The limit of an agent's account, as any run on this machine met it.
+    fn known_limit(&mut self, _of: Worker<'_>) -> Option<KnownLimit> {
+        None
+    }
+    /// Tells the other runs on this machine of a limit. The account that met it, if that is known.
+    fn limit_met(&mut self, _of: Worker<'_>, _resets_at: Option<Timestamp>) -> Option<String> {
+        None
+    }
+    /// A text without what must never be handed on.
+    fn cleaned(&self, text: String) -> String {
+        text
     }
     /// How a child process names the file.
     fn absolute(&self, at: At<'_>) -> String;
-    /// Tells whoever watches that these records are durable.
+    /// Tells the watchers that these records are durable.
     fn published(&mut self, lines: &[u8]);
     /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.
     fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
@@ -297,6 +352,32 @@ impl Hold {
     pub fn of(file: std::fs::File) -> Self {
         Self { _file: Some(file) }
     }
+}
+
+/// Why a session is not continued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionLack {
+    /// It is gone, too old, or nothing says how.
+    Unusable(String),
+    /// A person or another program has it open.
+    Busy(String),
+}
+
+impl SessionLack {
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Unusable(why) | Self::Busy(why) => why,
+        }
+    }
+}
+
+/// A limit that holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownLimit {
+    pub provider: String,
+    /// Never a secret.
+    pub account: Option<String>,
+    pub resets_at: Timestamp,
 }
 
 /// An agent's own session.
@@ -387,10 +468,15 @@ pub struct Connected {
     pub alive: Vec<(Address, u32)>,
     /// Attempts known to have been spawned.
     pub spawned: Vec<(Address, u32)>,
-    /// Every seal on disk.
+    /// Every seal on disk that counts.
     pub seals: Vec<Seal>,
+    /// Those that do not: the machine was restarted since, and what they speak of had not been
+    /// synced.
+    pub unsettled: Vec<Seal>,
     /// Nothing is missing from `spawned`, unless the machine has been restarted.
     pub spawned_is_complete: bool,
+    /// Lines of its log that cannot be read, counted from 1, and may be seals.
+    pub unreadable: Vec<u64>,
     /// Processes that a dead supervisor left: ended when the run is taken hold of.
     pub orphans: u32,
     /// Attempts of which something outlived the supervisor; all of them where that is unclear.
@@ -406,9 +492,11 @@ impl Connected {
         let sorted = |alive: &[(Address, u32)]| alive.iter().cloned().collect::<BTreeSet<_>>();
         sorted(&self.alive) == sorted(&later.alive)
             && self.seals == later.seals
+            && self.unsettled == later.unsettled
             && self.survived == later.survived
             && self.spawned == later.spawned
             && self.spawned_is_complete == later.spawned_is_complete
+            && self.unreadable == later.unreadable
             && self.boot_id == later.boot_id
     }
 }
@@ -441,9 +529,9 @@ impl Survived {
 pub enum Input {
     /// An attempt ended.
     Sealed(Seal),
-    /// Somebody asks for something, through the inbox.
+    /// A person asks for something, through the inbox.
     Asked(Request),
-    /// SIGINT, SIGTERM or SIGHUP.
+    /// SIGINT or SIGTERM; a hang-up only takes the screen away.
     Interrupted,
     /// The supervisor is gone, and what it held with it. `why` if it could still say so.
     HandsLost { why: Option<String> },
@@ -463,7 +551,7 @@ pub enum Request {
     },
     Pause,
     Cancel,
-    /// Whoever was there to answer gates is gone: an open gate no longer keeps the driver.
+    /// The person who could answer gates is gone: an open gate no longer keeps the driver.
     Unattended,
 }
 

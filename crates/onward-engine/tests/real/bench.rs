@@ -15,8 +15,9 @@ use onward_engine::{
     locate::{Project, TakeOver, load_workflow},
     world::{
         real::place_from_args,
+        seen::Seen,
         supervisor::{
-            Identity, Place, Stop, SuperviseConfig, Whereabouts,
+            Hands, HandsConfig, Identity, Place, Stop, SuperviseConfig, Whereabouts,
             orphans::clear_orphans,
             seals::{Line, read_seals},
             supervise,
@@ -95,6 +96,16 @@ impl Bench {
         support::kill(here.identity());
     }
 
+    /// Starts a supervisor as an engine does that dies at once.
+    pub(crate) fn start_supervisor(&self, run: &Path, epoch: u32) {
+        let place = self.place(run);
+        let Place { run, run_dir, project_dir, socket_dir } = place.clone();
+        let args = [run.to_string().into(), run_dir.into(), project_dir.into(), socket_dir.into()];
+        let exec = copy_of_us("supervise").into_iter().chain(args).collect();
+        let config = HandsConfig { place, epoch, env: self.machine.env.clone(), exec };
+        Hands::connect_or_start(&config).unwrap();
+    }
+
     /// The supervisor of a run that is over leaves by itself, and takes its files with it.
     pub(crate) fn see_supervisor_leave(&self, run: &Path) {
         let seals = read_seals(&self.place(run).seals(), None).unwrap();
@@ -105,6 +116,8 @@ impl Bench {
             | Line::Exited(_)
             | Line::Snapshot(_)
             | Line::OutputLost(_)
+            | Line::Grouped(_)
+            | Line::Stray(_)
             | Line::Unknown(_) => None,
         });
         supervisors.for_each(see_end);
@@ -121,8 +134,9 @@ impl Drop for Bench {
             if let Ok(Some(here)) = Whereabouts::read(&self.place(&run.dir)) {
                 support::kill(here.identity());
             }
-            let seals = read_seals(&self.place(&run.dir).seals(), None).unwrap_or_default();
-            let _ = clear_orphans(&run.id, &seals, Stop { grace_ms: 0, ..Stop::default() });
+            let place = self.place(&run.dir);
+            let seals = read_seals(&place.seals(), None).unwrap_or_default();
+            let _ = clear_orphans(&place, &seals, Stop { grace_ms: 0, ..Stop::default() });
         }
     }
 }
@@ -169,6 +183,7 @@ fn how() -> How {
         pinned: false,
         options: Options::default(),
         take_over: TakeOver::No,
+        seen: Seen::default(),
     }
 }
 

@@ -62,8 +62,21 @@ fn a_killed_engine_loses_nothing_and_its_attempt_goes_on() {
     assert_eq!([bench.text("one"), bench.text("two"), bench.text("three")], ["1\n", "2\n", "3\n"]);
 }
 
+/// What happens between the death of everything and the resume.
+type Meanwhile = fn(&Bench, &Path);
+
 #[test]
 fn after_the_supervisor_died_too_its_orphans_are_ended_and_the_attempt_is_made_again() {
+    orphans_are_ended_after(|_, _| {});
+}
+
+#[test]
+fn orphans_are_ended_also_by_the_engine_after_one_that_died_beside_its_new_supervisor() {
+    orphans_are_ended_after(|bench, run| bench.start_supervisor(run, 3));
+}
+
+#[track_caller]
+fn orphans_are_ended_after(meanwhile: Meanwhile) {
     let bench = Bench::new();
     let run = bench.new_run(STEPS);
     let (begun, go) = (bench.fifo("begun"), bench.fifo("go"));
@@ -72,12 +85,13 @@ fn after_the_supervisor_died_too_its_orphans_are_ended_and_the_attempt_is_made_a
     engine.kill().unwrap();
     engine.wait().unwrap();
     bench.kill_supervisor(&run);
+    meanwhile(&bench, &run);
     let plan = bench.plan(&run);
     let codes: Vec<&str> = plan.findings.iter().map(|it| it.code.as_str()).collect();
     assert_eq!(codes, ["orphan-process"]);
     assert_eq!(verdict(&bench, &run, "two"), Verdict::Rerun);
     let place = bench.place(&run);
-    let orphans = sweep(&place.run, &read_seals(&place.seals(), None).unwrap()).unwrap();
+    let orphans = sweep(&place, &read_seals(&place.seals(), None).unwrap()).unwrap();
     assert!(!orphans.is_empty());
     let (outcome, survivors) = std::thread::scope(|scope| {
         let survivors = scope.spawn(|| {

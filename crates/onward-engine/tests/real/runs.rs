@@ -6,7 +6,7 @@ use onward_engine::{
     engine::{Decided, EngineError, decide, resume_run},
     locate::{LockError, Project, RunLock},
     resume::ResumeError,
-    world::inbox,
+    world::{Request, inbox},
 };
 
 use crate::bench::{Bench, attended, picture, state};
@@ -69,10 +69,10 @@ fn a_gate_is_answered_in_the_journal_when_nobody_drives() {
     );
     assert_eq!(bench.resume(&run).unwrap().status, Status::Waiting);
     let before = std::fs::read(run.join("journal.jsonl")).unwrap();
-    let wrong = decide(&run, answer("maybe"), &bench.machine).unwrap_err();
+    let wrong = decide(&run, &answer("maybe"), &bench.machine).unwrap_err();
     assert_eq!(wrong.hint().unwrap(), "options: approve, reject");
     assert_eq!(std::fs::read(run.join("journal.jsonl")).unwrap(), before);
-    assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Journaled);
+    assert_eq!(decide(&run, &answer("approve"), &bench.machine).unwrap(), Decided::Journaled);
     assert_eq!(state(&run).phase(&Address::from_text("ask")), Phase::Done);
     assert_eq!(bench.resume(&run).unwrap().status, Status::Completed);
     assert_eq!(bench.text("after"), "done\n");
@@ -95,7 +95,7 @@ fn a_driver_takes_answers_from_the_inbox_and_nobody_else_may_drive() {
         while state(&run).phase(&Address::from_text("ask")) != Phase::Waiting {
             std::thread::yield_now();
         }
-        let decided = decide(&run, answer("approve"), &bench.machine);
+        let decided = decide(&run, &answer("approve"), &bench.machine);
         (plan, refused, decided, driver.join().unwrap())
     });
     assert_eq!(plan.run.status, Status::Running);
@@ -104,7 +104,7 @@ fn a_driver_takes_answers_from_the_inbox_and_nobody_else_may_drive() {
         panic!("{refused:?}")
     };
     assert_eq!(holder.pid.cast_unsigned(), std::process::id());
-    assert_eq!(decided.unwrap(), Decided::Left);
+    assert_eq!(decided.unwrap(), Decided::Taken);
     assert_eq!(outcome.unwrap().status, Status::Completed);
     assert_eq!(inbox::waiting(&run).unwrap(), []);
 }
@@ -117,8 +117,12 @@ fn an_answer_left_behind_by_a_crash_is_taken_once() {
     let id = run.file_name().unwrap().to_str().unwrap().parse().unwrap();
     let now = onward_engine::world::real::wall_clock();
     let lock = RunLock::take(&run, &id, now).unwrap();
-    assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);
-    assert_eq!(decide(&run, answer("approve"), &bench.machine).unwrap(), Decided::Left);
+    // The driver died before it read them.
+    for _ in 0..2 {
+        let Answer { step, option, comment, by, hash } = answer("approve");
+        let request = Request::Decide { step, option, comment, by, hash };
+        inbox::write_request(&run, &request, now).unwrap();
+    }
     drop(lock);
     let how = attended();
     let outcome = resume_run(&run, &bench.machine, &how, None).unwrap();
@@ -157,6 +161,6 @@ fn an_agent_is_a_command_of_the_configuration() {
     bench.machine.agents.clear();
     let error = bench.resume(&run).unwrap_err();
     let EngineError::Resume(ResumeError::Conflicts(found)) = error else { panic!("{error}") };
-    assert_eq!(found[0].message, "agent `claude` has no command");
+    assert_eq!(found[0].message, "agent `claude`: the program `claude` is not on the PATH");
     assert!(found[0].hint.as_ref().unwrap().contains("[agents.claude] command"), "{found:?}");
 }

@@ -8,13 +8,22 @@
 //! `limited` (says that a limit holds and exits 1; once per step). Without `fail` the exit code is
 //! 0.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+};
 
+use onward_core::workflow::template::quoted;
 use onward_core::{
     address::Address,
     evidence::Ending,
     launch::{Launch, Program, Seal},
     time::Timestamp,
+};
+
+use crate::{
+    disk::Disk,
+    systems::stage::{Stage, Write},
 };
 
 #[derive(Clone, Debug)]
@@ -39,6 +48,10 @@ pub(crate) enum Act {
         line: String,
     },
     Delete(String),
+    /// A built-in function, which finds out what it writes.
+    Call,
+    /// What it has written, from one file to the next.
+    Put(Write),
     Result(String),
     Outside(String),
     Commit,
@@ -68,11 +81,26 @@ pub(crate) const ACT_US: i64 = 10_000;
 const LONG_US: i64 = 2_500_000;
 pub(crate) const LIMIT_US: i64 = 3_600_000_000;
 
+/// What a shell would see with the variables filled in.
+fn with_values(command: &str, launch: &Launch) -> String {
+    let values = launch.env.iter().filter(|(name, _)| name.starts_with("ONWARD_V"));
+    values.fold(command.to_owned(), |text, (name, value)| {
+        text.replace(&format!("\"${name}\""), &quoted(value))
+    })
+}
+
 impl Agent {
+    /// One whose acts its stage knows.
+    pub(crate) fn on(stage: &Rc<Stage>, launch: &Launch, disk: &Disk, now_us: i64) -> Self {
+        let mut acts: VecDeque<Act> = stage.acts(launch, disk).into();
+        acts.push_back(Act::Exit { fails: 0 });
+        Self { launch: launch.clone(), acts, next_at_us: now_us + ACT_US }
+    }
+
     pub(crate) fn new(launch: &Launch, now_us: i64) -> Self {
         let command = match &launch.program {
             Program::Argv(argv) => argv.join(" "),
-            Program::Shell(command) => command.clone(),
+            Program::Shell(command) => with_values(command, launch),
             Program::Agent(call) => call.prompt.clone(),
             Program::Call { .. } => String::new(),
         };
@@ -124,6 +152,8 @@ pub(crate) struct Supervisor {
     /// In the order written; the first `synced` of them survive a power cut for certain.
     pub(crate) seals: Vec<Seal>,
     pub(crate) synced: usize,
+    /// So many of them are of earlier boots.
+    pub(crate) of_earlier_boots: usize,
     pub(crate) spawned: Vec<(Address, u32)>,
     /// Ended, and not yet written down.
     pub(crate) unsealed: Option<Ended>,
@@ -142,9 +172,20 @@ pub(crate) struct Ended {
     pub(crate) wants_snapshot: bool,
     /// Where it worked.
     pub(crate) tree: String,
+    /// Files that are brought to the disk before a seal that is.
+    pub(crate) outputs: Vec<String>,
 }
 
 impl Supervisor {
+    /// The seals that count, and those whose work a power cut may have taken.
+    pub(crate) fn told(&self) -> (Vec<&Seal>, Vec<&Seal>) {
+        let (earlier, since) = self.seals.split_at(self.of_earlier_boots);
+        let (mut counting, unsettled): (Vec<&Seal>, _) =
+            earlier.iter().partition(|seal| seal.outlasts_a_restart());
+        counting.extend(since);
+        (counting, unsettled)
+    }
+
     /// Nothing of any attempt is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.agents.is_empty() && self.unsealed.is_none() && self.recording.is_none()
@@ -166,7 +207,8 @@ impl Supervisor {
     /// Second part of an exit: the seal is written, and the engine is told if it is there, unless
     /// the tree is to be recorded first.
     pub(crate) fn seal(&mut self) {
-        let Some(Ended { seal, sync, wants_snapshot, tree }) = self.unsealed.take() else { return };
+        let Some(ended) = self.unsealed.take() else { return };
+        let Ended { seal, sync, wants_snapshot, tree, .. } = ended;
         self.seals.push(seal.clone());
         if sync || wants_snapshot || !self.engine_connected {
             self.synced = self.seals.len();
@@ -198,5 +240,7 @@ pub(crate) fn seal_of(launch: &Launch, code: i32, now_us: i64) -> Seal {
         ending: Ending::Exited { code },
         check: None,
         after: None,
+        of: launch.of.clone(),
+        settled: false,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::{EndStatus, Event, Mode, Record, RunOpened},
+    event::{EndStatus, Event, Mode, Record, RunOpened, SourceFile},
     evidence::Outcome,
     finding::Finding,
     journal::{FORMAT, encode},
@@ -16,21 +16,23 @@ use onward_core::{
     time::Timestamp,
     workflow::{self, model::Workflow},
 };
+use onward_dialects::File;
 use onward_engine::{
     agents::{Adapter as _, Stream, lines::Lines},
     drive::{Options, Resume},
     foreign::Foreign,
     load::journal::{JOURNAL, load},
     resume::{ResumeError, open},
-    world::{At, Stop, World, files::write_durably, out_name},
+    world::{At, Stop, World, files::write_durably, out_name, seen::Seen},
 };
+
+use serde_json::Value;
 
 use crate::{
     breaks::{Break, is_of_person},
     crash::{Crash, Window, readable},
     refused::Before,
     repo::tip_of,
-    toy,
     trees::{Files, files_of},
     world::SimWorld,
 };
@@ -43,6 +45,8 @@ pub(crate) struct Case {
     workflow: Workflow,
     text: String,
     has_repository: bool,
+    /// Steps leave what they write to the disk's own time.
+    lazy: bool,
     calls: u64,
     undisturbed: Ending,
 }
@@ -87,6 +91,8 @@ pub(crate) enum Booted {
         findings: Vec<Finding>,
         at_start: bool,
     },
+    /// The other system is at work on its files.
+    InUse,
 }
 
 impl Tally {
@@ -110,6 +116,11 @@ impl Case {
         Self::with(text, true)
     }
 
+    /// With steps that sync nothing.
+    pub(crate) fn lazy(text: &str) -> Self {
+        Self { lazy: true, ..Self::new(text) }
+    }
+
     fn with(text: &str, has_repository: bool) -> Self {
         let (mut world, workflow) = (SimWorld::new(0), parse(text));
         if has_repository {
@@ -121,12 +132,13 @@ impl Case {
                 Booted::With(Status::Parked) => wait_for_reset(&mut world),
                 Booted::With(status) => panic!("{status:?}: {text}"),
                 Booted::Refused { findings, .. } => panic!("{findings:#?}: {text}"),
-                Booted::Dark => panic!("there was no fuse: {text}"),
+                Booted::Dark | Booted::InUse => panic!("there was no fuse: {text}"),
             }
         }
         assert_eq!(state(&world).status, COMPLETED, "{text}");
         let (calls, undisturbed) = (world.calls, ending(&world));
-        Self { workflow, text: text.to_owned(), has_repository, calls, undisturbed }
+        let (text, lazy) = (text.to_owned(), false);
+        Self { workflow, text, has_repository, lazy, calls, undisturbed }
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -195,6 +207,7 @@ impl Case {
     pub(crate) fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> bool {
         let Fate { crashes, mut breaks, seed } = *fate;
         let mut world = SimWorld::new(seed);
+        world.lazy = self.lazy;
         if self.has_repository {
             world.begin_repository();
         }
@@ -224,6 +237,7 @@ impl Case {
                         breaks = None;
                     }
                 }
+                Booted::InUse => panic!("no other system is here: {}", story()),
                 Booted::Refused { findings, at_start } => {
                     assert!(fate.breaks.is_some(), "{findings:#?}: {}", story());
                     if let Some(before) = before.filter(|_| at_start) {
@@ -282,15 +296,17 @@ pub(crate) fn boot(
     foreign: Option<&Foreign>,
 ) -> Booted {
     let story = world.story.clone();
+    world.site = foreign.map(|it| it.site.clone());
     let stopped = |stop: Stop| match stop {
         // The engine gives up on supervisors that die in a row; a person resumes.
         Stop::Dark | Stop::Hands(_) => Booted::Dark,
         Stop::Conflicts(findings) => Booted::Refused { findings, at_start: false },
+        Stop::Unready { .. } if foreign.is_some() => Booted::InUse,
         stop => panic!("{stop}: {story}"),
     };
     let begun = world.read(At::Run(JOURNAL)).and_then(|journal| match journal {
         Some(_) => Ok(()),
-        None => create(world, foreign),
+        None => create(world, workflow, foreign),
     });
     if let Err(stop) = begun {
         return stopped(stop);
@@ -326,32 +342,57 @@ pub(crate) fn how(choices: &Choices, foreign: Option<&Foreign>) -> Resume {
         options: Options { attended: true, ..Options::default() },
         edited: None,
         foreign: foreign.cloned(),
+        seen: Seen::default(),
         lacking: None,
     }
 }
 
-fn create(world: &mut SimWorld, foreign: Option<&Foreign>) -> Result<(), Stop> {
+fn create(
+    world: &mut SimWorld,
+    workflow: &Workflow,
+    foreign: Option<&Foreign>,
+) -> Result<(), Stop> {
     let git = world.head("")?;
+    let mut inputs: BTreeMap<String, Value> =
+        foreign.map(|it| it.site.inputs.clone()).unwrap_or_default();
+    for (name, input) in &workflow.inputs {
+        if let Some(default) = input.default.clone() {
+            inputs.entry(name.clone()).or_insert(default);
+        }
+    }
     let opened = RunOpened {
         format: FORMAT,
         run: RUN.parse().unwrap(),
         workflow: "sim".to_owned(),
         workflow_hash: Digest::of(b"sim"),
         file: None,
-        inputs: BTreeMap::new(),
+        inputs,
         git,
         engine: "sim".to_owned(),
         boot_id: world.boot_id(),
         mode: Mode::Autopilot,
     };
     let opened = Event::RunOpened(Box::new(opened));
-    let adopted = foreign.map(|it| toy::adopted(world, it));
+    let adopted = foreign.map(|it| adopted(world, it));
     let mut lines = Vec::new();
     for (seq, event) in (0..).zip([opened].into_iter().chain(adopted)) {
         let record = Record { seq, at: Timestamp::default(), epoch: 1, batch: 1, event };
         encode(&record, &mut lines).unwrap();
     }
     write_durably(world, At::Run(JOURNAL), &lines)
+}
+
+/// `run.adopted`, or how a run says that it begins the other system's files itself.
+pub(crate) fn adopted(world: &SimWorld, foreign: &Foreign) -> Event {
+    let site = &foreign.site;
+    let files = world.site_files(site);
+    let file = |(path, file): (&str, &File)| SourceFile {
+        path: path.to_owned(),
+        hash: Digest::of(&file.bytes),
+    };
+    let files = files.iter().filter(|_| !foreign.begins).map(file).collect();
+    let (dialect, source) = (site.dialect.to_owned(), site.dir().to_owned());
+    Event::RunAdopted { dialect, source, files }
 }
 
 fn ending(world: &SimWorld) -> Ending {
@@ -401,7 +442,8 @@ pub(crate) fn check_journal(world: &SimWorld, story: &dyn Fn() -> String) {
             _ => {}
         }
     }
-    for (step, times) in finished.into_iter().filter(|_| !world.taken.commits) {
+    let counts = |step: &Address| !world.taken.commits && !world.may_have_lost(step);
+    for (step, times) in finished.into_iter().filter(|(step, _)| counts(step)) {
         assert_eq!(times, 1, "{step} is finished {times} times: {}", story());
     }
     check_bill(world, story);

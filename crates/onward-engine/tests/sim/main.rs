@@ -11,9 +11,11 @@ mod chance;
 mod crash;
 mod disk;
 mod harness;
+mod moment;
 mod random;
 mod refused;
 mod repo;
+mod systems;
 mod toy;
 mod trees;
 mod worktrees;
@@ -118,12 +120,30 @@ steps:
   - { id: c, run: 'write c.txt {{ steps.a.stdout }}-{{ steps.b.result.n }}', writes: [c.txt] }
 ";
 
+/// Outputs that only `durability: full` brings to the disk.
+const LAZY: &str = "
+onward: 1
+name: lazy
+limits: { parallel: 2 }
+steps:
+  - { id: a, run: write a.txt alpha-alpha, writes: [a.txt] }
+  - { id: full-b, needs: [a], run: write b.txt beta, reads: [a.txt], writes: [b.txt],
+      durability: full }
+  - { id: c, needs: [a], run: work; write c.txt gamma-gamma, reads: [a.txt], writes: [c.txt] }
+  - { id: d, needs: [full-b, c], run: 'write d.txt delta; result {\"n\":1}', writes: [d.txt],
+      reads: [b.txt, c.txt] }
+  - { id: full-ship, run: outside shipped, effect: outside,
+      probe: { run: probe shipped, absent: 1 } }
+  - { id: e, run: 'write e.txt {{ steps.d.result.n }}-{{ steps.d.result.n }}', writes: [e.txt] }
+";
+
 /// How many crashes each test has to go through: one that explores nothing proves nothing.
 const ONCE: u64 = 15_000;
 const DIAMOND_TWICE: u64 = 80_000;
 const RETRY_TWICE: u64 = 20_000;
 const EDITS_TWICE: u64 = 40_000;
 const EVERYTHING_TWICE: u64 = 25_000;
+const LAZY_TWICE: u64 = 8_000;
 const TALK_ONCE: u64 = 500;
 const TALK_RANDOM: u64 = 500;
 const RANDOM: u64 = 15_000;
@@ -160,6 +180,20 @@ fn retries_survive_a_crash_at_every_call_and_another_after_it() {
 #[test]
 fn edits_survive_a_crash_at_every_call_and_another_after_it() {
     Case::new(EDITS).crash_twice_in_every_way(23).require(EDITS_TWICE);
+}
+
+#[test]
+fn b1_an_output_that_a_power_cut_took_is_made_again_and_nothing_rests_on_what_is_left() {
+    let case = Case::lazy(LAZY);
+    let mut tally = Tally::default();
+    for seed in 0..4 {
+        case.crash_once_everywhere(Crash::Power, seed, &mut tally);
+    }
+    for crash in Crash::ALL {
+        case.crash_twice_everywhere(crash, Crash::Power, 17, &mut tally);
+        case.crash_twice_everywhere(Crash::Power, crash, 13, &mut tally);
+    }
+    tally.require(LAZY_TWICE);
 }
 
 #[test]

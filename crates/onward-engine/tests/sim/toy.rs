@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     digest::Digest,
-    event::{Event, Revert, SourceFile},
+    event::{Event, Revert},
     plan::Status,
     policy::Choices,
     state::Phase,
@@ -23,10 +23,11 @@ use crate::{
     world::SimWorld,
 };
 use start::{STARTS, Start, UNTOUCHED, others_go_on};
-use system::{CARD, DIR, STEPS, WORKFLOW, foreign, lines};
+use system::{CARD, STEPS, WORKFLOW, foreign, lines};
 
 /// How many crashes each test has to go through.
-const ONCE: u64 = 3_000;
+const ONCE: u64 = 5_000;
+const ONCE_WITH_OTHERS: u64 = 3_000;
 const TWICE: u64 = 5_000;
 
 /// A run of the toy system that onward goes on with.
@@ -43,24 +44,16 @@ struct Fate<'f> {
     crashes: &'f [(u64, Crash)],
     /// After a crash that leaves no agent, the other system goes on for a while.
     others: bool,
+    /// So often it goes on while we wait for its lock.
+    at_lock: u32,
     seed: u64,
-}
-
-/// `run.adopted`, or how a run says that it begins the other system's files itself.
-pub(crate) fn adopted(world: &SimWorld, foreign: &Foreign) -> Event {
-    let file = |name: &&str| {
-        let bytes = world.disk.read(&format!("project/{DIR}/{name}"))?;
-        Some(SourceFile { path: (*name).to_owned(), hash: Digest::of(bytes) })
-    };
-    let files = CARD.reads.iter().filter(|_| !foreign.begins).filter_map(file).collect();
-    Event::RunAdopted { dialect: CARD.name.to_owned(), source: DIR.to_owned(), files }
 }
 
 impl Toy {
     fn new(start: &'static Start) -> Self {
         let mut toy =
             Self { workflow: parse(WORKFLOW), start, foreign: foreign(start.begins()), calls: 0 };
-        let fate = Fate { crashes: &[], others: false, seed: 0 };
+        let fate = Fate { crashes: &[], others: false, at_lock: 0, seed: 0 };
         toy.calls = toy.live(&fate, &mut Tally::default()).0;
         toy
     }
@@ -69,7 +62,8 @@ impl Toy {
         for crash in Crash::ALL {
             for fuse in 0..self.calls {
                 let seed = seed.wrapping_mul(1 << 32) + fuse;
-                self.live(&Fate { crashes: &[(fuse, crash)], others, seed }, tally);
+                let crashes = &[(fuse, crash)];
+                self.live(&Fate { crashes, others, at_lock: 0, seed }, tally);
             }
         }
     }
@@ -84,7 +78,7 @@ impl Toy {
                     for two in ((one + number) % stride as u64..).step_by(stride) {
                         let crashes = &[(one, first), (two, second)];
                         let seed = one * 7919 + two;
-                        let fate = Fate { crashes, others, seed };
+                        let fate = Fate { crashes, others, at_lock: 0, seed };
                         let (_, is_hit) = self.live(&fate, tally);
                         outlived = if is_hit { 0 } else { outlived + 1 };
                         if outlived == 2 {
@@ -98,23 +92,37 @@ impl Toy {
 
     /// How many calls it took, and whether every crash came before the run was over.
     fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> (u64, bool) {
-        let Fate { crashes, others, seed } = *fate;
+        let Fate { crashes, others, at_lock, seed } = *fate;
         let mut world = SimWorld::new(seed);
         world.story = format!("{fate:?}, {:?}", self.start);
         self.start.lay(&mut world);
         world.fuses = crashes.iter().copied().collect();
+        world.meanwhile.others_at_lock = at_lock;
         let mut choices = Choices::default();
         // Steps that the other system did, and how often they had been spawned by then.
         let mut done_elsewhere: BTreeMap<&str, usize> =
             self.start.done().into_iter().map(|step| (step, 0)).collect();
         for lives in 0.. {
-            assert!(lives < crashes.len() + 6, "it does not come to an end: {}", world.story);
+            assert!(
+                lives < crashes.len() + 6 + at_lock as usize,
+                "it does not come to an end: {}",
+                world.story
+            );
             let before = Before::look(&world);
             let (is_quiet, known) = (is_quiet(&world), journal(&world).len());
+            let left = world.meanwhile.others_at_lock;
             let booted = boot(&mut world, &self.workflow, &choices, Some(&self.foreign));
-            check_reads(&world, is_quiet, known);
+            let is_alone = world.meanwhile.others_at_lock == left;
+            check_reads(&world, (is_quiet, at_lock), known);
+            done_elsewhere.extend(std::mem::take(&mut world.meanwhile.others_did));
             choices = Choices::default();
             match booted {
+                Booted::InUse => {
+                    // A run that was just made says so in two records.
+                    let written = journal(&world).len() - known.max(2);
+                    assert_eq!(written, 0, "nothing is recorded: {}", world.story);
+                    tally.refused += 1;
+                }
                 Booted::With(Status::Completed) => break,
                 Booted::With(status) => panic!("{status:?}: {}", world.story),
                 Booted::Dark => {
@@ -125,7 +133,7 @@ impl Toy {
                     }
                 }
                 Booted::Refused { findings, at_start } => {
-                    if at_start {
+                    if at_start && is_alone {
                         before.check(&world, &|| world.story.clone());
                     }
                     tally.refused += 1;
@@ -192,14 +200,14 @@ fn is_quiet(world: &SimWorld) -> bool {
 
 /// The other system's files are read once in the examination, and once under their lock before they
 /// are written.
-fn check_reads(world: &SimWorld, is_quiet: bool, known: usize) {
+fn check_reads(world: &SimWorld, (is_quiet, at_lock): (bool, u32), known: usize) {
     let Some(reads) = world.foreign_reads_at_spawn else { return };
     let events = journal(world);
     // What ended meanwhile is judged first, and what its files are then is noted.
     let ended = events.iter().skip(known).take_while(|it| !matches!(it, Event::AttemptStarted(_)));
     let ended = ended.filter(|it| matches!(it, Event::AttemptFinished(_))).count();
     // What changed while it was looked at is looked at again.
-    let again = usize::from(!is_quiet);
+    let again = usize::from(!is_quiet) + at_lock as usize;
     let most = 2 + again + ended;
     assert!(reads as usize <= most, "read {reads} times, not {most}: {}", world.story);
 }
@@ -228,9 +236,38 @@ fn what_another_system_did_is_adopted_whatever_crash_comes_at_any_call() {
     for start in &STARTS {
         let toy = Toy::new(start);
         toy.once_everywhere(false, 1, &mut tally);
+        toy.once_everywhere(false, 2, &mut tally);
     }
     tally.require(ONCE);
     assert!(tally.refused > 0, "a refusal was seen");
+}
+
+#[test]
+fn what_the_other_system_does_between_a_crash_and_the_resume_counts() {
+    let mut tally = Tally::default();
+    for start in &STARTS {
+        Toy::new(start).once_everywhere(true, 3, &mut tally);
+    }
+    tally.require(ONCE_WITH_OTHERS);
+}
+
+/// Between the examination and the lock: what was examined is not what is there, so it is examined
+/// again; and where that happens twice, the resume is refused and has written nothing.
+#[test]
+fn what_the_other_system_does_until_we_have_its_lock_is_examined_again() {
+    let mut tally = Tally::default();
+    for start in &STARTS[1..] {
+        let toy = Toy::new(start);
+        for seed in 0..40 {
+            for at_lock in 1..=3 {
+                let fate = Fate { crashes: &[], others: false, at_lock, seed };
+                toy.live(&fate, &mut tally);
+                let crashes = &[(30 + seed, Crash::Engine)];
+                toy.live(&Fate { crashes, others: true, at_lock, seed }, &mut tally);
+            }
+        }
+    }
+    assert!(tally.refused > 0, "one was refused because the other system was at work");
 }
 
 #[test]
@@ -240,6 +277,23 @@ fn adoption_survives_a_crash_at_every_call_and_another_while_it_recovers() {
         Toy::new(start).twice_everywhere(false, stride, &mut tally);
     }
     tally.require(TWICE);
+}
+
+/// The other system goes on between a crash and the resume, while an undo of ours is announced:
+/// what it has proved by then stays.
+#[test]
+fn a_row_that_the_other_system_proves_while_an_undo_is_announced_stays() {
+    let mut tally = Tally::default();
+    // Its log is begun, and a row is there that nothing proves yet.
+    for start in &STARTS[1..3] {
+        let toy = Toy::new(start);
+        for fuse in 20..45 {
+            let crashes = &[(fuse, Crash::Engine)];
+            let seed = 8_589_934_622;
+            toy.live(&Fate { crashes, others: true, at_lock: 0, seed }, &mut tally);
+        }
+    }
+    assert!(tally.crashes > 0);
 }
 
 #[test]

@@ -131,7 +131,10 @@ pub(crate) fn files_of(disk: &Disk, tree: &str) -> Files {
     let prefix = below("project", &below(tree, ""));
     let names = disk.names().filter(|name| name.starts_with(&prefix));
     let paths = names.map(|name| (&name[prefix.len()..], name));
-    let ours = paths.filter(|(path, _)| *path != ".git" && !path.starts_with(".onward/"));
+    // What lies elsewhere on the machine has an absolute path.
+    let own =
+        |path: &str| path != ".git" && !path.starts_with(".onward/") && !path.starts_with('/');
+    let ours = paths.filter(|(path, _)| own(path));
     ours.map(|(path, name)| (path.to_owned(), disk.read(name).expect("listed").to_vec())).collect()
 }
 

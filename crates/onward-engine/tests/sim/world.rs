@@ -1,6 +1,9 @@
 //! The simulated world: the engine's real code runs on it, and it can go dark at any call.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    rc::Rc,
+};
 
 use onward_core::{
     address::Address,
@@ -8,22 +11,22 @@ use onward_core::{
     event::{Event, FileKind, GitHead},
     evidence::{FileProof, Stat},
     journal::decode_line,
-    launch::{Launch, Program, Seal},
+    launch::{Launch, Program},
     recovery::Probed,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
 };
 use onward_dialects::{
-    File, Files,
+    Files,
     seam::{Card, Site},
 };
 use onward_engine::{
-    agents::{self, Adapter},
+    agents::{self, Adapter, Spoken},
     load::journal::JOURNAL,
     world::{
         At, Changes, Condition, Connected, Hold, Input, Looked, Request, Rescued, Snapshot, Stop,
-        Survived, Taken, Undo, WorktreeHead, World,
+        Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -33,16 +36,20 @@ use crate::{
     crash::{Crash, Losses, Window, readable},
     disk::Disk,
     repo::{Repo, admin, condition, resolve},
+    systems::stage::Stage,
     trees::{Trees, below},
 };
+use act::Meanwhile;
 use watch::Finished;
 use worktrees::Instead;
 
-mod act;
+pub(crate) mod act;
+mod site;
 mod watch;
 mod worktrees;
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a test switches on")]
 pub(crate) struct SimWorld {
     pub(crate) disk: Disk,
     pub(crate) supervisor: Supervisor,
@@ -74,14 +81,21 @@ pub(crate) struct SimWorld {
     pub(crate) taken: Losses,
     /// Files of a person's, and their branches, as they left them.
     pub(crate) of_person: BTreeMap<String, Vec<u8>>,
-    /// The supervisor is dead, and nobody has taken hold of another one.
     pub(crate) hands_lost: bool,
     /// How often another system's files were read since the engine was started.
     pub(crate) foreign_reads: u32,
     /// The same when the first step of this start was spawned, or nothing if a crash came first.
     pub(crate) foreign_reads_at_spawn: Option<u32>,
+    pub(crate) meanwhile: Meanwhile,
     /// A supervisor that survived does nothing while an engine connects.
     pub(crate) stands_still: bool,
+    /// Steps leave what they write to the disk's own time.
+    pub(crate) lazy: bool,
+    /// Where built-in calls are made and what agents do there; without one, scripts are all there
+    /// is.
+    pub(crate) stage: Option<Rc<Stage>>,
+    /// The run of another system that ours goes on with.
+    pub(crate) site: Option<Site>,
     /// What this world is to live through, for whoever reads a failure.
     pub(crate) story: String,
 }
@@ -112,7 +126,11 @@ impl SimWorld {
             hands_lost: false,
             foreign_reads: 0,
             foreign_reads_at_spawn: None,
+            meanwhile: Meanwhile::default(),
             stands_still: false,
+            lazy: false,
+            stage: None,
+            site: None,
             story: String::new(),
         }
     }
@@ -160,12 +178,14 @@ impl SimWorld {
             Crash::Processes | Crash::Hands => self.end_processes(),
             Crash::Power => {
                 self.end_processes();
+                self.keep_what_is_over();
                 self.disk.power_cut(&mut self.chance);
                 let kept = self.supervisor.synced;
                 let extra = self.chance.below(self.supervisor.seals.len() - kept + 1);
                 self.supervisor.seals.truncate(kept + extra);
                 let spawned = self.chance.below(self.supervisor.spawned.len() + 1);
                 self.supervisor.spawned.truncate(spawned);
+                self.supervisor.of_earlier_boots = self.supervisor.seals.len();
                 self.boot += 1;
             }
         }
@@ -220,27 +240,6 @@ fn name(at: At<'_>) -> String {
     }
 }
 
-impl SimWorld {
-    /// What the supervisor knows, told or only looked at.
-    fn connected(&self) -> Connected {
-        let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();
-        let ending = self.supervisor.unsealed.iter().map(|ended| &ended.seal);
-        let ending = ending.chain(self.supervisor.recording.iter().map(|it| &it.0));
-        alive.extend(ending.map(|seal| (seal.step.clone(), seal.attempt)));
-        let is_over = |seal: &&Seal| !alive.contains(&(seal.step.clone(), seal.attempt));
-        Connected {
-            seals: self.supervisor.seals.iter().filter(is_over).cloned().collect(),
-            alive,
-            spawned: self.supervisor.spawned.clone(),
-            spawned_is_complete: true,
-            orphans: 0,
-            survived: Survived::default(),
-            last_heartbeat: self.heartbeat_us.map(Timestamp::from_micros),
-            boot_id: self.boot_id(),
-        }
-    }
-}
-
 impl World for SimWorld {
     fn now(&mut self) -> Timestamp {
         Timestamp::from_micros(self.now_us)
@@ -284,15 +283,11 @@ impl World for SimWorld {
     }
 
     fn sync(&mut self, at: At<'_>) -> Result<(), Stop> {
-        self.burn()?;
-        self.disk.sync(&name(at));
-        Ok(())
+        self.burn().map(|()| self.disk.sync(&name(at)))
     }
 
     fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop> {
-        self.burn()?;
-        self.disk.rename(&name(from), &name(to));
-        Ok(())
+        self.burn().map(|()| self.disk.rename(&name(from), &name(to)))
     }
 
     fn remove(&mut self, at: At<'_>) -> Result<(), Stop> {
@@ -455,21 +450,13 @@ impl World for SimWorld {
     fn foreign(&mut self, site: &Site, _card: &'static Card) -> Result<Files, Stop> {
         self.burn()?;
         self.foreign_reads += 1;
-        let mut files = Files::default();
-        for (number, root) in site.roots.iter().enumerate() {
-            let prefix = if root.dir == "." { String::new() } else { format!("{}/", root.dir) };
-            for name in &root.reads {
-                if let Some(bytes) = self.disk.read(&format!("project/{prefix}{name}")) {
-                    let file = File { bytes: bytes.to_vec(), modified: None };
-                    files.insert_in(number, name.clone(), file);
-                }
-            }
-        }
-        Ok(files)
+        Ok(self.site_files(site))
     }
 
     fn hold(&mut self, _site: &Site, _card: &'static Card) -> Result<Hold, Stop> {
         self.burn()?;
+        self.let_calls_end();
+        self.let_others_go_on();
         Ok(Hold::default())
     }
 
@@ -478,8 +465,7 @@ impl World for SimWorld {
     }
 
     fn look_at_hands(&mut self) -> Result<Connected, Stop> {
-        self.burn()?;
-        Ok(self.connected())
+        self.burn().map(|()| self.connected())
     }
 
     fn connect(&mut self, _epoch: u32) -> Result<Connected, Stop> {
@@ -521,11 +507,18 @@ impl World for SimWorld {
             assert!(!self.supervisor.agents.contains_key(&key), "{key:?} lives: {}", self.story);
             *self.spawns.entry(key.clone()).or_insert(0) += 1;
             self.supervisor.spawned.push(key.clone());
-            self.supervisor.agents.insert(key, Agent::new(launch, self.now_us));
+            let agent = match &self.stage {
+                Some(stage) => Agent::on(stage, launch, &self.disk, self.now_us),
+                None => Agent::new(launch, self.now_us),
+            };
+            self.supervisor.agents.insert(key, agent);
         }
         Ok(())
     }
 
+    fn stop(&mut self, _step: &Address, _attempt: u32) -> Result<(), Stop> {
+        self.burn()
+    }
     fn stop_all(&mut self) -> Result<(), Stop> {
         self.burn()
     }
@@ -579,13 +572,17 @@ impl World for SimWorld {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let record = decode_line(line).expect("we wrote it");
             self.see_gate(&record.event);
+            self.let_a_person_edit(&record.event);
             self.check_exported(&record.event);
         }
     }
 
-    fn adapter(&self, agent: &str, _program: &str) -> &'static dyn Adapter {
+    fn adapter(&self, agent: &str, _program: &str) -> Spoken {
         // The one that speaks; all others are known by their exit code alone.
-        if agent == "talker" { &agents::lines::Lines } else { &agents::command::Command }
+        let speaks = agent == "talker";
+        let adapter: &'static dyn Adapter =
+            if speaks { &agents::lines::Lines } else { &agents::command::Command };
+        Spoken::Known(adapter)
     }
 
     fn validate(&mut self, _schema: &str, result: &serde_json::Value) -> Result<(), String> {

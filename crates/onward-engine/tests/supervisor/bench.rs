@@ -18,7 +18,10 @@ use onward_engine::world::supervisor::{
     seals::{Seals, read_seals},
     supervise,
 };
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use rustix::{
+    event::{PollFd, PollFlags},
+    process::{Pid, Signal, WaitId, WaitIdOptions},
+};
 
 use crate::support::{self, copy_of_us, start_copy};
 pub(crate) use crate::support::{HANG, await_death, hear, kill, say, signal};
@@ -52,7 +55,18 @@ impl Bench {
     pub(crate) fn connect(&self, epoch: u32) -> Engine {
         let (mut hands, welcome) = self.try_connect(epoch).unwrap();
         let (sender, events) = channel();
-        hands.listen(move |event| drop(sender.send(event))).unwrap();
+        let mut ears = hands.ears().unwrap();
+        std::thread::spawn(move || {
+            loop {
+                for event in ears.take() {
+                    let is_last = matches!(event, HandsEvent::Gone { .. });
+                    if sender.send(event).is_err() || is_last {
+                        return;
+                    }
+                }
+                rustix::event::poll(&mut [PollFd::new(&ears, PollFlags::IN)], None).unwrap();
+            }
+        });
         Engine { hands, welcome, events }
     }
 
@@ -100,7 +114,7 @@ impl Drop for Bench {
         if let Some(it) = Whereabouts::read(&self.place).ok().flatten() {
             kill(it.identity());
         }
-        let _ = clear_orphans(&self.place.run, &self.seals(), Stop { grace_ms: 0, ..TERM });
+        let _ = clear_orphans(&self.place, &self.seals(), Stop { grace_ms: 0, ..TERM });
     }
 }
 
@@ -199,6 +213,8 @@ pub(crate) fn launch(step: &str, program: Program) -> Launch {
         sync_seal: false,
         snapshot: None,
         stop: None,
+        of: None,
+        outputs: Vec::new(),
     }
 }
 

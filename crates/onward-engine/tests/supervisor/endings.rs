@@ -87,7 +87,10 @@ fn each_spawn_is_in_the_log_before_it_happens_and_again_when_it_has_lived_a_whil
         Line::Exited(_) => "exited",
         Line::Snapshot(_) => "snapshot",
         Line::OutputLost(_) | Line::Unknown(_) => "other",
+        // Written once a second, on a machine that is that slow.
+        Line::Grouped(_) | Line::Stray(_) => "kin",
     });
+    let kinds = kinds.filter(|kind| *kind != "kin");
     let brief = ["opened", "spawning", "exited"];
     let lasting = ["spawning", "spawned", "exited"];
     assert_eq!(kinds.collect::<Vec<_>>(), [&brief[..], &lasting].concat());

@@ -161,15 +161,15 @@ fn after_the_supervisors_death_its_orphans_are_found_and_ended() {
     kill(bench.supervisor().unwrap());
     while engine.next() != (HandsEvent::Gone { why: None }) {}
     let seals = bench.seals();
-    let spawned = seals.spawned_since_boot(&boot_id().unwrap());
+    let (spawned, _) = seals.kin_since_boot(&boot_id().unwrap(), &bench.place.run_dir);
     assert_eq!(spawned.iter().map(|it| it.pid).collect::<Vec<_>>(), [main]);
-    let found = sweep(&bench.place.run, &seals).unwrap();
+    let found = sweep(&bench.place, &seals).unwrap();
     let find = |pid| found.iter().find(|orphan| orphan.identity.pid == pid);
     assert_eq!(found.len(), 3, "also the one without a tag: {found:?}");
     assert_eq!(find(main).unwrap().step, Some(Address::from_text("x/a")));
     assert_eq!(find(other).unwrap().attempt, Some(1));
     let stop = onward_engine::world::supervisor::Stop { grace_ms: 100, ..TERM };
-    let (ended, left) = clear_orphans(&bench.place.run, &seals, stop).unwrap();
+    let (ended, left) = clear_orphans(&bench.place, &seals, stop).unwrap();
     assert_eq!((ended.len(), left.len()), (3, 0));
     assert!(!is_living(main) && !is_living(other));
     let next = bench.connect(2);
@@ -185,7 +185,7 @@ fn an_orphan_whose_pid_was_used_again_is_spared() {
     let mut engine = bench.connect(1);
     engine.hands.spawn(&[argv("a", &["sleep", "1000"])]).unwrap();
     let alive = engine.next_spawned();
-    let found = sweep(&bench.place.run, &bench.seals()).unwrap();
+    let found = sweep(&bench.place, &bench.seals()).unwrap();
     let [orphan] = &found[..] else { panic!("{found:?}") };
     assert_eq!(orphan.identity, alive.identity());
     let mut earlier = orphan.clone();

@@ -1,37 +1,50 @@
 //! `onward resume` where another system left a run: the plan is shown and confirmed, then a run of
 //! ours goes on with it.
 //!
-//! Invariant: until somebody, or the policy, has agreed to the plan, nothing is made anywhere.
+//! Invariant: until the user, or the policy, has agreed to the plan, nothing is made anywhere.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use onward_core::{
     event::Mode,
-    finding::{Code, Finding},
+    finding::{Code, Finding, Severity},
     plan::{Plan, Status},
     policy::{self, Asking, Choices, Depth, EnterAt},
+    told::CleanUp,
 };
 use onward_engine::{
+    care::clean,
     engine::{EngineError, adopt},
     locate::{FoundSite, TakeOver},
     resume::ResumeError,
 };
+use serde_json::Value;
 
 use crate::{
     cmd::{
-        Context, plan,
+        Context, archive, attach, plan,
         resume::{self, ResumeArgs, drive},
         run,
     },
     consult,
     diagnostic::printable,
-    error::Error,
+    error::{self, Error},
+    outlook,
     prompt::{First, Person},
-    session::{Found, Session, Which, word},
+    session::{Found, Session, Which, found_in_commands},
+    style::ago,
 };
 
 /// The run in this very directory; or else one of those that can be resumed here and below.
-pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Result<Which, Error> {
+pub(crate) fn choose(
+    cx: &Context,
+    session: &Session,
+    person: &mut Person,
+    yes: bool,
+) -> Result<Which, Error> {
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
     let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
@@ -41,42 +54,100 @@ pub(crate) fn choose(cx: &Context, session: &Session, person: &mut Person) -> Re
     if at_hand.len() == 1 {
         return Ok(Which::Foreign(Box::new(at_hand.remove(0).found)));
     }
-    let strangers: Vec<Glanced> = at_hand.into_iter().chain(others).collect();
+    let mut strangers: Vec<Glanced> = at_hand.into_iter().chain(others).collect();
+    strangers.sort_by_key(|it| it.plan.run.age_seconds);
+    // What may be another project's is gone on with by a person's word alone.
+    let is_sure = |it: &&Glanced| {
+        let site = &it.found.site;
+        !site.unsure || yes && !site.unplaced
+    };
+    let is_autopilot = session.config.mode.value == Mode::Autopilot;
+    let newest = strangers.iter().find(is_sure).filter(|_| is_autopilot);
     match (ours.as_slice(), strangers.as_slice()) {
         ([], []) => {
             let here = session.search(None).at(&here, None).map_err(cannot_read)?;
-            match here.into_iter().next() {
+            // What was never begun is meant only by the person who names it.
+            let is_meant = |it: &FoundSite| !it.site.by_name_only || session.is_over(it);
+            match here.into_iter().find(is_meant) {
                 // What is over, or lacks a file, is said when it is met.
                 Some(found) => session.adopted_or_foreign(found),
                 None => resume::choose(session, person, ours).map(Which::Ours),
             }
         }
-        ([], [only]) => Ok(Which::Foreign(Box::new(only.found.clone()))),
+        ([], [only]) if is_sure(&only) => Ok(Which::Foreign(Box::new(only.found.clone()))),
+        ([], [only]) => only.is_ours(person),
         // Ours first: a dialect's own run waits for a word.
         ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
             resume::choose(session, person, ours).map(Which::Ours)
         }
-        ([], [newest, ..]) if session.config.mode.value == Mode::Autopilot => {
+        ([], [_, ..]) if let Some(newest) = newest => {
             Ok(Which::Foreign(Box::new(newest.found.clone())))
         }
         ([_, ..], []) => resume::choose(session, person, ours).map(Which::Ours),
-        (_, [_, ..]) => {
-            let own = ours.iter().map(|it| it.dir.id.to_string());
-            let theirs = strangers.iter().map(Glanced::in_a_line);
-            let list: Vec<String> = own.chain(theirs).collect();
-            let first = ours.first().map(|it| it.dir.id.to_string());
-            let first = first.unwrap_or_else(|| strangers[0].found.dir.display().to_string());
-            match person.choose("Which one?", &list) {
-                Some(index) if index < ours.len() => Ok(Which::Ours(ours[index].dir.dir.clone())),
-                Some(index) => {
-                    Ok(Which::Foreign(Box::new(strangers[index - ours.len()].found.clone())))
-                }
-                None if person.was_interrupted() => {
-                    Err(Error::Interrupted { command: "onward resume".to_owned() })
-                }
-                None => Err(Error::SeveralRuns { list, first }),
-            }
+        (_, [_, ..]) => which_of(session, person, ours, strangers),
+    }
+}
+
+/// One of ours and theirs, the last active one first.
+fn which_of(
+    session: &Session,
+    person: &mut Person,
+    ours: Vec<Found>,
+    strangers: Vec<Glanced>,
+) -> Result<Which, Error> {
+    let mut all: Vec<(u64, String, String, Which)> = Vec::new();
+    for found in ours {
+        let (id, dir) = (found.dir.id.to_string(), found.dir.dir.clone());
+        let age = session.now.ms_since(found.dir.last_activity) / 1000;
+        all.push((age, id, resume::in_a_line(session, found)?, Which::Ours(dir)));
+    }
+    for it in strangers {
+        let (age, line) = (it.plan.run.age_seconds, it.in_a_line());
+        let name = found_in_commands(&it.found);
+        all.push((age, name, line, Which::Foreign(Box::new(it.found))));
+    }
+    all.sort_by_key(|it| it.0);
+    let list: Vec<String> = all.iter().map(|it| it.2.clone()).collect();
+    match person.choose("Which one?", &list) {
+        Some(index) => Ok(all.swap_remove(index).3),
+        None if person.was_interrupted() => {
+            Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
+        None => Err(Error::SeveralRuns { list, first: all.swap_remove(0).1 }),
+    }
+}
+
+/// Runs of other systems here that are surely this project's, each to be resumed.
+pub(crate) fn strangers(cx: &Context, session: &Session) -> Result<Vec<FoundSite>, Error> {
+    let here = std::path::absolute(&cx.global.cwd)
+        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+    let all = unfinished(session, &here)?.into_iter().map(|it| it.found);
+    Ok(all.filter(|it| !it.site.unsure).collect())
+}
+
+/// No list has a `[PERMANENT]` task: says where it was looked for, and offers to make one.
+pub(crate) fn make_permanent(
+    cx: &mut Context,
+    session: &Session,
+    mut person: Person,
+    searched: Vec<PathBuf>,
+) -> Result<ExitCode, Error> {
+    person.screen().line("No task begins with [PERMANENT]. Searched:");
+    for list in &searched {
+        person.screen().line(&format!("  {}", printable(&list.display().to_string())));
+    }
+    let question = "Make one from git log and the working tree, and start its pipeline?";
+    let words = ["no", "yes"].map(str::to_owned);
+    match person.pick(question, &words, First::ByDefault) {
+        Some(1) => {
+            let list = searched.first().map(|it| Value::from(it.display().to_string()));
+            let inputs = list.map(|it| ("dir".to_owned(), it)).into_iter().collect();
+            run::builtin(cx, session, "pipeline", inputs, person)
+        }
+        None if person.was_interrupted() => {
+            Err(Error::Interrupted { command: "onward resume".to_owned() })
+        }
+        Some(_) | None => Err(Error::NoPermanentTask { searched }),
     }
 }
 
@@ -87,22 +158,39 @@ struct Glanced {
 }
 
 impl Glanced {
-    /// Place, system, phase and age.
+    /// Nothing says whose it is: the person does.
+    fn is_ours(&self, person: &mut Person) -> Result<Which, Error> {
+        if person.is_there() {
+            person.screen().line(&printable(&self.in_a_line()));
+            let question = "Nothing in it says that it is this project's. Go on with it here?";
+            let words = ["no", "yes"].map(str::to_owned);
+            match person.pick(question, &words, First::ByDefault) {
+                Some(1) => return Ok(Which::Foreign(Box::new(self.found.clone()))),
+                None if person.was_interrupted() => {
+                    return Err(Error::Interrupted { command: "onward resume".to_owned() });
+                }
+                Some(_) | None => {}
+            }
+        }
+        Err(Error::WhoseList { list: self.found.dir.clone() })
+    }
+
+    /// Name, place, system, phase and age.
     fn in_a_line(&self) -> String {
         let Plan { run, recovery_point, .. } = &self.plan;
         let phase = recovery_point.phase.as_deref().unwrap_or("-");
-        let (age, dir) = (plan::age(run.age_seconds), self.found.dir.display());
-        format!("{dir}  {}, {}, phase {phase}, {age} ago", run.dialect, run.status.as_str())
+        let (age, which) = (ago(run.age_seconds), found_in_commands(&self.found));
+        format!("{which}  {}, {}, phase {phase}, {age}", run.workflow, run.status.as_str())
     }
 }
 
 /// Runs of other systems that are not over and belong here, the last active one first.
 fn unfinished(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
     let mut glanced = Vec::new();
-    for found in session.strangers(here)? {
+    for found in session.strangers(here, None)? {
         if let Ok(plan) = session.glance(&found)
             && plan.run.status != Status::Completed
-            && !found.site.elsewhere
+            && found.is_candidate()
         {
             glanced.push(Glanced { found, plan });
         }
@@ -119,23 +207,46 @@ pub(crate) fn resume(
 ) -> Result<ExitCode, Error> {
     // Its runs are kept in the project that it lies in.
     let session = Session::at(cx, found.project.root(), &args.driving)?;
-    let again = format!("onward resume {}", word(&found.dir.display().to_string()));
+    let again = format!("onward resume {}", found_in_commands(found));
     let talk = Talk { session: &session, found, again: &again };
-    let Some(choices) = talk.agree(cx, &mut person, args)? else {
-        writeln!(cx.err, "nothing was done\n{again}")?;
-        return Ok(ExitCode::SUCCESS);
+    let agreed = talk.agree(cx, &mut person, args);
+    if let Err(error) = &agreed
+        && error.exit_code() == error::CONFLICTS
+        && !cx.global.json
+        && let Ok(plan) = session.foreign_plan(found, &args.choices(), Depth::Quick)
+    {
+        // A user who is stopped here is told the ways out.
+        outlook::ways_out(&mut *cx.err, &plan, found, &again, talk.to_put_away().is_some())?;
+    }
+    let choices = match agreed? {
+        Agreed::GoOn(choices) => choices,
+        Agreed::GiveUp => return archive::give_up(cx, found, true),
+        Agreed::Restart => {
+            archive::give_up(cx, found, true)?;
+            let mut inputs = found.site.inputs.clone();
+            inputs.remove("state");
+            return run::builtin(cx, &session, found.site.workflow, inputs, person);
+        }
+        Agreed::Nothing => {
+            writeln!(cx.err, "nothing was done\n{again}")?;
+            return Ok(ExitCode::SUCCESS);
+        }
     };
     if person.leave_interrupts() {
         return Err(Error::Interrupted { command: again });
     }
-    let workflow = run::load(cx, Path::new(found.site.workflow))?;
-    let mode = session.config.mode.value;
+    let workflow = run::load(cx, Path::new(found.site.workflow), &session.machine.cast)?;
+    let mode = session.mode_at(found);
     let begun = adopt::adopt(found, &workflow, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet {
         let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(cx.err, "run {id} goes on with {}", found.dir.display())?;
+        writeln!(cx.err, "run {id} continues {}", found.dir.display())?;
     }
-    let how = onward_engine::engine::How { take_over: TakeOver::No, ..session.how(choices) };
+    if args.detach {
+        let flags = ResumeArgs::flags(&choices, false, false);
+        return attach::leave(cx, &session, &begun.leave(), &flags);
+    }
+    let how = onward_engine::engine::How { mode, take_over: TakeOver::No, ..session.how(choices) };
     drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
         begun.drive(&session.machine, &how, Some(sink))
     })
@@ -153,58 +264,92 @@ struct Talk<'a> {
 enum Choice {
     Resume,
     Point,
+    Restart,
+    Clean,
     Cancel,
 }
 
+/// What came of it.
+enum Agreed {
+    GoOn(Choices),
+    /// Its state is put away, and a new run begins in its place.
+    Restart,
+    /// Its state is put away.
+    GiveUp,
+    Nothing,
+}
+
 impl Talk<'_> {
-    /// What was agreed to, or nothing; an error when nobody was there to agree.
+    /// What of the run can be put away, where the system keeps a state of it.
+    fn to_put_away(&self) -> Option<CleanUp> {
+        clean::look(self.found, &self.session.machine).ok().flatten()
+    }
+
+    /// What was agreed to; an error when no person was there to agree.
     fn agree(
         &self,
         cx: &mut Context,
         person: &mut Person,
         args: &ResumeArgs,
-    ) -> Result<Option<Choices>, Error> {
-        let (depth, asking) = policy::preset(self.session.config.mode.value);
+    ) -> Result<Agreed, Error> {
+        let (depth, asking) = policy::preset(self.session.mode_at(self.found));
         let mut asks = asking == Asking::Always && !args.driving.yes;
         let mut choices = args.choices();
         loop {
             let plan = self.session.foreign_plan(self.found, &choices, depth)?;
             if plan.run.status == Status::Completed {
-                return Err(Error::AlreadyComplete { what: plan.recovery_point.summary });
+                return Err(Error::AlreadyComplete { what: over(&plan) });
             }
             let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
             let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
             let has_a_word = asks || !standing.is_empty();
-            if !(person.is_there() && can_be_settled && has_a_word) {
+            let clean = if person.is_there() { self.to_put_away() } else { None };
+            let has_a_way = can_be_settled || clean.is_some();
+            if !(person.is_there() && has_a_way && has_a_word) {
                 return if standing.is_empty() {
-                    Ok(Some(choices))
+                    Ok(Agreed::GoOn(choices))
                 } else {
                     Err(EngineError::Resume(ResumeError::Conflicts(standing)).into())
                 };
             }
             asks = true;
-            plan::show(cx, &plan)?;
-            for Finding { code, message, .. } in &standing {
-                let message = printable(message);
-                person.screen().line(&format!("Going on accepts {code}: {message}"));
+            plan::show(cx, self.session, &Plan { can_resume: false, ..plan.clone() })?;
+            let mut ways = Vec::new();
+            if can_be_settled {
+                for Finding { code, message, .. } in &standing {
+                    let message = printable(message);
+                    person.screen().line(&format!("Continuing accepts {code}: {message}"));
+                }
+                ways.push((Choice::Resume, consult::go_on(depth), consult::counts(&plan)));
+                ways.push((Choice::Point, "point", consult::OTHER_POINT.to_owned()));
             }
-            let ways = [
-                (Choice::Resume, consult::go_on(depth), consult::counts(&plan)),
-                (Choice::Point, "point", consult::OTHER_POINT.to_owned()),
-                (Choice::Cancel, "cancel", "leave everything as it is".to_owned()),
-            ];
+            ways.push((Choice::Cancel, "cancel", "leave everything as it is".to_owned()));
+            if clean.is_some() {
+                let over = "put its state away and start over; nothing is deleted".to_owned();
+                ways.push((Choice::Restart, "restart", over));
+                let clean = "put its state away and end it; nothing is deleted".to_owned();
+                ways.push((Choice::Clean, "clean", clean));
+            }
             let picked = consult::menu(person, consult::first(depth, &standing), &ways);
             match self.answered(person, picked)? {
                 Choice::Resume => {
                     choices.accept_all(&standing);
-                    return Ok(Some(choices));
+                    return Ok(Agreed::GoOn(choices));
+                }
+                picked @ (Choice::Restart | Choice::Clean) => {
+                    let lines = clean.iter().flat_map(archive::lines);
+                    lines.for_each(|line| person.screen().line(&printable(&line)));
+                    if self.is_sure(person, "Do that?")? {
+                        let restarts = matches!(picked, Choice::Restart);
+                        return Ok(if restarts { Agreed::Restart } else { Agreed::GiveUp });
+                    }
                 }
                 Choice::Point => {
                     if let Some(point) = self.point(person)? {
                         choices.from = Some(point);
                     }
                 }
-                Choice::Cancel => return Ok(None),
+                Choice::Cancel => return Ok(Agreed::Nothing),
             }
         }
     }
@@ -214,7 +359,7 @@ impl Talk<'_> {
         let places = self.found.card().entries.join(", ");
         person.screen().line(&format!("A place is one of {places}, or a step of the plan."));
         loop {
-            let typed = person.until("Enter where? (return goes back) ", |it| Some(it.to_owned()));
+            let typed = person.until("Continue where? (Return goes back) ", |it| Ok(it.to_owned()));
             let step = self.answered(person, typed)?;
             if step.is_empty() {
                 return Ok(None);
@@ -224,7 +369,9 @@ impl Talk<'_> {
                 Ok(None) => return Ok(Some(EnterAt { step, force: false })),
                 Ok(Some(why)) => {
                     person.screen().line(&why);
-                    if self.ahead(&step, true)?.is_none() && self.is_sure(person)? {
+                    if self.ahead(&step, true)?.is_none()
+                        && self.is_sure(person, "Continue there anyway?")?
+                    {
                         return Ok(Some(EnterAt { step, force: true }));
                     }
                 }
@@ -242,9 +389,9 @@ impl Talk<'_> {
         Ok(plan.findings.into_iter().find(is_ahead).map(|it| it.message))
     }
 
-    fn is_sure(&self, person: &mut Person) -> Result<bool, Error> {
+    fn is_sure(&self, person: &mut Person, question: &str) -> Result<bool, Error> {
         let words = ["no", "yes"].map(str::to_owned);
-        let picked = person.pick("Enter there all the same?", &words, First::ByDefault);
+        let picked = person.pick(question, &words, First::ByDefault);
         Ok(self.answered(person, picked)? == 1)
     }
 
@@ -259,16 +406,28 @@ impl Talk<'_> {
     }
 }
 
+/// What a run that is over says of itself, with what speaks against it.
+fn over(plan: &Plan) -> String {
+    let against = plan.findings.iter().filter(|it| it.severity() == Severity::Blocking);
+    let against = against.map(|it| format!("\n  {}: {}", it.code, printable(&it.message)));
+    format!("{}{}", plan.recovery_point.summary, against.collect::<String>())
+}
+
 /// A run that is over in the other system's own words: where its outputs are is said.
 pub(crate) fn refuse_complete(session: &Session, run: &Path) -> Result<(), Error> {
     let Some((dialect, dir)) = adopt::adopted_from(&session.project, run) else { return Ok(()) };
-    let found = session.search(None).at(&dir, Some(&dialect)).ok();
-    let found = found.and_then(|it| it.into_iter().next());
+    if !Found::is_complete(run)? {
+        return Ok(());
+    }
+    let found = session.search(None).at(&dir, Some(&dialect)).ok().unwrap_or_default();
+    let is_ours = |it: &FoundSite| {
+        let adopter = adopt::adopter(&it.project, it).ok().flatten();
+        adopter.is_some_and(|it| it.run.dir.file_name() == run.file_name())
+    };
+    let found = found.into_iter().find(is_ours);
     let plan = found.and_then(|it| session.glance(&it).ok());
     match plan.filter(|plan| plan.run.status == Status::Completed) {
-        Some(plan) if Found::is_complete(run)? => {
-            Err(Error::AlreadyComplete { what: plan.recovery_point.summary })
-        }
-        Some(_) | None => Ok(()),
+        Some(plan) => Err(Error::AlreadyComplete { what: plan.recovery_point.summary }),
+        None => Ok(()),
     }
 }

@@ -2,10 +2,17 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use onward_core::plan::Status;
-use onward_engine::care::{
-    CareError,
-    archive::{Archive, ArchivedWorktree, Collectable, archive_run, collectable, delete},
+use onward_core::{plan::Status, plural::count, told::CleanUp};
+use onward_engine::{
+    care::{
+        CareError, RunRef,
+        archive::{
+            Archive, Archived, ArchivedWorktree, Collectable, archive_run, collectable, delete,
+        },
+        clean,
+    },
+    engine::adopt::retire,
+    locate::FoundSite,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,44 +20,121 @@ use serde::Serialize;
 use crate::{
     cmd::Context,
     confirm::{Answer, confirm},
+    diagnostic::printable,
     error::Error,
-    session::{Driving, Found, Session},
+    outlook,
+    session::{Driving, Found, Session, Wanted, Which, found_in_commands},
 };
 
 /// Move a run that is over, or given up, to the archive
 ///
 /// Nothing is deleted: the run's directory goes to `.onward/archive`. A run that is driven, or of
 /// which a process lives, stays. Its worktrees go if all that is in them is committed; their
-/// branches stay.
+/// branches stay. A run of another system is given up: its state file moves into an archive beside
+/// it, and stories that it left half-way are ready again.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ArchiveArgs {
     /// Which run; without it the last active one that is completed or cancelled
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
+    /// For a run of another system: put its state away without asking
+    #[arg(short, long)]
+    yes: bool,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = match &args.run {
-        Some(wanted) => session.named(cx, wanted)?,
+        Some(wanted) => {
+            match session.which(cx, &Wanted { run: Some(wanted), ..Wanted::default() })? {
+                Which::Ours(dir) => dir,
+                Which::Foreign(found) => return give_up(cx, &found, args.yes),
+            }
+        }
         None => last_that_is_over(&session)?,
     };
     let archived = archive_run(&dir, &session.machine)?;
     if cx.global.json {
         return cx.print_json(&archived);
     }
-    writeln!(cx.err, "run {} is in the archive: {}", archived.run.id, archived.to)?;
+    writeln!(cx.err, "run {} moved to the archive: {}", archived.run.id, archived.to)?;
     for step in &archived.lost {
-        writeln!(cx.err, "  {step} had died half-way; what it left in the tree stays there")?;
+        writeln!(cx.err, "  {step} was killed half-way; what it left in the tree stays there")?;
     }
     for worktree in &archived.worktrees {
         let ArchivedWorktree { path, branch, removed } = worktree;
         if *removed {
-            writeln!(cx.err, "  {path} is removed; what was committed there stays on {branch}")?;
+            writeln!(cx.err, "  {path} was removed; its commits stay on {branch}")?;
         } else {
-            writeln!(cx.err, "  {path} holds what {branch} does not have, so it stays")?;
+            writeln!(cx.err, "  {path} has changes that {branch} does not, so it stays")?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same for a system that keeps its earlier runs in an archive of its own.
+fn put_away(cx: &mut Context, session: &Session, found: &FoundSite) -> Result<ExitCode, Error> {
+    let name = found.card().name;
+    if !retire(found, &session.machine)? {
+        return Err(Error::NotAdopted { dir: found.dir.clone() });
+    }
+    let (run, to) = (RunRef::of(&found.dir), found.dir.display().to_string());
+    if cx.global.json {
+        let schema = "onward.archive/1".to_owned();
+        let (lost, worktrees) = (Vec::new(), Vec::new());
+        return cx.print_json(&Archived { schema, run, to, lost, worktrees });
+    }
+    let kept = printable(&found.site.name);
+    writeln!(cx.err, "{kept} is kept in the archive of {name}; a new run can begin")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts the state of another system's run away, after showing what that means.
+pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<ExitCode, Error> {
+    let session = Session::at(cx, found.project.root(), &Driving::default())?;
+    let name = &found.site.name;
+    if session.glance(found)?.run.status == Status::Running {
+        return Err(Error::Care(CareError::Refused {
+            what: format!("{name} is being worked on"),
+            hint: "stop it there first".to_owned(),
+        }));
+    }
+    let Some(clean) = clean::look(found, &session.machine)? else {
+        return put_away(cx, &session, found);
+    };
+    if !cx.global.json {
+        for line in lines(&clean) {
+            writeln!(cx.err, "{}", printable(&line))?;
+        }
+    }
+    match confirm(cx, yes, &format!("Give {name} up? Nothing is deleted.")) {
+        Answer::Yes => {}
+        Answer::No => return Ok(ExitCode::SUCCESS),
+        Answer::NotAsked => {
+            return Err(Error::Care(CareError::NeedsYes {
+                what: format!("this would give {name} up: {}", lines(&clean).join("; ")),
+                hint: format!("say `onward archive {} --yes`", found_in_commands(found)),
+            }));
+        }
+    }
+    let mode = session.mode_at(found);
+    let (dir, clean) = clean::clean_up(found, &session.machine, mode)?;
+    let archived = archive_run(&dir, &session.machine)?;
+    if cx.global.json {
+        return cx.print_json(&archived);
+    }
+    let (run, to) = (&archived.run.id, &archived.to);
+    writeln!(cx.err, "{name} was given up; run {run} tells of it: {to}")?;
+    if !clean.moves.is_empty() {
+        writeln!(cx.err, "{}", outlook::start_over(found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What giving a run up does, line by line.
+pub(crate) fn lines(clean: &CleanUp) -> Vec<String> {
+    let moves = clean.moves.iter().map(|(from, to)| format!("{from} is kept as {to}"));
+    moves.chain(clean.resets.iter().map(|it| it.what.clone())).collect()
 }
 
 fn last_that_is_over(session: &Session) -> Result<PathBuf, Error> {
@@ -97,19 +181,25 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
             writeln!(cx.err, "delete {}", archive.dir.display())?;
         }
     }
-    let question = format!("Delete {} archives for good?", doomed.len());
+    let question = format!("Delete {} for good?", count(doomed.len(), "archive"));
     let answer = match doomed.as_slice() {
         [] => Answer::Yes,
         [..] => confirm(cx, args.yes, &question),
     };
     match answer {
         Answer::Yes => delete(&session.project, &doomed, &session.machine.env)?,
-        Answer::No => return Ok(ExitCode::SUCCESS),
-        Answer::Nobody => {
+        Answer::No => {
+            writeln!(cx.err, "nothing was done")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Answer::NotAsked => {
             let list: Vec<&str> = doomed.iter().map(|it| it.name.as_str()).collect();
             return Err(Error::Care(CareError::NeedsYes {
-                what: format!("these archives would be deleted: {}", list.join(", ")),
-                hint: "say `onward gc --yes`".to_owned(),
+                what: format!("this would remove the archives {}", list.join(", ")),
+                hint: match args.keep {
+                    Some(keep) => format!("say `onward gc --keep {keep} --yes`"),
+                    None => "say `onward gc --yes`".to_owned(),
+                },
             }));
         }
     }
@@ -118,6 +208,7 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
         let schema = "onward.gc/1".to_owned();
         return cx.print_json(&Collected { schema, kept: names(&kept), deleted: names(&doomed) });
     }
-    writeln!(cx.err, "{} archives deleted, {} kept", doomed.len(), kept.len())?;
+    let deleted = count(doomed.len(), "archive");
+    writeln!(cx.err, "{deleted} deleted, {} kept", kept.len())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,37 +1,80 @@
 //! Leaving a run to itself: a driver without a terminal, in a session of its own.
 
+use onward_engine::world::open;
 use std::{
     path::Path,
-    process::{Command, ExitCode, ExitStatus, Stdio},
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
+    time::Duration,
 };
 
+use onward_core::plan::Status;
 use onward_engine::{
     care::harness::{HarnessError, until},
+    engine::Outcome,
     locate::{Holder, holder},
 };
-use serde_json::json;
 
 use crate::{
-    cmd::Context,
+    cmd::{Context, closing},
     error::{Error, FAILED, OK, OVER_BUDGET, PARKED, RUN_FAILED, WAITING},
-    session::Session,
+    session::{Session, id_of, open_run},
 };
 
 /// Starts a driver for the run and returns as soon as it drives. One that cannot says why, and its
 /// exit code is ours.
-pub(crate) fn leave(cx: &mut Context, session: &Session, dir: &Path) -> Result<ExitCode, Error> {
+pub(crate) fn leave(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    flags: &[String],
+) -> Result<ExitCode, Error> {
+    let id = id_of(dir);
+    let code = start(session, dir, flags)?;
+    if cx.global.json && code.is_none_or(has_begun) {
+        let run = open_run(dir)?;
+        let status = code.map_or(Status::Running, |_| Status::of(&run.state, false));
+        let opened = run.state.opened.as_ref().ok_or(Error::NothingToResume)?;
+        let outcome = Outcome::new(status, opened.run.clone(), dir.to_owned()).of(&run);
+        let exit = code.unwrap_or(OK);
+        cx.print_json(&closing::shape(&outcome, exit))?;
+        return Ok(ExitCode::from(exit));
+    }
+    let Some(code) = code else {
+        if !cx.global.quiet {
+            writeln!(cx.err, "run {id} continues in the background\nonward attach {id}")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    write!(cx.err, "{}", said(dir))?;
+    Ok(ExitCode::from(code))
+}
+
+/// What the driver that was left behind said.
+pub(crate) fn said(dir: &Path) -> String {
+    open::text_named(&dir.join("driver.log"), open::FILE_BYTES_MAX).unwrap_or_default()
+}
+
+/// Whether a driver that ended with this code had the run before.
+pub(crate) fn has_begun(code: u8) -> bool {
+    BEGAN.contains(&code)
+}
+
+/// Starts a driver for the run, and waits until it drives; or else for its end, and the exit code.
+pub(crate) fn start(session: &Session, dir: &Path, flags: &[String]) -> Result<Option<u8>, Error> {
     use std::os::unix::process::CommandExt as _;
     let this = &session.machine.supervise[0];
-    let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let log = std::fs::File::create(dir.join("driver.log"))
+    let log = open::make_at(&dir.join("driver.log"), open::PRIVATE)
         .map_err(|source| Error::CannotRead { path: dir.join("driver.log"), source })?;
     let mode = match session.config.mode.value {
         onward_core::event::Mode::Autopilot => "autopilot",
         onward_core::event::Mode::Interactive => "interactive",
         onward_core::event::Mode::Preflight => "preflight",
     };
+    let grace = session.config.grace_seconds.value.to_string();
     let mut driver = Command::new(this)
-        .args(["resume", "--no-input", "--mode", mode])
+        .args(["resume", "--no-input", "--mode", mode, "--grace", &grace])
+        .args(session.config.settings.wait.value.then_some("--wait"))
+        .args(flags)
         .arg(dir)
         .current_dir(session.project.root())
         .stdin(Stdio::null())
@@ -40,32 +83,42 @@ pub(crate) fn leave(cx: &mut Context, session: &Session, dir: &Path) -> Result<E
         // Ctrl-C at the terminal we leave does not reach it.
         .process_group(0)
         .spawn()?;
-    // Whoever has opened the journal holds the run and the tree.
+    // A driver that has opened the journal holds the run and the tree; so does one that waits for
+    // a limit before that.
     let pid = driver.id();
-    let has_begun = |it: &Holder| it.epoch > 0 && u32::try_from(it.pid) == Ok(pid);
-    let ended = until("the driver to begin", || {
+    let waits = |it: &Holder| it.waits_until.is_some();
+    let is_it = |it: &Holder| u32::try_from(it.pid) == Ok(pid) && (it.epoch > 0 || waits(it));
+    let begun = until("the driver to begin", || {
         let ended = driver.try_wait().map_err(HarnessError::io("wait for the driver"))?;
-        Ok(ended.map(Some).or_else(|| holder(dir).filter(has_begun).map(|_| None)))
+        Ok(ended.map(Err).or_else(|| holder(dir).filter(is_it).map(Ok)))
     })?;
-    if let Some(code) = ended.and_then(could_not_begin) {
-        let said = std::fs::read_to_string(dir.join("driver.log")).unwrap_or_default();
-        write!(cx.err, "{said}")?;
-        return Ok(ExitCode::from(code));
-    }
-    if cx.global.json {
-        let run = json!({"id": id, "dir": dir.display().to_string()});
-        let object = json!({"schema": "onward.outcome/1", "run": run, "status": "running",
-            "exit": 0});
-        writeln!(cx.out, "{object}")?;
-    } else {
-        writeln!(cx.err, "run {id} goes on by itself\nonward attach {id}")?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let ended = match begun {
+        Err(status) => Some(status),
+        Ok(holder) if waits(&holder) => None,
+        Ok(_) => came_to_rest(&mut driver, dir)?,
+    };
+    let code = ended.map(|status| status.code().and_then(|code| u8::try_from(code).ok()));
+    Ok(code.map(|code| code.unwrap_or(FAILED)))
 }
 
-/// A run can be over, or wait for somebody, before anybody has seen it begin.
-fn could_not_begin(status: ExitStatus) -> Option<u8> {
-    const BEGAN: [u8; 5] = [OK, RUN_FAILED, WAITING, PARKED, OVER_BUDGET];
-    let code = status.code().map_or(FAILED, |code| u8::try_from(code).unwrap_or(FAILED));
-    (!BEGAN.contains(&code)).then_some(code)
+/// A run that waits for an answer, is parked, or has nothing left to do comes to rest at once: the
+/// driver's end, unless the driver has an attempt running or takes longer than a moment.
+fn came_to_rest(driver: &mut Child, dir: &Path) -> Result<Option<ExitStatus>, Error> {
+    for _ in 0..LOOKS_MAX {
+        if let Some(status) = driver.try_wait()? {
+            return Ok(Some(status));
+        }
+        if open_run(dir).is_ok_and(|run| run.state.running > 0) {
+            break;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(None)
 }
+
+/// How often a driver is looked at that may come to rest at once, and how many times.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOKS_MAX: u32 = 50;
+
+/// With these it had begun.
+const BEGAN: [u8; 5] = [OK, RUN_FAILED, WAITING, PARKED, OVER_BUDGET];

@@ -3,6 +3,7 @@
 //! Invariant: the question comes from `ONWARD_WITH`, the answer goes to `ONWARD_RESULT`, and all
 //! work is done by the engine.
 
+use onward_engine::world::open;
 use std::{
     env,
     ffi::{OsStr, OsString},
@@ -31,20 +32,21 @@ pub(crate) fn run(cx: &mut Context, args: &CallArgs) -> Result<ExitCode, Error> 
     let with = match file("ONWARD_WITH") {
         None => Value::Null,
         Some(path) => {
-            let bytes = std::fs::read(&path);
+            let bytes = open::read_named(&path, open::FILE_BYTES_MAX);
             let bytes = bytes.map_err(|source| Error::CannotRead { path, source })?;
             serde_json::from_slice(&bytes).map_err(std::io::Error::other)?
         }
     };
     let result = file("ONWARD_RESULT");
     let run = variable(&env, "ONWARD_RUN").map(OsStr::to_string_lossy).unwrap_or_default();
-    let attempt = Attempt { run: run.into_owned(), project: env::current_dir()?, env };
+    let attempt =
+        Attempt { run: run.into_owned(), project: env::current_dir()?, env, ..Attempt::default() };
     let answer = play::call(&args.name, with, attempt)?;
     for note in &answer.notes {
         writeln!(cx.err, "note: {note}")?;
     }
     if let Some(path) = result {
-        let written = std::fs::write(&path, answer.result.to_string());
+        let written = open::put(&path, answer.result.to_string().as_bytes(), open::PRIVATE);
         written.map_err(|source| Error::CannotMake { path, source })?;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,20 +1,23 @@
 //! `onward check`: is this file a workflow, and what does it look like?
 
+use onward_engine::world::open;
 use std::{
-    fs::File,
     io::{self, Read as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use onward_core::workflow::{Loaded, Problem, Severity, TEXT_BYTES_MAX, load};
-use onward_engine::locate::{Project, load_builtin};
-use serde_json::{Value, json};
+use onward_core::workflow::{
+    HEAD_BYTES, Loaded, Problem, Severity, TEXT_BYTES_MAX, begins_as_workflow, load,
+};
+use onward_engine::locate::{Cast, Project, load_builtin};
 
 use crate::{
     cmd::Context,
     diagnostic, draw,
     error::{self, Error},
+    session::{Driving, Session},
+    shapes::{CheckProblem, Checked},
 };
 
 /// Check a workflow file and draw its steps
@@ -35,13 +38,13 @@ const SHOWN_MAX: usize = 20;
 
 pub(crate) fn run(cx: &mut Context, args: &CheckArgs) -> Result<ExitCode, Error> {
     let name = args.file.to_string_lossy();
-    let result = read_workflow(&cx.path(&args.file), &name)?;
+    let result = read_workflow(cx, &args.file, &Cast::default())?;
     let (loaded, problems) = match &result {
         Ok(loaded) => (Some(loaded), &loaded.warnings),
         Err(problems) => (None, problems),
     };
     if cx.global.json {
-        writeln!(cx.out, "{}", as_json(&name, loaded, problems, args.mermaid))?;
+        cx.print_json(&as_json(&name, loaded, problems, args.mermaid))?;
     } else {
         show(cx, &name, problems)?;
         if let Some(loaded) = loaded {
@@ -55,23 +58,47 @@ pub(crate) fn run(cx: &mut Context, args: &CheckArgs) -> Result<ExitCode, Error>
     Ok(ExitCode::from(if loaded.is_some() { error::OK } else { error::INVALID }))
 }
 
-/// Reads a workflow from disk. `name` is what problems call it.
+/// Reads a workflow from disk, with the agents that the configuration defines.
 pub(crate) fn read_workflow(
-    path: &Path,
-    name: &str,
+    cx: &Context,
+    file: &Path,
+    cast: &Cast,
 ) -> Result<Result<Loaded, Vec<Problem>>, Error> {
+    let name = file.to_string_lossy();
+    let mut loaded = match read_alone(&cx.path(file), &name, cast)? {
+        Ok(loaded) => loaded,
+        Err(problems) => return Ok(Err(problems)),
+    };
+    if loaded.warnings.iter().any(|it| it.agent.is_some()) {
+        let config = Session::new(cx, &Driving::default())?.config;
+        let is_known =
+            |it: &String| config.agents.contains_key(it) || config.adapters.contains_key(it);
+        loaded.warnings.retain(|it| !it.agent.as_ref().is_some_and(is_known));
+    }
+    if loaded.warnings.iter().all(|it| it.agent.is_none()) {
+        return Ok(Ok(loaded));
+    }
+    let mut problems = loaded.warnings;
+    for problem in problems.iter_mut().filter(|it| it.agent.is_some()) {
+        problem.severity = Severity::Error;
+    }
+    Ok(Err(problems))
+}
+
+/// `name` is what problems call it.
+fn read_alone(path: &Path, name: &str, cast: &Cast) -> Result<Result<Loaded, Vec<Problem>>, Error> {
     let cannot_read = |source| Error::CannotRead { path: path.to_owned(), source };
     let here = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let project = Project::locate(here).ok();
     if !path.is_file()
-        && let Some(loaded) = load_builtin(project.as_ref(), name)
+        && let Some(loaded) = load_builtin(project.as_ref(), name, cast)
     {
         return Ok(loaded);
     }
     let text = match read_bounded(path).map_err(cannot_read)? {
         Bounded::Text(text) => text,
-        Bounded::TooLarge(bytes) => {
-            let most = TEXT_BYTES_MAX >> 20;
+        Bounded::TooLarge { bytes, most } => {
+            let most = most >> 20;
             let message = format!("the file has {bytes} bytes; a workflow has at most {most} MiB");
             return Ok(Err(vec![Problem::at_start(name, message, "is this the right file?")]));
         }
@@ -81,30 +108,30 @@ pub(crate) fn read_workflow(
         .map_err(|error| error::reason(&error))?
     {
         Bounded::Text(text) => Ok(text),
-        Bounded::TooLarge(bytes) => Err(format!("it has {bytes} bytes")),
+        Bounded::TooLarge { bytes, .. } => Err(format!("it has {bytes} bytes")),
     }))
 }
 
 enum Bounded {
     Text(Vec<u8>),
-    TooLarge(u64),
+    TooLarge { bytes: u64, most: u64 },
 }
 
 /// Looks at the size first, so that a huge file is refused unread; and does not trust it, because
-/// a pipe has none and a file can grow.
+/// a pipe has none and a file can grow. What begins as a workflow may be as large as memory allows.
 fn read_bounded(path: &Path) -> io::Result<Bounded> {
-    let most = TEXT_BYTES_MAX as u64;
-    let file = File::open(path)?;
-    let bytes = file.metadata()?.len();
-    if bytes > most {
-        return Ok(Bounded::TooLarge(bytes));
-    }
+    let mut file = open::named(path)?;
+    let size = file.metadata()?.len();
     let mut text = Vec::new();
-    file.take(most + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > most {
-        return Ok(Bounded::TooLarge(text.len() as u64));
+    file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut text)?;
+    let small = TEXT_BYTES_MAX as u64;
+    let most = if begins_as_workflow(&text) { open::text_bytes_max() } else { small };
+    if size <= most {
+        let rest = (most + 1).saturating_sub(text.len() as u64);
+        file.take(rest).read_to_end(&mut text)?;
     }
-    Ok(Bounded::Text(text))
+    let bytes = size.max(text.len() as u64);
+    Ok(if bytes > most { Bounded::TooLarge { bytes, most } } else { Bounded::Text(text) })
 }
 
 fn show(cx: &mut Context, name: &str, problems: &[Problem]) -> Result<(), Error> {
@@ -128,26 +155,22 @@ fn show(cx: &mut Context, name: &str, problems: &[Problem]) -> Result<(), Error>
     Ok(())
 }
 
-fn as_json(name: &str, loaded: Option<&Loaded>, problems: &[Problem], mermaid: bool) -> Value {
-    let problem = |it: &Problem| {
-        json!({
-            "severity": it.severity.as_str(),
-            "message": it.message,
-            "file": it.file,
-            "line": it.at.line,
-            "column": it.at.column,
-            "hint": it.hint,
-        })
+fn as_json(name: &str, loaded: Option<&Loaded>, problems: &[Problem], mermaid: bool) -> Checked {
+    let problem = |it: &Problem| CheckProblem {
+        severity: it.severity.as_str().to_owned(),
+        message: it.message.clone(),
+        file: it.file.clone(),
+        line: it.at.line,
+        column: it.at.column,
+        hint: it.hint.clone(),
     };
-    let mut object = json!({
-        "schema": "onward.check/1",
-        "file": name,
-        "ok": loaded.is_some(),
-        "problems": problems.iter().map(problem).collect::<Vec<_>>(),
-        "steps": loaded.map_or(0, |loaded| draw::leaves(&loaded.workflow.steps)),
-    });
-    if let Some(loaded) = loaded.filter(|_| mermaid) {
-        object["mermaid"] = draw::mermaid(&loaded.workflow).into();
+    let drawn = loaded.filter(|_| mermaid).map(|loaded| draw::mermaid(&loaded.workflow));
+    Checked {
+        schema: "onward.check/1".to_owned(),
+        file: name.to_owned(),
+        ok: loaded.is_some(),
+        problems: problems.iter().map(problem).collect(),
+        steps: loaded.map_or(0, |loaded| draw::leaves(&loaded.workflow.steps)),
+        mermaid: drawn,
     }
-    object
 }

@@ -1,19 +1,26 @@
 //! `onward decide`, `approve`, `reject`, `done`, `pause` and `cancel`: what a person says to a run.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use onward_core::address::Address;
+use onward_core::{address::Address, digest::Digest, run::Run};
 use onward_engine::{
     drive::gate::Answer,
     engine::{self, Decided},
+    locate::RunDir,
     world::{Request, inbox::write_request, real::wall_clock},
 };
 use serde_json::json;
 
 use crate::{
     cmd::{Context, run_and_rest},
+    diagnostic::printable,
     error::Error,
-    session::{Driving, Session, is_driven, open_run},
+    gates::Gate,
+    seen,
+    session::{Driving, Session, is_driven, open_run, word},
 };
 
 /// Answer a gate
@@ -21,8 +28,9 @@ use crate::{
 pub(crate) struct DecideArgs {
     /// `[RUN] GATE OPTION`
     #[arg(required = true, num_args = 2..=3, value_names = ["RUN", "GATE", "OPTION"])]
+    #[arg(add = crate::complete::run_or_gate())]
     words: Vec<String>,
-    /// A word to go with it
+    /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
     /// The content you saw, as `status --json` shows it; refused if it has moved
@@ -41,8 +49,9 @@ pub(crate) fn run(cx: &mut Context, args: &DecideArgs) -> Result<ExitCode, Error
 pub(crate) struct YesNoArgs {
     /// `[RUN] [GATE]`: needed when there are several
     #[arg(num_args = 0..=2, value_names = ["RUN", "GATE"])]
+    #[arg(add = crate::complete::run_or_gate())]
     words: Vec<String>,
-    /// A word to go with it
+    /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
     /// The content you saw, as `status --json` shows it; refused if it has moved
@@ -66,6 +75,39 @@ pub(crate) fn yes_no(cx: &mut Context, args: &YesNoArgs, option: &str) -> Result
     answer(cx, run, gate, option, args.comment.clone(), args.hash.as_deref())
 }
 
+fn open_gates(run: &Run) -> Vec<Address> {
+    run.graph.open_gates().map(|id| run.graph.node(id).address.clone()).collect()
+}
+
+/// The run that is meant when none is named: the only one with such a gate open.
+fn the_one_that_waits(
+    cx: &Context,
+    session: &Session,
+    gate: Option<&str>,
+    option: &str,
+) -> Result<PathBuf, Error> {
+    let mut waiting = Vec::new();
+    for run in session.project.runs()? {
+        // One that cannot be read waits for no answer.
+        let Ok(folded) = open_run(&run.dir) else { continue };
+        let mut open = open_gates(&folded);
+        open.retain(|it| gate.is_none_or(|gate| it.as_str() == gate));
+        if let Some(step) = open.first() {
+            waiting.push((run, step.clone()));
+        }
+    }
+    match waiting.as_slice() {
+        [] => session.named_or_last(cx, None),
+        [(only, _)] => Ok(only.dir.clone()),
+        [(run, step), ..] => {
+            let (step, option) = (word(step.as_str()), word(option));
+            let first = format!("onward decide {} {step} {option}", run.id);
+            let line = |(run, step): &(RunDir, Address)| format!("{} at {step}", run.id);
+            Err(Error::SeveralWait { list: waiting.iter().map(line).collect(), first })
+        }
+    }
+}
+
 fn answer(
     cx: &mut Context,
     run: Option<&str>,
@@ -75,13 +117,19 @@ fn answer(
     hash: Option<&str>,
 ) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, run)?;
+    let dir = match run {
+        Some(_) => session.named_or_last(cx, run)?,
+        None => the_one_that_waits(cx, &session, gate, option)?,
+    };
     let folded = open_run(&dir)?;
-    let open: Vec<Address> =
-        folded.graph.open_gates().map(|id| folded.graph.node(id).address.clone()).collect();
+    let open = open_gates(&folded);
     let step = match (gate, open.as_slice()) {
         (Some(gate), _) => Address::from_text(gate),
         (None, [only]) => only.clone(),
+        (None, []) => {
+            let answered = engine::person::last_answered(&dir, &folded).map(Error::from);
+            return Err(answered.unwrap_or(Error::WhichGate { open: Vec::new() }));
+        }
         (None, _) => {
             let open = open.iter().map(ToString::to_string).collect();
             return Err(Error::WhichGate { open });
@@ -90,37 +138,71 @@ fn answer(
     let shown = folded.state.step(&step).and_then(|entry| entry.gate.as_ref()).map(|it| it.hash);
     let hash = match hash {
         None => shown,
-        Some(text) => {
-            Some(onward_core::digest::Digest::parse(text.as_bytes()).ok_or_else(|| {
-                Error::Usage {
-                    message: format!("`{text}` is not a hash"),
-                    hint: "take it from `onward status --json`".into(),
-                }
-            })?)
-        }
+        Some(text) => Some(in_full(&session, &dir, &folded, shown, text)?),
     };
     let by = session.user();
     let answer = Answer { step: step.clone(), option: option.to_owned(), comment, by, hash };
-    let decided = engine::decide(&dir, answer, &session.machine)?;
+    keep_seen(&session, &dir, &folded, &answer);
+    let decided = engine::decide(&dir, &answer, &session.machine)?;
     let id = dir.file_name().unwrap_or_default().to_string_lossy();
-    let (word, next) = match decided {
+    let (how, next) = match decided {
         Decided::Journaled => ("journaled", format!("onward resume {id}")),
-        Decided::Left => ("left for the driver", format!("onward attach {id}")),
+        Decided::Taken => ("taken by the driver", format!("onward attach {id}")),
     };
     if cx.global.json {
         let object = json!({"schema": "onward.decided/1", "run": id, "step": step,
-            "option": option, "how": word});
+            "option": option, "how": how});
         writeln!(cx.out, "{object}")?;
-    } else {
-        writeln!(cx.err, "{step}: {option} ({word})\n{next}")?;
+    } else if !cx.global.quiet {
+        let (step, option) = (printable(step.as_str()), printable(option));
+        match decided {
+            Decided::Journaled => {
+                writeln!(cx.err, "gate {step}: recorded \"{option}\" for run {id}\n{next}")?;
+            }
+            Decided::Taken => {
+                writeln!(cx.err, "gate {step}: the running engine took \"{option}\"\n{next}")?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// For the question that comes next: what is shown now, if the answer is about that.
+fn keep_seen(session: &Session, dir: &Path, run: &Run, answer: &Answer) {
+    let Ok(now) = engine::person::gates_now(dir, run, &session.machine) else { return };
+    let is_it = |gate: &Gate| gate.step == answer.step && Some(gate.hash) == answer.hash;
+    if let Some(gate) = now.iter().filter_map(Gate::of).find(is_it) {
+        seen::keep(dir, session.project.root(), &gate);
+    }
+}
+
+/// A hash as `status` shows it, or its beginning.
+fn in_full(
+    session: &Session,
+    dir: &Path,
+    run: &Run,
+    shown: Option<Digest>,
+    text: &str,
+) -> Result<Digest, Error> {
+    const SHORT: usize = 6;
+    if let Some(whole) = Digest::parse(text.as_bytes()) {
+        return Ok(whole);
+    }
+    let now = engine::person::gates_now(dir, run, &session.machine)?;
+    let now = now.iter().filter_map(Gate::of).map(|gate| gate.hash);
+    let mut known = shown.into_iter().chain(now);
+    let is_it = |it: &Digest| text.len() >= SHORT && it.to_string().starts_with(text);
+    known.find(is_it).ok_or_else(|| Error::Usage {
+        message: format!("`{text}` is not the hash of what an open gate shows"),
+        hint: "see `onward status`".into(),
+    })
 }
 
 /// Ask the driver of a run for something
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct AskArgs {
     /// Which run; without it the last active one
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
 }
 
@@ -138,13 +220,17 @@ fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, 
     let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let how = if is_driven(&dir) {
         write_request(&dir, request, wall_clock()).map_err(engine::EngineError::from)?;
-        "left for the driver"
+        "sent to the running engine"
     } else {
         match request {
-            Request::Cancel => engine::cancel(&dir, &session.machine)?,
-            Request::Pause | Request::Unattended | Request::Decide { .. } => {}
+            Request::Cancel => {
+                engine::cancel(&dir, &session.machine)?;
+                "cancelled; its files stay"
+            }
+            Request::Pause | Request::Unattended | Request::Decide { .. } => {
+                "no engine is running it"
+            }
         }
-        "nobody drives it"
     };
     if cx.global.json {
         let object = json!({"schema": "onward.asked/1", "run": id, "how": how});
@@ -155,13 +241,14 @@ fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Count a step as done that a person finished by hand
+/// Record that you finished a step by hand
 ///
-/// Its declared outputs must be there; then it counts.
+/// Its declared outputs must exist; its check must pass.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct DoneArgs {
     /// `[RUN] STEP`
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
+    #[arg(add = crate::complete::run_or_step())]
     words: Vec<String>,
 }
 
@@ -174,7 +261,7 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     if cx.global.json {
         writeln!(cx.out, "{}", json!({"schema": "onward.done/1", "step": step}))?;
     } else {
-        writeln!(cx.err, "{step} counts as done")?;
+        writeln!(cx.err, "{step} now counts as done")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,13 +2,19 @@
 
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
-use onward_engine::care::doctor::{Health, examine};
+use onward_engine::{
+    agents::known_program,
+    care::doctor::{Check, Health, examine},
+    locate::builtin_roles,
+};
 
 use crate::{
     cmd::Context,
+    diagnostic::printable,
     error::{self, Error},
+    ink::{AnsiColor, Style},
     session::{Driving, Session},
+    style,
 };
 
 /// Check the machine and the store of runs
@@ -24,7 +30,8 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) fn run(cx: &mut Context, args: &DoctorArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let checkup = examine(&session.project, &session.machine, args.fix)?;
+    let mut checkup = examine(&session.project, &session.machine, args.fix)?;
+    checkup.checks.extend(config(&session));
     let code = ExitCode::from(if checkup.healthy { error::OK } else { error::CONFLICTS });
     if cx.global.json {
         cx.print_json(&checkup)?;
@@ -41,11 +48,40 @@ pub(crate) fn run(cx: &mut Context, args: &DoctorArgs) -> Result<ExitCode, Error
             continue;
         }
         let health = check.health.as_str();
-        writeln!(cx.out, "  {style}{health:<8}{style:#} {}: {}", check.check, check.message)?;
+        let message = printable(&style::local_times(&check.message, session.now));
+        writeln!(cx.out, "  {style}{health:<8}{style:#} {}: {message}", check.check)?;
         if let Some(hint) = &check.hint {
             let dim = Style::new().dimmed();
             writeln!(cx.out, "           {dim}{hint}{dim:#}")?;
         }
     }
     Ok(code)
+}
+
+/// What the configuration names and nothing has: a stand-in, a role, the agent of a role.
+fn config(session: &Session) -> Vec<Check> {
+    let settings = &session.config.settings;
+    let is_agent =
+        |name: &str| session.config.agents.contains_key(name) || known_program(name).is_some();
+    let unknown = |message: String| Check::new("config", Health::Warning, message);
+    let mut checks = Vec::new();
+    for (name, stand_in) in settings.limits(&jiff::tz::TimeZone::UTC).stand_ins {
+        if !is_agent(&stand_in) {
+            let message = format!("agents.{name}.stand_in: there is no agent `{stand_in}`");
+            checks.push(unknown(message).with_hint("see `onward agents`"));
+        }
+    }
+    let roles = builtin_roles();
+    for (role, agent) in settings.role_agents() {
+        if !roles.contains(&role) {
+            let known: Vec<&str> = roles.iter().map(String::as_str).collect();
+            let message = format!("roles.{role}: no built-in workflow has this role");
+            checks.push(unknown(message).with_hint(format!("roles: {}", known.join(", "))));
+        }
+        if !is_agent(&agent) {
+            let message = format!("roles.{role}: there is no agent `{agent}`");
+            checks.push(unknown(message).with_hint("see `onward agents`"));
+        }
+    }
+    checks
 }

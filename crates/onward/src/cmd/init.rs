@@ -1,8 +1,9 @@
 //! `onward init`: a file to start from. A workflow, or the conference.md of a conference.
 //!
-//! Invariant: one file, and never in the place of another. On a terminal what is missing is asked
+//! Invariant: no file is ever put in the place of another. On a terminal what is missing is asked
 //! for; elsewhere it is named.
 
+use onward_engine::world::open;
 use std::{
     io::{BufRead as _, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
@@ -10,34 +11,39 @@ use std::{
 };
 
 use onward_engine::play::conference::{DOCUMENT, Direction, Draft, Measure, try_evaluator};
-use serde_json::json;
 
-use crate::{cmd::Context, error::Error};
+use crate::{
+    cmd::{
+        Context,
+        templates::{self, Begin, HEAD, Origin, REVIEW_SCHEMA},
+    },
+    diagnostic::printable,
+    error::Error,
+    shapes::Written,
+};
 
 /// Write a workflow to start from, or plan a conference
 ///
-/// `--from conference` writes a conference.md. On a terminal it asks for what the flags leave open;
+/// Also writes, where they are missing, a commented configuration, the schema that editors check
+/// the workflow with, and a `.gitignore` that leaves runs out. `--from conference` writes a
+/// conference.md. On a terminal it asks for what the flags leave open;
 /// elsewhere it says which flags are missing. The evaluator is tried once before anything is
 /// written.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward init release\n  onward init --from conference\n  \
-    onward init --from conference --goal 'Cut p95 latency' --metric p95_ms --direction minimize \
-    --evaluator 'sh measure.sh' --allowed 'the source code' --researchers 3 --iterations 4 \
-    --rounds 3 --devils-advocate no")]
+    onward init --from conference --goal 'Cut p95 latency' --metric p95_ms \\\n      \
+    --direction minimize --evaluator 'sh measure.sh' \\\n      \
+    --allowed 'the source code' --researchers 3 --iterations 4 --rounds 3 \\\n      \
+    --devils-advocate no")]
 pub(crate) struct InitArgs {
     /// What to call it; the file is NAME.yaml
     #[arg(default_value = "workflow")]
     name: String,
-    /// What to plan
+    /// Which template; on a terminal it is asked for
     #[arg(long, value_enum)]
     from: Option<Origin>,
     #[command(flatten)]
     answers: Answers,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Origin {
-    Conference,
 }
 
 /// What a conference must know, see `--from conference`.
@@ -91,46 +97,84 @@ struct Answers {
     time_budget: Option<String>,
 }
 
-const TEMPLATE: &str = "\
-# Check it with `onward check NAME.yaml`, run it with `onward run NAME.yaml`.
-onward: 1
-name: NAME
-steps:
-  - id: hello
-    run: echo hello > hello.txt
-    writes: [hello.txt]
-  - id: approve
-    gate: Is hello.txt as you want it?
-    shows: [hello.txt]
-  - id: shout
-    run: tr a-z A-Z < hello.txt > shout.txt
-    reads: [hello.txt]
-    writes: [shout.txt]
-    check: test -s shout.txt
-";
-
 pub(crate) fn run(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> {
-    match args.from {
-        None => {
-            let file = PathBuf::from(format!("{}.yaml", args.name));
-            let next = format!("onward check {}", file.display());
-            write(cx, &file, &TEMPLATE.replace("NAME", &args.name), &next)
+    let origin = match args.from {
+        Some(origin) => origin,
+        None => templates::chosen(cx)?,
+    };
+    let body = match origin.begin() {
+        Begin::Workflow(body) => body,
+        Begin::Conference => return plan(cx, &args.answers),
+        Begin::BuiltIn(command) => {
+            around(cx)?;
+            return told(cx, ".onward/config.toml", "it is built in, and needs no file", command);
         }
-        Some(Origin::Conference) => plan(cx, &args.answers),
+    };
+    let file = PathBuf::from(format!("{}.yaml", args.name));
+    let text = format!("{HEAD}{body}").replace("NAME", &args.name);
+    refuse_present(&cx.path(&file))?;
+    around(cx)?;
+    if matches!(origin, Origin::Review) {
+        let path = cx.path(format!("{}.review.json", args.name).as_ref());
+        if !path.exists() {
+            open::put(&path, REVIEW_SCHEMA.as_bytes(), open::SHARED)
+                .map_err(|source| Error::CannotMake { path, source })?;
+        }
     }
+    write(cx, &file, &text, &format!("onward check {}", file.display()))
+}
+
+fn refuse_present(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        let source = std::io::ErrorKind::AlreadyExists.into();
+        return Err(Error::CannotMake { path: path.to_owned(), source });
+    }
+    Ok(())
+}
+
+/// What stands beside a workflow: settings, the schema for editors, and what git is to leave out.
+/// What is there already stays.
+fn around(cx: &Context) -> Result<(), Error> {
+    let dir = cx.path(".onward".as_ref());
+    let cannot_make = |path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::CannotMake { path, source }
+    };
+    std::fs::create_dir_all(&dir).map_err(cannot_make(&dir))?;
+    let schema = format!("{:#}\n", onward_core::workflow::schema::workflow_schema());
+    for (name, text) in [
+        ("config.toml", super::config::TEMPLATE),
+        ("workflow.schema.json", &schema),
+        // Settings, prompts and workflows are the team's; runs are this machine's.
+        (
+            ".gitignore",
+            "*\n!.gitignore\n!config.toml\n!workflow.schema.json\n!prompts/\n!prompts/**\n\
+             !workflows/\n!workflows/**\n",
+        ),
+    ] {
+        let path = dir.join(name);
+        if !path.exists() {
+            open::put(&path, text.as_bytes(), open::SHARED).map_err(cannot_make(&path))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(cx: &mut Context, file: &Path, text: &str, next: &str) -> Result<ExitCode, Error> {
     let path = cx.path(file);
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    let made = open::new(&path, open::SHARED);
     let mut made = made.map_err(|source| Error::CannotMake { path, source })?;
     made.write_all(text.as_bytes())?;
-    let shown = file.display();
+    let shown = file.display().to_string();
+    told(cx, &shown, &format!("wrote {shown}"), next)
+}
+
+fn told(cx: &mut Context, file: &str, what: &str, next: &str) -> Result<ExitCode, Error> {
     if cx.global.json {
-        writeln!(cx.out, "{}", json!({"schema": "onward.init/1", "file": shown.to_string()}))?;
-    } else {
-        writeln!(cx.err, "wrote {shown}\n{next}")?;
+        let (schema, file) = ("onward.init/1".to_owned(), file.to_owned());
+        return cx.print_json(&Written { schema, file });
     }
+    writeln!(cx.err, "{what}\n{next}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -142,16 +186,18 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
         return Err(Error::CannotMake { path, source });
     }
     let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    let mut ask = Ask { cx, is_terminal, missing: Vec::new() };
+    let mut ask = Ask { cx, is_terminal, missing: Vec::new(), tried: false };
     let draft = ask.draft(answers)?;
-    let missing = std::mem::take(&mut ask.missing);
+    let (missing, tried) = (std::mem::take(&mut ask.missing), ask.tried);
     if !missing.is_empty() {
         return Err(Error::Usage {
             message: format!("a conference needs {}", missing.join(", ")),
             hint: "see `onward init --help`, or answer at a terminal".into(),
         });
     }
-    if let Measure::Metric { evaluator, .. } = &draft.measure {
+    if let Measure::Metric { evaluator, .. } = &draft.measure
+        && !tried
+    {
         let tried = try_evaluator(evaluator, &cx.path(".".as_ref()))?;
         if !cx.global.quiet && !cx.global.json {
             writeln!(cx.err, "the evaluator says {tried}")?;
@@ -165,6 +211,8 @@ struct Ask<'a> {
     is_terminal: bool,
     /// The flags of what is still unanswered.
     missing: Vec<&'static str>,
+    /// The evaluator works.
+    tried: bool,
 }
 
 impl Ask<'_> {
@@ -178,18 +226,16 @@ impl Ask<'_> {
         let iterations =
             self.number("--iterations", "Iterations of each in a round?", given.iterations)?;
         let rounds = self.number("--rounds", "How many rounds at most?", given.rounds)?;
-        let devil = given.devils_advocate.as_deref();
-        let devil = self.text("--devils-advocate", "A devil's advocate (yes or no)?", devil)?;
-        let devils_advocate = match devil.to_lowercase().as_str() {
-            "yes" | "y" | "true" => true,
-            "no" | "n" | "false" | "" => false,
-            other => {
-                return Err(Error::Usage {
-                    message: format!("--devils-advocate is yes or no, not `{other}`"),
-                    hint: "one researcher doubts what the others believe, or none does".into(),
-                });
-            }
-        };
+        let devils_advocate = self.one_of(
+            ("--devils-advocate", "A devil's advocate (yes or no)?"),
+            given.devils_advocate.as_deref(),
+            "yes or no",
+            |text| match text {
+                "yes" | "y" | "true" => Some(true),
+                "no" | "n" | "false" | "" => Some(false),
+                _ => None,
+            },
+        )?;
         Ok(Draft {
             title: goal.lines().next().unwrap_or_default().to_owned(),
             goal,
@@ -224,19 +270,31 @@ impl Ask<'_> {
             return Ok(Measure::Criteria(criteria));
         }
         let question = "maximize or minimize?";
-        let direction = self.text("--direction", question, given.direction.as_deref())?;
-        let direction = match direction.to_lowercase() {
-            it if it.starts_with("max") => Direction::Maximize,
-            it if it.starts_with("min") || it.is_empty() => Direction::Minimize,
-            other => {
-                return Err(Error::Usage {
-                    message: format!("--direction is maximize or minimize, not `{other}`"),
-                    hint: "which way is better?".into(),
-                });
-            }
-        };
+        let direction = self.one_of(
+            ("--direction", question),
+            given.direction.as_deref(),
+            "maximize or minimize",
+            |text| match text {
+                it if it.starts_with("max") => Some(Direction::Maximize),
+                it if it.starts_with("min") || it.is_empty() => Some(Direction::Minimize),
+                _ => None,
+            },
+        )?;
         let question = "Which command prints the metric?";
-        let evaluator = self.text("--evaluator", question, given.evaluator.as_deref())?;
+        let mut evaluator = self.text("--evaluator", question, given.evaluator.as_deref())?;
+        // One that does not work is asked for again, and the other answers stay.
+        while self.is_terminal && !self.tried {
+            match try_evaluator(&evaluator, &self.cx.path(".".as_ref())) {
+                Ok(says) => {
+                    writeln!(self.cx.err, "the evaluator says {}", printable(&says))?;
+                    self.tried = true;
+                }
+                Err(why) => {
+                    writeln!(self.cx.err, "{}", printable(&crate::error::chain(&why)))?;
+                    evaluator = self.text("--evaluator", question, None)?;
+                }
+            }
+        }
         Ok(Measure::Metric { name: metric, direction, target: given.target.clone(), evaluator })
     }
 
@@ -262,6 +320,31 @@ impl Ask<'_> {
         }
     }
 
+    /// One of a few words. At a terminal a wrong one is asked for again, and nothing is lost.
+    fn one_of<T>(
+        &mut self,
+        (flag, question): (&'static str, &str),
+        given: Option<&str>,
+        words: &str,
+        means: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, Error> {
+        let mut given = given;
+        loop {
+            let text = self.text(flag, question, given)?;
+            if let Some(meant) = means(&text.to_lowercase()) {
+                return Ok(meant);
+            }
+            if !self.is_terminal {
+                return Err(Error::Usage {
+                    message: format!("{flag} is {words}, not `{text}`"),
+                    hint: "see `onward init --help`".into(),
+                });
+            }
+            writeln!(self.cx.err, "`{}` is not an answer here: type {words}", printable(&text))?;
+            given = None;
+        }
+    }
+
     fn number(
         &mut self,
         flag: &'static str,
@@ -274,7 +357,10 @@ impl Ask<'_> {
             match answer.parse() {
                 Ok(number) if number > 0 => return Ok(number),
                 Ok(_) | Err(_) if !self.is_terminal => return Ok(0),
-                Ok(_) | Err(_) => {}
+                Ok(_) | Err(_) => {
+                    let answer = printable(&answer);
+                    writeln!(self.cx.err, "`{answer}` is not an answer here: type a number")?;
+                }
             }
         }
     }

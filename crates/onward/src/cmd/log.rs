@@ -2,45 +2,66 @@
 
 use std::{path::Path, process::ExitCode, time::Duration};
 
-use onward_core::{address::Address, event::Record, journal::encode, plan::Status};
-use onward_engine::load::follow::Follower;
+use onward_core::{
+    event::{Event, Record},
+    evidence::Outcome,
+    journal::encode,
+    plan::Status,
+    run::Run,
+    state::State,
+};
+use onward_engine::{load::follow::Follower, locate::holder, world::real::Interrupts};
 
 use crate::{
-    cmd::Context,
+    cmd::{Context, attach, closing, output},
+    diagnostic::printable,
     error::Error,
-    progress::{self, Counter, Telling},
+    gates, next,
+    progress::{self, Asks, Telling},
+    prompt::Person,
     screen::Screen,
-    session::{Driving, Session, is_driven, open_run},
+    session::{Driving, Session, id_of, is_driven, open_run, state_of},
+    style::{self, BAD, DIM, GOOD, WARN},
+    undone,
 };
 
 /// Show the events of a run, or what a step printed
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct LogArgs {
     /// Which run; without it the last active one
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
-    /// Go on as the run goes on
+    /// Keep showing what comes, until the run or the step ends
     #[arg(short, long)]
     follow: bool,
-    /// Show what this step printed in its last attempt
-    #[arg(long, value_name = "STEP")]
+    /// Show what this step printed
+    #[arg(long, value_name = "STEP", add = crate::complete::step())]
     step: Option<String>,
+    /// With --step: in this attempt, not in the last one
+    #[arg(long, value_name = "N", requires = "step")]
+    attempt: Option<u32>,
+    /// With --step: what an agent printed, byte for byte, not its words and tools
+    #[arg(long, requires = "step")]
+    raw: bool,
 }
 
 /// How often a watcher looks for more.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, args.run.as_deref())?;
     if let Some(step) = &args.step {
-        return output(cx, &dir, step);
+        let (attempt, follow, raw) = (args.attempt, args.follow, args.raw);
+        let wanted = output::Wanted { step, attempt, follow, raw };
+        return output::show(cx, &session, &dir, &wanted);
     }
     let mut follower = Follower::new(&dir);
     loop {
         // Asked before reading, so that what a driver wrote last is not missed.
         let driven = is_driven(&dir);
         for record in follower.poll()? {
-            show(cx, &record)?;
+            show(cx, &record, &id_of(&dir))?;
         }
         cx.out.flush()?;
         if !args.follow || !driven {
@@ -50,7 +71,7 @@ pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     }
 }
 
-fn show(cx: &mut Context, record: &Record) -> Result<(), Error> {
+fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     let mut line = Vec::new();
     if cx.global.json {
         encode(record, &mut line).map_err(std::io::Error::other)?;
@@ -65,9 +86,53 @@ fn show(cx: &mut Context, record: &Record) -> Result<(), Error> {
             rest.push(in_words(value));
         }
     }
-    let line = format!("{seq:>5} {at} {kind:<17} {}", rest.join(" "));
+    let style = style_of(&record.event);
+    let rest = printable(&rest.join(" "));
+    let width = if rest.is_empty() { 0 } else { 17 };
+    let line = if cx.global.verbose > 0 {
+        format!("{seq:>5} {at} {style}{kind:<width$}{style:#} {rest}")
+    } else {
+        format!("{seq:>5} {} {style}{kind:<width$}{style:#} {rest}", style::seconds(at))
+    };
     writeln!(cx.out, "{}", line.trim_end())?;
+    for line in undone::lines(&record.event, run) {
+        writeln!(cx.out, "      {WARN}undone{WARN:#} {line}")?;
+    }
     Ok(())
+}
+
+fn style_of(event: &Event) -> crate::ink::Style {
+    match event {
+        Event::AttemptFinished(it) => match &it.outcome {
+            Outcome::Done => GOOD,
+            Outcome::Failed { .. } => BAD,
+        },
+        Event::AttemptAdopted(_) | Event::GateDecided { .. } | Event::RunEnded { .. } => GOOD,
+        Event::AttemptLost { .. }
+        | Event::StepInvalidated { .. }
+        | Event::GateOpened { .. }
+        | Event::LimitHit { .. }
+        | Event::BudgetHit { .. }
+        | Event::RunPaused { .. }
+        | Event::JournalRepaired { .. } => WARN,
+        Event::RunOpened(_)
+        | Event::RunAdopted { .. }
+        | Event::RunResumed(_)
+        | Event::RunArchived { .. }
+        | Event::GroupExpanded { .. }
+        | Event::LoopTurned { .. }
+        | Event::LoopEnded { .. }
+        | Event::StepSkipped { .. }
+        | Event::AttemptStarted(_)
+        | Event::AttemptSession { .. }
+        | Event::AttemptSpent { .. }
+        | Event::AttemptVerified(_)
+        | Event::EffectIntended { .. }
+        | Event::EffectSettled { .. }
+        | Event::NativeExported { .. }
+        | Event::WorkflowChanged { .. }
+        | Event::Note { .. } => DIM,
+    }
 }
 
 /// Texts as they are; `{"failed": {"cause": …, "detail": …}}` as its parts.
@@ -82,50 +147,106 @@ fn in_words(value: &serde_json::Value) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// What a step wrote to its standard output and error, as it is.
-fn output(cx: &mut Context, dir: &Path, step: &str) -> Result<ExitCode, Error> {
-    let run = open_run(dir)?;
-    let address = Address::from_text(step);
-    let Some(entry) = run.state.step(&address) else {
-        let known = run.state.steps.keys().map(ToString::to_string).collect();
-        return Err(Error::NoSuchStep { step: step.to_owned(), known });
-    };
-    for ending in ["out", "err"] {
-        let name = onward_engine::world::out_name(&address, entry.attempts, ending);
-        if let Ok(bytes) = std::fs::read(dir.join(name)) {
-            cx.out.write_all(&bytes)?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Come back to a run that goes on without a terminal
+/// Come back to a run that continues without a terminal
 ///
-/// Shows its progress until it is over. Ctrl-C stops the watching, not the run.
+/// Shows its progress until it is over, and asks its gates, also those of a run that waits without
+/// a driver: with the answers it continues. Ctrl-C stops the watching, not the run.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct AttachArgs {
     /// Which run; without it the last active one
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
+    /// Never ask anything
+    #[arg(long)]
+    no_input: bool,
 }
 
 pub(crate) fn attach(cx: &mut Context, args: &AttachArgs) -> Result<ExitCode, Error> {
-    let session = Session::new(cx, &Driving::default())?;
+    let driving = Driving { no_input: args.no_input, ..Driving::default() };
+    let session = Session::new(cx, &driving)?;
     let dir = session.named_or_last(cx, args.run.as_deref())?;
-    watch(cx, &dir)
+    if !is_driven(&dir) && !cx.global.json {
+        let status = Status::of(&open_run(&dir)?.state, false);
+        let is_over = matches!(status, Status::Completed | Status::Cancelled);
+        let asks = status == Status::Waiting && Person::at_terminal(cx, &driving).is_there();
+        if !is_over && !asks {
+            let id = id_of(&dir);
+            writeln!(cx.err, "run {id} is not running now ({})", status.as_str())?;
+            writeln!(cx.err, "onward resume {id}")?;
+            return Ok(ExitCode::from(crate::cmd::run::exit_code(status)));
+        }
+    }
+    watch(cx, &session, &dir, &driving)
 }
 
-/// Shows a run that somebody else drives until nobody does.
-pub(crate) fn watch(cx: &mut Context, dir: &Path) -> Result<ExitCode, Error> {
-    let run = open_run(dir)?;
-    let telling = if cx.global.json {
-        Telling::Json
-    } else {
-        let (screen, quiet) = (Screen::of_stderr(), cx.global.quiet);
-        let counter = Counter::new(dir.to_owned(), run);
-        Telling::Words { counter, screen, attendant: None, quiet }
-    };
-    let mut sink = progress::sink(telling);
+#[cfg(feature = "watch")]
+pub(crate) fn follow(cx: &mut Context, session: &Session, dir: &Path) -> Result<ExitCode, Error> {
+    watch(cx, session, dir, &Driving::default())
+}
+
+/// Shows a run that another process drives until it is over, and asks its gates.
+fn watch(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    driving: &Driving,
+) -> Result<ExitCode, Error> {
     let mut follower = Follower::new(dir);
+    // From the beginning: what happened before is told first.
+    let mut known = State::default();
+    let since = holder(dir).map_or(open_run(dir)?.state.opened_at, |it| it.since);
+    // Where that cannot be had, Ctrl-C ends the program as it ends any other.
+    let interrupts = if cx.global.json { None } else { Interrupts::heed().ok() };
+    let wanted = || interrupts.as_ref().is_none_or(|it| !it.came());
+    loop {
+        // One for each time that the run is driven: nothing moves any more on the one before.
+        let screen = Screen::of_stderr();
+        let mut person = Person::at_terminal(cx, driving);
+        let telling = if cx.global.json {
+            Telling::Json
+        } else {
+            let run = Run::new(open_run(dir)?.defs, known);
+            let asks = if person.is_there() { Asks::Later } else { Asks::Never };
+            progress::telling(cx, session, screen.clone(), dir, run, (asks, since))
+        };
+        let Some(status) = until_left(dir, &mut follower, telling, &wanted)? else {
+            screen.end();
+            let id = id_of(dir);
+            return Err(Error::Interrupted { command: format!("onward attach {id}") });
+        };
+        screen.end();
+        known = state_of(dir)?;
+        if status == Status::Waiting
+            && person.is_there()
+            && gates::ask_all(session, &mut person, dir, &wanted)?
+        {
+            let ended = attach::start(session, dir, &[])?;
+            if let Some(code) = ended.filter(|code| !attach::has_begun(*code)) {
+                write!(cx.err, "{}", attach::said(dir))?;
+                return Ok(ExitCode::from(code));
+            }
+            continue;
+        }
+        if !wanted() {
+            return Err(Error::Interrupted { command: format!("onward resume {}", id_of(dir)) });
+        }
+        if !cx.global.json {
+            let run = open_run(dir)?;
+            screen.notify(&format!("onward: run {} {}", id_of(dir), next::became(status, &run)));
+            closing::words(cx, dir, &run, status, since)?;
+        }
+        return Ok(ExitCode::from(crate::cmd::run::exit_code(status)));
+    }
+}
+
+/// Until no engine drives it any more; `None` when the person leaves with Ctrl-C.
+fn until_left(
+    dir: &Path,
+    follower: &mut Follower,
+    telling: Telling,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Option<Status>, Error> {
+    let mut sink = progress::sink(telling);
     loop {
         let driven = is_driven(dir);
         let mut lines = Vec::new();
@@ -136,13 +257,11 @@ pub(crate) fn watch(cx: &mut Context, dir: &Path) -> Result<ExitCode, Error> {
         if !driven {
             break;
         }
+        if !wanted() {
+            return Ok(None);
+        }
         std::thread::sleep(LOOK_EVERY);
     }
-    let run = open_run(dir)?;
-    let status = Status::of(&run.state, false);
-    let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if !cx.global.json {
-        writeln!(cx.err, "run {id} is {}", status.as_str())?;
-    }
-    Ok(ExitCode::from(crate::cmd::run::exit_code(status)))
+    drop(sink);
+    Ok(Some(Status::of(&open_run(dir)?.state, false)))
 }

@@ -1,15 +1,19 @@
 //! One file per command: its arguments, their help, and its `run`.
 
 pub(crate) mod adopt;
+pub(crate) mod agents;
 pub(crate) mod archive;
 pub(crate) mod attach;
 pub(crate) mod call;
 pub(crate) mod check;
+pub(crate) mod closing;
+pub(crate) mod config;
 pub(crate) mod decide;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod output;
 pub(crate) mod plan;
 pub(crate) mod rehearse;
 pub(crate) mod repair;
@@ -18,8 +22,12 @@ pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod status;
+pub(crate) mod templates;
 pub(crate) mod tools;
 pub(crate) mod verify;
+#[cfg(feature = "watch")]
+pub(crate) mod watch;
+pub(crate) mod why;
 
 use std::{
     io::Write,
@@ -28,12 +36,15 @@ use std::{
 };
 
 use clap::CommandFactory as _;
+use onward_core::{address::Address, plan::Status};
 
 use crate::{
     cli::{Cli, Global},
     diagnostic,
     error::{self, Error},
-    session::{Driving, Session},
+    ink::{self, Printer},
+    next,
+    session::{self, Driving, Session, named_in_commands},
 };
 
 /// What every command gets. Built once, in `main`.
@@ -47,7 +58,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(global: Global) -> Self {
-        Self { global, out: Box::new(anstream::stdout()), err: Box::new(anstream::stderr()) }
+        let out = if global.json { Printer::json() } else { Printer::stdout() };
+        Self { global, out: Box::new(out), err: Box::new(Printer::stderr()) }
     }
 
     /// A path as the person meant it.
@@ -91,31 +103,61 @@ pub(crate) fn run_and_rest(words: &[String]) -> (Option<&str>, &str) {
     }
 }
 
-/// Without a command: what is here, and the next sensible thing to type.
+/// Without a command: what is here, and the one next thing to type.
 pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
+    if cx.global.json {
+        return status::list(cx, &status::ListArgs::default());
+    }
     let session = Session::new(cx, &Driving::default())?;
     let runs = session.unfinished()?;
-    if cx.global.json {
-        return status::list(cx, &status::ListArgs {});
-    }
-    if runs.is_empty() {
-        write!(cx.out, "{}", Cli::command().render_help().ansi())?;
+    let mut rows = status::rows(cx, &session, None)?;
+    if rows.is_empty() {
+        ink::help(&Cli::command().render_help())?;
         writeln!(cx.out, "\nNothing to resume here. Try `onward demo`, or `onward init`.")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let ids: Vec<_> = runs.iter().map(|found| found.dir.id.clone()).collect();
-    for (found, id) in runs.into_iter().zip(&ids) {
-        writeln!(cx.out, "{id} is {}", found.status.as_str())?;
-        let run = found.run()?;
-        for gate in run.graph.open_gates() {
-            let gate = &run.graph.node(gate).address;
-            writeln!(cx.out, "  onward approve {id} '{gate}'")?;
+    status::print(cx, &mut rows, session.now)?;
+    if runs.is_empty() {
+        // A run that another system left is continued by its directory.
+        let open = rows.iter().find_map(|row| {
+            let view = row.shown.as_ref().ok().filter(|it| it.run.dialect != "onward")?;
+            next::command(&named_in_commands(&view.run), view.run.status, None)
+        });
+        let nothing = "nothing to resume; start something with `onward run FILE`".to_owned();
+        writeln!(cx.out, "\n{}", open.unwrap_or(nothing))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What waits for a person comes before what runs, and that before what stopped.
+    let rank = |status: Status| match status {
+        Status::Waiting => 0,
+        Status::Running => 1,
+        Status::Fresh
+        | Status::Interrupted
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed
+        | Status::Cancelled
+        | Status::Completed => 2,
+    };
+    let Some(first) = runs.into_iter().min_by_key(|it| rank(it.status)) else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (id, status) = (first.dir.id.to_string(), first.status);
+    let run = first.run()?;
+    let gate = run.graph.open_gates().next().map(|it| run.graph.node(it).address.clone());
+    writeln!(cx.out)?;
+    for first in next::first(&run, status).iter().filter(|_| gate.is_none()) {
+        writeln!(cx.out, "{first}")?;
+    }
+    let known = gate.as_ref().and_then(|gate| run.state.step(gate)?.gate.as_deref());
+    let other = known.filter(|it| !it.options.iter().any(|option| option == "approve"));
+    let next = match (&gate, other.and_then(|it| it.options.first())) {
+        (Some(gate), Some(option)) if status == Status::Waiting => {
+            let (gate, option) = (session::word(gate.as_str()), session::word(option));
+            Some(format!("onward decide {id} {gate} {option}"))
         }
-    }
-    if let [only] = ids.as_slice() {
-        writeln!(cx.out, "onward plan {only}\nonward resume {only}")?;
-    } else {
-        writeln!(cx.out, "onward resume")?;
-    }
+        (gate, _) => next::command(&id, status, gate.as_ref().map(Address::as_str)),
+    };
+    writeln!(cx.out, "{}", next.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }

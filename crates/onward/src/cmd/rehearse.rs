@@ -8,8 +8,8 @@ use onward_engine::{
     dialects::{Dialect, dialects},
     drive::Options,
     engine::{How, Machine},
-    locate::TakeOver,
-    world::real::variable,
+    locate::{Cast, TakeOver},
+    world::{real::variable, seen::Seen},
 };
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     session::{Driving, Session},
 };
 
-/// Kill a workflow at every boundary of its journal, and see whether it ends the same
+/// Kill a workflow at every boundary, and see if it ends the same
 ///
 /// Runs it in temporary copies of the project. Agents are played by a stand-in that leaves what
 /// their step declares, and so are commands unless `--real-commands` is given. Names the steps that
@@ -45,7 +45,7 @@ pub(crate) struct RehearseArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Error> {
-    let workflow = load(cx, &args.file)?;
+    let workflow = load(cx, &args.file, &Cast::default())?;
     let session = Session::new(cx, &Driving::default())?;
     let mut inputs = inputs(&args.inputs, &workflow.workflow.inputs)?;
     if !cx.path(&args.file).is_file() {
@@ -65,7 +65,7 @@ pub(crate) fn run(cx: &mut Context, args: &RehearseArgs) -> Result<ExitCode, Err
     let err = &mut cx.err;
     let rehearsal = rehearse(&script, &mut |done, all| {
         if !quiet && (done == all || done.is_multiple_of(10)) {
-            // Nobody minds when progress cannot be shown.
+            // The rehearsal goes on when its progress cannot be shown.
             let _ = writeln!(err, "{done} of {all} kills tried");
         }
     })?;
@@ -84,7 +84,7 @@ fn must_be_ready(workflow: &Loaded, dir: Option<PathBuf>) -> Result<(), Error> {
     let card = dialects().iter().find(of).map(|it| it.card());
     let Some((card, dir)) = card.zip(dir) else { return Ok(()) };
     let marks = card.marks.iter().map(|mark| mark.glob);
-    let mut written = marks.filter(|it| !card.grows.contains(it));
+    let mut written = marks.filter(|it| !card.grows.contains(it) && !it.contains('*'));
     let Some(missing) = written.find(|it| !dir.join(it).is_file()) else { return Ok(()) };
     let name = card.workflows.first().copied().unwrap_or(card.name);
     Err(Error::Usage {
@@ -122,10 +122,15 @@ fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
             it.not_compared.join(", ")
         )?;
     }
-    if !it.not_tried.is_empty() {
-        writeln!(cx.err, "commands were played, not run: try them with `--real-commands`")?;
-    }
-    if it.safe && tried == boundaries {
+    if it.safe && !it.not_tried.is_empty() {
+        let played = it.not_tried.join(", ");
+        let where_to = if tried == boundaries { "" } else { " where it was tried" };
+        writeln!(
+            cx.out,
+            "safe{where_to} as far as it was played: {played} were not really run; try them with \
+             `--real-commands`"
+        )?;
+    } else if it.safe && tried == boundaries {
         writeln!(cx.out, "safe: it can be killed anywhere and ends the same")?;
     } else if it.safe {
         writeln!(cx.out, "safe where it was tried")?;
@@ -158,7 +163,8 @@ pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCo
         ..session.machine
     };
     let (mode, choices, options) = (Mode::Autopilot, Choices::default(), Options::default());
-    let how = How { mode, choices, pinned: true, options, take_over: TakeOver::No };
+    let (take_over, seen) = (TakeOver::No, Seen::default());
+    let how = How { mode, choices, pinned: true, options, take_over, seen };
     let boundary = Some(args.boundary).filter(|it| *it > 0);
     let outcome = drive_until(&args.run, &machine, &how, boundary)?;
     Ok(ExitCode::from(exit_code(outcome.status)))

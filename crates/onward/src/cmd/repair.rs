@@ -1,8 +1,9 @@
-//! `onward repair`: a damaged or lost journal is rebuilt, shown, and adopted when somebody says so.
+//! `onward repair`: a damaged or lost journal is rebuilt, shown, and adopted when the user says so.
 
+use onward_engine::world::open;
 use std::{path::PathBuf, process::ExitCode};
 
-use anstyle::{AnsiColor, Style};
+use crate::ink::{AnsiColor, Style};
 use onward_engine::{
     care::{
         CareError,
@@ -58,7 +59,7 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
     match confirm(cx, args.yes, "Adopt this?") {
         Answer::Yes => {}
         Answer::No => return Ok(ExitCode::SUCCESS),
-        Answer::Nobody => {
+        Answer::NotAsked => {
             if cx.global.json {
                 cx.print_json(&repair.report)?;
                 return Ok(ExitCode::from(crate::error::CONFLICTS));
@@ -95,7 +96,9 @@ fn named(cx: &Context, session: &Session, wanted: &str) -> Result<PathBuf, Error
 fn first_damaged(session: &Session) -> Result<PathBuf, Error> {
     let runs = session.project.even_lost_runs()?;
     let is_whole = |dir: &PathBuf| {
-        let loaded = std::fs::read(dir.join(JOURNAL)).ok().and_then(|bytes| load(&bytes).ok());
+        let loaded = open::read_own(dir, JOURNAL, open::LOG_BYTES_MAX)
+            .ok()
+            .and_then(|bytes| load(&bytes).ok());
         loaded.is_some_and(|it| !matches!(it.tail.rest, onward_core::journal::Rest::Damaged(_)))
     };
     let damaged = runs.iter().find(|run| !is_whole(&run.dir));

@@ -1,17 +1,27 @@
 //! `onward rescue list` and `onward undo`: what was undone, and how to have it back.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use onward_engine::care::{
     CareError,
-    rescues::{BringBack, Now, Rescue, list as all},
+    rescues::{BringBack, Now, Rescue, RescuedPath, list as all},
 };
+use onward_engine::world::{open, real::wall_clock};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::{
     cmd::{Context, run_and_rest},
     confirm::{Answer, confirm},
+    diagnostic::printable,
+    diff,
     error::Error,
-    session::{Driving, Session},
+    session::{Driving, Session, word},
+    style::{self, DIM, STRONG},
 };
 
 /// Look at what was undone
@@ -26,13 +36,32 @@ enum RescueCommand {
     /// List the rescues of a run, and what their paths are now
     List {
         /// Which run; without it the last active one
+        #[arg(add = crate::complete::run())]
         run: Option<String>,
+    },
+    /// Show what one rescue has, file by file
+    Show {
+        /// `[RUN] N`: the number that `onward rescue list` shows
+        #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+        #[arg(add = crate::complete::run_or_rescue())]
+        words: Vec<String>,
+    },
+    /// Show how the files differ now from what one rescue has
+    Diff {
+        /// `[RUN] N`: the number that `onward rescue list` shows
+        #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+        #[arg(add = crate::complete::run_or_rescue())]
+        words: Vec<String>,
     },
 }
 
 pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error> {
-    let RescueCommand::List { run } = &args.what;
     let session = Session::new(cx, &Driving::default())?;
+    let run = match &args.what {
+        RescueCommand::List { run } => run,
+        RescueCommand::Show { words } => return one(cx, &session, words, Part::Saved),
+        RescueCommand::Diff { words } => return one(cx, &session, words, Part::Difference),
+    };
     let dir = session.named_or_last(cx, run.as_deref())?;
     let rescues = all(&dir, &session.machine)?;
     if cx.global.json {
@@ -51,38 +80,122 @@ pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error
     Ok(ExitCode::SUCCESS)
 }
 
+/// `onward rescue show --json` and `rescue diff --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Shown {
+    schema: String,
+    number: u32,
+    step: String,
+    attempt: u32,
+    at: String,
+    dir: String,
+    paths: Vec<RescuedPath>,
+    /// What each path was when it was undone; `null` = the attempt had deleted it.
+    contents: BTreeMap<String, Option<String>>,
+}
+
+/// What of a rescue is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Saved,
+    Difference,
+}
+
+fn one(
+    cx: &mut Context,
+    session: &Session,
+    words: &[String],
+    part: Part,
+) -> Result<ExitCode, Error> {
+    let (run, number) = run_and_rest(words);
+    let number = number_of(number)?;
+    let dir = session.named_or_last(cx, run)?;
+    let rescues = all(&dir, &session.machine)?;
+    let Some(rescue) = rescues.rescues.iter().find(|it| it.number == number) else {
+        return Err(Error::Usage {
+            message: format!("run {} has no rescue {number}", rescues.run.id),
+            hint: "see `onward rescue list`".into(),
+        });
+    };
+    let saved = dir.join(PathBuf::from(&rescue.dir));
+    if cx.global.json {
+        let content = |path: &str| {
+            let file = open::project(&saved.join("files"), path);
+            let bytes = file.and_then(|it| open::all_of(it, open::FILE_BYTES_MAX)).ok()?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        };
+        let contents = rescue.paths.iter().map(|it| (it.path.clone(), content(&it.path)));
+        let contents = contents.collect();
+        let Rescue { number, step, attempt, at, dir, paths } = rescue.clone();
+        let schema = "onward.rescue/1".to_owned();
+        return cx.print_json(&Shown { schema, number, step, attempt, at, dir, paths, contents });
+    }
+    show(cx, rescue)?;
+    for path in &rescue.paths {
+        let text = open::project(&saved.join("files"), &path.path)
+            .and_then(|it| open::all_of(it, open::FILE_BYTES_MAX));
+        let shown = printable(&path.path);
+        let Ok(text) = text else {
+            writeln!(cx.out, "\n{STRONG}{shown}{STRONG:#}\n  {DIM}the attempt deleted it{DIM:#}")?;
+            continue;
+        };
+        writeln!(cx.out, "\n{STRONG}{shown}{STRONG:#}")?;
+        let saved = String::from_utf8_lossy(&text);
+        if part == Part::Saved {
+            for line in saved.lines() {
+                writeln!(cx.out, "  {}", printable(line))?;
+            }
+            continue;
+        }
+        let now = open::looked(session.project.root(), &path.path)
+            .and_then(|it| open::all_of(it, open::FILE_BYTES_MAX))
+            .unwrap_or_default();
+        let now = String::from_utf8_lossy(&now);
+        diff::write(&mut *cx.out, &now, &saved)?;
+    }
+    writeln!(cx.err, "\nonward undo {} {number}", rescues.run.id)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn number_of(text: &str) -> Result<u32, Error> {
+    text.parse().map_err(|_| Error::Usage {
+        message: format!("`{text}` is not the number of a rescue"),
+        hint: "see `onward rescue list`".into(),
+    })
+}
+
 fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
     let Rescue { number, step, attempt, at, .. } = rescue;
-    writeln!(cx.out, "{number}  {step} attempt {attempt}, undone {at}")?;
+    let at = style::moment(at, wall_clock());
+    let step = printable(step);
+    writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {step}, attempt {attempt}, undone {at}")?;
     for path in &rescue.paths {
-        writeln!(cx.out, "     {:<8} {}", path.now.as_str(), path.path)?;
+        writeln!(cx.out, "     {:<8} {}", path.now.as_str(), printable(&path.path))?;
     }
     Ok(())
 }
 
 /// Bring back what was undone, by the number of its rescue
 ///
-/// A path is brought back where it is as it was when it was undone; one that somebody changed since
+/// A path is brought back where it is as it was when it was undone; one that was changed since
 /// is asked about, or refused. What is replaced is kept in a rescue of its own.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct UndoArgs {
     /// `[RUN] N`: the number that `onward rescue list` shows
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+    #[arg(add = crate::complete::run_or_rescue())]
     words: Vec<String>,
     /// Bring it back without asking
     #[arg(short, long)]
     yes: bool,
-    /// Replace this path although somebody changed it since
+    /// Replace this path although it was changed since
     #[arg(long, value_name = "PATH")]
     replace: Vec<String>,
 }
 
 pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error> {
     let (run, number) = run_and_rest(&args.words);
-    let number: u32 = number.parse().map_err(|_| Error::Usage {
-        message: format!("`{number}` is not the number of a rescue"),
-        hint: "see `onward rescue list`".into(),
-    })?;
+    let number = number_of(number)?;
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, run)?;
     let back = BringBack::prepare(&dir, &session.machine, number)?;
@@ -91,20 +204,29 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     }
     let mut replace: BTreeSet<String> = args.replace.iter().cloned().collect();
     if back.rescue.paths.iter().any(|it| it.now != Now::Back) {
-        match confirm(cx, args.yes, "Bring this back?") {
+        match confirm(cx, args.yes, "Restore this?") {
             Answer::Yes => {}
-            Answer::No => return Ok(ExitCode::SUCCESS),
-            Answer::Nobody => {
+            Answer::No => {
+                writeln!(cx.err, "nothing was done")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Answer::NotAsked => {
+                let changed = back.rescue.paths.iter().filter(|it| it.now == Now::Changed);
+                let replace =
+                    changed.fold(String::new(), |all, it| all + " --replace " + &word(&it.path));
+                let words = args.words.join(" ");
                 return Err(Error::Care(CareError::NeedsYes {
-                    what: format!("rescue {number} would be brought back"),
-                    hint: format!("say `onward undo {} --yes`", args.words.join(" ")),
+                    what: format!("this would restore rescue {number}"),
+                    hint: format!("say `onward undo {words} --yes{replace}`"),
                 }));
             }
         }
         if !args.yes {
             for path in back.rescue.paths.iter().filter(|it| it.now == Now::Changed) {
-                let question =
-                    format!("{} was changed since. Replace it? What is there is kept.", path.path);
+                let question = format!(
+                    "{} was edited since. Replace it? The edited version is saved.",
+                    path.path
+                );
                 if confirm(cx, false, &question) == Answer::Yes {
                     replace.insert(path.path.clone());
                 }
@@ -116,10 +238,10 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
         return cx.print_json(&brought);
     }
     match brought.replaced_in {
-        None => writeln!(cx.err, "all of it is back already")?,
+        None => writeln!(cx.err, "everything in it is back already")?,
         Some(kept) => {
-            let count = brought.brought.len();
-            writeln!(cx.err, "{count} paths are back; what they replaced is rescue {kept}")?;
+            let count = onward_core::plural::count(brought.brought.len(), "file");
+            writeln!(cx.err, "{count} restored; what was there is rescue {kept}")?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -15,58 +15,63 @@ use onward_core::{
 };
 use onward_engine::{
     drive::Options,
-    engine::{self, EngineError, FailedStep, How, Outcome, examine_run, resume_run},
-    locate::{FindError, RunDir, TakeOver},
-    world::out_name,
-    world::real::Sink,
+    engine::{self, EngineError, How, Looking, Outcome, examine_run, resume_run},
+    locate::{FindError, LockError, RunDir, TakeOver, holder},
+    world::{
+        real::{Sink, wall_clock},
+        seen::Seen,
+    },
 };
-use serde_json::json;
 
 use crate::{
     attend::Attendant,
-    cmd::{Context, adopt, plan, run::exit_code},
+    cmd::{Context, adopt, closing},
     consult::{Subject, Way, consult},
-    diagnostic::printable,
     error::{self, Error},
-    outlook,
-    progress::{self, Counter, Telling},
+    next, outlook,
+    progress::{self, Asks, Telling},
     prompt::Person,
-    session::{Driving, Found, Session, Wanted, Which, id_of, open_run, word},
+    session::{Driving, Found, Session, Wanted, Which, id_of, open_run},
+    style::ago,
 };
 
-/// Go on with an interrupted run
+/// Continue an interrupted run
 ///
-/// Finished steps are kept; half-done ones are adopted, waited for, or undone into the rescue and
-/// run again. See first what would happen with `onward plan`.
+/// Finished steps are kept. Interrupted ones are adopted if they finished meanwhile, waited for if
+/// they still run, or else undone (with a copy saved) and run again. `onward plan` shows first what
+/// would happen.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward resume\n  onward resume release-20261115-k3fq\n  \
     onward resume --all --yes")]
 #[expect(clippy::struct_excessive_bools, reason = "one per flag")]
 pub(crate) struct ResumeArgs {
     /// Which run: its id, a prefix of it, its directory, or one in which another system left a run
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
     /// Every interrupted run, one after the other
     #[arg(long, conflicts_with = "run")]
     all: bool,
     /// Accept a finding, by its code
     #[arg(long, value_name = "CODE[@STEP]")]
+    #[arg(add = crate::complete::code())]
     accept: Vec<Accept>,
-    /// Enter at this step or phase, not where the run would go on by itself
-    #[arg(long, value_name = "STEP|PHASE", conflicts_with = "all")]
+    /// Continue at this step or phase instead of where the run stopped
+    #[arg(long, value_name = "STEP|PHASE", conflicts_with = "all", add = crate::complete::step())]
     from: Option<String>,
-    /// With --from: over unfinished work too
-    #[arg(long, requires = "from")]
+    /// Resume a cancelled run, or one that failed in another system; with --from: skip unfinished
+    /// steps too
+    #[arg(long)]
     force: bool,
     /// Keep a finished step although what it was asked, or made from, changed
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", add = crate::complete::step())]
     keep: Vec<String>,
     /// Run a finished step again
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", add = crate::complete::step())]
     redo: Vec<String>,
     /// Leave what an interrupted step changed in the tree, and undo nothing of it
-    #[arg(long, value_name = "STEP")]
+    #[arg(long, value_name = "STEP", add = crate::complete::step())]
     leave: Vec<String>,
-    /// Go on with the copy of the workflow that the run keeps, not with its edited file
+    /// Continue with the run's own copy of the workflow, not with the edited file
     #[arg(long)]
     pinned: bool,
     /// Take the run over from a driver on another machine that is gone for good
@@ -75,11 +80,42 @@ pub(crate) struct ResumeArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
+    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["run", "all"])]
+    tasks: Option<PathBuf>,
+    /// Leave it running in the background and return at once
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) detach: bool,
     #[command(flatten)]
     pub(crate) driving: Driving,
 }
 
 impl ResumeArgs {
+    /// What was agreed to, for a driver in the background that is told by flags.
+    pub(crate) fn flags(choices: &Choices, pinned: bool, take_over: bool) -> Vec<String> {
+        let mut flags = Vec::new();
+        let mut flag = |name: &str, value: String| flags.extend([name.to_owned(), value]);
+        choices.accepted.iter().for_each(|it| flag("--accept", it.to_string()));
+        choices.keep.iter().for_each(|it| flag("--keep", it.to_string()));
+        choices.redo.iter().for_each(|it| flag("--redo", it.to_string()));
+        choices.leave.iter().for_each(|it| flag("--leave", it.to_string()));
+        if let Some(from) = &choices.from {
+            flag("--from", from.step.clone());
+        }
+        let force = choices.revive || choices.from.as_ref().is_some_and(|it| it.force);
+        for (name, is_set) in [
+            ("--force", force),
+            ("--yes", choices.yes),
+            ("--pinned", pinned),
+            ("--take-over", take_over),
+        ] {
+            if is_set {
+                flags.push(name.to_owned());
+            }
+        }
+        flags
+    }
+
     pub(crate) fn choices(&self) -> Choices {
         let steps = |given: &[String]| given.iter().map(|it| Address::from_text(it)).collect();
         Choices {
@@ -89,6 +125,7 @@ impl ResumeArgs {
             keep: steps(&self.keep),
             redo: steps(&self.redo),
             leave: steps(&self.leave),
+            revive: self.force,
         }
     }
 }
@@ -100,12 +137,23 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     }
     let mut person = Person::at_terminal(cx, &args.driving);
     person.heed_interrupts();
-    let which = match (&args.run, &args.dialect) {
-        (None, None) => adopt::choose(cx, &session, &mut person)?,
-        (run, dialect) => {
-            let (run, dialect) = (run.as_deref(), dialect.as_deref());
-            session.which(cx, &Wanted { run, dialect, tasks: None })?
+    let wanted = Wanted {
+        run: args.run.as_deref(),
+        dialect: args.dialect.as_deref(),
+        tasks: args.tasks.as_deref(),
+        newest: false,
+    };
+    let which = match wanted {
+        Wanted { run: None, dialect: None, tasks: None, .. } => {
+            adopt::choose(cx, &session, &mut person, args.driving.yes)
         }
+        wanted => session.which(cx, &wanted),
+    };
+    let which = match which {
+        Err(Error::NoPermanentTask { searched }) if person.is_there() => {
+            return adopt::make_permanent(cx, &session, person, searched);
+        }
+        which => which?,
     };
     let dir = match which {
         Which::Ours(dir) => dir,
@@ -113,10 +161,21 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     };
     let session = session.of_run(cx, &dir, &args.driving)?;
     adopt::refuse_complete(&session, &dir)?;
+    if person.is_there() {
+        refuse_driven(&dir, args)?;
+    }
     let mode = session.mode_of(&dir);
+    let is_cancelled = Status::of(&open_run(&dir)?.state, false) == Status::Cancelled;
+    let seen = Seen::default();
     let way = if person.is_there() && !args.driving.yes {
-        let subject = Subject { session: &session, dir: &dir, mode, pinned: args.pinned };
-        consult(cx, &mut person, &subject, args.choices())?
+        let pinned = args.pinned;
+        let subject = Subject { session: &session, dir: &dir, mode, pinned, seen: &seen };
+        // A person who is asked, and says yes, takes up a cancelled run too.
+        let choices = args.choices();
+        let revive = choices.revive || is_cancelled;
+        consult(cx, &mut person, &subject, Choices { revive, ..choices })?
+    } else if is_cancelled && !args.force {
+        return Err(Error::Cancelled { run: id_of(&dir) });
     } else {
         Way::GoOn(args.choices())
     };
@@ -125,11 +184,15 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         return Err(Error::Interrupted { command: again });
     }
     match way {
-        Way::GoOn(choices) => take_up(cx, &session, person, &dir, args, &choices),
+        Way::GoOn(choices) if args.detach => {
+            let flags = ResumeArgs::flags(&choices, args.pinned, args.take_over);
+            super::attach::leave(cx, &session, &dir, &flags)
+        }
+        Way::GoOn(choices) => take_up(cx, &session, person, &dir, args, (&choices, seen)),
         Way::Restart => super::run::again(cx, &session, &dir, person),
         Way::End => {
             engine::cancel(&dir, &session.machine)?;
-            writeln!(cx.err, "run {} is cancelled; its files stay", id_of(&dir))?;
+            writeln!(cx.err, "run {} was cancelled; its files stay", id_of(&dir))?;
             Ok(ExitCode::from(error::RUN_FAILED))
         }
         Way::Nothing => {
@@ -139,20 +202,33 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     }
 }
 
+/// A run that another process drives is not talked about first, and refused then.
+fn refuse_driven(dir: &Path, args: &ResumeArgs) -> Result<(), Error> {
+    let Some(holder) = holder(dir).filter(|_| !args.take_over) else { return Ok(()) };
+    let Some(run) = open_run(dir)?.state.opened.as_ref().map(|it| it.run.clone()) else {
+        return Ok(());
+    };
+    let held = LockError::RunHeld { run, holder: Some(Box::new(holder)) };
+    Err(Error::Engine(EngineError::Lock(held)))
+}
+
 fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
     let runs = session.unfinished()?;
-    if runs.is_empty() {
-        return Err(Error::NothingToResume);
+    let strangers = adopt::strangers(cx, session)?;
+    if runs.is_empty() && strangers.is_empty() {
+        return Err(session.beside_lists(Error::NothingToResume));
     }
-    let mut worst = ExitCode::SUCCESS;
+    let mut codes = Vec::new();
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
-        let code = take_up(cx, session, person, &found.dir.dir, args, &args.choices())?;
-        if code != ExitCode::SUCCESS {
-            worst = code;
-        }
+        let chosen = (&args.choices(), Seen::default());
+        codes.push(take_up(cx, session, person, &found.dir.dir, args, chosen)?);
     }
-    Ok(worst)
+    for found in strangers {
+        let person = Person::at_terminal(cx, &args.driving);
+        codes.push(adopt::resume(cx, person, &found, args)?);
+    }
+    Ok(codes.into_iter().rfind(|it| *it != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS))
 }
 
 /// Which of these unfinished runs.
@@ -166,7 +242,8 @@ pub(crate) fn choose(
             // One that lost its journal is no reason to start another.
             let lost = session.project.last_run().err();
             let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
-            return Err(lost.map_or(Error::NothingToResume, Error::Find));
+            let nothing = || session.beside_lists(Error::NothingToResume);
+            return Err(lost.map_or_else(nothing, Error::Find));
         }
         1 => return Ok(runs.remove(0).dir.dir),
         _ => {}
@@ -190,7 +267,7 @@ pub(crate) fn choose(
 }
 
 /// Id, workflow, where it stands, how long ago.
-fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
+pub(crate) fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
     let survey = Survey { now: session.now, ..Survey::default() };
     let (dir, status) = (found.dir.dir.display().to_string(), found.status);
     let run = found.run()?;
@@ -198,8 +275,8 @@ fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
     let (run, counts) = (&view.run, view.counts);
     let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
     let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
-    let (done, total, age) = (counts.done, counts.total, plan::age(run.age_seconds));
-    Ok(format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age} ago"))
+    let (done, total, age) = (counts.done, counts.total, ago(run.age_seconds));
+    Ok(format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age}"))
 }
 
 fn take_up(
@@ -208,26 +285,30 @@ fn take_up(
     person: Person,
     dir: &Path,
     args: &ResumeArgs,
-    choices: &Choices,
+    (choices, seen): (&Choices, Seen),
 ) -> Result<ExitCode, Error> {
     let take_over = if args.take_over { TakeOver::Yes } else { TakeOver::No };
     let (mode, pinned) = (session.mode_of(dir), args.pinned);
-    let how = How { mode, pinned, take_over, ..session.how(choices.clone()) };
+    let how = How { mode, pinned, take_over, seen, ..session.how(choices.clone()) };
     let driven = drive(cx, session, how, person, dir, |how, sink| {
         resume_run(dir, &session.machine, &how, Some(sink))
     });
     if let Err(error) = &driven
         && matches!(error.exit_code(), error::CONFLICTS | error::DAMAGED)
         && !cx.global.json
-        && let Ok(plan) = examine_run(dir, &session.machine, choices, Depth::Quick, pinned)
+        && let Ok(plan) = examine_run(
+            dir,
+            &session.machine,
+            &Looking { choices, depth: Depth::Quick, pinned, seen: &Seen::default() },
+        )
     {
-        // Whoever is stopped here is told what of the run stands, and the ways out.
+        // A user who is stopped here is told what of the run stands, and the ways out.
         outlook::show(&mut *cx.err, &plan)?;
     }
     driven
 }
 
-/// Drives a run, with whoever is there to answer its gates, and says how it went.
+/// Drives a run, lets a person at the terminal answer its gates, and says how it went.
 pub(crate) fn drive(
     cx: &mut Context,
     session: &Session,
@@ -238,100 +319,24 @@ pub(crate) fn drive(
 ) -> Result<ExitCode, Error> {
     let attended = person.is_there();
     let screen = person.screen().clone();
+    let since = wall_clock();
     let telling = if cx.global.json {
         Telling::Json
-    } else if !attended && !screen.moves() {
-        Telling::Lines { screen: screen.clone(), quiet: cx.global.quiet }
     } else {
         let run = open_run(dir)?;
-        let attendant = attended.then(|| Attendant::new(person, &run, dir, session.user()));
-        let (counter, quiet) = (Counter::new(dir.to_owned(), run), cx.global.quiet);
-        Telling::Words { counter, screen: screen.clone(), attendant, quiet }
+        let asks = if attended {
+            Asks::Here(Attendant::new(person, &run, dir, session.user()))
+        } else {
+            Asks::Never
+        };
+        progress::telling(cx, session, screen.clone(), dir, run, (asks, since))
     };
     let options = Options { attended, ..how.options };
     let outcome = go(How { options, ..how }, progress::sink(telling));
-    if attended {
-        screen.withdraw();
-    }
-    tell(cx, &outcome?)
-}
-
-/// So many letters of a complaint are shown; all of it is in the log.
-const WORDS_MAX: usize = 200;
-
-/// The last words: what became of the run, and what to type next.
-pub(crate) fn tell(cx: &mut Context, outcome: &Outcome) -> Result<ExitCode, Error> {
-    let code = exit_code(outcome.status);
-    let (id, status) = (outcome.run.as_str(), outcome.status.as_str());
-    if cx.global.json {
-        let dir = outcome.dir.display().to_string();
-        let until = outcome.until.map(|until| until.to_string());
-        let object = json!({
-            "schema": "onward.outcome/1", "run": {"id": id, "dir": dir},
-            "status": status, "until": until, "exit": code,
-        });
-        writeln!(cx.out, "{object}")?;
-        return Ok(ExitCode::from(code));
-    }
-    if let Some(why) = &outcome.not_notified {
-        writeln!(cx.err, "nobody was notified: {why}")?;
-    }
-    let next = match outcome.status {
-        Status::Completed | Status::Cancelled | Status::Waiting => None,
-        Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-        | Status::Interrupted
-        | Status::Fresh
-        | Status::Running => Some(format!("onward resume {id}")),
-    };
-    let until = outcome.until.map(|until| format!(" until {until}")).unwrap_or_default();
-    writeln!(cx.err, "run {id} is {status}{until}")?;
-    if outcome.status == Status::OverBudget
-        && let Ok(run) = open_run(&outcome.dir)
-        && let Some(limit) = run.defs.limits().usd
-    {
-        let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
-        writeln!(cx.err, "  ${spent:.2} are spent, and `limits.usd` is {limit:.2}")?;
-    }
-    if outcome.status == Status::Failed {
-        for FailedStep { step, attempt, cause, detail } in &outcome.failed {
-            writeln!(cx.err, "  {step}: {}, {detail}", cause.as_str())?;
-            if let Some(words) = last_words(&outcome.dir, step, *attempt) {
-                writeln!(cx.err, "    {words}")?;
-            }
-            writeln!(cx.err, "    onward log {id} --step '{step}'   # attempt {attempt}")?;
-        }
-    }
-    if outcome.status == Status::Waiting {
-        name_gates(cx, outcome)?;
-    }
-    if let Some(next) = next {
-        writeln!(cx.err, "{next}")?;
-    }
-    Ok(ExitCode::from(code))
-}
-
-/// What an attempt complained of: its first line that says `error`, or else its last one.
-fn last_words(dir: &Path, step: &Address, attempt: u32) -> Option<String> {
-    let bytes = std::fs::read(dir.join(out_name(step, attempt, "err"))).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let said = lines.clone().find(|line| line.starts_with("error")).or(lines.next_back())?;
-    Some(printable(&said.chars().take(WORDS_MAX).collect::<String>()))
-}
-
-/// Each open gate, with the commands that answer it.
-fn name_gates(cx: &mut Context, outcome: &Outcome) -> Result<(), Error> {
-    let id = outcome.run.as_str();
-    for (step, gate) in &outcome.gates {
-        writeln!(cx.err, "{step} waits for an answer: {}", gate.prompt)?;
-        for path in &gate.shows {
-            writeln!(cx.err, "  look at {path}")?;
-        }
-        for option in &gate.options {
-            writeln!(cx.err, "onward decide {id} {} {}", word(step.as_str()), word(option))?;
-        }
-    }
-    Ok(())
+    screen.end();
+    let of_run = |error| Error::OfRun { run: id_of(dir), error: Box::new(Error::Engine(error)) };
+    let outcome = outcome.map_err(of_run)?;
+    let became = next::became(outcome.status, &open_run(dir)?);
+    screen.notify(&format!("onward: run {} {became}", outcome.run));
+    closing::tell(cx, &outcome, since)
 }

@@ -13,7 +13,7 @@ use onward_core::{
 };
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run},
-    locate::{Origin, load_pinned},
+    locate::{Cast, Origin, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
 };
@@ -39,13 +39,16 @@ pub(crate) struct RunArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
     #[arg(required_unless_present = "again")]
     file: Option<PathBuf>,
-    /// The workflow and inputs of this run anew; it is ended as cancelled, and all its files stay
+    /// Start over with the workflow and inputs of this run; it is cancelled, and its files stay
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "inputs", "detach"])]
     again: Option<String>,
     /// An input of the workflow; lists and objects as JSON
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<String>,
-    /// Leave it running and return at once
+    /// With a built-in workflow: the agent that plays all of its roles
+    #[arg(long, value_name = "AGENT", conflicts_with = "again")]
+    agent: Option<String>,
+    /// Leave it running in the background and return at once
     #[arg(long)]
     detach: bool,
     #[command(flatten)]
@@ -60,8 +63,15 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         return again(cx, &session, &dir, person);
     }
     let file = args.file.as_deref().expect("clap wants one of the two");
-    let loaded = load(cx, file)?;
-    let session = Session::new(cx, &args.driving)?;
+    let mut session = Session::new(cx, &args.driving)?;
+    if args.agent.is_some() && cx.path(file).is_file() {
+        return Err(Error::Usage {
+            message: "--agent is for built-in workflows".into(),
+            hint: format!("`use` in {} says who works at what", file.display()),
+        });
+    }
+    session.machine.cast.all.clone_from(&args.agent);
+    let loaded = load(cx, file, &session.machine.cast)?;
     let mut inputs = inputs(&args.inputs, &loaded.workflow.inputs)?;
     let mode = session.config.mode.value;
     let path = cx.path(file);
@@ -73,15 +83,17 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         {
             return Err(Error::Usage {
                 message: format!("a conference has started in `{}`", dir.display()),
-                hint: "go on with it: `onward resume` there".into(),
+                hint: "continue it: `onward resume` there".into(),
             });
         }
     }
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
+    // The run has its copy; a large one need not be held twice.
+    drop(loaded);
     if args.detach {
         // The driver that is left behind takes the tree for itself.
-        return super::attach::leave(cx, &session, &begun.leave());
+        return super::attach::leave(cx, &session, &begun.leave(), &[]);
     }
     let person = Person::at_terminal(cx, &args.driving);
     drive_new(cx, &session, begun, person)
@@ -94,11 +106,29 @@ pub(crate) fn place(
     loaded: &Loaded,
     inputs: &mut BTreeMap<String, Value>,
 ) -> Option<PathBuf> {
-    loaded.workflow.inputs.get("dir")?;
+    let declared = loaded.workflow.inputs.get("dir")?;
+    if !inputs.contains_key("dir") && declared.default.as_ref().is_some_and(|it| it == "") {
+        // Its system names the directory of each run itself.
+        return None;
+    }
     let here = session.project.relative(&cx.global.cwd);
     let here = if here.is_empty() { ".".to_owned() } else { here };
     let dir = inputs.entry("dir".to_owned()).or_insert_with(|| here.into());
     Some(session.project.root().join(dir.as_str().unwrap_or_default()))
+}
+
+/// A new run of a built-in workflow with these inputs.
+pub(crate) fn builtin(
+    cx: &mut Context,
+    session: &Session,
+    name: &str,
+    inputs: BTreeMap<String, Value>,
+    person: Person,
+) -> Result<ExitCode, Error> {
+    let loaded = load(cx, Path::new(name), &session.machine.cast)?;
+    let mode = session.config.mode.value;
+    let begun = begin_run(&session.project, &loaded, None, inputs, &session.machine, mode)?;
+    drive_new(cx, session, begun, person)
 }
 
 fn drive_new(
@@ -133,20 +163,28 @@ pub(crate) fn again(
             hint: "start a new one there".to_owned(),
         });
     };
-    let (file, workflow) = match Origin::of(&session.project, dir).valid() {
-        Some(now) => (opened.file.as_ref().map(|it| session.project.root().join(it)), now),
-        None => (None, load_pinned(dir).map_err(EngineError::from)?),
+    let place = opened.file.as_ref().map(|it| session.project.root().join(it));
+    let kept = || {
+        let mut kept = load_pinned(dir).map_err(EngineError::from)?;
+        // The copy has another file name, and most workflows are called after theirs.
+        kept.workflow.name.clone_from(&opened.workflow);
+        Ok::<_, EngineError>(kept)
+    };
+    let (file, workflow) = match Origin::of(&session.project, dir) {
+        Origin::Valid(now) => (place, *now),
+        Origin::Same => (place, kept()?),
+        Origin::Gone | Origin::Invalid(_) => (None, kept()?),
     };
     let mode = session.mode_of(dir);
     if Status::of(&old.state, false) != Status::Completed {
-        let why = "started anew in its place".to_owned();
+        let why = "started over as a new run".to_owned();
         match engine::end(dir, &session.machine, why, &Choices::default()) {
             Ok(_) if !cx.global.json => {
-                writeln!(cx.err, "run {id} is cancelled; its files stay")?;
+                writeln!(cx.err, "run {id} was cancelled; its files stay")?;
             }
             Ok(_) => {}
             Err(EngineError::Resume(ResumeError::Damaged)) => {
-                writeln!(cx.err, "run {id} stays as it is, as its journal is damaged")?;
+                writeln!(cx.err, "run {id} stays as it is: its journal is damaged")?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -157,9 +195,9 @@ pub(crate) fn again(
 }
 
 /// The workflow in a file; what is wrong with it is said.
-pub(crate) fn load(cx: &mut Context, file: &Path) -> Result<Loaded, Error> {
+pub(crate) fn load(cx: &mut Context, file: &Path, cast: &Cast) -> Result<Loaded, Error> {
     let name = file.to_string_lossy();
-    match check::read_workflow(&cx.path(file), &name)? {
+    match check::read_workflow(cx, file, cast)? {
         Ok(loaded) => Ok(loaded),
         Err(problems) if cx.global.json => {
             let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
@@ -169,7 +207,7 @@ pub(crate) fn load(cx: &mut Context, file: &Path) -> Result<Loaded, Error> {
             for problem in &problems {
                 diagnostic::problem(&mut *cx.err, problem)?;
             }
-            let first = format!("{} problems", problems.len());
+            let first = onward_core::plural::count(problems.len(), "problem");
             Err(Error::InvalidWorkflow { name: name.into_owned(), first })
         }
     }

@@ -13,8 +13,12 @@ use onward_engine::care::{
 };
 
 use crate::{
-    cmd::{Context, archive::Collected},
+    cmd::{
+        Context, agents::Known, archive::Collected, config::Shown, output::Output, rescue,
+        status::Listing, why::Answer,
+    },
     error::Error,
+    shapes::{Checked, Failure, Outcome, Place, Program, Text, Written, event_schema},
 };
 
 /// Print the JSON Schema of a format, for editors and scripts
@@ -34,6 +38,24 @@ enum Format {
     Plan,
     /// What `status --json` prints
     Status,
+    /// What `list --json` prints
+    List,
+    /// What `check --json` prints
+    Check,
+    /// What `why --json` prints
+    Why,
+    /// What `run --json` and `resume --json` print for each event, and `log --json`
+    Event,
+    /// What `run --json` and `resume --json` print last
+    Outcome,
+    /// What every command prints with `--json` when it fails
+    Error,
+    /// What `log --step --json` prints
+    Output,
+    /// What `config --json` prints
+    Config,
+    /// What `config path --json` prints
+    Path,
     /// What `verify --json` prints
     Verify,
     /// What `repair --json` prints
@@ -42,6 +64,8 @@ enum Format {
     Doctor,
     /// What `rescue list --json` prints
     Rescues,
+    /// What `rescue show --json` and `rescue diff --json` print
+    Rescue,
     /// What `undo --json` prints
     Undo,
     /// What `archive --json` prints
@@ -50,6 +74,14 @@ enum Format {
     Gc,
     /// What `rehearse --json` prints
     Rehearse,
+    /// What `agents --json` prints
+    Agents,
+    /// What `init --json` prints
+    Init,
+    /// What `version --json` prints
+    Version,
+    /// What `man --json` and `completions --json` print
+    Text,
 }
 
 pub(crate) fn run(cx: &mut Context, args: &SchemaArgs) -> Result<ExitCode, Error> {
@@ -57,14 +89,28 @@ pub(crate) fn run(cx: &mut Context, args: &SchemaArgs) -> Result<ExitCode, Error
         Format::Workflow => workflow_schema(),
         Format::Plan => schemars::schema_for!(Plan).into(),
         Format::Status => schemars::schema_for!(View).into(),
+        Format::List => schemars::schema_for!(Listing).into(),
+        Format::Check => schemars::schema_for!(Checked).into(),
+        Format::Why => schemars::schema_for!(Answer).into(),
+        Format::Event => event_schema(),
+        Format::Outcome => schemars::schema_for!(Outcome).into(),
+        Format::Error => schemars::schema_for!(Failure).into(),
+        Format::Output => schemars::schema_for!(Output).into(),
+        Format::Config => schemars::schema_for!(Shown).into(),
+        Format::Path => schemars::schema_for!(Place).into(),
         Format::Verify => schemars::schema_for!(Verified).into(),
         Format::Repair => schemars::schema_for!(Report).into(),
         Format::Doctor => schemars::schema_for!(Checkup).into(),
         Format::Rescues => schemars::schema_for!(Rescues).into(),
+        Format::Rescue => schemars::schema_for!(rescue::Shown).into(),
         Format::Undo => schemars::schema_for!(BroughtBack).into(),
         Format::Archive => schemars::schema_for!(Archived).into(),
         Format::Gc => schemars::schema_for!(Collected).into(),
         Format::Rehearse => schemars::schema_for!(Rehearsal).into(),
+        Format::Agents => schemars::schema_for!(Known).into(),
+        Format::Init => schemars::schema_for!(Written).into(),
+        Format::Version => schemars::schema_for!(Program).into(),
+        Format::Text => schemars::schema_for!(Text).into(),
     };
     writeln!(cx.out, "{schema:#}")?;
     Ok(ExitCode::SUCCESS)

@@ -1,52 +1,135 @@
 //! Small commands around the others: `completions`, `man`, `version`, and the hidden `supervise`
 //! and `snapshot`.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::CommandFactory as _;
+use clap_complete::env::{self, EnvCompleter};
 use onward_engine::world::{
+    open,
     real::{place_from_args, snapshot_from_args},
     supervisor::{SuperviseConfig, supervise as hold},
 };
-use serde_json::json;
 
 use crate::{
     cli::Cli,
     cmd::Context,
     error::{self, Error},
+    shapes::{Program, Text},
 };
 
-/// Print the completions of a shell
+/// Print what makes a shell complete commands, runs and steps
+///
+/// For bash: `onward completions bash >> ~/.bashrc`; for zsh the same with `~/.zshrc`; for fish
+/// `onward completions fish > ~/.config/fish/completions/onward.fish`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CompletionsArgs {
     /// Which shell
-    shell: clap_complete::Shell,
+    shell: Shell,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 pub(crate) fn completions(cx: &mut Context, args: &CompletionsArgs) -> Result<ExitCode, Error> {
+    let shell: &dyn EnvCompleter = match args.shell {
+        Shell::Bash => &env::Bash,
+        Shell::Zsh => &env::Zsh,
+        Shell::Fish => &env::Fish,
+    };
     let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "onward", &mut text);
+    shell.write_registration("COMPLETE", "onward", "onward", "onward", &mut text)?;
+    if cx.global.json {
+        return cx.print_json(&Text::of(&text));
+    }
     cx.out.write_all(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn man(cx: &mut Context) -> Result<ExitCode, Error> {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut text)?;
+/// Print the manual page of onward, or of one of its commands
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ManArgs {
+    /// The command; without it onward itself
+    #[arg(add = crate::complete::command())]
+    command: Option<String>,
+    /// Write every page into this directory instead
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn man(cx: &mut Context, args: &ManArgs) -> Result<ExitCode, Error> {
+    let mut all = Cli::command();
+    all.build();
+    if let Some(dir) = &args.dir {
+        let dir = cx.path(dir);
+        std::fs::create_dir_all(&dir)
+            .map_err(|source| Error::CannotMake { path: dir.clone(), source })?;
+        for (name, command) in pages(&all, "onward") {
+            let path = dir.join(format!("{name}.1"));
+            let text = page(&name, command)?;
+            open::put(&path, &text, open::SHARED)
+                .map_err(|source| Error::CannotMake { path, source })?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wanted = args.command.as_deref().map_or("onward".to_owned(), |it| {
+        format!("onward-{}", it.trim_start_matches("onward-").replace(' ', "-"))
+    });
+    let all = pages(&all, "onward");
+    let Some((name, command)) = all.iter().find(|(name, _)| *name == wanted) else {
+        let given = args.command.as_deref().unwrap_or_default();
+        let names = all.iter().filter_map(|(name, _)| name.strip_prefix("onward-"));
+        return Err(Error::Usage {
+            message: format!("there is no command `{given}`"),
+            hint: format!("commands: {}", names.collect::<Vec<_>>().join(", ")),
+        });
+    };
+    let text = page(name, command)?;
+    if cx.global.json {
+        return cx.print_json(&Text::of(&text));
+    }
     cx.out.write_all(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every command that a person types, by the name of its page.
+fn pages<'a>(command: &'a clap::Command, name: &str) -> Vec<(String, &'a clap::Command)> {
+    let mut all = vec![(name.to_owned(), command)];
+    let is_shown = |it: &&clap::Command| !it.is_hide_set() && it.get_name() != "help";
+    for below in command.get_subcommands().filter(is_shown) {
+        all.extend(pages(below, &format!("{name}-{}", below.get_name())));
+    }
+    all
+}
+
+fn page(name: &str, command: &clap::Command) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::new();
+    let titled = command.clone().display_name(name.to_owned());
+    let source = format!("onward {}", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(titled).source(source).manual("onward").render(&mut text)?;
+    Ok(text)
 }
 
 pub(crate) fn version(cx: &mut Context) -> Result<ExitCode, Error> {
-    let version = env!("CARGO_PKG_VERSION");
+    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("ONWARD_COMMIT"));
+    let features: &[&str] = if cfg!(feature = "watch") { &["watch"] } else { &[] };
     if cx.global.json {
-        let format = onward_core::journal::FORMAT;
-        let object = json!({"schema": "onward.version/1", "version": version,
-            "journal_format": format});
-        writeln!(cx.out, "{object}")?;
-    } else {
-        writeln!(cx.out, "onward {version}")?;
+        return cx.print_json(&Program {
+            schema: "onward.version/1".to_owned(),
+            version: version.to_owned(),
+            journal_format: onward_core::journal::FORMAT,
+            commit: (!commit.is_empty()).then(|| commit.to_owned()),
+            features: features.iter().map(|it| (*it).to_owned()).collect(),
+        });
     }
+    let commit = if commit.is_empty() { "unknown" } else { commit };
+    writeln!(cx.out, "onward {version} (commit {commit})")?;
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
+    writeln!(cx.out, "features: {features}")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
+use crate::ink::{AnsiColor, Style};
 use onward_engine::care::verify::{Answer, verify_run};
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct VerifyArgs {
     /// Which run; without it the last active one
+    #[arg(add = crate::complete::run())]
     run: Option<String>,
 }
 

@@ -6,7 +6,10 @@ use serde_json::Value;
 
 use onward_engine::care::harness::until;
 
-use crate::{bench::kill_all, tea::Tea};
+use crate::{
+    bench::{kill_all, sees},
+    tea::Tea,
+};
 
 const POSTER: &str = "round[2]/poster/draft";
 
@@ -148,4 +151,16 @@ fn an_iteration_that_the_conference_has_no_place_for_any_more_is_told_as_such() 
     let before = tea.calls().len();
     tea.exits("resume --yes --no-input", 0);
     assert_eq!(tea.calls()[before..], ["synthesis/draft"]);
+}
+
+#[test]
+fn a_run_of_another_system_continues_in_the_background() {
+    let tea = Tea::left(&Tea::finished(), 15);
+    fs::write(tea.root.join("hold"), "round[2]/review/judge").unwrap();
+    let said = tea.exits("resume --detach --no-input --yes", 0);
+    assert!(said.err.contains("continues in the background"), "{said:?}");
+    sees(&tea.root.join("held"));
+    tea.let_go();
+    until("the run to end", || Ok(tea.journal().contains("run.ended").then_some(()))).unwrap();
+    tea.is_whole("by the driver in the background");
 }

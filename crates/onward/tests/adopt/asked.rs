@@ -4,8 +4,8 @@ use crate::{tea::Tea, terminal::Terminal};
 
 /// The second round is reviewed; its knowledge transfer is next.
 const REVIEWED: usize = 16;
-const MENU: &str = "What now? [resume/point/cancel] ";
-const WHERE: &str = "Enter where? (return goes back) ";
+const MENU: &str = "What now? [RESUME/point/cancel] ";
+const WHERE: &str = "Continue where? (Return goes back) ";
 
 fn asked(tea: &Tea, arguments: &str) -> Terminal {
     Terminal::of(&tea.command(arguments))
@@ -60,7 +60,7 @@ fn the_rounds_are_ended_by_a_second_word() {
     terminal.shows(WHERE);
     terminal.types("synthesis\n");
     terminal.shows("synthesis lies ahead of what is done");
-    terminal.shows("Enter there all the same? [no/yes] ");
+    terminal.shows("Continue there anyway? [NO/yes] ");
     terminal.types("yes\n");
     terminal.shows(MENU);
     terminal.types("\n");

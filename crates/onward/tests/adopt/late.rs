@@ -1,13 +1,10 @@
 //! The time budget is over in mid-round: what the log does not have is passed over, not adopted.
 
-use std::fs;
+use std::{fmt::Write as _, fs};
 
 use onward_core::{event::Event, journal::decode_line};
 
 use crate::tea::{LOG, Tea};
-
-/// The second round has begun, and one of its iterations is logged.
-const CUT: usize = 11;
 
 const BUDGET: &str = "## Constraints\n- **Time budget:** 1h\n\n";
 
@@ -16,13 +13,19 @@ const BUDGET: &str = "## Constraints\n- **Time budget:** 1h\n\n";
 fn long_ago() -> Tea {
     let finished = Tea::finished();
     let log = String::from_utf8(finished[LOG].clone()).unwrap();
-    let aged = log.lines().enumerate().map(|(minute, line)| {
+    let (mut aged, mut rounds) = (String::new(), 0);
+    for (minute, line) in log.lines().enumerate() {
         let mut event: serde_json::Value = serde_json::from_str(line).unwrap();
         event["timestamp"] = format!("2024-05-04T20:{minute:02}:00Z").into();
-        format!("{event}\n")
-    });
+        writeln!(aged, "{event}").unwrap();
+        rounds += usize::from(event["event"] == "round.started");
+        // The second round has begun, and one of its iterations is logged.
+        if rounds == 2 && event["event"] == "researcher.iteration" {
+            break;
+        }
+    }
     let tea = Tea::new();
-    tea.set_log(aged.take(CUT).collect::<String>().as_bytes());
+    tea.set_log(aged.as_bytes());
     let document = String::from_utf8(finished["conference.md"].clone()).unwrap();
     let document = document.replace("## Shared Knowledge", &format!("{BUDGET}## Shared Knowledge"));
     fs::write(tea.dir().join("conference.md"), document).unwrap();

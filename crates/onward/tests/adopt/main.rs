@@ -15,6 +15,7 @@ mod late;
 mod laws;
 mod ours;
 mod prefixes;
+mod reads;
 mod repaired;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
@@ -23,4 +24,4 @@ mod tea;
 mod twice;
 mod undo;
 
-use support::{bench, terminal};
+use support::{bench, leash, terminal};

@@ -1,6 +1,10 @@
 //! Worktrees in which our own work lies when the engine dies.
 
-use std::{fs, path::Path, process::Child};
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Stdio},
+};
 
 use onward_engine::care::harness::until;
 use serde_json::Value;
@@ -27,8 +31,14 @@ fn with_held_agents() -> Hall {
     hall
 }
 
+fn start(hall: &Hall, arguments: &str) -> Child {
+    let said = fs::File::create(hall.bench.path("said")).unwrap();
+    let mut command = hall.bench.command(arguments);
+    command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+}
+
 fn started(hall: &Hall, sign: &str) -> Child {
-    let engine = hall.start("run conference --no-input");
+    let engine = start(hall, "run conference --no-input");
     for who in WHO {
         sees(&hall.bench.path(&format!("{sign}-{who}")));
     }
@@ -92,7 +102,7 @@ fn edits_of_agents_that_live_or_have_ended_meanwhile_stay_in_their_trees() {
     assert_eq!(verdict(&plan, &propose("B")), "adopt");
     assert!(!plan["findings"].to_string().contains("dirty-tree"), "{plan:#}");
 
-    let mut engine = hall.start("resume --yes --no-input");
+    let mut engine = start(&hall, "resume --yes --no-input");
     until("the resume to be logged", || {
         Ok(hall.bench.text("conference_events.jsonl").contains("conference.resumed").then_some(()))
     })

@@ -61,7 +61,7 @@ fn a_run_that_is_driven_or_lives_stays_where_it_is() {
     kill_all(&run);
     // Given up: nobody lives, nobody drives it.
     let said = bench.exits(&format!("archive {}", id(&run)), 0);
-    assert!(said.err.contains("one had died half-way"), "{said:?}");
+    assert!(said.err.contains("one was killed half-way"), "{said:?}");
     assert_eq!(archives(&bench).len(), 1);
 }
 
@@ -89,7 +89,7 @@ fn gc_deletes_only_archives_beyond_the_last_and_only_after_a_yes() {
     let all = archives(&bench);
     assert_eq!(json(&bench, "gc", "gc", 0)["deleted"], serde_json::json!([]));
     let said = bench.exits("gc --keep 1", 16);
-    assert!(said.err.contains("onward gc --yes"), "{said:?}");
+    assert!(said.err.contains("onward gc --keep 1 --yes"), "{said:?}");
     assert_eq!(said.err.matches("delete ").count(), 2, "{said:?}");
     assert_eq!(archives(&bench), all);
     let said = json(&bench, "gc", "gc --keep 1 --yes", 0);

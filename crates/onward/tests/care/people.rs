@@ -18,13 +18,13 @@ fn a_repair_is_shown_and_adopted_by_a_clear_yes_only() {
     for answer in ["no\n", "\n"] {
         let mut terminal = Terminal::start(&bench, "repair");
         terminal.shows("its checksum should be");
-        terminal.shows("Adopt this? [yes/no]");
+        terminal.shows("Adopt this? [NO/yes]");
         terminal.types(answer);
         terminal.exits(0);
         assert_eq!(journal(&run), damaged, "{answer:?}");
     }
     let mut terminal = Terminal::start(&bench, "repair");
-    terminal.shows("Adopt this? [yes/no]");
+    terminal.shows("Adopt this? [NO/yes]");
     terminal.types("yes\n");
     let shown = terminal.exits(0);
     assert!(shown.contains("is kept as journal.damaged-1.jsonl"), "{shown}");
@@ -40,7 +40,7 @@ fn archives_are_listed_before_anybody_is_asked_to_delete_them() {
     for (answer, left) in [("no\n", 1), ("yes\n", 0)] {
         let mut terminal = Terminal::start(&bench, "gc --keep 0");
         terminal.shows("/.onward/archive/story-");
-        terminal.shows("Delete 1 archives for good? [yes/no]");
+        terminal.shows("Delete 1 archive for good? [NO/yes]");
         terminal.types(answer);
         terminal.exits(0);
         assert_eq!(count(), left);
@@ -54,9 +54,9 @@ fn a_path_that_somebody_changed_is_asked_about_by_its_name() {
     for (answer, code, text) in [("no\n", 16, "mine"), ("yes\n", 0, "half")] {
         let mut terminal = Terminal::start(&bench, "undo 1");
         terminal.shows("changed  made");
-        terminal.shows("Bring this back? [yes/no]");
+        terminal.shows("Restore this? [NO/yes]");
         terminal.types("yes\n");
-        terminal.shows("made was changed since. Replace it?");
+        terminal.shows("made was edited since. Replace it?");
         terminal.types(answer);
         terminal.exits(code);
         assert_eq!(bench.text("made"), text);

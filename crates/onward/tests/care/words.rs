@@ -111,20 +111,20 @@ fn a_damaged_run_is_looked_after_in_words() {
     "#);
     assert_snapshot!(said(&bench, &run, "archive"), @r#"
     --- stderr
-    run RUN is in the archive: HERE/.onward/archive/RUN_STAMP
+    run RUN moved to the archive: HERE/.onward/archive/RUN_STAMP
     --- exit 0
     "#);
     assert_snapshot!(said(&bench, &run, "gc --keep 0"), @r#"
     --- stderr
     delete HERE/.onward/archive/RUN_STAMP
-    error: these archives would be deleted: RUN_STAMP
-    help: say `onward gc --yes`
+    error: this would remove the archives RUN_STAMP
+    help: say `onward gc --keep 0 --yes`
     --- exit 16
     "#);
     assert_snapshot!(said(&bench, &run, "gc --keep 0 --yes"), @r#"
     --- stderr
     delete HERE/.onward/archive/RUN_STAMP
-    1 archives deleted, 0 kept
+    1 archive deleted, 0 kept
     --- exit 0
     "#);
     fs::write(bench.path("blind.yaml"), "onward: 1\nsteps: [{ id: x, run: y, effect: outside }]")
@@ -133,11 +133,10 @@ fn a_damaged_run_is_looked_after_in_words() {
     blind ends as completed; 2 boundaries, 1 tried
     killed 2 times, and 2 times it made no difference
     not safe to repeat: x
-      its effect is outside and it has no `probe`: after a crash nobody can tell whether it happened
+      its effect is outside and it has no `probe`: after a crash nothing tells whether it happened
     --- stderr
     0 of 2 kills tried
     2 of 2 kills tried
-    commands were played, not run: try them with `--real-commands`
     --- exit 16
     "#);
 }

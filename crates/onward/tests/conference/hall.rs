@@ -1,16 +1,10 @@
 //! A conference in a temporary repository, and its files in a form that two runs can share.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::PathBuf,
-    process::{Child, Stdio},
-};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use onward_engine::care::harness::until;
 use tempfile::TempDir;
 
-use crate::{bench::Bench, support::program};
+use crate::{bench::Bench, leash::Leash, support::program};
 
 const DOCUMENT: &str = include_str!("../../src/cmd/demo/conference/conference.md");
 const AGENT: &str = include_str!("../../src/cmd/demo/conference/agent.sh");
@@ -54,10 +48,8 @@ impl Hall {
         program::git(&self.bench.root, args)
     }
 
-    pub(crate) fn start(&self, arguments: &str) -> Child {
-        let said = fs::File::create(self.bench.path("said")).unwrap();
-        let mut command = self.bench.command(arguments);
-        command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+    pub(crate) fn leash(&self, arguments: &str) -> Leash {
+        Leash::start(&mut self.bench.command(arguments))
     }
 
     /// Whole lines of the native log, without those that say that somebody went on.
@@ -74,18 +66,6 @@ impl Hall {
             event["event"].as_str().unwrap().to_owned()
         };
         self.events().iter().map(name).collect()
-    }
-
-    /// Waits for a line more than `seen`; false if the engine ended first.
-    pub(crate) fn sees_more(&self, engine: &mut Child, seen: usize) -> bool {
-        until("a line of the native log", || {
-            let ended = engine.try_wait().unwrap().is_some();
-            if self.events().len() > seen {
-                return Ok(Some(true));
-            }
-            Ok(ended.then_some(false))
-        })
-        .unwrap()
     }
 
     pub(crate) fn run_dir(&self) -> PathBuf {

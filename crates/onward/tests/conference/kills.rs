@@ -1,6 +1,6 @@
 //! Killed at every event of the native log, a conference ends with the same files.
 
-use std::{path::Path, process::Child};
+use std::path::Path;
 
 use onward_core::address::Address;
 use onward_engine::world::out_name;
@@ -8,16 +8,16 @@ use onward_engine::world::out_name;
 use crate::{
     bench::{id, kill_all, watched},
     hall::Hall,
+    leash::Leash,
 };
 
 /// The engine alone: what it started goes on without it.
-fn kill_engine(engine: &mut Child, _run: &Path) {
-    engine.kill().unwrap();
-    engine.wait().unwrap();
+fn kill_engine(engine: &mut Leash, _run: &Path) {
+    engine.kill();
 }
 
 /// As if the machine had stopped: the engine, the supervisor, the call or agent in mid-write.
-fn kill_everything(engine: &mut Child, run: &Path) {
+fn kill_everything(engine: &mut Leash, run: &Path) {
     kill_engine(engine, run);
     kill_all(run);
 }
@@ -30,21 +30,20 @@ fn undisturbed() -> Hall {
 }
 
 #[track_caller]
-fn killed_at_every_event(kill: fn(&mut Child, &Path)) {
+fn killed_at_every_event(kill: fn(&mut Leash, &Path)) {
     let hall = Hall::new(|text| text);
-    let mut engine = hall.start("run conference --no-input");
-    let mut seen = 0;
-    let mut kills = 0;
-    while hall.sees_more(&mut engine, seen) {
+    let mut engine = hall.leash("run conference --no-input");
+    let (mut seen, mut kills) = (0, 0);
+    while engine.until(|| hall.events().len() > seen) {
         kill(&mut engine, &hall.run_dir());
         kills += 1;
         seen = hall.events().len();
-        engine = hall.start("resume --no-input --yes");
+        engine = hall.leash("resume --no-input --yes");
     }
-    assert_eq!(engine.wait().unwrap().code(), Some(11), "{}", hall.bench.text("said"));
+    assert_eq!(engine.exits(), Some(11), "{}", engine.last);
     hall.close("keep");
-    // All forty, unless the machine is so busy that nobody looked between two of them.
-    assert!(kills * 10 >= seen * 9, "{kills} kills for {seen} events");
+    // Steps that follow each other are seen one by one; up to three researchers work side by side.
+    assert!(kills * 4 >= seen, "{kills} kills for {seen} events");
     let reference = undisturbed();
     let (left, wanted) = (hall.left(), reference.left());
     for (name, text) in &wanted {

@@ -12,4 +12,4 @@ mod saved;
 mod support;
 mod told;
 
-use support::{bench, terminal};
+use support::{bench, leash, terminal};

@@ -262,7 +262,7 @@ fn an_archived_run_leaves_its_branches_and_what_is_not_committed() {
     let run = the_run(&bench);
     let tip = git(&bench, &format!("rev-parse onward/{}/draft", id(&run)));
     let said = bench.exits("archive", 0);
-    assert!(said.err.contains("draft is removed"), "{said:?}");
+    assert!(said.err.contains("draft was removed"), "{said:?}");
     assert!(!path(&bench, &run, "draft").exists());
     assert_eq!(git(&bench, "worktree list").lines().count(), 1);
     assert_eq!(git(&bench, &format!("rev-parse onward/{}/draft", id(&run))), tip);

@@ -92,7 +92,10 @@ fn what_was_brought_back_is_not_undone_again_by_a_resume_that_starts_nothing() {
     let half = tree(&bench);
     spend(&run, "draft", 1.5);
     let said = bench.exits("resume", 13);
-    assert!(said.err.contains("$1.50 are spent, and `limits.usd` is 1.00"), "{said:?}");
+    assert!(
+        said.err.contains("$1.50 spent of $1.00: raise `limits.usd` in w.yaml first"),
+        "{said:?}"
+    );
     assert_eq!(tree(&bench), before);
     bench.exits("undo 1 --yes", 0);
     assert_eq!(tree(&bench), half);

@@ -1,7 +1,7 @@
 //! Cases from other people's bug reports, by their number in the list that this project began with.
 //! Those about half-done edits are in `edits.rs`, worktrees in `broken_worktrees.rs`, locks in
 //! `locks.rs`, proof in `proof.rs` and torn journals in `journal.rs`, each under its number; 13,
-//! about an agent's usage limit, comes with the agents.
+//! about an agent's usage limit, is in `tests/agents/ends.rs`.
 
 use std::fs;
 

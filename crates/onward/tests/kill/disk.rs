@@ -41,7 +41,7 @@ fn a_run_on_a_full_disk_stops_with_a_reason_and_goes_on_when_there_is_room() {
     let said = bench.exits("run w.yaml", 1);
     // Whoever writes first finds out, the engine or the supervisor; either says so.
     assert!(said.err.to_lowercase().contains("no space left"), "{said:?}");
-    assert!(said.err.contains("then `onward resume`"), "{said:?}");
+    assert!(said.err.contains("then `onward resume "), "{said:?}");
     fs::remove_file(&filler).unwrap();
     let run = bench.project().runs().unwrap().remove(0).dir;
     bench.exits(&format!("resume {}", id(&run)), 0);

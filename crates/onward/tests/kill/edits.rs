@@ -8,6 +8,7 @@ use onward_engine::care::harness::Watch;
 
 use crate::{
     bench::{Bench, codes, id, journal, kill_all, processes, sees, sees_nobody_left, watched},
+    kills::kill_supervisor,
     repo::{HALF_DONE, Killed, edit_by_hand, git, killed_half_way, repo, rescued, tree},
 };
 
@@ -79,7 +80,7 @@ fn case_8_what_a_person_edits_during_the_pause_is_never_touched() {
         // The attempt that the supervisor saw fail is judged first, and not tried again.
         if how == Killed::WithoutSupervisor {
             bench.exits("resume", 10);
-            assert!(journal(&run).contains("not tried again"), "{}", journal(&run));
+            assert!(journal(&run).contains("not retried"), "{}", journal(&run));
         }
         let said = bench.exits("resume", 16);
         assert!(said.err.contains("dirty-tree") && said.err.contains("a.txt"), "{how:?}: {said:?}");
@@ -138,6 +139,30 @@ fn half_done_edits_that_somebody_committed_are_theirs_now() {
     assert_eq!(bench.text("a.txt"), "half\n");
     assert_eq!(bench.text("b.txt"), "b\n");
     bench.is_proved(&run);
+}
+
+/// It has changed nothing when the resume looks, and does so in the moment in which it is ended.
+#[test]
+fn what_an_orphan_edits_while_it_is_ended_is_seen_before_anything_runs_again() {
+    let bench = repo(
+        "",
+        "  - id: one\n    edits: true\n    run: |\n      LOG\n      \
+         [ $ONWARD_ATTEMPT = 1 ] || { echo again >> a.txt; exit; }\n      \
+         trap 'echo late >> a.txt; exit' TERM\n      touch .git/half\n      \
+         sleep 1000 & wait\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path(".git/half"));
+    engine.kill().unwrap();
+    kill_supervisor(&run);
+    assert_eq!(codes(&bench.plan(&run)), ["orphan-process"]);
+    let said = bench.exits("resume --no-input", 16);
+    assert!(said.err.contains("dirty-tree") && said.err.contains("a.txt"), "{said:?}");
+    assert_eq!((bench.text("a.txt"), bench.ran("one")), ("a\nlate\n".into(), vec![1]));
+    fs::write(bench.path("a.txt"), "a\n").unwrap();
+    bench.exits("resume --no-input", 0);
+    assert_eq!((bench.text("a.txt"), bench.ran("one")), ("a\nagain\n".into(), vec![1, 2]));
+    sees_nobody_left(&run);
 }
 
 /// Commits its work; what follows differs.
@@ -275,7 +300,7 @@ fn a_name_that_a_terminal_would_obey_is_shown_and_not_obeyed() {
     let bench = repo(agent, STEPS);
     let run = killed_half_way(&bench, Killed::All);
     let said = bench.exits(&format!("plan {}", id(&run)), 0);
-    assert!(said.out.contains("undo     red\\u{1b}[31m\\u{a}line (kept"), "{said:?}");
+    assert!(said.out.contains("red\\u{1b}[31m\\u{a}line (saved"), "{said:?}");
     assert!(!said.out.contains('\u{1b}'), "{said:?}");
     bench.exits("resume", 0);
     bench.is_proved(&run);

@@ -10,9 +10,10 @@ use onward_engine::world::{files::temporary_name, supervisor::Identity};
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, id, kill_all, sees, spend},
+    bench::{Bench, id, journal, kill_all, sees, sees_nobody_left, spend},
     kills::kill_supervisor,
     repo::{HALF_DONE, Killed, edit_by_hand, git, killed_half_way, repo},
+    sessions::Desk,
 };
 
 /// Two steps are done, the third has failed.
@@ -37,6 +38,8 @@ fn stopped() -> Bench {
     let bench = Bench::new(CHAIN);
     bench.write("source", "one\n");
     bench.exits("run w.yaml", 10);
+    // The supervisor writes its log until it has left.
+    sees_nobody_left(&the_run(&bench));
     bench
 }
 
@@ -139,6 +142,27 @@ fn session_of_another(here: bool) -> World {
     World::Here(of_plan(&crate::bench::Said::of(&output).json()))
 }
 
+/// An agent was killed in its session, and a process that lives has it open, or had.
+fn session_open_elsewhere(open: bool) -> World {
+    let desk = Desk::new();
+    let run = killed_half_way(&desk.bench, Killed::All);
+    let journal = journal(&run);
+    let session = journal.split_once("\"session\":\"").unwrap().1.split_once('"').unwrap().0;
+    let home = tempfile::TempDir::new().unwrap();
+    let us = Identity::of_this_process().unwrap();
+    let started = us.start_time + u64::from(!open);
+    let entry = serde_json::json!({
+        "pid": us.pid, "procStart": started, "cwd": "/elsewhere", "sessionId": session,
+    });
+    fs::create_dir_all(home.path().join(".claude/sessions")).unwrap();
+    fs::write(home.path().join(".claude/sessions/1.json"), entry.to_string()).unwrap();
+    let output = desk.bench.command("plan --json").env("HOME", home.path()).output().unwrap();
+    let plan = crate::bench::Said::of(&output).json();
+    // What is open elsewhere is left alone.
+    assert_eq!(plan["steps"][0]["verdict"], if open { "rerun" } else { "continue" }, "{plan:#}");
+    World::Here(of_plan(&plan))
+}
+
 /// Killed in an effect, with or without a probe that can tell.
 fn effect(probe: &str) -> World {
     let bench = Bench::new(&format!(
@@ -155,6 +179,7 @@ fn effect(probe: &str) -> World {
 #[expect(clippy::too_many_lines, reason = "one arm for each code is what makes it complete")]
 fn world(code: Code, has: bool) -> World {
     const CHECKS: &str = "onward-dialects/tests/conference/checks.rs";
+    const TRUST: &str = "onward/tests/trust/a_plan.rs";
     const TREES: &str = "onward/tests/kill/broken_worktrees.rs";
     const CASE_10: &str =
         "case_10_a_worktree_deleted_pruned_detached_or_in_mid_rebase_has_a_way_on";
@@ -173,6 +198,8 @@ fn world(code: Code, has: bool) -> World {
             bench.write("source", if has { "two\n" } else { "one\n" });
             planned(&bench, "")
         }
+        Code::ArtifactReplaced => World::Elsewhere(TRUST, "--accept artifact-changed"),
+        Code::ItemsChanged => World::Elsewhere(TRUST, "items changed"),
         Code::ArtifactUnproved => World::Elsewhere(CHECKS, "artifact-unproved"),
         Code::UnprovedWorkCounts => {
             World::Elsewhere("onward/tests/adopt/prefixes.rs", "--accept artifact-unproved")
@@ -271,6 +298,16 @@ fn world(code: Code, has: bool) -> World {
             let from = if has { "b" } else { "c" };
             stops_at(&bench, &format!("resume --from {from} {later}"), code)
         }
+        Code::TurnsUsedUp => {
+            let bench = Bench::new(
+                "  - id: l\n    repeat: { max: 1, until: \"{{ steps.a.stdout == 'x' }}\" }\n    \
+                 steps: [{ id: a, run: LOG }]\n",
+            );
+            bench.exits("run w.yaml", 10);
+            let text = bench.text("w.yaml");
+            bench.write("w.yaml", &text.replace("max: 1", if has { "max: 1" } else { "max: 2" }));
+            planned(&bench, "")
+        }
         Code::StaleAge => {
             let bench = stopped();
             let days = if has { 8 } else { 6 };
@@ -303,6 +340,7 @@ fn world(code: Code, has: bool) -> World {
             found
         }
         Code::OtherSessionLive => session_of_another(has),
+        Code::SessionBusy => session_open_elsewhere(has),
         Code::OrphanProcess => {
             let bench = Bench::new("  - { id: a, run: 'LOG; setsid sleep 1000' }\n");
             let (run, _) = bench.run_and_kill(|_| !bench.ran("a").is_empty());
@@ -333,6 +371,31 @@ fn world(code: Code, has: bool) -> World {
             });
             planned(&bench, "")
         }
+        Code::ArtifactDamaged => {
+            let bench = stopped();
+            bench.write("a.txt", if has { "" } else { "by hand" });
+            planned(&bench, "")
+        }
+        Code::LostTail => {
+            let bench = stopped();
+            let cut = |text: &str| match text.find("\"kind\":\"attempt.started\"") {
+                Some(at) if has => text[..=text[..at].rfind('\n').unwrap()].to_owned(),
+                Some(_) | None => text.to_owned(),
+            };
+            replace_in_journal(&bench, cut);
+            planned(&bench, "")
+        }
+        Code::SealDamaged => {
+            let bench = stopped();
+            replace_in_journal(&bench, |text| {
+                let at = text.find("\"kind\":\"attempt.finished\"").unwrap();
+                text[..=text[..at].rfind('\n').unwrap()].to_owned()
+            });
+            let log = bench.project().runs().unwrap().remove(0).dir.join("exits.jsonl");
+            let text = fs::read_to_string(&log).unwrap();
+            fs::write(&log, if has { text.replacen("exited", "exitex", 1) } else { text }).unwrap();
+            planned(&bench, "")
+        }
         Code::WorkflowChanged => {
             let bench = stopped();
             let text = bench.text("w.yaml");
@@ -360,10 +423,7 @@ fn world(code: Code, has: bool) -> World {
         }
         Code::EffectUnknown => effect(if has { "" } else { ", probe: { run: test -e begun }" }),
         Code::AgentNotConfigured => {
-            World::Elsewhere("onward/tests/foreign.rs", "warning prerequisite-missing: agent")
-        }
-        Code::CannotContinue => {
-            World::Elsewhere("onward/tests/systems.rs", "cannot drive them yet")
+            World::Elsewhere("onward/tests/foreign.rs", "warning   prerequisite-missing: agent")
         }
         Code::PrerequisiteMissing => {
             let bench = stopped();

@@ -81,7 +81,7 @@ fn what_a_failed_step_complained_of_is_among_the_last_words() {
     let bench =
         Bench::new("  - { id: a, run: 'echo first >&2; echo \"no such flour\" >&2; exit 3' }");
     let said = bench.exits("run w.yaml", 10);
-    assert!(said.err.contains("a: failed, exit 3\n    no such flour\n"), "{said:?}");
+    assert!(said.err.contains("a: exit 3\n    no such flour\n"), "{said:?}");
 }
 
 type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;

@@ -5,7 +5,10 @@ use std::path::Path;
 use onward_core::event::Event;
 use onward_engine::care::harness::{Watch, until};
 
-use crate::bench::{Bench, id, kill_all, processes, sees, sees_nobody_left, signal, watched};
+use crate::{
+    bench::{Bench, id, kill_all, processes, sees, sees_nobody_left, signal, watched},
+    leash::Leash,
+};
 
 fn count(watch: &Watch, is_it: impl Fn(&Event) -> bool) -> usize {
     watch.records.iter().filter(|record| is_it(&record.event)).count()
@@ -33,14 +36,20 @@ fn an_engine_killed_twenty_times_runs_every_step_once() {
             names.join(", ")
         ),
     );
-    let (run, mut watch) = bench.run_and_kill(|it| progress(it, 0) > 0);
-    for kill in 1..20 {
+    let mut engine = Leash::start(&mut bench.command("run w.yaml"));
+    let run = engine.first_run(&bench.project());
+    let mut watch = Watch::new(&run);
+    for kill in 0..20 {
         let before = progress(&watch, kill);
-        let mut engine = bench.start(&format!("resume {}", id(&run)));
-        let seen = watch.until(&mut engine, |it| progress(it, kill) > before).unwrap();
-        assert!(seen, "kill {kill}: {}", bench.text("said"));
-        engine.kill().unwrap();
+        let goes_on = || {
+            watch.look().unwrap();
+            progress(&watch, kill) > before
+        };
+        assert!(engine.until(goes_on), "kill {kill}: {}", engine.last);
+        engine.kill();
+        engine = Leash::start(&mut bench.command(&format!("resume {}", id(&run))));
     }
+    engine.kill();
     bench.exits("resume", 0);
     bench.is_proved(&run);
     assert_eq!(bench.ledger().0.len(), names.len());
@@ -87,6 +96,24 @@ fn orphans_are_found_and_ended_before_anything_runs_again() {
     assert_eq!(bench.ran("one"), [1, 2]);
     sees_nobody_left(&run);
     assert_eq!(count(&watched(&run), |it| matches!(it, Event::AttemptLost { .. })), 1);
+}
+
+#[test]
+fn what_an_orphan_writes_while_it_is_ended_is_undone_too() {
+    let bench = Bench::new(
+        "  - id: one\n    writes: [out.txt]\n    run: |\n      LOG\n      \
+         echo $ONWARD_ATTEMPT >> out.txt\n      [ $ONWARD_ATTEMPT = 2 ] && exit\n      \
+         trap 'echo late >> out.txt; exit' TERM\n      touch began\n      \
+         while true; do sleep 0.01; done\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("began"));
+    engine.kill().unwrap();
+    kill_supervisor(&run);
+    bench.exits("resume --no-input", 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.text("out.txt"), "2\n");
+    sees_nobody_left(&run);
 }
 
 /// The one that is there now, alone.
@@ -139,16 +166,18 @@ fn supervisors_killed_again_and_again_cost_no_finished_step() {
         "limits: { parallel: 2, resumes: 100 }\nsteps:",
         &format!("  - {{ id: many, each: [{}], run: LOG; sleep 0.02 }}\n", names.join(", ")),
     );
-    let (mut engine, run) = bench.start_run();
+    let mut engine = Leash::start(&mut bench.command("run w.yaml"));
+    let run = engine.first_run(&bench.project());
     let mut watch = Watch::new(&run);
     for kill in 1..=8 {
-        let seen = watch.until(&mut engine, |it| it.finished().len() >= 3 * kill).unwrap();
-        assert!(seen, "kill {kill}: {}", bench.text("said"));
-        // Between two supervisors there is none to be killed.
-        sees(&run.join("supervisor"));
+        let goes_on = || {
+            watch.look().unwrap();
+            watch.finished().len() >= 3 * kill
+        };
+        assert!(engine.until(goes_on), "kill {kill}: {}", engine.last);
         kill_supervisor(&run);
     }
-    assert_eq!(engine.wait().unwrap().code(), Some(0), "{}", bench.text("said"));
+    assert_eq!(engine.exits(), Some(0), "{}", engine.last);
     bench.is_proved(&run);
     assert_eq!(bench.ledger().0.len(), names.len());
     sees_nobody_left(&run);

@@ -27,4 +27,4 @@ mod waits;
 mod words;
 mod worktrees;
 
-use support::{bench, repo, terminal};
+use support::{bench, leash, repo, terminal};

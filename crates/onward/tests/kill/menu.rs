@@ -14,8 +14,10 @@ const CHAIN: &str = "
   - { id: b, run: 'LOG; cat a.txt source > b.txt', reads: [source], writes: [b.txt] }
   - { id: c, run: 'LOG; test -e ok' }
 ";
-const MENU: &str = "What now? [resume/point/restart/cancel] ";
-const MENU_WITH_STEPS: &str = "What now? [resume/point/steps/restart/cancel] ";
+const MENU: &str = "What now? [RESUME/point/restart/cancel] ";
+const MENU_WITH_STEPS: &str = "What now? [RESUME/point/steps/restart/cancel] ";
+/// Something blocks: the Return key chooses nothing.
+const MENU_THAT_BLOCKS: &str = "What now? [resume/point/steps/restart/cancel] ";
 
 fn stopped() -> (Bench, PathBuf) {
     let bench = Bench::new(CHAIN);
@@ -34,8 +36,8 @@ fn ran(bench: &Bench) -> String {
 fn the_return_key_resumes_as_planned() {
     let (bench, run) = stopped();
     let mut terminal = Terminal::start(&bench, "resume");
-    terminal.shows("2 steps are kept; go on at c, which failed");
-    terminal.shows("resume   keep 2, rerun 1");
+    terminal.shows("2 steps kept, 1 to run again · continues at c, which failed");
+    terminal.shows("resume   continue as planned: keep 2, rerun 1");
     terminal.shows(MENU);
     terminal.types("\n");
     terminal.exits(0);
@@ -49,13 +51,13 @@ fn what_blocks_is_gone_over_by_the_word_in_full_only() {
     let run = killed_half_way(&bench, Killed::All);
     edit_by_hand(&bench, &run, "a.txt");
     let mut terminal = Terminal::start(&bench, "resume");
-    terminal.shows("Going on accepts dirty-tree");
-    terminal.shows("Type `resume` in full to go on; nothing else does.");
+    terminal.shows("Continuing accepts dirty-tree");
+    terminal.shows("Type \"resume\" to continue.");
     for typed in ["\n", "r\n"] {
-        terminal.shows(MENU_WITH_STEPS);
+        terminal.shows(MENU_THAT_BLOCKS);
         terminal.types(typed);
     }
-    terminal.shows(MENU_WITH_STEPS);
+    terminal.shows(MENU_THAT_BLOCKS);
     terminal.types("resume\n");
     terminal.exits(0);
     assert_eq!(bench.text("a.txt"), "by hand\n");
@@ -67,19 +69,19 @@ fn another_point_is_listed_with_what_it_means_and_planned_before_it_is_entered()
     let mut terminal = Terminal::start(&bench, "resume");
     terminal.shows(MENU);
     terminal.types("point\n");
-    terminal.shows("1. a  2 done steps run again");
-    terminal.shows("2. b  1 done steps run again");
-    terminal.shows("3. c  nothing is redone or passed over");
-    terminal.shows("return goes back) ");
+    terminal.shows("1. a  repeats 2 done steps");
+    terminal.shows("2. b  repeats 1 done step");
+    terminal.shows("3. c  nothing repeated, nothing skipped");
+    terminal.shows("Return goes back) ");
     terminal.types("nowhere\n");
-    terminal.shows("return goes back) ");
+    terminal.shows("Return goes back) ");
     terminal.types("\n");
     terminal.shows(MENU);
     terminal.types("2\n");
-    terminal.shows("return goes back) ");
+    terminal.shows("Return goes back) ");
     terminal.types("b\n");
+    terminal.shows("rerun     b");
     terminal.shows("enters-earlier: entering at b runs 1 step that is done again");
-    terminal.shows("rerun    b");
     terminal.shows(MENU);
     terminal.types("resume\n");
     terminal.exits(0);
@@ -94,12 +96,12 @@ fn a_later_point_names_what_it_passes_over_and_wants_a_second_word() {
     );
     bench.exits("run w.yaml", 10);
     let mut terminal = Terminal::start(&bench, "resume");
-    for (sure, next) in [("\n", MENU), ("yes\n", "skip     a")] {
+    for (sure, next) in [("\n", MENU), ("yes\n", "skip      a")] {
         terminal.shows(MENU);
         terminal.types("point\n");
-        terminal.shows("3. c  2 unfinished steps are passed over");
+        terminal.shows("3. c  skips 2 unfinished steps");
         terminal.types("3\n");
-        terminal.shows("c passes over 2 unfinished steps. Sure? [no/yes] ");
+        terminal.shows("That skips 2 unfinished steps before c. Continue there? [NO/yes] ");
         terminal.types(sure);
         if next != MENU {
             terminal.shows(next);
@@ -122,15 +124,15 @@ fn restart_makes_a_new_run_of_the_same_inputs_and_ends_the_old_one_with_its_file
     bench.write("ok", "");
     bench.write("a", "by hand\n");
     let mut terminal = Terminal::start(&bench, "resume");
-    terminal.shows("restart  the same workflow and inputs as a new run; this one is ended");
+    terminal.shows("restart  start over as a new run; this one is cancelled, files stay");
     terminal.types("restart\n");
-    terminal.shows(&format!("run {} is cancelled; its files stay", id(&old)));
+    terminal.shows(&format!("run {} was cancelled; its files stay", id(&old)));
     terminal.exits(0);
     assert_eq!(ran(&bench), "a b a b");
     assert_eq!(bench.text("a"), "winter\n");
     let status = |run: &str| bench.exits(&format!("status --json {run}"), 0).json();
     assert_eq!(status(&id(&old))["run"]["status"], "cancelled");
-    assert!(journal(&old).contains("started anew in its place"), "{}", journal(&old));
+    assert!(journal(&old).contains("started over as a new run"), "{}", journal(&old));
     let runs = bench.project().runs().unwrap();
     assert_eq!(runs.len(), 2);
     let new = runs.into_iter().find(|it| it.dir != old).unwrap();
@@ -161,11 +163,11 @@ fn a_restart_takes_half_done_edits_out_of_the_tree_first() {
 fn cancel_leaves_everything_as_it_is_unless_the_end_is_wanted() {
     let (bench, run) = stopped();
     let before = journal(&run);
-    for (word, code) in [("leave\n", 0), ("end\n", 10)] {
+    for (word, code) in [("leave\n", 0), ("cancel\n", 10)] {
         let mut terminal = Terminal::start(&bench, "resume");
         terminal.shows(MENU);
         terminal.types("cancel\n");
-        terminal.shows("or end the run as cancelled? [leave/end] ");
+        terminal.shows("or cancel the run for good? [LEAVE/cancel] ");
         terminal.types(word);
         let shown = terminal.exits(code);
         if code == 0 {
@@ -180,20 +182,20 @@ fn cancel_leaves_everything_as_it_is_unless_the_end_is_wanted() {
 
 #[test]
 fn what_became_stale_is_told_by_phases_and_decided_step_by_step() {
-    for (answer, expected) in [("redo", "a b c b c"), ("keep", "a b c c")] {
+    for (answer, expected) in [("run", "a b c b c"), ("keep", "a b c c")] {
         let (bench, _) = stopped();
         bench.write("source", "two\n");
         let mut terminal = Terminal::start(&bench, "resume");
         terminal.shows("Partly recoverable");
         terminal.shows("stays valid a");
         terminal.shows("runs again  b");
-        terminal.shows("goes on     c");
-        terminal.shows("Suggestion: go on; 1 step that was done runs again");
-        terminal.shows("decide step by step, 1 to decide");
+        terminal.shows("continues   c");
+        terminal.shows("Suggestion: continue: 1 done step to run again");
+        terminal.shows("decide about single steps: 1 question");
         terminal.shows(MENU_WITH_STEPS);
         terminal.types("steps\n");
         terminal.shows("b runs again: reads.source: was ");
-        terminal.shows("[redo/keep] ");
+        terminal.shows("[RUN/keep] ");
         terminal.types(&format!("{answer}\n"));
         if answer == "keep" {
             terminal.shows("reads.source changed; it is kept, as asked");
@@ -207,14 +209,14 @@ fn what_became_stale_is_told_by_phases_and_decided_step_by_step() {
 
 #[test]
 fn what_somebody_improved_is_kept_or_made_again_as_the_person_says() {
-    for (answer, expected, text) in [("", "a b c b c", "mine\n"), ("redo", "a b c a c", "a\n")] {
+    for (answer, expected, text) in [("", "a b c b c", "mine\n"), ("run", "a b c a c", "a\n")] {
         let (bench, _) = stopped();
         bench.write("a.txt", "mine\n");
         let mut terminal = Terminal::start(&bench, "resume");
         terminal.shows(MENU_WITH_STEPS);
         terminal.types("steps\n");
         terminal.shows("a is kept: ");
-        terminal.shows("[keep/redo] ");
+        terminal.shows("[KEEP/run] ");
         terminal.types(&format!("{answer}\n"));
         terminal.shows("What now? ");
         terminal.types("resume\n");
@@ -234,7 +236,7 @@ fn half_done_edits_are_undone_or_left_as_the_person_says() {
         terminal.shows(MENU_WITH_STEPS);
         terminal.types("steps\n");
         terminal.shows("draft left half-done work in a.txt, b.txt, link, made.o");
-        terminal.shows("[undo/leave] ");
+        terminal.shows("[UNDO/leave] ");
         terminal.types(&format!("{answer}\n"));
         terminal.shows("What now? ");
         terminal.types("resume\n");
@@ -250,13 +252,13 @@ fn paths_that_somebody_changed_are_asked_about_by_their_names() {
     let run = killed_half_way(&bench, Killed::All);
     edit_by_hand(&bench, &run, "a.txt");
     let mut terminal = Terminal::start(&bench, "resume");
-    terminal.shows("Going on accepts dirty-tree: draft: it died, and the same paths");
-    terminal.shows(MENU_WITH_STEPS);
+    terminal.shows("Continuing accepts dirty-tree: draft: killed, and the same files");
+    terminal.shows(MENU_THAT_BLOCKS);
     terminal.types("steps\n");
     terminal.shows("a.txt");
-    terminal.shows("[settle/accept] ");
-    terminal.types("accept\n");
-    terminal.shows("rerun    draft");
+    terminal.shows("[STOP/continue] ");
+    terminal.types("continue\n");
+    terminal.shows("rerun     draft");
     terminal.shows("What now? ");
     terminal.types("resume\n");
     terminal.exits(0);
@@ -280,7 +282,7 @@ fn preflight_compares_everything_and_wants_its_word_in_full() {
     terminal.shows("status-disagrees   the check of a");
     terminal.shows("same               a.txt of a");
     terminal.shows("Risks");
-    terminal.shows("1 findings above are accepted by going on");
+    terminal.shows("continuing accepts 1 finding");
     terminal.shows("[proceed/point/steps/restart/cancel] ");
     for not_yet in ["\n", "p\n", "1\n", "yes\n"] {
         terminal.types(not_yet);
@@ -309,11 +311,11 @@ type Road = &'static [(&'static str, &'static str)];
 fn whoever_leaves_a_question_leaves_everything_as_it_was() {
     let roads: [Road; 6] = [
         &[("", MENU_WITH_STEPS)],
-        &[("", MENU_WITH_STEPS), ("point\n", "return goes back) ")],
-        &[("", MENU_WITH_STEPS), ("point\n", "goes back) "), ("d\n", "Sure? [no/yes] ")],
-        &[("", MENU_WITH_STEPS), ("steps\n", "[redo/keep] ")],
-        &[("", MENU_WITH_STEPS), ("cancel\n", "[leave/end] ")],
-        &[("", MENU_WITH_STEPS), ("steps\n", "[redo/keep] "), ("keep\n", "What now? ")],
+        &[("", MENU_WITH_STEPS), ("point\n", "Return goes back) ")],
+        &[("", MENU_WITH_STEPS), ("point\n", "goes back) "), ("d\n", "there? [NO/yes] ")],
+        &[("", MENU_WITH_STEPS), ("steps\n", "[RUN/keep] ")],
+        &[("", MENU_WITH_STEPS), ("cancel\n", "[LEAVE/cancel] ")],
+        &[("", MENU_WITH_STEPS), ("steps\n", "[RUN/keep] "), ("keep\n", "What now? ")],
     ];
     let bench = Bench::new(&format!("{CHAIN}  - {{ id: d, run: LOG }}\n"));
     bench.write("source", "one\n");
@@ -332,10 +334,12 @@ fn whoever_leaves_a_question_leaves_everything_as_it_was() {
             let shown = terminal.exits(code);
             let command = format!("onward resume {}", id(&run));
             let last = match code {
-                16 => format!("then `{command} --yes`\n"),
-                _ => format!("nothing was done\n{command}\n"),
+                16 => format!("then `{command} --yes`"),
+                _ => format!("nothing was done {command}"),
             };
-            assert!(shown.ends_with(&last), "{road:?}: {shown}");
+            // A long line is wrapped between words.
+            let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.ends_with(&last), "{road:?}: {shown}");
             assert_eq!(journal(&run), before, "{road:?}");
         }
     }
@@ -378,9 +382,9 @@ fn off_a_terminal_the_same_words_are_on_stderr_and_nothing_hangs() {
     for mut said in [bench.exits("resume", 15).err, Terminal::start(&bench, "resume").exits(15)] {
         said = said.replace(&id(&run), "ID");
         for text in [
-            "ID cannot be resumed as it is:\n  journal-damaged: line 2",
+            "ID cannot be resumed yet:\n  journal-damaged: line 2",
             "onward repair",
-            "start anew; all files stay:\n    onward run --again ID",
+            "start over; all files stay:\n    onward run --again ID",
             "clean up and end it:\n    onward repair ID --yes && onward cancel ID && onward ",
         ] {
             assert!(said.contains(text), "{text}: {said}");
@@ -389,7 +393,7 @@ fn off_a_terminal_the_same_words_are_on_stderr_and_nothing_hangs() {
     bench.exits(&format!("cancel {}", id(&run)), 15);
     // The first way out is one: the damaged run stays, and the new one comes to its end.
     let said = bench.exits(&format!("run --again {}", id(&run)), 0);
-    assert!(said.err.contains("stays as it is, as its journal is damaged"), "{said:?}");
+    assert!(said.err.contains("stays as it is: its journal is damaged"), "{said:?}");
     // And so is the last.
     for command in ["repair ID --yes", "cancel ID", "archive ID"] {
         bench.exits(&command.replace("ID", &id(&run)), 0);
@@ -407,7 +411,7 @@ fn a_run_that_nobody_can_accept_to_go_on_names_its_reasons_and_the_ways_out() {
     for said in [bench.exits("resume --yes", 16).err, Terminal::start(&bench, "resume").exits(16)] {
         let said = said.replace(&id(&run), "ID");
         for text in [
-            "ID cannot be resumed as it is:\n  prerequisite-missing: agent `amp` has no command\n",
+            "ID cannot be resumed yet:\n  prerequisite-missing: agent `amp` has no command\n",
             "put [agents.amp] command",
             "stays valid a",
             "onward run --again ID",
@@ -430,7 +434,7 @@ fn a_run_in_flight_is_cancelled_with_its_half_done_work_in_the_rescue() {
     let run = killed_half_way(&bench, Killed::All);
     bench.exits(&format!("cancel {}", id(&run)), 0);
     assert_eq!(crate::repo::tree(&bench), before);
-    assert!(journal(&run).contains("somebody cancelled it"));
+    assert!(journal(&run).contains("cancelled by a person"));
     crate::bench::sees_nobody_left(&run);
     bench.exits(&format!("archive {}", id(&run)), 0);
 }

@@ -7,7 +7,7 @@ fn case_14_exit_code_0_alone_is_not_done() {
     for (step, cause) in [
         ("run: LOG, writes: [nowhere]", "unproved"),
         ("run: LOG, check: 'false'", "unproved"),
-        ("run: 'LOG; echo 5 > $ONWARD_RESULT', result: { schema: words.json }", "schema_violation"),
+        ("run: 'LOG; echo 5 > $ONWARD_RESULT', result: { schema: words.json }", "schema violation"),
     ] {
         let bench = Bench::new("");
         std::fs::write(bench.path("words.json"), "{\"type\": \"string\"}").unwrap();

@@ -27,14 +27,14 @@ const AGENT: &str = "\
       echo whole > made.o;;\n\
     esac\n";
 
-struct Desk {
-    bench: Bench,
+pub(crate) struct Desk {
+    pub(crate) bench: Bench,
     transcripts: PathBuf,
     _outside: tempfile::TempDir,
 }
 
 impl Desk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bench = repo(AGENT, STEPS);
         let outside = tempfile::TempDir::new().unwrap();
         let transcripts = fs::canonicalize(outside.path()).unwrap();
@@ -121,7 +121,7 @@ fn without_its_transcript_it_begins_anew_in_a_clean_tree_and_is_told_so() {
     assert_eq!(desk.told(), ["new"], "another session");
     assert!(bench.text("brief.txt").contains("What it changed was undone:\n- a.txt\n- b.txt\n"));
     let journal = journal(&run);
-    let why = "its session is not continued: its transcript is not there";
+    let why = "its transcript is not there";
     assert!(journal.contains(why) && journal.contains("\"rung\":\"died-dirty\""), "{journal}");
     assert_eq!(rescued(&run, 1).note.paths.len(), 2);
     bench.is_proved(&run);
@@ -146,7 +146,7 @@ fn a_session_that_is_old_or_was_asked_something_else_is_not_continued() {
     bench.write("w.yaml", &text);
     bench.write(".onward/config.toml", "[agents.claude]\ncommand = ['sh', 'agent.sh', 'new']\n");
     let why = bench.plan(&run)["steps"][0]["why"][1]["detail"].clone();
-    assert!(why.as_str().unwrap().ends_with("nothing says how to go on in it"), "{why}");
+    assert!(why.as_str().unwrap().ends_with("nothing says how to continue it"), "{why}");
 }
 
 #[test]

@@ -81,17 +81,39 @@ fn interrupted_again_the_grace_is_over_at_once() {
 }
 
 #[test]
-fn a_closed_terminal_and_a_polite_end_lose_nothing() {
-    for name in ["-HUP", "-TERM"] {
-        let bench = Bench::new(STEPS);
-        let mut engine = bench.start("run w.yaml --grace 0");
-        sees(&bench.path("begun"));
-        signal(engine.pid(), name);
-        ends_with(&bench, &mut engine, 130);
-        let run = bench.project().runs().unwrap().remove(0).dir;
-        bench.exits(&format!("resume {}", id(&run)), 0);
-        bench.is_proved(&run);
-        assert_eq!(bench.ran("one"), [1], "{name}");
-        sees_nobody_left(&run);
-    }
+fn a_polite_end_loses_nothing() {
+    let bench = Bench::new(STEPS);
+    let mut engine = bench.start("run w.yaml --grace 0");
+    sees(&bench.path("begun"));
+    signal(engine.pid(), "-TERM");
+    ends_with(&bench, &mut engine, 130);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    bench.exits(&format!("resume {}", id(&run)), 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.ran("one"), [1]);
+    sees_nobody_left(&run);
+}
+
+/// A closed terminal hangs up more than once. The run goes on, and Ctrl-C after that is the first.
+#[test]
+fn a_closed_terminal_ends_nothing_and_counts_as_no_interrupt() {
+    let steps = "  - { id: one, run: 'LOG; echo > begun; cat go' }\n  - { id: two, run: LOG }\n";
+    let bench = Bench::new(steps);
+    let go = bench.fifo("go");
+    let mut engine = bench.start("run w.yaml --grace 100000");
+    sees(&bench.path("begun"));
+    signal(engine.pid(), "-HUP");
+    signal(engine.pid(), "-HUP");
+    signal(engine.pid(), "-INT");
+    sees_grace(&bench, "100000 s");
+    std::fs::write(&go, "").unwrap();
+    ends_with(&bench, &mut engine, 130);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    assert_eq!(watched(&run).finished(), [("one".to_owned(), 1)]);
+
+    let mut engine = bench.start("run w.yaml");
+    until("the second run to wait", || Ok((bench.ran("one").len() == 2).then_some(()))).unwrap();
+    signal(engine.pid(), "-HUP");
+    std::fs::write(&go, "").unwrap();
+    ends_with(&bench, &mut engine, 0);
 }

@@ -66,14 +66,13 @@ fn what_an_agent_says_is_journaled_and_its_answer_is_its_output() {
 
 #[test]
 fn an_exit_code_of_zero_is_not_enough() {
-    for (script, cause) in [
-        ("echo done", Cause::Crash),
-        ("echo '{\"error\":\"auth\",\"detail\":\"no login\"}'", Cause::Auth),
-        ("echo '{\"denied\":\"Write\"}'; echo '{\"answer\":\"\"}'", Cause::PermissionDenied),
-        ("echo '{\"error\":\"overloaded\"}'; exit 1", Cause::Overloaded),
+    for (script, cause, code) in [
+        ("echo done", Cause::Crash, 10),
+        ("echo '{\"error\":\"auth\",\"detail\":\"no login\"}'", Cause::Auth, 11),
+        ("echo '{\"denied\":\"Write\"}'; echo '{\"answer\":\"\"}'", Cause::PermissionDenied, 11),
     ] {
         let bench = bench(HEAD, script, ONE);
-        bench.exits("run w.yaml", 10);
+        bench.exits("run w.yaml", code);
         let outcomes = outcomes(&bench);
         let [Outcome::Failed { cause: found, .. }] = &outcomes[..] else { panic!("{outcomes:?}") };
         assert_eq!(*found, cause, "{script}");
@@ -89,7 +88,10 @@ fn a_limit_parks_the_run_and_burns_nothing_until_it_is_lifted() {
     let steps = format!("{ONE}  - {{ id: c, needs: [], run: 'echo c > c.txt' }}\n");
     let bench = bench(HEAD, script, &steps);
     let said = bench.exits("run w.yaml", 12);
-    assert!(said.err.contains("is parked until 2100-01-01T00:00:00"), "{said:?}");
+    assert!(
+        said.err.contains("is parked: ") && said.err.contains("until 1 Jan 2100 00:00"),
+        "{said:?}"
+    );
     assert_eq!(bench.text("c.txt"), "c\n", "what needs no agent goes on");
     let run = bench.project().runs().unwrap().remove(0).dir;
     let before = journal(&run);
@@ -100,7 +102,7 @@ fn a_limit_parks_the_run_and_burns_nothing_until_it_is_lifted() {
     assert_eq!(plan["recovery_point"]["code"], "parked", "{plan:#}");
     // Too early: nothing is started, and nothing is written.
     let said = bench.exits("resume --yes", 12);
-    assert!(said.err.contains("until 2100"), "{said:?}");
+    assert!(said.err.contains("2100"), "{said:?}");
     assert_eq!((journal(&run), bench.text("ran.txt")), (before, "ran\n".to_owned()));
     // The way out: the workflow says something else now.
     bench.write("lifted", "");
@@ -131,7 +133,7 @@ fn a_budget_ends_with_what_agents_say_they_spent() {
     );
     let bench = bench(&format!("{HEAD}\nlimits: {{ usd: 1 }}"), script, &steps);
     let said = bench.exits("run w.yaml", 13);
-    assert!(said.err.contains("$1.50 are spent"), "{said:?}");
+    assert!(said.err.contains("$1.50 spent"), "{said:?}");
     bench.exits("resume --yes", 13);
     assert_eq!(spent(&bench).usd.unwrap().dollars().to_string(), "1.5");
 }

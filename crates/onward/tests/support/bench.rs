@@ -196,11 +196,19 @@ pub(crate) fn processes(run: &Path) -> Vec<u32> {
         let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse::<u32>().ok()) else {
             continue;
         };
-        let holds = |file: &str, text: &str| {
-            let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
+        let read = |file: &str| fs::read(entry.path().join(file)).unwrap_or_default();
+        let has = |bytes: &[u8], text: &str| {
             bytes.split(|byte| *byte == 0).any(|word| word == text.as_bytes())
         };
-        if pid != std::process::id() && (holds("environ", &tag) || holds("cmdline", place)) {
+        let is_of_run = until("a process to be a program", || {
+            let (environ, cmdline) = (read("environ"), read("cmdline"));
+            // For a moment, one that becomes another program has neither.
+            let is_becoming = environ.is_empty()
+                && cmdline.is_empty()
+                && fs::read_link(entry.path().join("exe")).is_ok();
+            Ok((!is_becoming).then(|| has(&environ, &tag) || has(&cmdline, place)))
+        });
+        if pid != std::process::id() && is_of_run.unwrap() {
             found.push(pid);
         }
     }

@@ -27,6 +27,12 @@ impl Said {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    /// An object that is spread over lines.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Value {
+        self.json()
+    }
+
     /// Standard output, standard error and exit code as one text. An object on standard output is
     /// spread over lines, to be read.
     #[must_use]
@@ -45,7 +51,11 @@ impl Said {
 /// The program in a directory, with nothing of our own environment.
 pub(crate) fn bare(dir: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onward"));
-    command.args(arguments.split(' ')).current_dir(dir).env_clear().stdin(Stdio::null());
+    command
+        .args(arguments.split(' ').filter(|it| !it.is_empty()))
+        .current_dir(dir)
+        .env_clear()
+        .stdin(Stdio::null());
     command
 }
 

@@ -13,39 +13,52 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
 };
 
-use crate::bench::Bench;
+use super::glass::Glass;
+use crate::bench::{Bench, signal};
 
 /// The program with a terminal of its own, which is in the foreground of it.
 pub(crate) struct Terminal {
     keyboard_and_screen: File,
     child: Child,
-    /// All that was shown.
+    /// All that was written to it.
     pub(crate) shown: String,
+    /// Bytes of a character whose rest has not come.
+    pending: Vec<u8>,
+    /// What a person sees of it.
+    pub(crate) glass: Glass,
     /// Up to here somebody has looked.
     seen: usize,
 }
 
 impl Terminal {
+    /// On a terminal of so many columns and rows.
+    pub(crate) fn start_sized(bench: &Bench, arguments: &str, size: (u16, u16)) -> Self {
+        let usual = bench.command(arguments);
+        Self::like(&usual, &words_of(&usual), Some(size))
+    }
+
     pub(crate) fn start(bench: &Bench, arguments: &str) -> Self {
         Self::of(&bench.command(arguments))
     }
 
     /// The command as it is, on a terminal.
     pub(crate) fn of(command: &Command) -> Self {
-        let words = std::iter::once(command.get_program()).chain(command.get_args());
-        let words: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
-        Self::like(command, &words)
+        Self::like(command, &words_of(command), None)
     }
 
     pub(crate) fn command(bench: &Bench, words: &[&str]) -> Self {
-        Self::like(&bench.command("version"), words)
+        Self::like(&bench.command("version"), words, None)
     }
 
     /// In the place and the environment of another command.
-    fn like(usual: &Command, words: &[&str]) -> Self {
+    fn like(usual: &Command, words: &[&str], size: Option<(u16, u16)>) -> Self {
         let (master, slave) = pair();
+        if let Some(size) = size {
+            tcsetwinsize(&master, window(size)).unwrap();
+        }
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).args(words).env_clear();
@@ -53,7 +66,52 @@ impl Terminal {
         command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let child = command.stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
         let keyboard_and_screen = File::from(master);
-        Self { keyboard_and_screen, child, shown: String::new(), seen: 0 }
+        let (shown, pending, glass) =
+            (String::new(), Vec::new(), Glass::new(size.unwrap_or(USUAL)));
+        Self { keyboard_and_screen, child, shown, pending, glass, seen: 0 }
+    }
+
+    /// The person makes the window larger or smaller, at a moment at which nothing is being drawn:
+    /// a frame that is half written is for the size that the program found before it.
+    pub(crate) fn resize(&mut self, size: (u16, u16)) {
+        let pid = self.child.id();
+        until("a moment between two frames", || {
+            signal(pid, "-STOP");
+            until("the program to stand still", || Ok(is_stopped(pid).then_some(())))?;
+            while self.look() {}
+            if self.glass.in_frame {
+                signal(pid, "-CONT");
+                return Ok(None);
+            }
+            tcsetwinsize(&self.keyboard_and_screen, window(size)).unwrap();
+            self.glass.resize(size);
+            signal(pid, "-CONT");
+            Ok(Some(()))
+        })
+        .unwrap();
+    }
+
+    /// Waits until the glass is so.
+    #[track_caller]
+    pub(crate) fn sees(&mut self, what: impl Fn(&Glass) -> bool) {
+        let waited = until("the glass to show it", || {
+            self.look();
+            Ok(what(&self.glass).then_some(()))
+        });
+        assert!(waited.is_ok(), "it is not on:\n{}", self.glass.all().join("\n"));
+    }
+
+    /// Waits until the whole screen was drawn again since now.
+    pub(crate) fn sees_frames(&mut self, count: usize) {
+        let before = self.glass.frames;
+        self.sees(|glass| glass.frames >= before + count && !glass.in_frame);
+    }
+
+    /// The person closes the window; what runs in it is hung up on.
+    pub(crate) fn hang_up(self) -> Child {
+        let Self { keyboard_and_screen, child, .. } = self;
+        drop(keyboard_and_screen);
+        child
     }
 
     pub(crate) fn types(&mut self, text: &str) {
@@ -81,7 +139,15 @@ impl Terminal {
         let mut bytes = [0; 4096];
         // An error is the end: nobody has the other side open any more.
         let count = self.keyboard_and_screen.read(&mut bytes).unwrap_or(0);
-        self.shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        self.glass.write(&bytes[..count]);
+        self.pending.extend_from_slice(&bytes[..count]);
+        // What is cut in the middle of a character waits for the rest of it.
+        let whole = match std::str::from_utf8(&self.pending) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Ok(_) | Err(_) => self.pending.len(),
+        };
+        let text: Vec<u8> = self.pending.drain(..whole).collect();
+        self.shown.push_str(&String::from_utf8_lossy(&text));
         count > 0
     }
 
@@ -95,8 +161,41 @@ impl Terminal {
         while self.look() {}
         let status = status.unwrap_or_else(|error| panic!("{error}:\n{}", self.shown));
         assert_eq!(status.code(), Some(code), "{}", self.shown);
-        self.shown.replace("\r\x1b[K", "").replace("\r\n", "\n")
+        plain(&self.shown)
     }
+}
+
+/// What a terminal has whose size no test set: what the program takes for it.
+const USUAL: (u16, u16) = (100, 24);
+
+fn window((ws_col, ws_row): (u16, u16)) -> Winsize {
+    Winsize { ws_col, ws_row, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+fn words_of(command: &Command) -> Vec<&str> {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_str().unwrap()).collect()
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
+}
+
+/// What was shown, without what moves the cursor or calls the person.
+fn plain(shown: &str) -> String {
+    let (mut text, mut rest) = (String::new(), shown);
+    while let Some(at) = rest.find('\x1b') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let end = match rest.as_bytes().first() {
+            Some(b']') => rest.find('\x07'),
+            Some(_) | None => rest.find(|it: char| it.is_ascii_alphabetic()),
+        };
+        rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+    }
+    text.push_str(rest);
+    text.replace('\x07', "").replace("\r\n", "\n").replace('\r', "")
 }
 
 fn pair() -> (OwnedFd, OwnedFd) {

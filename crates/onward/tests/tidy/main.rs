@@ -4,7 +4,9 @@
 //! none can rot into a rule that never complains, or complains of everything.
 
 mod code;
+mod map;
 mod matches;
+mod numbers;
 mod rooms;
 mod rules;
 
@@ -16,6 +18,8 @@ use std::{
 };
 
 use code::{code_of, forbid};
+use map::unmapped_modules;
+use numbers::unproved_findings;
 use rooms::{ROOMS, rooms_used, round_trip};
 use rules::{CRATES, RULES, unmentioned_docs, unused_dependencies};
 
@@ -38,7 +42,20 @@ fn the_house_is_tidy() {
     let entrances: String = entrances.map(|(_, text)| text.as_str()).collect();
     complaints.extend(unmentioned_docs(&paths, &entrances));
     complaints.extend(unused_dependencies(&files));
+    let map = files.iter().find(|(path, _)| path == "ARCHITECTURE.md");
+    complaints.extend(unmapped_modules(&paths, map.map_or("", |(_, text)| text)));
+    let testing = files.iter().find(|(path, _)| path == "docs/testing.md");
+    complaints.extend(unproved_findings(&files, testing.map_or("", |(_, text)| text)));
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn a_finding_without_a_row_or_without_its_test_is_found() {
+    let files = [("a.rs".to_owned(), "#[test]\nfn a1_held() {}\n".to_owned())];
+    let complaints = unproved_findings(&files, "| A1 | `a1_*` |\n| A2 | `a2_gone`, `a1_held` |\n");
+    assert!(complaints.contains(&"docs/testing.md: no row for A3".to_owned()), "{complaints:?}");
+    assert!(complaints.contains(&"docs/testing.md: A2 has no test `a2_gone`".to_owned()));
+    assert!(!complaints.iter().any(|it| it.contains("A1 ")), "{complaints:?}");
 }
 
 #[test]
@@ -65,6 +82,15 @@ fn a_document_that_nobody_mentions_is_found() {
     let paths = ["docs/a.md", "docs/b.md", "docs/picture.svg", "b.md"];
     let complaints = unmentioned_docs(&paths, "see docs/b.md");
     assert_eq!(complaints, ["docs/a.md: mention it in README.md or ARCHITECTURE.md"]);
+}
+
+#[test]
+fn a_module_that_the_map_leaves_out_is_found() {
+    let core = ["lib.rs", "a.rs", "b/mod.rs", "b/c.rs", "d.rs"];
+    let core = core.map(|it| format!("crates/onward-core/src/{it}"));
+    let paths: Vec<&str> = core.iter().map(String::as_str).collect();
+    let complaints = unmapped_modules(&paths, "| `a`, `b/c` | both |");
+    assert_eq!(complaints, ["ARCHITECTURE.md: name `d` of crates/onward-core/src/"]);
 }
 
 #[test]

@@ -107,6 +107,29 @@ pub(crate) const RULES: &[Rule] = &[
         accepts: ("crates/onward/src/a.rs", "println!(); use clap::Args;"),
     },
     Rule {
+        check: one_opener,
+        refuses: &[
+            ("crates/onward-engine/src/care/a.rs", "let x = std::fs::read(path);"),
+            ("crates/onward-engine/src/a.rs", "File::open(path)"),
+            ("crates/onward/src/cmd/a.rs", "use std::fs::OpenOptions;"),
+            ("crates/onward/src/cmd/a.rs", "std::fs::write(path, text)"),
+        ],
+        accepts: (
+            "crates/onward-engine/src/care/a.rs",
+            "open::read_at(path, 1); fs::read_dir(path); fs::read_link(path)\n\
+             #[cfg(test)]\nmod tests {\n    fs::write(path, text);\n}",
+        ),
+    },
+    Rule {
+        check: one_printer,
+        refuses: &[
+            ("crates/onward/src/cmd/a.rs", "write!(std::io::stdout(), \"{text}\")"),
+            ("crates/onward/src/cmd/a.rs", "use anstyle::Style;"),
+            ("crates/onward/src/a.rs", "anstream::eprintln!(\"x\")"),
+        ],
+        accepts: ("crates/onward/src/cmd/a.rs", "writeln!(cx.out, \"{text}\")"),
+    },
+    Rule {
         check: rooms_use_rooms_below,
         refuses: &[
             ("crates/onward-engine/src/world/a.rs", "use crate::drive::Driver;"),
@@ -300,6 +323,60 @@ fn dialects_only_read(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     forbid(&code_of(text), &WORDS, "has no place in a dialect, which only reads")
+}
+
+/// Where a file should be there may be a stranger's link, FIFO or device: `world/open` looks first.
+fn one_opener(path: &str, text: &str) -> Vec<String> {
+    const WORDS: [&str; 9] = [
+        "fs::read",
+        "fs::read_to_string",
+        "fs::write",
+        "fs::copy",
+        "File::open",
+        "File::create",
+        "File::create_new",
+        "File::options",
+        "OpenOptions",
+    ];
+    /// The opener itself; what reads the kernel's own files and other programs' registries; the
+    /// stage of the demos, in a directory of their own.
+    const EXEMPT: [&str; 6] = [
+        "crates/onward/src/cmd/demo/",
+        "crates/onward-engine/src/world/open.rs",
+        "crates/onward-engine/src/world/supervisor/linux.rs",
+        "crates/onward-engine/src/world/supervisor/serve.rs",
+        "crates/onward-engine/src/locate/create.rs",
+        "crates/onward-engine/src/agents/",
+    ];
+    let ours = ["crates/onward-engine/src/", "crates/onward/src/"];
+    let is_tests = path.contains("/tests/") || path.ends_with("/tests.rs");
+    let is_exempt = EXEMPT.iter().any(|it| path.starts_with(it));
+    if is_tests || is_exempt || !ours.iter().any(|it| path.starts_with(it)) {
+        return Vec::new();
+    }
+    let code = code_of(text);
+    let product = code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    forbid(product, &WORDS, "opens a file: `world::open` does, and looks at what it is first")
+}
+
+/// What strangers wrote must not speak to the terminal: `ink` is the only way there.
+fn one_printer(path: &str, text: &str) -> Vec<String> {
+    const WORDS: [&str; 6] =
+        ["io::stdout", "io::stderr", "anstream", "anstyle", "println!", "eprintln!"];
+    /// The printer and the live line; three that hand a stream on or ask what it is.
+    const EXEMPT: [&str; 6] = [
+        "ink.rs",
+        "screen.rs",
+        "prompt.rs",
+        "cmd/demo/stage.rs",
+        "cmd/init.rs",
+        "watch/terminal.rs",
+    ];
+    let Some(inside) = path.strip_prefix("crates/onward/src/") else { return Vec::new() };
+    if EXEMPT.contains(&inside) {
+        return Vec::new();
+    }
+    forbid(&code_of(text), &WORDS, "goes past the printer: use `cx.out`, `cx.err` or the screen")
 }
 
 /// A library that prints cannot serve a dashboard, and its words cannot be tested in one place.

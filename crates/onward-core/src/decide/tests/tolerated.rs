@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::check;
-use crate::{evidence::Cause, testing::Bench};
+use crate::{
+    evidence::{Cause, Reaction},
+    testing::Bench,
+};
 
 #[test]
 fn a_failure_that_is_tolerated_lets_dependents_go_on_and_tells_them_the_cause() {
@@ -27,7 +30,13 @@ steps:
     // What is not about the work itself never lets the run go on.
     for cause in Cause::ALL.into_iter().filter(|cause| !cause.may_be_tolerated()) {
         let bench = Bench::new(yaml).tell(&format!("a?{}", cause.as_str()));
-        let end = if cause.is_limit() { "pause Limit" } else { "end Failed: a: bad" };
+        let end = match cause.leads_to() {
+            Reaction::Park => "pause Limit",
+            Reaction::Ask => "pause Person",
+            Reaction::Retry | Reaction::Again | Reaction::Fresh | Reaction::Repair => {
+                "end Failed: a: bad"
+            }
+        };
         assert!(bench.log.contains(end), "{cause:?}: {}", bench.log);
     }
     // Neither does a step that cannot even be rendered.

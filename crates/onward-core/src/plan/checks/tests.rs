@@ -85,6 +85,7 @@ fn edited(redefined: bool) -> Edited {
         hash: Digest::of(b"new"),
         edits: vec![Edit { step: "a".into(), class }],
         redefined: touched.into_iter().collect(),
+        gone: [].into(),
     }
 }
 
@@ -188,7 +189,10 @@ fn an_edited_workflow_is_news_and_a_touched_step_a_warning() {
     let edit = |redefined| move |survey: &mut Survey| survey.edited = Some(edited(redefined));
     check("workflow-changed", &run().seen(edit(false)), &run());
     let said = |redefined| run().seen(edit(redefined)).message("workflow-changed");
-    assert_eq!(said(false), "the workflow file was edited: a (not yet run)");
+    let kept = "the workflow file was edited: a (what is done of it is kept)";
+    assert_eq!(said(false), kept);
+    let begun = after(CHAIN, "").seen(edit(false)).message("workflow-changed");
+    assert_eq!(begun, "the workflow file was edited: a (not finished)");
     assert_eq!(said(true), "the workflow file was edited: a (touching finished work)");
     check("definition-touches-done", &run().seen(edit(true)), &run().seen(edit(false)));
 }

@@ -105,7 +105,7 @@ fn a_plan_of_a_parked_run_says_until_when_and_what_comes_then() {
     let (bench, survey) = with_b("S");
     let plan = plan_of(&bench, &survey).parked(Timestamp::from_micros(0));
     assert_eq!(plan.recovery_point.code, "parked");
-    let said = "a limit holds until 1970-01-01T00:00:00";
+    let said = "parked at a limit until 1970-01-01T00:00:00";
     let summary = &plan.recovery_point.summary;
-    assert!(summary.starts_with(said) && summary.ends_with("go on at b"), "{summary}");
+    assert!(summary.starts_with(said) && summary.ends_with("continues at b"), "{summary}");
 }

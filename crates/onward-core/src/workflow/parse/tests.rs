@@ -256,6 +256,24 @@ fn what_is_not_text_is_refused_with_a_place() {
 }
 
 #[test]
+fn a_large_file_that_begins_as_a_workflow_is_read() {
+    let note = "# a line of sixty-four characters, so that the file is a large one\n";
+    let mut text = String::from("onward: 1\nsteps: [{ id: a, run: a }]\n");
+    text.extend(std::iter::repeat_n(note, TEXT_BYTES_MAX / note.len() + 1));
+    assert!(text.len() > TEXT_BYTES_MAX);
+    assert_eq!(good(&text).steps.len(), 1);
+    for (head, is_one) in [
+        ("onward: 1\n", true),
+        ("\u{feff}# notes\n\nonward: 1", true),
+        ("name: x\n  onward: 1\n", false),
+        ("", false),
+    ] {
+        assert_eq!(begins_as_workflow(head.as_bytes()), is_one, "{head:?}");
+    }
+    assert!(!begins_as_workflow(&[&vec![b' '; HEAD_BYTES][..], b"\nonward: 1"].concat()));
+}
+
+#[test]
 fn a_layered_graph_of_references_is_checked_in_one_walk() {
     let mut text = String::from("onward: 1\nsteps:\n");
     for layer in 0..100 {

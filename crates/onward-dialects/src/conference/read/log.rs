@@ -14,6 +14,11 @@ use crate::kit::{
     number,
 };
 
+/// A higher number is damage, not a count: what is told of a round tells of all before it, too, and
+/// they are walked one by one.
+const ROUNDS_MAX: u32 = 1_000;
+pub(super) const ITERATIONS_MAX: u32 = 100_000;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventLog {
     bytes: Vec<u8>,
@@ -187,12 +192,19 @@ impl<'a> Fields<'a> {
     ) -> Result<Fact, &'static str> {
         let is_about_a_round = name.starts_with("round.") || name.starts_with("researcher.");
         let round = if is_about_a_round { self.whole("round").or(round_in_name) } else { None };
+        if round.is_some_and(|round| round > ROUNDS_MAX) {
+            return Err("no conference has that many rounds");
+        }
         Ok(match name {
             "conference.started" => Fact::Started { researchers: self.whole("researchers") },
             "round.started" => Fact::RoundStarted { round, researchers: self.researchers() },
             "researcher.iteration" => {
                 let researcher = self.researcher("an iteration names no researcher")?;
-                Fact::Iteration { researcher, round, trial: self.trial(at) }
+                let trial = self.trial(at);
+                if trial.iteration.is_some_and(|iteration| iteration > ITERATIONS_MAX) {
+                    return Err("no round has that many iterations");
+                }
+                Fact::Iteration { researcher, round, trial }
             }
             "researcher.stuck" => {
                 let researcher = self.researcher("who is stuck is not said")?;
@@ -216,7 +228,8 @@ impl<'a> Fields<'a> {
                 let is_asked = self.get("redo").is_some_and(number::is_true);
                 let code = self.get("recovery_point").and_then(Value::as_str);
                 let code = code.filter(|_| is_asked).map(str::to_owned);
-                Fact::Resumed { redo: code.map(|code| (code, self.whole("round"))) }
+                let round = self.whole("round").filter(|round| *round <= ROUNDS_MAX);
+                Fact::Resumed { redo: code.map(|code| (code, round)) }
             }
             _ => Fact::Other,
         })
@@ -362,6 +375,19 @@ mod tests {
         assert_eq!(names, ["a", "b"]);
         let lines: Vec<usize> = log.broken.iter().map(|it| it.line).collect();
         assert_eq!(lines, [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_number_that_no_conference_reaches_breaks_its_line() {
+        let text = "{\"event\":\"round.started\",\"payload\":{\"round\":1001}}\n\
+                    {\"event\":\"round.4294967295.completed\"}\n\
+                    {\"event\":\"researcher.iteration\",\"payload\":{\"researcher\":\"A\",\
+                    \"round\":1,\"iteration\":100001}}\n\
+                    {\"event\":\"round.started\",\"payload\":{\"round\":1000}}";
+        let log = EventLog::read(text.as_bytes());
+        let lines: Vec<usize> = log.broken.iter().map(|it| it.line).collect();
+        assert_eq!(lines, [1, 2, 3]);
+        assert_eq!(log.lines.len(), 1);
     }
 
     #[test]

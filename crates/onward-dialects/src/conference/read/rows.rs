@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     history::History,
-    log::{Status, Trial},
+    log::{ITERATIONS_MAX, Status, Trial},
     spelling::{self, Spelling, Spellings},
 };
 use crate::kit::{
@@ -85,6 +85,10 @@ fn row(table: &Table, own: &tsv::Row, met: &mut Spellings) -> Result<Row, String
     let researcher = cell("researcher").map(spelling::researcher).transpose();
     let status = cell("status").or_else(|| cell("outcome")).unwrap_or_default();
     let moment = cell("timestamp").or_else(|| cell("ts")).and_then(number::moment);
+    let iteration = whole("iteration");
+    if iteration.is_some_and(|it| it > ITERATIONS_MAX) {
+        return Err("no round has that many iterations".to_owned());
+    }
     Ok(Row {
         line: own.line,
         text: own.text.clone(),
@@ -92,7 +96,7 @@ fn row(table: &Table, own: &tsv::Row, met: &mut Spellings) -> Result<Row, String
         researcher: researcher.map_err(|why| why.to_string())?,
         verdict: cell("peer_review_verdict").map(str::to_lowercase),
         trial: Trial {
-            iteration: whole("iteration"),
+            iteration,
             metric: cell("metric_value").and_then(number::number),
             delta: cell("delta").map(str::to_owned),
             status: Status::parse(status),

@@ -22,7 +22,7 @@ use super::read::{
 };
 use crate::{
     Files,
-    kit::{markdown::Document, number, tsv::cell, with_line},
+    kit::{age::seconds, markdown::Document, number, tsv::cell, with_line},
     rules::conference::{knowledge, review},
 };
 
@@ -342,12 +342,6 @@ pub fn percent(baseline: f64, metric: f64) -> String {
         0.0 => "-".to_owned(),
         _ => format!("{:+.1}%", 100.0 * (metric - baseline) / baseline.abs()),
     }
-}
-
-/// To the second, as the system writes times.
-pub fn seconds(at: Timestamp) -> String {
-    let text = at.to_string();
-    text.split_once('.').map_or_else(|| text.clone(), |(whole, _)| format!("{whole}Z"))
 }
 
 /// A researcher's row as the shared results have it.

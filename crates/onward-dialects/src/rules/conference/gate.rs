@@ -57,10 +57,15 @@ pub fn question(conference: &Conference) -> String {
         None => "the success criteria of conference.md".to_owned(),
     };
     let budget = budget(settings);
+    let s = |number: &str| if number == "1" { "" } else { "s" };
     format!(
-        "Start this conference?\nGoal: {goal}\nSuccess: {success}\n{count} researchers ({devil}), \
-         {iterations} iterations per round, at most {rounds} rounds.\n\
-         Budget: at most {budget} iterations."
+        "Start this conference?\nGoal: {goal}\nSuccess: {success}\n{count} researcher{} ({devil}), \
+         {iterations} iteration{} per round, at most {rounds} round{}.\n\
+         Budget: at most {budget} iteration{}.",
+        s(&count),
+        s(&iterations),
+        s(&rounds),
+        s(&budget.to_string())
     )
 }
 

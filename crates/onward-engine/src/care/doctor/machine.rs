@@ -1,8 +1,8 @@
 //! The machine: git, agents, locks, syncs, the clock, room for a socket's name.
 
+use crate::world::open;
 use std::{
     ffi::OsString,
-    fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -13,6 +13,7 @@ use onward_core::time::Timestamp;
 
 use super::{Check, Health};
 use crate::{
+    care::programs::{self, Installed},
     engine::Machine,
     locate::Project,
     world::{
@@ -36,6 +37,10 @@ pub(super) fn checks(project: &Project, machine: &Machine) -> Vec<Check> {
     for (name, command) in &machine.agents {
         checks.push(agent(project, machine, name, command));
     }
+    let known = programs::installed(&machine.env, true);
+    checks.extend(
+        known.iter().filter(|it| !machine.agents.contains_key(it.agent)).filter_map(program),
+    );
     // Where runs are kept; a project without any is not given a store by looking.
     let store = Some(project.onward_dir()).filter(|dir| dir.is_dir());
     let dir = store.unwrap_or_else(|| project.root().to_owned());
@@ -77,6 +82,11 @@ fn agent(project: &Project, machine: &Machine, name: &str, command: &[String]) -
         return Check::new("agent", Health::Problem, format!("{what} has no command"))
             .with_hint(format!("put [agents.{name}] command = [...] in .onward/config.toml"));
     };
+    let found = located(project.root(), machine, program);
+    if found.as_deref().is_some_and(|path| is_of_project(project.root(), path)) {
+        let message = format!("{what}: `{program}` of this project is there, and was not started");
+        return Check::ok("agent", message);
+    }
     match version(project.root(), machine, program) {
         Version::Said(text) => Check::ok("agent", format!("{what}: {text}")),
         Version::Silent => Check::ok("agent", format!("{what}: {program} is there")),
@@ -87,6 +97,17 @@ fn agent(project: &Project, machine: &Machine, name: &str, command: &[String]) -
     }
 }
 
+/// A known program that is installed; one that is not is no concern of a machine.
+fn program(found: &Installed) -> Option<Check> {
+    let path = found.path.as_ref()?;
+    let what = format!("agent {}", found.agent);
+    if let Some(version) = &found.version {
+        return Some(Check::ok("agent", format!("{what}: {version}")));
+    }
+    let message = format!("{what}: {} does not say its version", path.display());
+    Some(Check::new("agent", Health::Warning, message).with_hint("see whether it starts"))
+}
+
 enum Version {
     /// The first line it printed.
     Said(String),
@@ -94,10 +115,20 @@ enum Version {
     Missing,
 }
 
-fn version(root: &Path, machine: &Machine, program: &str) -> Version {
+fn located(root: &Path, machine: &Machine, program: &str) -> Option<PathBuf> {
     let found =
         if program.contains('/') { Some(root.join(program)) } else { find(&machine.env, program) };
-    let Some(path) = found.filter(|path| path.is_file()) else { return Version::Missing };
+    found.filter(|path| path.is_file())
+}
+
+/// A program that came with the checkout: looking starts nothing of it.
+fn is_of_project(root: &Path, program: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    program.starts_with(root) || real(program).starts_with(real(root))
+}
+
+fn version(root: &Path, machine: &Machine, program: &str) -> Version {
+    let Some(path) = located(root, machine, program) else { return Version::Missing };
     match first_line(&path, root, &machine.env) {
         Ok(Some(line)) if !line.is_empty() => Version::Said(line),
         Ok(_) => Version::Silent,
@@ -149,7 +180,7 @@ fn locks(dir: &Path) -> Check {
 fn second_lock_is_refused(dir: &Path) -> io::Result<bool> {
     let file = tempfile::NamedTempFile::new_in(dir)?;
     file.as_file().lock()?;
-    let second = File::open(file.path())?;
+    let second = open::at(file.path(), open::To::Read)?;
     Ok(matches!(second.try_lock(), Err(std::fs::TryLockError::WouldBlock)))
 }
 
@@ -157,7 +188,7 @@ fn syncs(dir: &Path) -> Check {
     let synced = tempfile::NamedTempFile::new_in(dir).and_then(|mut file| {
         file.write_all(b"onward\n")?;
         file.as_file().sync_data()?;
-        File::open(dir)?.sync_all()
+        open::sync_dir(dir)
     });
     match synced {
         Ok(()) => Check::ok("sync", format!("files in {} can be synced", dir.display())),

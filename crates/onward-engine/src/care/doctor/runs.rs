@@ -1,8 +1,9 @@
 //! The store: journals that cannot be read, runs that were never made, processes without a master.
 
+use crate::world::open;
 use std::{fs, io::ErrorKind, path::Path};
 
-use onward_core::{id::RunId, journal::Rest};
+use onward_core::{id::RunId, journal::Rest, plural};
 
 use super::{Check, Health};
 use crate::{
@@ -43,7 +44,10 @@ pub(super) fn checks(
     }
     checks.extend(half_made(project, fix)?);
     if checks.is_empty() {
-        checks.push(Check::ok("runs", format!("{} runs, all can be read", runs.len())));
+        checks.push(Check::ok(
+            "runs",
+            format!("{}, all can be read", plural::count(runs.len(), "run")),
+        ));
     }
     Ok(checks)
 }
@@ -52,7 +56,7 @@ fn journal(run: &RunDir) -> Option<Check> {
     let id = &run.id;
     let repair = format!("rebuild it with `onward repair {id}`");
     let problem = |word: &str, message: String| Check::new(word, Health::Problem, message);
-    let bytes = match fs::read(run.dir.join(JOURNAL)) {
+    let bytes = match open::read_own(&run.dir, JOURNAL, open::LOG_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let check = problem("journal-lost", format!("run {id} has lost its journal"));
@@ -88,19 +92,21 @@ fn journal(run: &RunDir) -> Option<Check> {
 fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, CareError> {
     let at = RunPlace::even_without_journal(&run.dir, machine)?;
     let (place, id) = (&at.place, &run.id);
-    // Whoever drives it looks after its processes.
+    // Its driver looks after its processes.
     if holder(&run.dir).is_some() {
         return Ok(Vec::new());
     }
     let seen = look(place)?;
     let mut checks = Vec::new();
     if supervisor_lives(place) && !seen.alive.is_empty() {
-        let count = seen.alive.len();
-        let message = format!("{count} attempts of run {id} go on without a driver");
+        let attempts = plural::count(seen.alive.len(), "attempt");
+        let message = format!("{attempts} of run {id} still running without an engine");
         checks.push(Check::ok("supervisor", message).with_hint(format!("onward resume {id}")));
     }
     if seen.orphans > 0 {
-        let message = format!("{} processes of run {id} have lost their supervisor", seen.orphans);
+        let (verb, s) = if seen.orphans == 1 { ("has", "") } else { ("have", "es") };
+        let message =
+            format!("{} process{s} of run {id} {verb} lost their supervisor", seen.orphans);
         checks.push(if fix {
             end(place, message)?
         } else {
@@ -115,13 +121,13 @@ fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, C
 fn end(place: &Place, message: String) -> Result<Check, CareError> {
     let _lock = match RunLock::take(&place.run_dir, &place.run, wall_clock()) {
         Ok(lock) => lock,
-        // Somebody has just come, and ends them.
+        // A driver has just come, and ends them.
         Err(LockError::RunHeld { .. }) => return Ok(Check::ok("orphan-process", message)),
         Err(error) => return Err(EngineError::from(error).into()),
     };
     let path = place.seals();
     let seals = read_seals(&path, None).map_err(io_stop("read", &path))?;
-    let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
+    let (ended, left) = clear_orphans(place, &seals, StopLadder::default())
         .map_err(io_stop("end the orphans of", &place.run_dir))?;
     Ok(match left.first() {
         None => {
@@ -135,7 +141,7 @@ fn end(place: &Place, message: String) -> Result<Check, CareError> {
     })
 }
 
-/// `.new-<id>` under `runs`: whoever was making it died.
+/// `.new-<id>` under `runs`: the process that was making it died.
 fn half_made(project: &Project, fix: bool) -> Result<Vec<Check>, CareError> {
     let dir = project.runs_dir();
     let entries = match fs::read_dir(&dir) {

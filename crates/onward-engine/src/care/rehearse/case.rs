@@ -1,5 +1,6 @@
 //! One run in one copy of the project: driven, killed once, resumed to its end, looked at.
 
+use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -89,7 +90,7 @@ fn batches(run_dir: &Path) -> Result<u32, EngineError> {
 
 fn records(run_dir: &Path) -> Result<Vec<Record>, EngineError> {
     let path = run_dir.join(JOURNAL);
-    let bytes = fs::read(&path).map_err(io_stop("read", &path))?;
+    let bytes = open::read_at(&path, open::LOG_BYTES_MAX).map_err(io_stop("read", &path))?;
     let mut reader = Reader::new(bytes.as_slice());
     let mut records = Vec::new();
     while let Some(record) = reader.next_record().map_err(crate::load::journal::LoadError::from)? {
@@ -120,7 +121,7 @@ pub(super) struct Outcome {
 const NAMED_MAX: usize = 5;
 
 impl Outcome {
-    /// What is not as in the run that nobody killed.
+    /// What is not as in the run that was not killed.
     pub(super) fn differences(&self, reference: &Self, restless: &BTreeSet<String>) -> Vec<String> {
         let mut all = Vec::new();
         if self.stuck || self.status != reference.status {
@@ -204,7 +205,7 @@ impl<'s> Case<'s> {
                 continue;
             }
             last = (status.code(), said);
-            // Waiting at a gate is all that somebody else can end.
+            // Only a person can end the waiting at a gate.
             if last.0 != Some(WAITING) || !self.answer_gates()? {
                 break;
             }
@@ -216,7 +217,7 @@ impl<'s> Case<'s> {
 
     fn drive(&self, boundary: Option<u32>) -> Result<(ExitStatus, String), RehearseError> {
         let said = self.run_dir.join("rehearsal.log");
-        let log = fs::File::create(&said).map_err(io("write", &said))?;
+        let log = open::make_at(&said, open::PRIVATE).map_err(io("write", &said))?;
         let Some((program, args)) = self.script.driver.split_first() else {
             return Err(EngineError::NotARun(self.run_dir.clone()).into());
         };
@@ -226,7 +227,7 @@ impl<'s> Case<'s> {
         command.current_dir(&self.dir).env_remove("ONWARD_NOW").env_remove("ONWARD_MODE");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let status = EngineProcess::start(&mut command)?.wait()?;
-        let text = fs::read_to_string(&said).map_err(io("read", &said))?;
+        let text = open::text_named(&said, open::FILE_BYTES_MAX).map_err(io("read", &said))?;
         Ok((status, text))
     }
 
@@ -241,7 +242,7 @@ impl<'s> Case<'s> {
             let Some(option) = first.cloned() else { continue };
             let (step, by) = (node.address.clone(), "rehearsal".to_owned());
             let answer = Answer { step, option, comment: None, by, hash: None };
-            engine::decide(&self.run_dir, answer, &self.machine)?;
+            engine::decide(&self.run_dir, &answer, &self.machine)?;
             answered = true;
         }
         Ok(answered)
@@ -253,7 +254,7 @@ impl<'s> Case<'s> {
 
     fn folded(&self) -> Result<Run, EngineError> {
         let path = self.run_dir.join(JOURNAL);
-        let bytes = fs::read(&path).map_err(io_stop("read", &path))?;
+        let bytes = open::read_at(&path, open::LOG_BYTES_MAX).map_err(io_stop("read", &path))?;
         let workflow = load_pinned(&self.run_dir)?.workflow;
         Ok(Run::new(Arc::new(Defs::new(workflow)), load(&bytes)?.state))
     }
@@ -271,13 +272,13 @@ impl<'s> Case<'s> {
         let place = self.place()?;
         self.leave()?;
         let path = self.run_dir.join(JOURNAL);
-        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        let bytes = open::read_at(&path, open::LOG_BYTES_MAX).map_err(io("read", &path))?;
         let records = records(&self.run_dir)?;
         let last = records.last().map(|it| (it.epoch, it.batch));
         let kept = records.iter().filter(|it| Some((it.epoch, it.batch)) != last).count();
         let lines = bytes.split_inclusive(|byte| *byte == b'\n').take(kept);
         let length: usize = lines.map(<[u8]>::len).sum();
-        fs::write(&path, &bytes[..length]).map_err(io("cut", &path))?;
+        open::put(&path, &bytes[..length], open::PRIVATE).map_err(io("cut", &path))?;
         let run = self.folded()?;
         let finished = finished(&records[..kept]);
         let is_synced = |step: &Address| {
@@ -289,24 +290,31 @@ impl<'s> Case<'s> {
         };
         let path = place.seals();
         let seals = read_seals(&path, None).map_err(io("read", &path))?;
+        let is_known = |step: &Address, attempt: u32| {
+            run.state.step(step).is_some_and(|entry| entry.attempts >= attempt)
+        };
         let survives = |line: &Line| match line {
+            Line::Exited(seal) if !is_known(&seal.step, seal.attempt) => false,
             Line::Exited(seal) => {
                 is_synced(&seal.step) || finished.contains(&(seal.step.clone(), seal.attempt))
             }
             Line::Snapshot(taken) => {
                 is_synced(&taken.step) || finished.contains(&(taken.step.clone(), taken.attempt))
             }
+            // Nothing is spawned before its start is there to stay.
+            Line::Spawning(it) => is_known(&it.step, it.attempt),
+            Line::Spawned(it) => is_known(&it.step, it.attempt),
             Line::Opened(_)
-            | Line::Spawning(_)
-            | Line::Spawned(_)
             | Line::OutputLost(_)
+            | Line::Grouped(_)
+            | Line::Stray(_)
             | Line::Unknown(_) => true,
         };
-        let bytes = fs::read(&path).map_err(io("read", &path))?;
+        let bytes = open::read_at(&path, open::LOG_BYTES_MAX).map_err(io("read", &path))?;
         let lines = bytes.split_inclusive(|byte| *byte == b'\n').zip(&seals.lines);
         let left: Vec<u8> =
             lines.filter(|(_, line)| survives(line)).flat_map(|(text, _)| text.to_vec()).collect();
-        fs::write(&path, left).map_err(io("cut", &path))
+        open::put(&path, &left, open::PRIVATE).map_err(io("cut", &path))
     }
 
     /// Ends whatever still lives of this run.
@@ -317,7 +325,7 @@ impl<'s> Case<'s> {
         let path = place.seals();
         let seals = read_seals(&path, None).map_err(io("read", &path))?;
         let at_once = StopLadder { signal: StopSignal::Term, grace_ms: 0 };
-        clear_orphans(&place.run, &seals, at_once).map_err(io("end the orphans of", run_dir))?;
+        clear_orphans(&place, &seals, at_once).map_err(io("end the orphans of", run_dir))?;
         Ok(())
     }
 
@@ -417,7 +425,7 @@ fn digests(
             let target = fs::read_link(&full).map_err(io("read", &full))?;
             target.into_os_string().into_encoded_bytes()
         } else {
-            fs::read(&full).map_err(io("read", &full))?
+            open::read_at(&full, open::LOG_BYTES_MAX).map_err(io("read", &full))?
         };
         files.insert(path, Digest::of(&bytes));
     }

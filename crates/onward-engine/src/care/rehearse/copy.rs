@@ -2,6 +2,7 @@
 //!
 //! Invariant: the project itself is only read. What git ignores is not copied, `.onward` neither.
 
+use crate::world::open;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -50,7 +51,7 @@ fn file(from: &Path, to: &Path, is_link: bool) -> Result<(), RehearseError> {
     let copied = if is_link {
         fs::read_link(from).and_then(|target| std::os::unix::fs::symlink(target, to))
     } else {
-        fs::copy(from, to).map(drop)
+        open::copy(from, to)
     };
     copied.map_err(failed("copy", from))
 }

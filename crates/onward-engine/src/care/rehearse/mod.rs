@@ -1,5 +1,5 @@
 //! A workflow rehearsed: run in a copy of the project with stand-ins, killed at every boundary of
-//! its journal, resumed, and compared with a run that nobody killed.
+//! its journal, resumed, and compared with a run that was not killed.
 //!
 //! At each boundary it is killed twice. Once the engine alone, right after a batch became durable:
 //! what it had started goes on. Once the power fails just before: the batch never reached the disk,
@@ -89,7 +89,7 @@ impl RehearseError {
 pub struct Rehearsal {
     pub schema: String,
     pub workflow: String,
-    /// How the run ends that nobody kills.
+    /// How the run ends that is not killed.
     pub status: String,
     /// The steps that failed in it, and why: what comes after them was never reached.
     pub ended_by: Vec<String>,
@@ -270,12 +270,12 @@ impl Trials {
     }
 }
 
-/// Effects that nobody can ask about: after a crash a person would have to find out.
+/// Effects without a probe: after a crash a person would have to find out.
 fn without_probe(steps: &[Step]) -> Vec<UnsafeStep> {
     let mut found = Vec::new();
     each_leaf(steps, &mut |step| {
         if step.effect_outside && step.probe.is_none() {
-            let why = "its effect is outside and it has no `probe`: after a crash nobody can tell \
+            let why = "its effect is outside and it has no `probe`: after a crash nothing tells \
                        whether it happened";
             found.push(UnsafeStep { step: step.id.to_string(), why: why.to_owned() });
         }

@@ -4,6 +4,7 @@
 //! Invariant: what it leaves depends on the step alone, not on the attempt or the time, so that a
 //! step which is safe to repeat leaves the same the second time.
 
+use crate::world::open;
 use std::{
     ffi::OsStr,
     fs, io,
@@ -50,25 +51,29 @@ pub fn act(role: &Role) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::write(&path, text(&path, &role.step))?;
+        open::put(&path, text(&path, &role.step).as_bytes(), open::SHARED)?;
     }
     let workflow = load_pinned(run_dir).map_err(io::Error::other)?.workflow;
-    let state = load(&fs::read(run_dir.join(JOURNAL))?).map_err(io::Error::other)?.state;
+    let state = load(&open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?)
+        .map_err(io::Error::other)?
+        .state;
     let run = Run::new(Arc::new(Defs::new(workflow)), state);
     let id = run.graph.find(&role.step).ok_or_else(|| bad("there is no such step"))?;
     let declared = run.defs.step(run.graph.node(id).def);
     if let Some(schema) = &declared.result {
         let schema = serde_json::from_str(&schema.text)?;
-        fs::write(&role.result, sample::value(&schema).to_string())?;
+        let sample = sample::value(&schema).to_string();
+        open::put(&role.result, sample.as_bytes(), open::PRIVATE)?;
     }
     if declared.effect_outside {
         fs::create_dir_all(run_dir.join(EFFECTS))?;
-        fs::write(run_dir.join(EFFECTS).join(role.step.file_name()), "")?;
+        let effect = run_dir.join(EFFECTS).join(role.step.file_name());
+        open::put(&effect, b"", open::PRIVATE)?;
     }
     Ok(())
 }
 
-/// Something that whoever reads such a file can live with: in Markdown, a title and text under it.
+/// Something that a reader of such a file can live with: in Markdown, a title and text under it.
 fn text(path: &Path, step: &Address) -> String {
     match path.extension().and_then(OsStr::to_str) {
         Some("json") => format!("{{\"step\": \"{step}\"}}\n"),
@@ -82,7 +87,7 @@ const EFFECTS: &str = "rehearsed-effects";
 
 /// As rendered when the attempt was announced; relative to the project, whatever its directory.
 fn writes(run_dir: &Path, role: &Role) -> io::Result<Vec<String>> {
-    let bytes = fs::read(run_dir.join(JOURNAL))?;
+    let bytes = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?;
     let mut reader = Reader::new(bytes.as_slice());
     let mut writes = Vec::new();
     while let Some(record) = reader.next_record().map_err(io::Error::other)? {
@@ -98,7 +103,9 @@ fn writes(run_dir: &Path, role: &Role) -> io::Result<Vec<String>> {
 
 /// What a probe would say: a played effect happened if it was played to its end.
 pub fn probe(run_dir: &Path) -> io::Result<Probed> {
-    let state = load(&fs::read(run_dir.join(JOURNAL))?).map_err(io::Error::other)?.state;
+    let state = load(&open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?)
+        .map_err(io::Error::other)?
+        .state;
     let unsure = state.steps.iter().filter(|(_, entry)| {
         entry.phase == Phase::Running && entry.effect == EffectState::Intended
     });

@@ -4,7 +4,7 @@
 //! - `rebuild` drives the run once more with the traces as answers, `prove` judges, `bridge` takes
 //!   in the records behind the damage; `report` is what a person sees.
 //!
-//! Invariant: nothing is written before somebody said yes to what was shown. Then the damaged file
+//! Invariant: nothing is written before a person said yes to what was shown. Then the damaged file
 //! gets a name of its own, and the new one takes its place in one rename.
 
 mod bridge;
@@ -14,9 +14,10 @@ mod rebuild;
 mod report;
 mod traces;
 
+use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
+    fs::{self},
     io::{ErrorKind, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
@@ -55,7 +56,7 @@ use crate::{
 
 pub use report::{DamagedLine, Dropped, Fate, RebuiltEvent, Report, StepFate};
 
-/// A repair that was worked out, and holds the run until somebody has answered.
+/// A repair that was worked out, and holds the run until the person has answered.
 #[derive(Debug)]
 pub struct Repair {
     pub report: Report,
@@ -133,7 +134,7 @@ impl Repair {
     pub fn adopt(mut self) -> Result<Report, CareError> {
         let journal = self.run_dir.join(JOURNAL);
         let new = self.run_dir.join(format!("{JOURNAL}.repaired"));
-        let written = File::create(&new).and_then(|mut file| {
+        let written = open::make_at(&new, open::PRIVATE).and_then(|mut file| {
             file.write_all(&self.bytes)?;
             file.sync_all()
         });
@@ -147,7 +148,7 @@ impl Repair {
             // There is none to keep.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(_) => {
-                let copied = fs::copy(&journal, &kept).and_then(|_| File::open(&kept)?.sync_all());
+                let copied = copy_durably(&journal, &kept);
                 copied.map_err(io_stop("keep", &journal))?;
                 self.report.kept_as = Some(self.kept.clone());
             }
@@ -158,6 +159,11 @@ impl Repair {
         self.report.adopted = true;
         Ok(self.report)
     }
+}
+
+fn copy_durably(from: &Path, to: &Path) -> std::io::Result<()> {
+    open::copy(from, to)?;
+    open::at(to, open::To::Read)?.sync_all()
 }
 
 /// The copy of the workflow that counts, as a whole journal says.
@@ -172,7 +178,7 @@ fn last_change(found: &Readable) -> Option<Digest> {
 }
 
 fn read_or_empty(path: &Path) -> Result<Option<Vec<u8>>, CareError> {
-    match fs::read(path) {
+    match open::read_at(path, open::LOG_BYTES_MAX) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_stop("read", path)(error).into()),

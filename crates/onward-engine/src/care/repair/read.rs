@@ -57,7 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Readable, ReadError> {
     }
     let tail = reader.tail()?;
     found.prefix_bytes = usize::try_from(tail.mark.offset).unwrap_or(bytes.len()).min(bytes.len());
-    // Half of the last batch is no damage: whoever goes on cuts it off.
+    // Half of the last batch is no damage: the next resume cuts it off.
     if let onward_core::journal::Rest::Damaged(_) = tail.rest {
         let line = tail.mark.next_seq + 1;
         scan(&bytes[found.prefix_bytes..], tail.mark.next_seq, line, &mut found);

@@ -20,6 +20,7 @@ use onward_core::{
     graph::{NodeId, Role},
     kept::Kept,
     key::{Difference, Key, KeyParts},
+    mark::Nonce,
     run::Run,
     state::{Phase, RunStatus, Violation},
     time::Timestamp,
@@ -90,7 +91,7 @@ pub(super) struct Piece {
 pub(super) enum Claim {
     /// Its start is among them.
     Started,
-    /// Its start was lost, and something after it was not.
+    /// Its start was lost, and a later record names it.
     Mentioned,
 }
 
@@ -189,7 +190,7 @@ impl<W: World> Rebuilder<'_, W> {
         !is_coming && self.is_new(step, attempt) && trace.is_some_and(|it| is_within(it, bound))
     }
 
-    /// An attempt after a pause, or after the end, shows that somebody had resumed.
+    /// An attempt after a pause, or after the end, shows that the run was resumed.
     pub(super) fn go_on_if_paused(&mut self, bound: Option<Timestamp>) -> bool {
         match self.run.state.status {
             RunStatus::UnderWay => return true,
@@ -207,6 +208,7 @@ impl<W: World> Rebuilder<'_, W> {
             boot_id: state.boot_id.clone(),
             accepted: Vec::new(),
             entered: None,
+            last_sign: None,
             git: None,
             reverts: Vec::new(),
         };
@@ -290,6 +292,8 @@ impl<W: World> Rebuilder<'_, W> {
             let trace = self.traces.get(&step, attempt);
             let seal = trace.and_then(Trace::seal);
             let seal = seal.filter(|seal| bound.is_none_or(|bound| seal.at <= bound));
+            let entry = self.run.state.step(&step);
+            let seal = seal.filter(|seal| entry.is_some_and(|entry| seal.is_of(&step, entry)));
             let (Some(seal), Some(id)) = (seal.cloned(), self.run.graph.find(&step)) else {
                 continue;
             };
@@ -390,7 +394,7 @@ impl<W: World> Rebuilder<'_, W> {
         let at = self.seen_at(step, attempt);
         for number in before + 1..attempt {
             let why = format!("attempt {attempt} began after it");
-            let began = self.push(at, started(step, number, None), Source::Gap, &why);
+            let began = self.push(at, started(step, number, None, None), Source::Gap, &why);
             if began.and_then(|()| self.push(at, lost(step, number), Source::Gap, &why)).is_err() {
                 return false;
             }
@@ -401,7 +405,9 @@ impl<W: World> Rebuilder<'_, W> {
         if made.is_none() {
             "it was spawned; its key is not known".clone_into(&mut why);
         }
-        self.push(at, started(step, attempt, made), source, why).is_ok()
+        let trace = self.traces.get(step, attempt);
+        let nonce = trace.and_then(|it| it.of.as_ref()).map(|it| it.nonce);
+        self.push(at, started(step, attempt, made, nonce), source, why).is_ok()
     }
 
     pub(super) fn seen_at(&self, step: &Address, attempt: u32) -> Timestamp {
@@ -464,7 +470,7 @@ fn is_within(trace: &Trace, bound: Option<Timestamp>) -> bool {
 }
 
 /// Nothing in it is undone at a resume: what was there before is not known.
-fn started(step: &Address, attempt: u32, made: Option<&Start>) -> Event {
+fn started(step: &Address, attempt: u32, made: Option<&Start>, nonce: Option<Nonce>) -> Event {
     let key = made.map_or_else(KeyParts::default, |start| start.key.clone());
     let argv = made.map(|start| start.launch.program.argv()).unwrap_or_default();
     Event::AttemptStarted(Box::new(AttemptStarted {
@@ -472,6 +478,7 @@ fn started(step: &Address, attempt: u32, made: Option<&Start>) -> Event {
         argv: Kept::from(&argv),
         cwd: made.map(|start| start.launch.cwd.clone()).unwrap_or_default(),
         agent: made.and_then(|start| start.agent.clone()),
+        nonce,
         ..AttemptStarted::bare(step.clone(), attempt)
     }))
 }

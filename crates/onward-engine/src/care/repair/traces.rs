@@ -8,14 +8,14 @@ use std::{
     path::Path,
 };
 
-use onward_core::{address::Address, launch::Seal, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, mark::Mark, time::Timestamp};
 
 use crate::world::{
     Stop,
     git::{Env, Repo},
     real::disk::io_stop,
     supervisor::{
-        Place,
+        Place, boot_id,
         seals::{Line, read_seals},
     },
 };
@@ -35,6 +35,8 @@ pub(super) struct Traces {
 pub(super) struct Trace {
     /// When it was about to be spawned.
     pub(super) spawned_at: Option<Timestamp>,
+    /// Which start it was, the last one that had this number.
+    pub(super) of: Option<Mark>,
     /// More than one only if they contradict each other.
     pub(super) seals: Vec<Seal>,
     /// It printed something, or left a result.
@@ -49,6 +51,14 @@ impl Trace {
         match self.seals.as_slice() {
             [one] => Some(one),
             [] | [_, _, ..] => None,
+        }
+    }
+
+    /// What is known of another start with the same number says nothing about this one.
+    fn begin(&mut self, of: Option<Mark>) {
+        if self.of != of {
+            self.seals.clear();
+            self.of = of;
         }
     }
 
@@ -70,22 +80,36 @@ impl Traces {
     fn add_seals(&mut self, place: &Place) -> Result<(), Stop> {
         let path = place.seals();
         let log = read_seals(&path, None).map_err(io_stop("read", &path))?;
+        let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
+        let mut is_this_boot = false;
         for line in log.lines {
             match line {
                 Line::Opened(opened) => {
+                    is_this_boot = opened.boot_id == boot_id;
                     self.lives += 1;
                     self.first_opened.get_or_insert((opened.at, opened.boot_id));
                 }
-                Line::Spawning(it) => self.of(it.step, it.attempt).spawned_at = Some(it.at),
+                Line::Spawning(it) => {
+                    let trace = self.of(it.step, it.attempt);
+                    trace.begin(it.of);
+                    trace.spawned_at = Some(it.at);
+                }
                 Line::Exited(seal) => {
                     let trace = self.of(seal.step.clone(), seal.attempt);
+                    trace.begin(seal.of.clone());
                     let agrees =
                         |other: &Seal| other.ending == seal.ending && other.check == seal.check;
-                    if !trace.seals.iter().any(agrees) {
+                    let counts = is_this_boot || seal.outlasts_a_restart();
+                    if counts && !trace.seals.iter().any(agrees) {
                         trace.seals.push(seal);
                     }
                 }
-                Line::Spawned(_) | Line::Snapshot(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+                Line::Spawned(_)
+                | Line::Snapshot(_)
+                | Line::OutputLost(_)
+                | Line::Grouped(_)
+                | Line::Stray(_)
+                | Line::Unknown(_) => {}
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 //! Invariant: there is a copy of every state that stands, and a copy of what differs is made before
 //! the directory goes back to one of them.
 
+use crate::world::open;
 use std::{
     collections::BTreeSet,
     ffi::OsString,
@@ -123,6 +124,10 @@ fn replace(from: &Path, to: &Path) -> Result<(), CallError> {
     done().map_err(CallError::io("copy", from))
 }
 
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    open::read_named(path, open::LOG_BYTES_MAX)
+}
+
 /// Whether two places hold the same names and contents.
 fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     let kind = |path: &Path| path.symlink_metadata().map(|it| it.file_type());
@@ -134,7 +139,7 @@ fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
         return Ok(fs::read_link(one)? == fs::read_link(other)?);
     }
     if !kinds.is_dir() {
-        return Ok(fs::read(one)? == fs::read(other)?);
+        return Ok(read(one)? == read(other)?);
     }
     let names = |path: &Path| -> io::Result<BTreeSet<OsString>> {
         fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect()
@@ -161,7 +166,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(entry.path())?, target)?;
         } else {
-            fs::copy(entry.path(), target)?;
+            open::copy(&entry.path(), &target)?;
         }
     }
     Ok(())

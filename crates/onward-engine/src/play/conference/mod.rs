@@ -48,6 +48,7 @@ pub(super) const FUNCTIONS: [(&str, Function); 13] = [
 
 /// Whether the log of a conference in this directory says that it has begun.
 pub fn has_started(dir: &Path) -> bool {
-    let log = std::fs::read(dir.join(EVENTS)).unwrap_or_default();
+    let log = crate::world::open::read_named(&dir.join(EVENTS), crate::world::open::FILE_BYTES_MAX)
+        .unwrap_or_default();
     History::of(&EventLog::read(&log)).started
 }

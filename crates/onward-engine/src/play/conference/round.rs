@@ -1,6 +1,7 @@
 //! One round around its research: begin, roll, poster, review, transfer, converge.
 
-use std::{fs, path::Path};
+use crate::world::open;
+use std::path::Path;
 
 use onward_dialects::{
     conference::{
@@ -92,7 +93,8 @@ fn partial_report(conference: &Conference, round: u32) -> String {
 /// The draft, or why it cannot be used.
 fn draft(dir: &Path, name: &str) -> Result<String, CallError> {
     let path = dir.join("workspace").join(name);
-    let text = fs::read_to_string(&path).map_err(CallError::io("read", &path))?;
+    let text =
+        open::text_named(&path, open::FILE_BYTES_MAX).map_err(CallError::io("read", &path))?;
     if Document::read(text.as_bytes()).is_whole() {
         return Ok(text);
     }

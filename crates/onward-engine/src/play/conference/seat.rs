@@ -3,6 +3,7 @@
 //! Invariant: every native file is replaced whole or not at all; the log is appended to and synced,
 //! after the files that it speaks of. While a [`Seat`] lives, no other call changes them.
 
+use crate::world::open;
 use std::{
     fs::{self, File},
     path::PathBuf,
@@ -29,7 +30,7 @@ use super::{
 use crate::world::{
     git::Env,
     real::{
-        disk::{append_durably, hold_dir, replace_durably},
+        disk::{append_durably, hold_dir, replace},
         wall_clock,
     },
 };
@@ -76,7 +77,8 @@ impl Seat {
             };
             let path = entry.path();
             if path.is_file() {
-                let bytes = fs::read(&path).map_err(CallError::io("read", &path))?;
+                let bytes = open::read_named(&path, open::FILE_BYTES_MAX)
+                    .map_err(CallError::io("read", &path))?;
                 files.insert(name, Content { bytes, modified: None });
             }
         }
@@ -94,7 +96,7 @@ impl Seat {
     pub(super) fn write(&self, after: &Conference) -> Result<(), CallError> {
         for change in write::changes(&self.files()?, after) {
             match change {
-                Change::Append { path, bytes } => append_durably(&self.dir.join(path), &bytes)?,
+                Change::Append { path, bytes } => append_durably(&self.at(&path)?, &bytes)?,
                 Change::Replace { path, bytes } => self.replace(&path, &bytes)?,
             }
         }
@@ -104,13 +106,20 @@ impl Seat {
     /// The picture of the metric, where there is something to draw.
     pub(super) fn draw(&self, conference: &Conference) -> Result<(), CallError> {
         let Some(picture) = chart::progress(conference) else { return Ok(()) };
-        if fs::read(self.dir.join(chart::FILE_NAME)).is_ok_and(|it| it == picture.as_bytes()) {
+        let drawn = open::read_named(&self.dir.join(chart::FILE_NAME), open::FILE_BYTES_MAX);
+        if drawn.is_ok_and(|it| it == picture.as_bytes()) {
             return Ok(());
         }
         self.replace(chart::FILE_NAME, picture.as_bytes())
     }
 
     pub(in crate::play) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), CallError> {
-        Ok(replace_durably(&self.dir.join(name), bytes)?)
+        let path = self.at(name)?;
+        replace(&path, bytes, open::SHARED).map_err(CallError::io("write", &path))
+    }
+
+    /// A file of the conference; a name that leads elsewhere is none.
+    fn at(&self, name: &str) -> Result<PathBuf, CallError> {
+        open::beneath(&self.dir, name).map_err(CallError::io("use", &self.dir.join(name)))
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: the commit that the researcher stands on is a ref of ours. Whatever an agent does to
 //! the tree, its index or its branch, the next iteration begins from that ref.
 
+use crate::world::open;
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
@@ -269,6 +270,6 @@ fn hide(dir: &Path) -> Result<(), CallError> {
     if ignore.exists() {
         return Ok(());
     }
-    let made = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&ignore, "*\n"));
+    let made = std::fs::create_dir_all(dir).and_then(|()| open::put(&ignore, b"*\n", open::SHARED));
     made.map_err(CallError::io("make", &ignore))
 }

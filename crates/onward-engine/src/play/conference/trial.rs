@@ -4,6 +4,7 @@
 //! Invariant: when `brief` returns, the ground is as it stands; when `score` returns, the proposal
 //! is saved, whatever becomes of the ground.
 
+use crate::world::open;
 use std::path::Path;
 
 use onward_dialects::{
@@ -81,7 +82,7 @@ fn below_project(ground: &Path, project: &Path) -> Result<String, CallError> {
 fn prompt(dir: &Path, path: &str) -> String {
     let project = Project::locate(dir).ok();
     let own = project.map(|project| project.onward_dir().join(path));
-    let own = own.and_then(|path| std::fs::read_to_string(path).ok());
+    let own = own.and_then(|path| open::text_named(&path, open::FILE_BYTES_MAX).ok());
     own.unwrap_or_else(|| builtin::file(path).unwrap_or_default().to_owned())
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the drafts are read only; each published file is replaced whole.
 
+use crate::world::open;
 use std::path::Path;
 
 use onward_dialects::conference::read::{DOCUMENT, REPORT, RESULTS, SYNTHESIS};
@@ -70,7 +71,7 @@ fn publish(order: &Order) -> Result<Value, CallError> {
 
 /// The log with this run in it, once.
 fn logged(path: &Path, run: &str, file: &str, warnings: &[&str]) -> Result<String, CallError> {
-    let before = match std::fs::read_to_string(path) {
+    let before = match open::text_named(path, open::FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => "# Ship log\n".to_owned(),
         Err(error) => return Err(CallError::io("read", path)(error)),

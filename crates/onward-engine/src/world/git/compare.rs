@@ -9,6 +9,8 @@ use std::{
     path::PathBuf,
 };
 
+use onward_core::name;
+
 use super::{
     command::{Git, GitError},
     head::head,
@@ -120,7 +122,7 @@ impl Now {
             }
             let is_of_branch = on_branch.is_some();
             let now = since.get(&path).map(|(_, now)| now);
-            // Somebody put it back already.
+            // It is back already.
             let is_done = now.unwrap_or(&left) == &base;
             let is_link = |side: &Option<Side>| side.as_ref().is_some_and(|it| it.mode == GITLINK);
             if !is_done && !is_link(&base) && !is_link(&left) {
@@ -157,8 +159,8 @@ impl Now {
         self.head.as_deref()
     }
 
-    /// Of paths that the snapshot does not have, those that git ignored when it was taken: whether
-    /// they were there is not known, so they are nobody's work. Only other rules make them show up.
+    /// Paths that git ignored when the snapshot was taken. The snapshot cannot say whether they
+    /// were there, so they count as no attempt's work. They show up only when the rules changed.
     fn ignored_then(&self, base: &str, all: &Sides) -> Result<BTreeSet<Vec<u8>>, GitError> {
         const RULES: &[u8] = b".gitignore";
         let is_rules = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(RULES);
@@ -283,7 +285,7 @@ fn sides(args: &[&str], out: &[u8]) -> Result<Sides, GitError> {
 }
 
 pub(super) fn texts(sides: &Sides) -> Vec<String> {
-    sides.keys().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+    sides.keys().map(|path| name::text(path)).collect()
 }
 
 impl Chain {
@@ -304,7 +306,7 @@ impl Side {
     }
 }
 
-/// For tests of whoever looks: nothing of [`Now`] is in the repository.
+/// For tests of the code that looks: nothing of [`Now`] is in the repository.
 #[cfg(test)]
 impl Now {
     pub(super) fn place(&self) -> &std::path::Path {

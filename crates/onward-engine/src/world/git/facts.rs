@@ -2,13 +2,17 @@
 //!
 //! Invariant: looks only. No lock is taken, and nothing of the checkout is run.
 
+use crate::world::open;
 use std::{
     ffi::OsStr,
-    fs,
+    num::NonZero,
     os::unix::ffi::OsStrExt as _,
+    panic::resume_unwind,
     path::{Path, PathBuf},
+    thread,
 };
 
+use onward_core::time::Timestamp;
 use onward_dialects::{Branch, Git as Facts, Worktree};
 
 use super::{
@@ -19,15 +23,25 @@ use super::{
 /// So many commits that a site names are looked for.
 const COMMITS_MAX: usize = 200;
 
-/// `None` where there is no git or no repository. Of the `commits`, those that the head does not
-/// have are named. Trees are looked into only where branches begin
-/// with `prefix`.
+/// What git knows around `dir`; `None` where there is no git or no repository. `missing` names the
+/// `commits` that are not in the history of the head. Worktrees are looked into only where a
+/// branch begins with `prefix`.
 pub fn facts(dir: &Path, env: &Env, prefix: Option<&str>, commits: &[String]) -> Option<Facts> {
     let repo = Repo::find(dir, env).ok().flatten()?;
     let git = repo.looking();
-    let mut facts = Facts { changes: changes(&git)?, ..Facts::default() };
-    facts.head = text(&git, &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]);
-    facts.branch = text(&git, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+    // Git reads the whole tree for what changed, and next to nothing for the rest.
+    thread::scope(|scope| {
+        let tree = scope.spawn(|| changes(&git));
+        let facts = around(&git, env, prefix, commits);
+        let changes = tree.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        Some(Facts { changes, ..facts? })
+    })
+}
+
+/// All but the changes of the directory's own tree.
+fn around(git: &Git, env: &Env, prefix: Option<&str>, commits: &[String]) -> Option<Facts> {
+    let mut facts = Facts::default();
+    (facts.head, facts.branch) = head(git);
     let is_missing = |commit: &&String| {
         // A name from a foreign file is an object's name, or it is nothing.
         let is_name = commit.len() >= 4 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -47,10 +61,52 @@ pub fn facts(dir: &Path, env: &Env, prefix: Option<&str>, commits: &[String]) ->
     if !facts.branches.is_empty() {
         let list = git.run(&["worktree", "list", "--porcelain", "-z"]).ok()?;
         let list = String::from_utf8_lossy(&list).into_owned();
-        let entries = list.split("\0\0");
-        facts.worktrees = entries.filter_map(|entry| worktree(entry, prefix, env)).collect();
+        let entries: Vec<&str> = list.split("\0\0").collect();
+        facts.worktrees = worktrees(&entries, prefix, env);
     }
     Some(facts)
+}
+
+/// The commit of the head, and its branch unless it is detached.
+fn head(git: &Git) -> (Option<String>, Option<String>) {
+    let both = git.run(&["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);
+    let Ok(both) = both else {
+        // No commit yet: only the branch has a name.
+        return (None, text(git, &["symbolic-ref", "--quiet", "--short", "HEAD"]));
+    };
+    let both = String::from_utf8_lossy(&both);
+    let mut lines = both.lines().map(str::to_owned);
+    let (commit, name) = (lines.next(), lines.next());
+    let branch = name.and_then(|it| it.strip_prefix("refs/heads/").map(str::to_owned));
+    (commit, branch)
+}
+
+/// The entries of `git worktree list` that count, looked into side by side.
+fn worktrees(entries: &[&str], prefix: &str, env: &Env) -> Vec<Worktree> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let part = entries.len().div_ceil(cores).max(1);
+    let look = |part: &[&str]| {
+        let seen = part.iter().filter_map(|entry| worktree(entry, prefix, env));
+        seen.collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let hands = entries.chunks(part).map(|part| scope.spawn(move || look(part)));
+        let hands: Vec<_> = hands.collect();
+        let seen =
+            hands.into_iter().map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        seen.flatten().collect()
+    })
+}
+
+/// What a file held in the last commit before a moment; `None` when no commit had it then.
+pub fn as_of(dir: &Path, env: &Env, path: &str, at: Timestamp) -> Option<Vec<u8>> {
+    let git = Git::new(dir, env).with("GIT_OPTIONAL_LOCKS", "0");
+    let before = format!("--before={at}");
+    let commit = text(&git, &["rev-list", "--max-count=1", &before, "HEAD", "--", path])?;
+    if commit.is_empty() {
+        return None;
+    }
+    git.run(&["show", "--no-textconv", &format!("{commit}:./{path}")]).ok()
 }
 
 /// One entry of `git worktree list`, looked into if it is on a branch that counts, or on none.
@@ -69,17 +125,28 @@ fn worktree(entry: &str, prefix: &str, env: &Env) -> Option<Worktree> {
         return Some(tree);
     }
     let git = Git::new(at, env).with("GIT_OPTIONAL_LOCKS", "0");
-    if let Ok(line) = git.run(&["rev-parse", "--absolute-git-dir"]) {
-        let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let git_dir = PathBuf::from(OsStr::from_bytes(line));
+    if let Some(git_dir) = git_dir(at) {
         tree.unfinished = unfinished(&git_dir).map(str::to_owned);
         // During a rebase the head is detached; the branch waits in a file.
         let waiting = ["rebase-merge/head-name", "rebase-apply/head-name"];
-        let waiting = waiting.iter().find_map(|it| fs::read_to_string(git_dir.join(it)).ok());
+        let waiting = waiting
+            .iter()
+            .find_map(|it| open::text_named(&git_dir.join(it), open::SMALL_BYTES_MAX).ok());
         tree.branch = tree.branch.or_else(|| waiting.map(|name| short(name.trim())));
     }
     tree.changes = changes(&git)?;
     Some(tree)
+}
+
+/// Where git keeps what it knows of a worktree. In a linked one, the file `.git` says so.
+fn git_dir(at: &Path) -> Option<PathBuf> {
+    let own = at.join(".git");
+    if own.is_dir() {
+        return Some(own);
+    }
+    let bytes = open::read_named(&own, open::SMALL_BYTES_MAX).ok()?;
+    let line = bytes.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+    Some(at.join(OsStr::from_bytes(line)))
 }
 
 fn short(name: &str) -> String {
@@ -113,6 +180,8 @@ fn text(git: &Git, question: &[&str]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::process::Command;
 
     use super::*;

@@ -1,16 +1,14 @@
 //! Branch and commit of the project, read from git's own files: no process, no lock.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use crate::world::open;
+use std::path::{Path, PathBuf};
 
 use onward_core::event::GitHead;
 
 /// `None` where there is no git repository with `dir` in its tree.
 pub fn head(dir: &Path) -> Option<GitHead> {
     let git_dir = dir.ancestors().find_map(git_dir)?;
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = text(&git_dir.join("HEAD"))?;
     let head = head.trim();
     let Some(name) = head.strip_prefix("ref: ") else {
         return Some(GitHead { branch: None, head: Some(head.to_owned()) });
@@ -19,13 +17,17 @@ pub fn head(dir: &Path) -> Option<GitHead> {
     Some(GitHead { branch: Some(branch), head: resolve(&git_dir, name) })
 }
 
+fn text(path: &Path) -> Option<String> {
+    open::text_named(path, open::SMALL_BYTES_MAX).ok()
+}
+
 /// In a worktree, `.git` is a file that says where it is.
 pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    let text = fs::read_to_string(&dot_git).ok()?;
+    let text = text(&dot_git)?;
     let place = text.trim().strip_prefix("gitdir: ")?;
     Some(root.join(place))
 }
@@ -37,18 +39,20 @@ pub(super) fn branch_head(common_dir: &Path, branch: &str) -> Option<String> {
 /// `None` before the first commit.
 fn resolve(git_dir: &Path, name: &str) -> Option<String> {
     // Branches of a worktree are kept with those of the repository.
-    let common = fs::read_to_string(git_dir.join("commondir")).ok();
+    let common = text(&git_dir.join("commondir"));
     let common = common.map_or_else(|| git_dir.to_owned(), |it| git_dir.join(it.trim()));
-    if let Ok(hash) = fs::read_to_string(common.join(name)) {
+    if let Some(hash) = text(&common.join(name)) {
         return Some(hash.trim().to_owned());
     }
-    let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
+    let packed = text(&common.join("packed-refs"))?;
     let mut pairs = packed.lines().filter_map(|line| line.split_once(' '));
     pairs.find(|(_, other)| *other == name).map(|(hash, _)| hash.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::process::Command;
 
     use super::*;

@@ -3,9 +3,13 @@
 //! A commit is an attempt's own when its trailers say so, or when the reflog does: git writes the
 //! variable `GIT_REFLOG_ACTION` of the attempt's environment there, and no message changes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStringExt as _,
+};
 
-use onward_core::address::Address;
+use onward_core::{address::Address, name};
 
 use super::{
     command::{Git, GitError},
@@ -27,7 +31,7 @@ pub type Made = (Address, u32);
 pub struct Commit {
     pub id: String,
     pub subject: String,
-    /// `None` = nobody of this run.
+    /// `None` = not made by this run.
     pub by: Option<Made>,
 }
 
@@ -81,10 +85,14 @@ impl Repo {
     pub fn as_committed(&self, paths: &[String]) -> Result<BTreeSet<String>, GitError> {
         let mut clean = BTreeSet::new();
         for some in paths.chunks(PATHS_MAX) {
-            let literal = some.iter().map(|path| format!(":(literal){path}"));
-            let literal: Vec<String> = literal.collect();
+            let literal = some.iter().map(|path| {
+                let words = [&b":(literal)"[..], &name::bytes(path)].concat();
+                OsString::from_vec(words)
+            });
+            let literal: Vec<OsString> = literal.collect();
             let ask = |start: &[&str]| {
-                let args = start.iter().copied().chain(literal.iter().map(String::as_str));
+                let start = start.iter().map(OsStr::new);
+                let args = start.chain(literal.iter().map(OsString::as_os_str));
                 self.looking().run(&args.collect::<Vec<_>>())
             };
             let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignored", "-uall"];
@@ -96,7 +104,7 @@ impl Repo {
                 .collect();
             let tracked = tracked.split(|byte| *byte == 0).filter(|it| !it.is_empty());
             let is_clean = tracked.filter(|path| !dirty.contains(path));
-            clean.extend(is_clean.map(|path| String::from_utf8_lossy(path).into_owned()));
+            clean.extend(is_clean.map(name::text));
         }
         Ok(clean)
     }

@@ -1,9 +1,9 @@
 //! Locks that a killed git left behind.
 //!
 //! git makes `NAME.lock` beside what it is about to replace; one that dies there leaves it, and
-//! every later git stops at it. Invariant: only a lock that is in the way of a command of ours,
-//! lies where nobody but us writes, and stays for longer than any living git would need it, is
-//! removed.
+//! every later git stops at it. Invariant: only a lock that is in the way of a command of ours and
+//! stays for longer than a living git would need it is removed; and where others than onward write,
+//! only for a step that runs again, while no git is alive in that repository.
 
 use std::{
     fs,
@@ -11,6 +11,8 @@ use std::{
     thread,
     time::Duration,
 };
+
+use crate::world::open;
 
 /// Between two looks at a lock.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -28,14 +30,43 @@ const OURS: [&str; 5] = [
     "onward-gather-index.lock",
 ];
 
+/// For whom a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum For {
+    Onward,
+    /// A built-in function whose earlier attempt was cut off, perhaps in the midst of a git.
+    StepAgain,
+}
+
 /// Makes way for a command that failed and said this; false if nothing was to be done about it.
 /// `common_dir` is asked for only if a lock is in the way.
-pub(super) fn clear(said: &str, common_dir: impl FnOnce() -> Option<PathBuf>) -> bool {
+pub(super) fn clear(said: &str, whom: For, common_dir: impl FnOnce() -> Option<PathBuf>) -> bool {
     let Some(lock) = in_the_way(said) else { return false };
+    let Some(common_dir) = common_dir() else { return false };
     // Where the project lies must not make anything in it ours.
-    let name = common_dir().and_then(|dir| below(&dir, &lock));
-    let is_ours = name.is_some_and(|name| OURS.iter().any(|ours| name.starts_with(ours)));
-    is_ours && outlasts(&lock)
+    let Some(name) = below(&common_dir, &lock) else { return false };
+    if OURS.iter().any(|ours| name.starts_with(ours)) {
+        return outlasts(&lock, || true);
+    }
+    match whom {
+        For::StepAgain => outlasts(&lock, || !has_living_git(&common_dir)),
+        For::Onward => false,
+    }
+}
+
+/// Whether any git works in the repository: in its own directory, or in the tree around that.
+fn has_living_git(common_dir: &Path) -> bool {
+    let Ok(common_dir) = common_dir.canonicalize() else { return true };
+    let tree = match common_dir.parent() {
+        Some(tree) if common_dir.ends_with(".git") => tree,
+        Some(_) | None => &common_dir,
+    };
+    let Ok(processes) = fs::read_dir("/proc") else { return true };
+    processes.flatten().any(|process| {
+        let name = open::text_named(&process.path().join("comm"), open::SMALL_BYTES_MAX);
+        name.is_ok_and(|it| it.starts_with("git"))
+            && fs::read_link(process.path().join("cwd")).is_ok_and(|it| it.starts_with(tree))
+    })
 }
 
 fn below(common_dir: &Path, lock: &Path) -> Option<String> {
@@ -53,18 +84,18 @@ fn in_the_way(said: &str) -> Option<PathBuf> {
     path.extension().is_some_and(|it| it == "lock").then_some(path)
 }
 
-/// Whether the lock is gone now: let go of, or removed for having stayed.
-fn outlasts(lock: &Path) -> bool {
+/// Whether the lock is gone now: let go of, or removed for having stayed though nothing keeps it.
+fn outlasts(lock: &Path, is_left: impl Fn() -> bool) -> bool {
     let made = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
     let Some(first) = made(lock) else { return true };
     for _ in 0..LOOKS {
         thread::sleep(LOOK_EVERY);
         if made(lock) != Some(first) {
-            // Somebody lives: gone, or another one by now.
+            // A living git: the lock is gone, or is another one by now.
             return true;
         }
     }
-    fs::remove_file(lock).is_ok()
+    is_left() && made(lock) == Some(first) && fs::remove_file(lock).is_ok()
 }
 
 #[cfg(test)]
@@ -78,7 +109,7 @@ mod tests {
     #[test]
     fn only_locks_of_ours_are_removed() {
         let dir = tempfile::tempdir().unwrap();
-        // Named so that everything in it looks like ours to whoever reads the whole path.
+        // Named so that everything in it looks like ours to a check of the whole path.
         let common_dir = dir.path().join("refs/onward/.git");
         let table = [
             ("refs/onward/r-1.lock", true),
@@ -94,9 +125,27 @@ mod tests {
             let lock = common_dir.join(name);
             fs::create_dir_all(lock.parent().unwrap()).unwrap();
             fs::write(&lock, "").unwrap();
-            let cleared = clear(&said(&lock), || Some(common_dir.clone()));
+            let cleared = clear(&said(&lock), For::Onward, || Some(common_dir.clone()));
             assert_eq!((cleared, lock.exists()), (goes, !goes), "{name}");
         }
+    }
+
+    #[test]
+    fn a_step_that_runs_again_is_not_stopped_by_what_its_killed_git_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let common_dir = dir.path().join(".git");
+        fs::create_dir_all(&common_dir).unwrap();
+        let lock = common_dir.join("index.lock");
+        fs::write(&lock, "").unwrap();
+        let clear = || clear(&said(&lock), For::StepAgain, || Some(common_dir.clone()));
+        // The user's own, which waits for what it is to read.
+        let mut living = std::process::Command::new("git");
+        living.args(["hash-object", "--stdin"]).current_dir(dir.path());
+        let living = living.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let refused = !clear() && lock.exists();
+        living.wait_with_output().unwrap();
+        assert!(refused, "a git that lives keeps its lock");
+        assert!(clear() && !lock.exists());
     }
 
     #[test]
@@ -104,16 +153,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("refs/onward")).unwrap();
         let lock = dir.path().join("refs/onward/r-1.lock");
-        assert!(clear(&said(&lock), || Some(dir.path().to_owned())));
+        assert!(clear(&said(&lock), For::Onward, || Some(dir.path().to_owned())));
     }
 
     #[test]
     fn other_failures_are_left_alone() {
         let asked = || panic!("there is nothing to ask about");
         for said in ["", "fatal: not a git repository", "Unable to create 'x': File exists"] {
-            assert!(!clear(said, asked), "{said}");
+            assert!(!clear(said, For::StepAgain, asked), "{said}");
         }
-        assert!(!clear("Unable to create '/a/refs/onward/x.lock': Permission denied", asked));
-        assert!(!clear(&said(Path::new("/a/refs/onward/x.lock")), || None));
+        let denied = "Unable to create '/a/refs/onward/x.lock': Permission denied";
+        assert!(!clear(denied, For::StepAgain, asked));
+        assert!(!clear(&said(Path::new("/a/refs/onward/x.lock")), For::StepAgain, || None));
     }
 }

@@ -8,12 +8,13 @@
 //! - `worktree` makes, mends and commits to the worktrees of a run.
 //!
 //! Invariant: the person's index, head, branches, hooks and configuration are never touched. What
-//! is written is objects, refs under `refs/onward/`, and worktrees on branches `onward/…`; whoever
-//! only looks writes nothing at all.
+//! is written is objects, refs under `refs/onward/`, and worktrees on branches `onward/…`;
+//! looking writes nothing at all.
 
 mod command;
 mod compare;
 mod facts;
+mod fifos;
 mod head;
 mod history;
 mod locks;
@@ -25,12 +26,14 @@ mod snapshot;
 pub(crate) mod tests;
 mod worktree;
 
-pub use command::{Answer, Git, GitError};
+pub use command::{Answer, Git, GitError, LOOKS_ONLY};
 pub use compare::{Difference, Now, Side};
-pub use facts::facts;
+pub use facts::{as_of, facts};
 pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};
+pub(crate) use snapshot::copy_index;
 pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken, index_of};
 pub use worktree::Condition;
+pub(crate) use worktree::{ADD_ALL, START};

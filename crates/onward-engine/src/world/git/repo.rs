@@ -1,8 +1,8 @@
 //! Where the repository of a tree is.
 
+use crate::world::open;
 use std::{
     ffi::{OsStr, OsString},
-    fs,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
@@ -123,7 +123,8 @@ fn plain_place(dir: &Path) -> Option<PathBuf> {
         && place.join("HEAD").is_file()
         && place.join("objects").is_dir()
         && !place.join("commondir").exists();
-    let config = is_plain.then(|| fs::read_to_string(place.join("config")).ok())??;
+    let config =
+        is_plain.then(|| open::text_named(&place.join("config"), open::SMALL_BYTES_MAX).ok())??;
     let config = config.to_ascii_lowercase();
     let count = |words: &str| config.matches(words).count();
     // An included file could say anything.
@@ -155,6 +156,8 @@ fn quoted(path: &Path) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::world::git::tests::{Bench, env};
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use onward_core::name;
+
 use super::{
     command::GitError,
     compare::diff,
@@ -38,7 +40,7 @@ impl Chain {
         let _lock = self.lock()?;
         let left = self.record(what.also)?;
         let index = self.dir().join("index.undone");
-        // Nobody else has one while we hold the chain: it is of a git that was killed.
+        // No other process has one while we hold the chain: a killed git left it.
         remove_if_there(&index.with_added_extension("lock"))?;
         copy_index(self.index_to_start_from(), &index)?;
         let git = self.repo().writing(&index);
@@ -51,7 +53,8 @@ impl Chain {
         let nothing = "0".repeat(left.id.len());
         let (mut gone, mut back) = (Vec::new(), Vec::new());
         for (path, base) in &what.paths {
-            let found = base.and_then(|base| trees.get(base)?.get(path.as_bytes()));
+            let path = name::bytes(path);
+            let found = base.and_then(|base| trees.get(base)?.get(&*path));
             let (line, list) = match (base, found) {
                 (None, _) | (Some(_), Some((_, None))) => (format!("0 {nothing}"), &mut gone),
                 (Some(_), Some((_, Some(side)))) => {
@@ -63,7 +66,7 @@ impl Chain {
             list.extend_from_slice(line.as_bytes());
             list.push(b'\t');
             list.extend_from_slice(&self.repo().prefix);
-            list.extend_from_slice(path.as_bytes());
+            list.extend_from_slice(&path);
             list.push(0);
         }
         // What goes makes room for what comes back.

@@ -7,8 +7,9 @@
 //! limit are left out and named.
 //!
 //! Invariant: a snapshot that was returned is durable. One at a time is taken of a run, by
-//! whichever process, and what a killed one left half-done is in nobody's way.
+//! whichever process, and what a killed one left half-done stands in the way of none.
 
+use crate::world::open;
 use std::{
     fs::{self, File},
     io,
@@ -17,6 +18,8 @@ use std::{
     path::{Path, PathBuf},
     thread,
 };
+
+use onward_core::name;
 
 use super::{
     command::{Git, GitError},
@@ -102,8 +105,8 @@ impl Chain {
         if self.index.exists() { &self.index } else { &self.repo.index }
     }
 
-    /// The sum at the end of an index takes longer than all else about writing one, and nobody but
-    /// us reads this one: a torn one is made anew.
+    /// The sum at the end of an index takes longer than all else about writing one, and only onward
+    /// reads this one: a torn one is made again.
     pub(super) fn git(&self) -> Git {
         self.repo.writing(&self.index).set("index.skipHash=true")
     }
@@ -136,18 +139,18 @@ impl Chain {
         Ok(Taken { id, skipped: tree.skipped })
     }
 
-    /// One at a time, whoever it is.
+    /// One process at a time.
     pub(super) fn lock(&self) -> Result<File, GitError> {
         fs::create_dir_all(&self.dir).map_err(GitError::io("make", &self.dir))?;
         let path = self.dir.join("lock");
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = open::at(&path, open::To::Write);
         let file = file.map_err(GitError::io("open", &path))?;
         file.lock().map_err(GitError::io("lock", &path))?;
         Ok(file)
     }
 
     /// Brings the run's index up to the tree, and the objects into the repository. An index that a
-    /// power cut spoilt is made anew.
+    /// power cut spoilt is made again.
     pub(super) fn record(&self, also: &[String]) -> Result<Tree, GitError> {
         let git = self.git();
         let lock = self.index.with_added_extension("lock");
@@ -199,14 +202,14 @@ pub(super) fn commit(
 
 /// The copy keeps the time of what it is a copy of: by that time git knows which files may have
 /// been edited within the second in which they were added, and compares these byte by byte.
-pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
-    let mut source = match File::open(from) {
+pub(crate) fn copy_index(from: &Path, to: &Path) -> Result<(), GitError> {
+    let mut source = match open::named(from) {
         Ok(source) => source,
         // Nothing was ever added.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return remove_if_there(to),
         Err(error) => return Err(GitError::io("read", from)(error)),
     };
-    let copied = File::create(to).and_then(|mut copy| {
+    let copied = open::make_at(to, open::PRIVATE).and_then(|mut copy| {
         io::copy(&mut source, &mut copy)?;
         copy.set_modified(source.metadata()?.modified()?)
     });
@@ -264,7 +267,8 @@ pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String
 /// Adds paths that are there, whether git ignores them or not. Gives what is left out.
 pub(super) fn include(repo: &Repo, git: &Git, add: &[&str], also: &[String]) -> Vec<String> {
     let mut budget = Budget::default();
-    let paths = also.iter().map(String::as_bytes);
+    let also: Vec<_> = also.iter().map(|path| name::bytes(path)).collect();
+    let paths = also.iter().map(AsRef::as_ref);
     let there = paths.filter(|path| {
         let is_there = repo.dir.join(std::ffi::OsStr::from_bytes(path)).symlink_metadata().is_ok();
         is_there && budget.takes(repo, path)
@@ -274,7 +278,7 @@ pub(super) fn include(repo: &Repo, git: &Git, add: &[&str], also: &[String]) -> 
         // One of them lies where git does not go, such as behind a link. The others do not.
         for path in there {
             if git.feed(add, &list(&[path])).is_err() {
-                budget.skipped.push(String::from_utf8_lossy(path).into_owned());
+                budget.skipped.push(name::text(path));
             }
         }
     }
@@ -330,7 +334,7 @@ fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {
     Ok(Moved { tracked: ours(edited?), untracked: ours(new?) })
 }
 
-/// How much of what nobody ever asked git to keep is kept.
+/// How much of the untracked files is kept.
 #[derive(Debug, Default)]
 struct Budget {
     bytes: u64,
@@ -351,7 +355,7 @@ impl Budget {
             self.bytes += found.len();
             return true;
         }
-        self.skipped.push(String::from_utf8_lossy(path).into_owned());
+        self.skipped.push(name::text(path));
         false
     }
 }

@@ -1,9 +1,10 @@
 //! Worktrees of a run: made from the tree as it is, mended however they were left, committed to.
 //!
-//! Invariant: no file of a worktree that somebody worked in and no commit of its branch is ever
+//! Invariant: no file of a worktree that was worked in and no commit of its branch is ever
 //! taken away. A branch is only moved on, and only to what follows from it. Whatever is done here
 //! can be cut short between any two commands and done again.
 
+use crate::world::open;
 use std::{
     collections::BTreeSet,
     fs,
@@ -49,18 +50,23 @@ const UNDER_WAY: [(&str, &str); 6] = [
     ("BISECT_LOG", "bisect"),
 ];
 
+/// Everything but what is onward's own. Git refuses a pathspec that names an ignored directory,
+/// also one that excludes it, and many projects ignore this one; a pattern names nothing.
+pub(crate) const ADD_ALL: [&str; 5] = ["add", "--all", "--", ".", ":(exclude).onwar[d]/*"];
+
 /// What the first commit of a worktree says, if it takes one to have the tree as it is.
-const START: &str = "what was not committed when the worktree was made";
+pub(crate) const START: &str = "what was not committed when the worktree was made";
 
 impl Repo {
     /// Looks without a process, and changes nothing.
     pub fn condition(&self, dir: &Path, branch: &str) -> Condition {
         let has_branch = self.branch_head(branch).is_some();
-        // An empty one too: that nothing is left in it is nobody's work.
+        // An empty one too: there is no work in it.
         if fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none()) {
             return Condition::Missing { has_branch };
         }
-        let Some(git_dir) = git_dir(dir).filter(|git_dir| git_dir.is_dir()) else {
+        let is_there = |git_dir: &PathBuf| git_dir.is_dir() && self.has(git_dir);
+        let Some(git_dir) = git_dir(dir).filter(is_there) else {
             return Condition::Unregistered { has_branch };
         };
         let under_way = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).exists());
@@ -74,6 +80,13 @@ impl Repo {
             }
             Some(_) | None => Condition::Unregistered { has_branch },
         }
+    }
+
+    /// A worktree that was copied along with its project still says that it is the original's.
+    fn has(&self, git_dir: &Path) -> bool {
+        let common = fs::canonicalize(&self.common_dir);
+        let found = fs::canonicalize(git_dir);
+        found.is_ok_and(|found| common.is_ok_and(|common| found.starts_with(common)))
     }
 
     pub fn branch_head(&self, branch: &str) -> Option<String> {
@@ -115,7 +128,7 @@ impl Repo {
             return Ok(false);
         }
         // What git ignores is not on the branch either.
-        let asked = ["status", "--porcelain", "-z", "--untracked-files=all"];
+        let asked = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored"];
         if !self.in_dir(dir).run(&asked)?.is_empty() {
             return Ok(false);
         }
@@ -142,7 +155,8 @@ impl Repo {
         let (from, to) = (beside.join(".git"), dir.join(".git"));
         let unclear = || GitError::Unclear { what: "worktree".to_owned() };
         let back = git_dir(&beside).ok_or_else(unclear)?.join("gitdir");
-        fs::write(&back, format!("{}\n", text(&to)?)).map_err(GitError::io("write", &back))?;
+        let line = format!("{}\n", text(&to)?);
+        open::put(&back, line.as_bytes(), open::SHARED).map_err(GitError::io("write", &back))?;
         fs::rename(&from, &to).map_err(GitError::io("rename", &from))?;
         let _ = fs::remove_dir(&beside);
         Ok(())
@@ -166,8 +180,8 @@ impl Repo {
 
 /// Of the project's own tree.
 impl Chain {
-    /// Makes a worktree of the tree as it is, what is not committed included. A branch on which
-    /// somebody worked already is where it goes on.
+    /// Makes a worktree of the tree as it is, what is not committed included. On a
+    /// branch that has commits of its own it goes on there.
     pub fn make_worktree(&self, dir: &Path, branch: &str) -> Result<(), GitError> {
         let repo = self.repo();
         if !self.has_work(branch)? {
@@ -241,7 +255,7 @@ impl Chain {
         copy_index(&repo.index, &index)?;
         let git = repo.writing(&index);
         let _ = fs::remove_file(index.with_added_extension("lock"));
-        git.run(&["add", "--all", "--", ".", ":(exclude).onward"])?;
+        git.run(&ADD_ALL)?;
         let tree = git.line(&["write-tree"])?;
         let unclear = || GitError::Unclear { what: "HEAD".to_owned() };
         let GitHead { branch, head: old } = head(repo.dir()).ok_or_else(unclear)?;

@@ -7,10 +7,11 @@
 //!
 //! Invariant: after one failure nothing is written any more.
 
+use crate::world::open;
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, ErrorKind},
-    os::unix::fs::FileExt as _,
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::Path,
 };
 
@@ -27,16 +28,18 @@ pub(super) struct Appender {
     end: u64,
     /// As long as the file is.
     length: u64,
+    /// Device and inode.
+    identity: (u64, u64),
     has_failed: bool,
 }
 
 impl Appender {
     /// Goes on where the file ends now; free space there must have been cut off.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path)?;
-        let end = file.metadata()?.len();
-        Ok(Self { file, end, length: end, has_failed: false })
+        let file = open::at(path, open::To::Write)?;
+        let found = file.metadata()?;
+        let (end, identity) = (found.len(), (found.dev(), found.ino()));
+        Ok(Self { file, end, length: end, identity, has_failed: false })
     }
 
     /// One write. One that does not take everything is a failure.
@@ -46,7 +49,10 @@ impl Appender {
             if next_end > it.length {
                 it.make_room(next_end)?;
             }
-            if it.file.write_at(bytes, it.end)? != bytes.len() {
+            let count = it.file.write_at(bytes, it.end)?;
+            if count != bytes.len() {
+                // The rest is written only to learn the reason: this write fails with it.
+                it.file.write_at(&bytes[count..], it.end + count as u64)?;
                 return Err(ErrorKind::WriteZero.into());
             }
             it.end = next_end;
@@ -57,6 +63,20 @@ impl Appender {
 
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.guarded(|it| it.file.sync_data())
+    }
+
+    /// Whether the name still leads to this very file: one that was removed takes every write, and
+    /// keeps none.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        let found = std::fs::symlink_metadata(path);
+        found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+
+    /// All that was written, also where the name is gone.
+    pub(super) fn content(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(self.end).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        Ok(bytes)
     }
 
     pub(super) fn truncate(&mut self, length: u64) -> io::Result<()> {
@@ -98,6 +118,8 @@ impl Appender {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::OpenOptions;
+
     use super::*;
 
     #[test]

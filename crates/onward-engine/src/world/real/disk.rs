@@ -6,16 +6,20 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use onward_core::event::FileKind;
 
 use super::appender::Appender;
-use crate::world::{At, JOURNAL, Stop, files::NEW_SUFFIX};
+use crate::world::{
+    At, JOURNAL, Stop,
+    files::NEW_SUFFIX,
+    open::{self, To},
+};
 
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -42,16 +46,57 @@ impl Disk {
     pub(super) fn path(&self, at: At<'_>) -> PathBuf {
         match at {
             At::Run(path) => self.run_dir.join(path),
-            At::Project(path) => self.project_dir.join(path),
+            At::Project(path) => self.project_dir.join(open::raw(path)),
+        }
+    }
+
+    /// The same for changing what stands there: it must lie below its root.
+    fn target(&self, at: At<'_>) -> Result<PathBuf, Stop> {
+        let found = match at {
+            At::Run(path) => open::beneath(&self.run_dir, path),
+            At::Project(path) => match outside(path) {
+                Some(path) => Ok(path.to_owned()),
+                None => open::beneath(&self.project_dir, open::raw(path)),
+            },
+        };
+        found.map_err(io_stop("use", &self.path(at)))
+    }
+
+    fn open(&self, at: At<'_>, to: To) -> io::Result<File> {
+        match (at, to) {
+            (At::Run(path), _) => open::own(&self.run_dir, path, to, open::PRIVATE),
+            (At::Project(path), To::Read) => open::looked(&self.project_dir, path),
+            (At::Project(path), To::Change | To::Write | To::Append | To::Make) => {
+                match outside(path) {
+                    Some(path) => open::at(path, to),
+                    None => open::change(&self.project_dir, open::raw(path), to),
+                }
+            }
+        }
+    }
+
+    fn open_with_parents(&self, at: At<'_>, to: To) -> Result<File, Stop> {
+        let path = self.path(at);
+        match self.open(at, to) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                make_parents(&self.target(at)?)?;
+                self.open(at, to).map_err(io_stop("open", &path))
+            }
+            other => other.map_err(io_stop("open", &path)),
         }
     }
 
     pub(super) fn read(&self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
-        let path = self.path(at);
-        match fs::read(&path) {
+        let most = match at {
+            // Most attempts leave no result: that there is none is seen with one call.
+            At::Run(_) if is_missing(&self.path(at)) => return Ok(None),
+            At::Run(_) => open::LOG_BYTES_MAX,
+            At::Project(_) => open::FILE_BYTES_MAX,
+        };
+        match self.open(at, To::Read).and_then(|file| open::all_of(file, most)) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if is_absence(&error) => Ok(None),
-            Err(error) => Err(io_stop("read", &path)(error)),
+            Err(error) => Err(io_stop("read", &self.path(at))(error)),
         }
     }
 
@@ -63,7 +108,7 @@ impl Disk {
         bytes_max: usize,
     ) -> Result<Vec<u8>, Stop> {
         let path = self.path(at);
-        let mut file = match File::open(&path) {
+        let mut file = match self.open(at, To::Read) {
             Ok(file) => file,
             Err(error) if is_absence(&error) => return Ok(Vec::new()),
             Err(error) => return Err(io_stop("read", &path)(error)),
@@ -79,22 +124,24 @@ impl Disk {
 
     /// Links lead where their content says.
     pub(super) fn make(&mut self, at: At<'_>, bytes: &[u8], kind: FileKind) -> Result<(), Stop> {
-        let path = self.path(at);
+        let path = self.target(at)?;
         match kind {
             FileKind::Plain | FileKind::Executable => {
-                // What is written must not go where a link leads.
-                if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+                // What is written must not go where a link leads, and into nothing but a file.
+                if fs::symlink_metadata(&path).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
                     fs::remove_file(&path).map_err(io_stop("remove", &path))?;
                 }
-                self.write(at, bytes)?;
-                let found = fs::metadata(&path).map_err(io_stop("look at", &path))?;
+                let mut file = self.open_with_parents(at, To::Write)?;
+                let written = file.set_len(0).and_then(|()| file.write_all(bytes));
+                written.map_err(io_stop("write", &path))?;
+                let found = file.metadata().map_err(io_stop("look at", &path))?;
                 let mode = found.permissions().mode() & 0o777;
                 let wanted = with_execution(mode, kind);
                 if wanted == mode {
                     return Ok(());
                 }
                 let permissions = fs::Permissions::from_mode(wanted);
-                fs::set_permissions(&path, permissions).map_err(io_stop("write", &path))
+                file.set_permissions(permissions).map_err(io_stop("write", &path))
             }
             FileKind::Link => {
                 make_parents(&path)?;
@@ -106,11 +153,9 @@ impl Disk {
     }
 
     pub(super) fn write(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
-        let path = self.path(at);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        let mut file = open_with_parents(&path, &options)?;
-        file.write_all(bytes).map_err(io_stop("write", &path))
+        let mut file = self.open_with_parents(at, To::Write)?;
+        let written = file.set_len(0).and_then(|()| file.write_all(bytes));
+        written.map_err(io_stop("write", &self.path(at)))
     }
 
     pub(super) fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
@@ -122,9 +167,7 @@ impl Disk {
             };
             return journal.append(bytes).map_err(io_stop("append to", &path));
         }
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        let mut file = open_with_parents(&path, &options)?;
+        let mut file = self.open_with_parents(at, To::Append)?;
         match file.write(bytes) {
             Ok(count) if count == bytes.len() => Ok(()),
             Ok(_) => Err(io_stop("append to", &path)(ErrorKind::WriteZero.into())),
@@ -137,26 +180,49 @@ impl Disk {
         if let (At::Run(JOURNAL), Some(journal)) = (at, &mut self.journal) {
             return journal.truncate(length).map_err(io_stop("cut", &path));
         }
-        let file = OpenOptions::new().write(true).open(&path);
+        let file = self.open(at, To::Change);
         file.and_then(|file| file.set_len(length)).map_err(io_stop("cut", &path))
     }
 
     pub(super) fn sync(&mut self, at: At<'_>) -> Result<(), Stop> {
         let path = self.path(at);
         if let (At::Run(JOURNAL), Some(journal)) = (at, &mut self.journal) {
-            return journal.sync().map_err(io_stop("sync", &path));
+            journal.sync().map_err(io_stop("sync", &path))?;
+            if !journal.is_at(&path) {
+                return Err(self.removed());
+            }
+            return Ok(());
         }
         // A link has nothing but its name.
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
             return Ok(());
         }
-        File::open(&path).and_then(|file| file.sync_all()).map_err(io_stop("sync", &path))
+        self.open(at, To::Read).and_then(|file| file.sync_all()).map_err(io_stop("sync", &path))
+    }
+
+    /// The journal lies no longer where it did, and with it all of the run: what is known of it is
+    /// kept beside the project, or where there is room.
+    fn removed(&self) -> Stop {
+        let content = self.journal.as_ref().map_or(Ok(Vec::new()), Appender::content);
+        let run = self.run_dir.file_name().unwrap_or_default().to_string_lossy();
+        let mut kept = None;
+        if let Ok(bytes) = content {
+            let beside = self.project_dir.parent();
+            let mut places = beside.into_iter().chain([self.project_dir.as_path()]);
+            kept = places.find_map(|place| {
+                let dir = place.join(format!("onward-saved-{run}"));
+                open::make_dir(&dir).ok()?;
+                replace(&dir.join(JOURNAL), &bytes, open::PRIVATE).ok()?;
+                Some(dir)
+            });
+        }
+        Stop::Removed { run_dir: self.run_dir.clone(), kept }
     }
 
     /// What replaces a file keeps its permissions, except whether it can be executed: that is part
     /// of what it is. An empty directory gives way.
     pub(super) fn rename(&mut self, from: At<'_>, to: At<'_>) -> Result<(), Stop> {
-        let (from, to) = (self.path(from), self.path(to));
+        let (from, to) = (self.target(from)?, self.target(to)?);
         let new = fs::symlink_metadata(&from).map_err(io_stop("rename", &from))?;
         if let Ok(replaced) = fs::symlink_metadata(&to)
             && replaced.is_file()
@@ -182,7 +248,7 @@ impl Disk {
     /// What is gone already need not be removed. As git does, directories of the project that this
     /// leaves empty go too.
     pub(super) fn remove(&mut self, at: At<'_>) -> Result<(), Stop> {
-        let path = self.path(at);
+        let path = self.target(at)?;
         match fs::remove_file(&path) {
             Err(error) if is_absence(&error) => return Ok(()),
             other => other.map_err(io_stop("remove", &path))?,
@@ -211,7 +277,7 @@ impl Disk {
     }
 }
 
-/// Whoever may read an executable file may execute it.
+/// A user who may read an executable file may execute it.
 fn with_execution(mode: u32, kind: FileKind) -> u32 {
     let mode = mode & 0o777;
     match kind {
@@ -220,33 +286,48 @@ fn with_execution(mode: u32, kind: FileKind) -> u32 {
     }
 }
 
+/// A link that leads nowhere is there.
+fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn is_absence(error: &io::Error) -> bool {
     // A directory is no file that could be read, and below a file there is none.
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
 }
 
+/// A site of another system may lie outside of the project; its path is whole and climbs nowhere.
+fn outside(path: &str) -> Option<&Path> {
+    let climbs = |part: Component<'_>| part == Component::ParentDir;
+    let path = Path::new(path);
+    (path.is_absolute() && !path.components().any(climbs)).then_some(path)
+}
+
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Stop> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(io_stop("sync", dir))
+    open::sync_dir(dir).map_err(io_stop("sync", dir))
 }
 
 /// Replaces a small file: it is the new one, whole and durable, when this returns, and the old one
 /// after a crash before that. The temporary name is the same at every try: nothing piles up.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
+    replace(path, bytes, open::PRIVATE).map_err(io_stop("write", path))
+}
+
+/// The same, for those who say themselves what failed.
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(NEW_SUFFIX);
     let new = PathBuf::from(new);
-    let written = File::create(&new).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    written.and_then(|()| fs::rename(&new, path)).map_err(io_stop("write", path))?;
-    path.parent().map_or(Ok(()), sync_dir)
+    let mut file = open::make_at(&new, mode)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), open::sync_dir)
 }
 
 /// Adds to the end of a file, or makes it; durable when this returns.
 pub(crate) fn append_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    let written = file.and_then(|mut file| {
+    let written = open::at(path, To::Append).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
@@ -256,35 +337,27 @@ pub(crate) fn append_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
 
 /// Waits until this process alone holds the directory; it does so while the file is open.
 pub(crate) fn hold_dir(dir: &Path) -> Result<File, Stop> {
-    let held = File::open(dir).map_err(io_stop("open", dir))?;
+    let held = open::dir(dir).map_err(io_stop("open", dir))?;
     rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive)
         .map_err(|error| io_stop("lock", dir)(error.into()))?;
     Ok(held)
 }
 
-fn open_with_parents(path: &Path, options: &OpenOptions) -> Result<File, Stop> {
-    match options.open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            make_parents(path)?;
-            options.open(path).map_err(io_stop("open", path))
-        }
-        other => other.map_err(io_stop("open", path)),
-    }
+/// The same for a lock file, which is made where it is missing and left there.
+pub(crate) fn hold_file(dir: &Path, name: &str) -> Result<File, Stop> {
+    let held = open::own(dir, name, open::To::Write, open::SHARED);
+    let held = held.and_then(|file| file.lock().map(|()| file));
+    held.map_err(io_stop("hold", &dir.join(name)))
 }
 
-/// Makes the directories above `path`; each new name is durable.
+/// Makes the directories above `path`; each new name is durable. Those of ours are private.
 pub(crate) fn make_parents(path: &Path) -> Result<(), Stop> {
     let Some(parent) = path.parent() else { return Ok(()) };
     if parent.as_os_str().is_empty() || parent.is_dir() {
         return Ok(());
     }
     make_parents(parent)?;
-    match fs::create_dir(parent) {
-        Ok(()) => {}
-        // Somebody was faster.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(io_stop("make directory", parent)(error)),
-    }
+    open::make_dir(parent).map_err(io_stop("make directory", parent))?;
     parent.parent().map_or(Ok(()), sync_dir)
 }
 

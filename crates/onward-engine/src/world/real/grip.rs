@@ -48,8 +48,9 @@ pub(super) fn connect(
     let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
     let seals = read(place, Some(welcome.log_bytes))?;
     let (mut orphans, mut survived) = (0, Survived::default());
-    if welcome.is_new && had_supervisor {
-        let (ended, left) = clear_orphans(&place.run, &seals, StopLadder::default())
+    // Also when an engine that started this supervisor died before it got here.
+    if had_supervisor && has_spawned_nothing(&seals) {
+        let (ended, left) = clear_orphans(place, &seals, StopLadder::default())
             .map_err(io_stop("end the orphans of", &place.run_dir))?;
         if let Some(defiant) = left.first() {
             let pid = defiant.identity.pid;
@@ -59,14 +60,18 @@ pub(super) fn connect(
         survived = survived_of(&ended);
     }
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
-    let lives_before = opened_in(&seals, &boot_id).saturating_sub(usize::from(welcome.is_new));
+    let lives_before =
+        opened_in(&seals, &boot_id, place).saturating_sub(usize::from(welcome.is_new));
     let alive: Vec<_> = welcome.alive.into_iter().map(|it| (it.step, it.attempt)).collect();
     // One whose end is written and whose snapshot is being taken is waited for.
-    let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let is_over = |seal: &&Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let (counting, unsettled) = seals.seals_in_boot(&boot_id);
     let connected = Connected {
         spawned: spawned(&seals),
         spawned_is_complete: lives_before > 0 && is_whole(&seals),
-        seals: seals.seals().filter(|seal| is_over(seal)).cloned().collect(),
+        seals: counting.into_iter().filter(is_over).cloned().collect(),
+        unsettled: unsettled.into_iter().cloned().collect(),
+        unreadable: seals.doubtful(),
         alive,
         orphans,
         survived,
@@ -82,21 +87,22 @@ pub fn look(place: &Place) -> Result<Connected, Stop> {
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
     let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
     let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
-    let had_supervisor = opened_in(&seals, &boot_id) > 0;
-    let orphans = if lives || !had_supervisor {
-        Vec::new()
-    } else {
-        let found = sweep(&place.run, &seals);
+    let had_supervisor = opened_in(&seals, &boot_id, place) > 0;
+    let orphans = if had_supervisor && (!lives || has_spawned_nothing(&seals)) {
+        let found = sweep(place, &seals);
         found.map_err(io_stop("look for the orphans of", &place.run_dir))?
-    };
-    let is_over = |alive: &[(Address, u32)], seal: &Seal| {
-        !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt)
+    } else {
+        Vec::new()
     };
     let alive = if lives { held(&seals) } else { Vec::new() };
+    let is_over = |seal: &&Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let (counting, unsettled) = seals.seals_in_boot(&boot_id);
     Ok(Connected {
         spawned: spawned(&seals),
         spawned_is_complete: had_supervisor && is_whole(&seals),
-        seals: seals.seals().filter(|seal| is_over(&alive, seal)).cloned().collect(),
+        seals: counting.into_iter().filter(is_over).cloned().collect(),
+        unsettled: unsettled.into_iter().cloned().collect(),
+        unreadable: seals.doubtful(),
         alive,
         orphans: u32::try_from(orphans.len()).unwrap_or(u32::MAX),
         survived: survived_of(&orphans),
@@ -116,9 +122,20 @@ fn read(place: &Place, bytes_max: Option<u64>) -> Result<Seals, Stop> {
     read_seals(&path, bytes_max).map_err(io_stop("read", &path))
 }
 
-fn opened_in(seals: &Seals, boot: &str) -> usize {
-    let is_of_boot = |line: &&Line| matches!(line, Line::Opened(it) if it.boot_id == boot);
-    seals.lines.iter().filter(is_of_boot).count()
+/// Supervisors of this very directory; what those of the run that it is a copy of did since, this
+/// log does not say.
+fn opened_in(seals: &Seals, boot: &str, place: &Place) -> usize {
+    let is_ours = |line: &&Line| matches!(line, Line::Opened(it) if it.is_of(boot, &place.run_dir));
+    seals.lines.iter().filter(is_ours).count()
+}
+
+/// The last supervisor was asked for nothing yet: all processes of this run are orphans. An engine
+/// ends them before it asks for anything.
+fn has_spawned_nothing(seals: &Seals) -> bool {
+    let is_opened = |line: &Line| matches!(line, Line::Opened(_));
+    let since = seals.lines.iter().rposition(is_opened).unwrap_or(0);
+    let is_spawn = |line: &Line| matches!(line, Line::Spawning(_) | Line::Spawned(_));
+    !seals.lines[since..].iter().any(is_spawn)
 }
 
 fn is_whole(seals: &Seals) -> bool {
@@ -137,7 +154,12 @@ fn held(seals: &Seals) -> Vec<(Address, u32)> {
             Line::Exited(seal) => {
                 held.remove(&(seal.step.clone(), seal.attempt));
             }
-            Line::Spawned(_) | Line::Snapshot(_) | Line::OutputLost(_) | Line::Unknown(_) => {}
+            Line::Spawned(_)
+            | Line::Snapshot(_)
+            | Line::OutputLost(_)
+            | Line::Grouped(_)
+            | Line::Stray(_)
+            | Line::Unknown(_) => {}
         }
     }
     held.into_iter().collect()
@@ -152,6 +174,8 @@ fn spawned(seals: &Seals) -> Vec<(Address, u32)> {
         | Line::Exited(_)
         | Line::Snapshot(_)
         | Line::OutputLost(_)
+        | Line::Grouped(_)
+        | Line::Stray(_)
         | Line::Unknown(_) => None,
     });
     spawning.collect()

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like, while nothing is driven and somebody is asked something.
+//! Ctrl-C and its like, while nothing is driven and a person is asked something.
 
 use std::{
     io,
@@ -10,7 +10,7 @@ use std::{
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Remembers that somebody wants out. From the first one on, such a signal ends the program only
+/// Remembers that the person wants out. From the first one on, such a signal ends the program only
 /// where it looks here, or where a driver takes it.
 #[derive(Clone, Debug)]
 pub struct Interrupts(Arc<AtomicBool>);

@@ -1,17 +1,20 @@
 //! Looking at project files: which match, and what they hold.
 //!
 //! Invariant: a hash is believed without reading only while size, time and inode are as they were,
-//! and only if the file had rested for a clock tick when it was hashed. A change within the tick of
-//! the look would leave the same time behind; such a proof is marked with inode 0, which no file
-//! has, so it is read again.
+//! and only if a later change would have left another time behind. On a file system that was seen
+//! to give every change after a look a time of its own, that is always so. On any other the file
+//! must have rested for a clock tick when it was hashed: a change within the tick of the look would
+//! leave the same time behind; such a proof is marked with inode 0, which no file has, so it is
+//! read again.
 
+use crate::world::open;
 use std::{
     collections::BTreeMap,
-    fs::{self, File, Metadata},
+    fs::{self, Metadata},
     io::{self, ErrorKind},
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
-        fs::MetadataExt as _,
+        fs::{FileExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
 };
@@ -21,10 +24,11 @@ use onward_core::{
     digest::Digest,
     event::FileKind,
     evidence::{FileProof, Stat},
+    name,
 };
 use rustix::time::{ClockId, clock_gettime};
 
-use super::disk::io_stop;
+use super::{disk::io_stop, stats};
 use crate::{
     world::is_glob,
     world::{Looked, Stop},
@@ -32,19 +36,52 @@ use crate::{
 
 /// Directories that belong to tools, not to the work.
 const SKIPPED: [&str; 2] = [".git", ".onward"];
+/// A path that so many files stand in the way of is not put back in any case.
+const IN_THE_WAY_MAX: usize = 10_000;
 /// More are forgotten: a look costs little, memory counts.
 const REMEMBERED_MAX: usize = 4096;
+/// So many changes within microseconds all have times of their own, or none is believed to.
+const TRIES: u8 = 12;
 
 #[derive(Debug)]
 pub(super) struct Looker {
     project_dir: PathBuf,
     /// What was hashed in this life, by path.
     seen: BTreeMap<String, (Stat, Digest)>,
+    /// The device whose file system gives every change after a look a time of its own.
+    keen: Option<u64>,
 }
 
 impl Looker {
     pub(super) fn new(project_dir: PathBuf) -> Self {
-        Self { project_dir, seen: BTreeMap::new() }
+        Self { project_dir, seen: BTreeMap::new(), keen: None }
+    }
+
+    /// Tries out on a file without a name in `dir` whether the file system there shows every change
+    /// after a look. One that only counts ticks of the clock would have to tick between each two of
+    /// these changes.
+    pub(super) fn try_out(&mut self, dir: &Path) {
+        let tried = open::unnamed(dir).and_then(|file| {
+            let mut last = None;
+            for round in 0..TRIES {
+                file.write_all_at(&[round], 0)?;
+                let now = stat_of(&file.metadata()?).mtime_ns;
+                if last.is_some_and(|last| last >= now) {
+                    return Ok(None);
+                }
+                last = Some(now);
+            }
+            Ok(Some(file.metadata()?.dev()))
+        });
+        self.keen = tried.ok().flatten();
+    }
+
+    pub(super) fn unchanged(&self, files: &[&FileProof]) -> Vec<bool> {
+        stats::unchanged(&self.project_dir, files)
+    }
+
+    fn full(&self, path: &str) -> PathBuf {
+        self.project_dir.join(open::raw(path))
     }
 
     pub(super) fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
@@ -53,7 +90,7 @@ impl Looker {
 
     /// A link is what it says, not where it leads.
     pub(super) fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop> {
-        let full = self.project_dir.join(path);
+        let full = self.full(path);
         let found = match fs::symlink_metadata(&full) {
             Ok(found) => found,
             Err(error) if is_absence(&error) => return Ok(None),
@@ -72,14 +109,45 @@ impl Looker {
     }
 
     pub(super) fn content(&self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop> {
-        content_of(&self.project_dir.join(path))
+        content_of(&self.full(path))
     }
 
     pub(super) fn dir_changed_ns(&self, path: &str) -> Option<i64> {
-        let full = self.project_dir.join(path);
+        let full = self.full(path);
         let mut above = full.ancestors().skip(1);
         let found = above.find_map(|dir| fs::metadata(dir).ok().filter(Metadata::is_dir));
         found.map(|found| stat_of(&found).mtime_ns)
+    }
+
+    /// All that is in a directory at `path`, whatever it is called, what git ignores included; the
+    /// path itself if the system does not let it be replaced.
+    pub(super) fn in_the_way(&self, path: &str) -> Vec<String> {
+        let full = self.full(path);
+        let Ok(found) = fs::symlink_metadata(&full) else { return Vec::new() };
+        if !found.is_dir() {
+            return if is_fixed(&full) { vec![path.to_owned()] } else { Vec::new() };
+        }
+        let mut found = Vec::new();
+        let mut dirs = vec![path.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            // One that cannot be looked into is in the way as a whole.
+            let Ok(entries) = fs::read_dir(self.full(&dir)) else {
+                found.push(dir);
+                continue;
+            };
+            for entry in entries.flatten() {
+                let path = format!("{dir}/{}", name::text(entry.file_name().as_bytes()));
+                if found.len() >= IN_THE_WAY_MAX {
+                    return found;
+                }
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => dirs.push(path),
+                    Ok(_) | Err(_) => found.push(path),
+                }
+            }
+        }
+        found.sort_unstable();
+        found
     }
 
     /// A pattern without wildcards names one file, or a directory and all files in it.
@@ -127,7 +195,7 @@ impl Looker {
     fn walk(&self, dir: &str, paths: &mut Vec<String>) -> Result<(), Stop> {
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
-            let full = self.project_dir.join(&dir);
+            let full = self.full(&dir);
             let entries = match fs::read_dir(&full) {
                 Ok(entries) => entries,
                 Err(error) if is_absence(&error) => continue,
@@ -135,8 +203,7 @@ impl Looker {
             };
             for entry in entries {
                 let entry = entry.map_err(io_stop("list", &full))?;
-                // A name that is not text cannot stand in a workflow or a journal.
-                let Ok(name) = entry.file_name().into_string() else { continue };
+                let name = name::text(entry.file_name().as_bytes());
                 let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
                 let kind = entry.file_type().map_err(io_stop("look at", &full))?;
                 // In a worktree, `.git` is a file.
@@ -154,14 +221,14 @@ impl Looker {
     }
 
     fn links_inside(&self, path: &str) -> bool {
-        let target = fs::canonicalize(self.project_dir.join(path));
+        let target = fs::canonicalize(self.full(path));
         let project = fs::canonicalize(&self.project_dir);
         target.is_ok_and(|target| project.is_ok_and(|project| target.starts_with(project)))
     }
 
     /// `None` when there is no such file, or it is none.
     fn proof(&mut self, path: &str, known: Option<&FileProof>) -> Result<Option<FileProof>, Stop> {
-        let full = self.project_dir.join(path);
+        let full = self.full(path);
         let found = match fs::metadata(&full) {
             Ok(found) => found,
             Err(error) if is_absence(&error) => return Ok(None),
@@ -178,20 +245,28 @@ impl Looker {
             return Ok(Some(FileProof { path: path.to_owned(), hash, stat }));
         }
         let before = tick_ns();
+        let mut is_keen = false;
         let mut hasher = blake3::Hasher::new();
-        let read = File::open(&full).and_then(|file| {
+        let read = open::looked(&self.project_dir, path).and_then(|file| {
             // The stat of before the reading: if the file changes meanwhile, it will not fit.
-            let stat = stat_of(&file.metadata()?);
+            let found = file.metadata()?;
+            is_keen = self.keen == Some(found.dev());
+            let stat = stat_of(&found);
             hasher.update_reader(file)?;
             Ok(stat)
         });
         let mut stat = match read {
             Ok(stat) => stat,
             Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                return Ok(outside(path, &full));
+            }
             Err(error) => return Err(io_stop("read", &full)(error)),
         };
         let hash = Digest::from_blake3(&hasher.finalize());
-        if stat.mtime_ns >= before {
+        // A time that is still to come was set by hand, and may be set again.
+        let is_shown = is_keen && stat.mtime_ns <= now_ns();
+        if stat.mtime_ns >= before && !is_shown {
             stat.inode = 0;
         } else {
             self.remember(path, stat, hash);
@@ -207,6 +282,24 @@ impl Looker {
     }
 }
 
+/// Whether no other file can take its place: it is immutable, or its directory is not ours to
+/// change. That it cannot be written to is no matter, as it is replaced.
+fn is_fixed(full: &Path) -> bool {
+    let may = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    let is_link = fs::symlink_metadata(full).is_ok_and(|it| it.is_symlink());
+    let is_immutable = !is_link && may(full) == Err(rustix::io::Errno::PERM);
+    is_immutable || full.parent().is_some_and(|dir| may(dir).is_err())
+}
+
+/// What a link out of the project leads to is known by its place, size and time, and never read.
+fn outside(path: &str, full: &Path) -> Option<FileProof> {
+    let target = fs::canonicalize(full).ok()?;
+    let found = stat_of(&fs::metadata(&target).ok()?);
+    let (size, time) = (found.size.to_le_bytes(), found.mtime_ns.to_le_bytes());
+    let hash = Digest::of_parts([b"outside", target.as_os_str().as_bytes(), &size, &time]);
+    Some(FileProof { path: path.to_owned(), hash, stat: Stat::OUTSIDE })
+}
+
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
@@ -216,7 +309,7 @@ fn stat_of(found: &Metadata) -> Stat {
     Stat { size: found.len(), mtime_ns, inode: found.ino() }
 }
 
-fn nanos(seconds: i64, nanos: i64) -> i64 {
+pub(super) fn nanos(seconds: i64, nanos: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
@@ -236,7 +329,7 @@ pub(super) fn content_of(full: &Path) -> Result<Option<(Vec<u8>, FileKind)>, Sto
         let bytes = if found.is_symlink() {
             fs::read_link(full)?.into_os_string().into_vec()
         } else if found.is_file() {
-            fs::read(full)?
+            open::read_at(full, open::LOG_BYTES_MAX)?
         } else {
             return Ok(None);
         };
@@ -254,6 +347,11 @@ fn tick_ns() -> i64 {
     now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
 }
 
+fn now_ns() -> i64 {
+    let now = clock_gettime(ClockId::Realtime);
+    nanos(now.tv_sec, now.tv_nsec)
+}
+
 /// The directory below which everything a pattern matches must stand.
 fn fixed_prefix(pattern: &str) -> &str {
     let wild = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
@@ -262,6 +360,8 @@ fn fixed_prefix(pattern: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use std::time::{Duration, SystemTime};
 
     use super::*;
@@ -328,7 +428,7 @@ mod tests {
         let mut proof = looker.glob("a", &[]).unwrap().remove(0);
         assert_ne!(proof.stat.inode, 0);
         assert_eq!(proof.hash, Digest::of(b"a"));
-        // A hash nobody could have computed shows that the file was not read.
+        // A hash that no content has shows that the file was not read.
         proof.hash = Digest::of(b"believed");
         let mut fresh = Looker::new(dir.path().to_owned());
         assert_eq!(fresh.glob("a", std::slice::from_ref(&proof)).unwrap(), [proof.clone()]);
@@ -356,6 +456,31 @@ mod tests {
         assert_eq!(again.hash, Digest::of(b"b"));
         assert_eq!(looker.digest("a").unwrap(), Some(Digest::of(b"b")));
         assert_eq!(looker.digest("none").unwrap(), None);
+    }
+
+    #[test]
+    fn where_every_change_is_shown_a_file_need_not_rest() {
+        let (dir, mut looker) = project(&["a"]);
+        looker.try_out(dir.path());
+        if looker.keen.is_none() {
+            // This file system counts ticks: the test before this one is about it.
+            return;
+        }
+        for round in 0..200_u32 {
+            fs::write(dir.path().join("a"), round.to_le_bytes()).unwrap();
+            let mut proof = looker.glob("a", &[]).unwrap().remove(0);
+            assert_ne!(proof.stat.inode, 0);
+            fs::write(dir.path().join("a"), (round + 1).to_le_bytes()).unwrap();
+            // Same size, same inode; a look that believed the proof would give this hash.
+            proof.hash = Digest::of(b"believed");
+            let mut fresh = Looker::new(dir.path().to_owned());
+            let now = fresh.glob("a", std::slice::from_ref(&proof)).unwrap().remove(0);
+            assert_eq!(now.hash, Digest::of(&(round + 1).to_le_bytes()));
+        }
+        // Another mount was not tried out.
+        looker.keen = looker.keen.map(|device| device + 1);
+        fs::write(dir.path().join("a"), "x").unwrap();
+        assert_eq!(looker.glob("a", &[]).unwrap()[0].stat.inode, 0);
     }
 
     #[test]

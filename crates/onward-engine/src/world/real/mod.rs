@@ -2,11 +2,17 @@
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
 //! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
-//!   `inputs` waits, `child` runs short commands; `schema` and `probe` do what their names say.
+//!   `inputs` waits, `child` runs short commands; `schema` and `probe` do what their names
+//!   say; `shared` is what all runs of a machine know.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
 
-use std::ffi::{OsStr, OsString};
+use std::{
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+};
+
+use jiff::tz::TimeZone;
 
 mod appender;
 pub(crate) mod child;
@@ -18,19 +24,36 @@ mod interrupts;
 mod look;
 pub(crate) mod probe;
 mod schema;
-mod secrets;
+mod setup;
+pub(crate) mod shared;
 pub(crate) mod site;
 pub mod stand_in;
+mod stats;
 mod trees;
 mod worktrees;
 mod world;
 
 pub use clock::{file_time, wall_clock};
 pub use grip::{look, place_from_args};
+pub(crate) use inputs::Waited;
 pub use interrupts::Interrupts;
-pub use secrets::Redactor;
+pub use setup::Setup;
 pub use trees::{SnapshotArgs, snapshot_from_args};
-pub use world::{RealWorld, Setup, Sink};
+pub use world::{RealWorld, Sink};
+
+pub use super::secrets::Redactor;
+
+/// The time zone of the person who started us.
+pub fn zone_of(env: &[(OsString, OsString)]) -> TimeZone {
+    let named = variable(env, "TZ").and_then(|it| TimeZone::get(it.to_str()?).ok());
+    named.unwrap_or_else(TimeZone::system)
+}
+
+/// Where a program lies that is on the PATH.
+pub fn on_path(env: &[(OsString, OsString)], program: &str) -> Option<PathBuf> {
+    let path = variable(env, "PATH")?;
+    std::env::split_paths(path).map(|dir| dir.join(program)).find(|it| it.is_file())
+}
 
 /// The value of a variable; an empty one is as good as none.
 pub fn variable<'e>(env: &'e [(OsString, OsString)], name: &str) -> Option<&'e OsStr> {

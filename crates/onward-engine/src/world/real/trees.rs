@@ -3,6 +3,7 @@
 //! Invariant: a comparison writes nothing outside a temporary directory, and is never older than
 //! the last thing the engine did to the tree.
 
+use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsString,
@@ -12,6 +13,8 @@ use std::{
 use onward_core::{
     digest::Digest,
     event::GitHead,
+    evidence::Stat,
+    name,
     survey::CommitSeen,
     worktree::{WorktreePlace, component},
 };
@@ -148,11 +151,10 @@ impl Trees {
         let mut all = Vec::new();
         for difference in found {
             let Difference { path, base: old, is_of_branch, moved, .. } = difference;
-            let text = String::from_utf8_lossy(&path).into_owned();
-            let is_text = text.as_bytes() == path;
-            let full = exported.join(&text);
+            let text = name::text(&path);
+            let full = exported.join(open::raw(&text));
             let content = if old.is_some() { content_of(&full)? } else { None };
-            let mut is_lost = old.is_some() && content.is_none();
+            let is_lost = old.is_some() && content.is_none();
             let base_of: Option<Content> = content.map(|(bytes, kind)| {
                 let digest = Digest::of(&bytes);
                 self.bases.insert(digest, full);
@@ -169,7 +171,6 @@ impl Trees {
             if left == base_of && !is_lost {
                 continue;
             }
-            is_lost |= !is_text;
             let base_at = if is_of_branch { head.clone() } else { base.to_owned() };
             let moved = moved || is_lost;
             all.push(Change { path, left, base: base_of, base_at, changed_ns, moved });
@@ -222,7 +223,7 @@ impl Trees {
         Ok(repo.as_committed(paths)?)
     }
 
-    /// Of a worktree that is gone, its branch is what there is.
+    /// Branch and head of a tree. A worktree whose directory is gone is known by its branch.
     pub(super) fn head(&mut self, tree: &str) -> Result<Option<GitHead>, Stop> {
         if let Some(place) = WorktreePlace::at(tree) {
             match self.condition(&place)? {
@@ -315,7 +316,7 @@ pub(super) fn chain_dir(run_dir: &Path) -> PathBuf {
 /// Whether git can say anything about a directory that a step works in: it is there, it is below
 /// the project, and if it is the top of a worktree, that one still has its repository.
 fn can_be_asked(project_dir: &Path, tree: &str) -> bool {
-    let told = std::fs::read_to_string(project_dir.join(tree).join(".git"));
+    let told = open::text_named(&project_dir.join(tree).join(".git"), open::SMALL_BYTES_MAX);
     let gitdir = told.ok().and_then(|it| Some(it.strip_prefix("gitdir:")?.trim().to_owned()));
     let is_whole = |gitdir: String| project_dir.join(tree).join(gitdir).join("HEAD").is_file();
     is_inside(project_dir, tree) && gitdir.is_none_or(is_whole)
@@ -343,7 +344,8 @@ fn also(looker: &mut Looker, tree: &str, writes: &[String]) -> Result<Vec<String
     let mut also = Vec::new();
     for pattern in writes {
         let found = looker.glob(pattern, &[])?;
-        also.extend(found.into_iter().map(|file| strip(tree, &file.path).to_owned()));
+        let found = found.into_iter().filter(|file| file.stat != Stat::OUTSIDE);
+        also.extend(found.map(|file| strip(tree, &file.path).to_owned()));
     }
     Ok(also)
 }

@@ -1,13 +1,14 @@
 //! Worktrees of a run on this machine.
 //!
-//! Invariant: one counts as made only when a note in the run's directory says so. Another note says
-//! that it is about to be made, and a third that one which was gone is about to be made again: what
-//! a killed engine left half made is cleared away and made once more. What is there without a note
-//! is not the run's, and stays.
+//! Invariant: a worktree counts as made only when a note in the run's directory says so. A second
+//! note says that the engine is about to make it, a third that it is about to make a lost one
+//! again: what a killed engine left half made is cleared away and made once more. A worktree
+//! without a note does not belong to the run, and stays.
 
+use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::{self, File},
+    fs::{self},
     io,
     path::{Path, PathBuf},
 };
@@ -19,7 +20,7 @@ use onward_core::{
 };
 
 use super::{
-    disk::{io_stop, make_parents, sync_dir},
+    disk::{io_stop, make_parents, replace_durably, sync_dir},
     look::Looker,
     trees::{Trees, chain_dir},
 };
@@ -150,7 +151,7 @@ impl Trees {
         Ok(Ok(head))
     }
 
-    /// A commit that was made anew, by a rebase say, still has its trailers.
+    /// A commit that was rewritten, by a rebase say, still has its trailers.
     pub(super) fn lost_commits(
         &mut self,
         heads: &BTreeMap<Address, WorktreeHead>,
@@ -235,8 +236,7 @@ pub(super) fn moved_into(tree: &str, mut files: Vec<FileProof>) -> Vec<FileProof
 }
 
 fn set_down(note: &Path, text: &str) -> Result<(), Stop> {
-    fs::write(note, format!("{text}\n")).map_err(io_stop("write", note))?;
-    sync_dir(note.parent().unwrap_or(note))
+    replace_durably(note, format!("{text}\n").as_bytes())
 }
 
 /// A note that came back after a power cut would have work cleared away.
@@ -247,7 +247,7 @@ fn take_up(note: &Path) -> Result<(), Stop> {
 
 /// Git does not wait for the files of a checkout to be on disk.
 fn sync_all(dir: &Path) -> Result<(), Stop> {
-    let synced = File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
+    let synced = open::dir(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
     synced.map_err(io_stop("sync", dir))
 }
 

@@ -1,6 +1,7 @@
 //! [`RealWorld`]: the engine on a real machine.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt,
@@ -15,6 +16,7 @@ use onward_core::{
     evidence::FileProof,
     launch::Launch,
     recovery::Probed,
+    run::Worker,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -26,63 +28,46 @@ use onward_dialects::{
 
 use super::{
     clock::wall_clock,
-    disk::{Disk, io_stop},
+    disk::{Disk, hold_dir, hold_file, io_stop},
     grip::{self, hands_stop},
-    inputs::{Heard, Inputs},
+    inputs::{Heard, Inputs, Waited},
     look::Looker,
     probe::probe,
     schema::Schemas,
-    secrets::Redactor,
+    setup::Setup,
+    shared::Shared,
     site,
     stand_in::StandIn,
     trees::{self, Trees},
     variable,
     worktrees::{Instead, moved_into},
+    zone_of,
 };
 use crate::agents::{
-    Adapter, Adapters, AgentError, Commands, Known, adapter_of,
-    resolve::continuation_of,
-    sessions::live_sessions,
+    Adapters, AgentError, Commands, Known, Spoken,
+    command::Command,
+    reset,
+    sessions::{self, live_sessions},
     transcripts::{self, Asked, Continuations},
 };
 use crate::world::{
-    At, Changes, Condition, Connected, Hold, Input, Looked, Rescued, SessionOf, Snapshot, Stop,
-    Taken, Undo, WorktreeHead, World,
+    At, Changes, Condition, Connected, Hold, Input, KnownLimit, Looked, Rescued, SessionLack,
+    SessionOf, Snapshot, Stop, Taken, Undo, WorktreeHead, World,
     git::Git,
     inbox::{self, Left},
+    out_name,
+    secrets::Redactor,
+    spot::Spot,
     supervisor::{Hands, HandsError, Identity, Place, Stop as StopLadder},
 };
 
+/// Why a session of another run is left alone.
+const HELD: &str = "another run of onward has it open";
 /// A probe asks, it does not work.
 const PROBE_WITHIN: Duration = Duration::from_mins(1);
 
 /// Takes durable journal lines, whole ones.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
-
-/// What a world must know.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    pub place: Place,
-    /// The environment we were started in: children inherit it, and secrets are found in it.
-    pub env: Vec<(OsString, OsString)>,
-    /// The command that runs the hidden subcommand; the place is added to it.
-    pub supervise: Vec<OsString>,
-    /// The command that takes a snapshot; what of is added to it. Empty = nobody takes one after
-    /// an attempt.
-    pub snapshot: Vec<OsString>,
-    /// The command that runs a built-in function; its name is added to it.
-    pub call: Vec<OsString>,
-    pub agents: BTreeMap<String, Vec<String>>,
-    pub continuations: Continuations,
-    /// The names of the agents' adapters, where they are not the default.
-    pub adapters: Adapters,
-    /// What a person said to measure ages against.
-    pub now: Option<Timestamp>,
-    /// SIGINT, SIGTERM and SIGHUP become inputs.
-    pub catch_signals: bool,
-    /// Who plays the agents and commands, in a rehearsal.
-    pub stand_in: Option<StandIn>,
-}
 
 pub struct RealWorld {
     place: Place,
@@ -95,16 +80,21 @@ pub struct RealWorld {
     continuations: Continuations,
     adapters: Adapters,
     now: Option<Timestamp>,
+    /// What was asked before is not meant for us.
+    begun_at: Timestamp,
     catch_signals: bool,
     stand_in: Option<StandIn>,
     disk: Disk,
     looker: Looker,
     schemas: Schemas,
     redactor: Redactor,
+    shared: Shared,
     hands: Option<Hands>,
     inputs: Inputs,
     /// Requests that the driver has; removed when what came of them is durable.
     taken: Vec<Left>,
+    /// The last file of the run that was looked for and was not there.
+    absent: Option<String>,
     sink: Option<Sink>,
 }
 
@@ -124,10 +114,12 @@ impl RealWorld {
             disk: Disk::new(run_dir, project_dir.clone()),
             looker: Looker::new(project_dir),
             schemas: Schemas::default(),
-            redactor: Redactor::of_environment(&env),
+            redactor: Redactor::of_run(&env, &place.run_dir),
+            shared: Shared::of(&env),
             hands: None,
             inputs: Inputs::new(),
             taken: Vec::new(),
+            absent: None,
             commands: agents,
             continuations,
             adapters,
@@ -138,6 +130,7 @@ impl RealWorld {
             snapshot,
             call,
             now,
+            begun_at: wall_clock(),
             catch_signals,
             stand_in,
             sink,
@@ -156,6 +149,34 @@ impl RealWorld {
         Ok(())
     }
 
+    /// Waits for a moment before the journal is opened, unless a person wants something else. What
+    /// was asked at the last call has been done by now.
+    pub(crate) fn wait_until(&mut self, moment: Timestamp) -> Result<Waited, Stop> {
+        self.remove_taken()?;
+        self.hear_person()?;
+        let waited = self.inputs.until(moment);
+        if let Waited::Asked(requests) = &waited {
+            self.taken.extend(requests.iter().cloned());
+        }
+        Ok(waited)
+    }
+
+    /// From here on signals and requests are heard. A resume is a later wish than a pause or a
+    /// cancel that was left before it; one that came since, while the run was examined or the
+    /// driver waited for a limit, is meant for us.
+    fn hear_person(&mut self) -> Result<(), Stop> {
+        let dir = &self.place.run_dir;
+        if self.catch_signals {
+            self.inputs.hear_signals().map_err(io_stop("catch signals for", dir))?;
+        }
+        if !self.inputs.watches_inbox() {
+            inbox::forget_stops(dir, self.begun_at)?;
+            let watched = self.inputs.watch_inbox(dir.clone());
+            watched.map_err(io_stop("watch the inbox of", dir))?;
+        }
+        Ok(())
+    }
+
     fn remove_taken(&mut self) -> Result<(), Stop> {
         for left in self.taken.drain(..) {
             inbox::remove(&left)?;
@@ -165,8 +186,24 @@ impl RealWorld {
 
     /// The tree is about to be another one.
     fn touch(&mut self, at: At<'_>) {
+        self.absent = None;
         if matches!(at, At::Project(_)) {
             self.trees.forget();
+        }
+    }
+
+    /// What a step wrote into its result file it wrote into our directory.
+    fn clean_result(&mut self, event: &Event) {
+        let Event::AttemptFinished(finished) = event else { return };
+        let name = out_name(&finished.step, finished.attempt, "result");
+        // Nothing of the attempt lives: what it had not made when it was judged, it never makes.
+        if self.absent.as_ref() == Some(&name) {
+            return;
+        }
+        let Ok(Some(bytes)) = self.disk.read(At::Run(&name)) else { return };
+        if let Cow::Owned(clean) = self.redactor.bytes(&bytes) {
+            // The journal is what counts; a disk that cannot be written stops the next append.
+            let _ = self.disk.write(At::Run(&name), &clean);
         }
     }
 
@@ -180,7 +217,7 @@ impl RealWorld {
     }
 
     fn hands(&mut self) -> Result<&mut Hands, Stop> {
-        self.hands.as_mut().ok_or_else(|| Stop::Hands("nobody has connected to it".into()))
+        self.hands.as_mut().ok_or_else(|| Stop::Hands("the engine is not connected to it".into()))
     }
 }
 
@@ -215,11 +252,17 @@ impl World for RealWorld {
     }
 
     fn clean(&mut self, event: &mut Event) {
+        self.clean_result(event);
         self.redactor.clean(event);
     }
 
     fn read(&mut self, at: At<'_>) -> Result<Option<Vec<u8>>, Stop> {
-        self.disk.read(at)
+        let found = self.disk.read(at)?;
+        self.absent = match (at, &found) {
+            (At::Run(name), None) => Some(name.to_owned()),
+            (At::Run(_) | At::Project(_), _) => None,
+        };
+        Ok(found)
     }
 
     fn read_from(&mut self, at: At<'_>, offset: u64, bytes_max: usize) -> Result<Vec<u8>, Stop> {
@@ -274,12 +317,25 @@ impl World for RealWorld {
         Ok(self.looker.dir_changed_ns(path))
     }
 
+    fn in_the_way(&mut self, path: &str) -> Result<Vec<String>, Stop> {
+        Ok(self.looker.in_the_way(path))
+    }
+
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
         match self.trees.instead(path)? {
             Instead::There => self.looker.digest(path),
             Instead::Project { rest, .. } => self.looker.digest(&rest),
             Instead::Branch { rest, looker, .. } => looker.digest(&rest),
         }
+    }
+
+    fn unchanged(&mut self, files: &[&FileProof]) -> Result<Vec<bool>, Stop> {
+        let mut seen = self.looker.unchanged(files);
+        for (seen, file) in seen.iter_mut().zip(files).filter(|(seen, _)| **seen) {
+            // What lay in a worktree may have to be looked for elsewhere.
+            *seen = matches!(self.trees.instead(&file.path)?, Instead::There);
+        }
+        Ok(seen)
     }
 
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop> {
@@ -372,14 +428,11 @@ impl World for RealWorld {
 
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
         let dir = self.disk.project_dir().join(site.dir());
-        let path = card.lock.map_or_else(|| dir.clone(), |name| dir.join(name));
-        let mut options = std::fs::OpenOptions::new();
-        options.read(true);
-        if card.lock.is_some() {
-            options.write(true).create(true).truncate(false);
-        }
-        let held = options.open(&path).and_then(|file| file.lock().map(|()| file));
-        held.map(Hold::of).map_err(io_stop("hold", &path))
+        let held = match card.lock {
+            Some(name) => hold_file(&dir, name),
+            None => hold_dir(&dir),
+        };
+        held.map(Hold::of)
     }
 
     fn refresh_tree(&mut self, tree: &str) -> Result<(), Stop> {
@@ -395,25 +448,31 @@ impl World for RealWorld {
 
     fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
         let run_dir = self.place.run_dir.clone();
-        // A resume is a later wish than a pause or a cancel that somebody left before. One that
-        // comes while a dead supervisor is replaced is meant for us.
-        if self.hands.is_none() {
-            inbox::forget_stops(&run_dir)?;
-        }
-        if self.catch_signals {
-            self.inputs.hear_signals().map_err(io_stop("catch signals for", &run_dir))?;
-        }
+        self.hear_person()?;
+        self.redactor.keep(&run_dir).map_err(io_stop("keep digests in", &run_dir))?;
+        self.looker.try_out(&run_dir);
         let env = self.env.clone();
         let (mut hands, connected) = grip::connect(&self.place, epoch, env, &self.supervise)?;
-        hands.listen(self.inputs.ear());
+        // What a dead supervisor left has worked on until it was ended just now.
+        self.trees.forget();
+        let heard = hands.ears().map_or(Ok(()), |ears| self.inputs.hear_hands(ears));
+        heard.map_err(io_stop("listen to the supervisor of", &run_dir))?;
         self.hands = Some(hands);
-        self.inputs.watch_inbox(run_dir);
         Ok(connected)
     }
 
     fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
         self.trees.forget_bases();
+        let given = launches.iter().flat_map(|it| it.env.clone());
+        if self.redactor.learn(given) {
+            let run_dir = &self.place.run_dir;
+            self.redactor.keep(run_dir).map_err(io_stop("keep digests in", run_dir))?;
+        }
         not_if_gone(self.hands()?.spawn(launches))
+    }
+
+    fn stop(&mut self, step: &Address, attempt: u32) -> Result<(), Stop> {
+        not_if_gone(self.hands()?.stop(step, attempt, StopLadder::default()))
     }
 
     fn stop_all(&mut self) -> Result<(), Stop> {
@@ -455,8 +514,16 @@ impl World for RealWorld {
         needed.iter().try_for_each(|(name, bytes)| self.disk.write(At::Run(name), bytes))
     }
 
-    fn adapter(&self, agent: &str, program: &str) -> &'static dyn Adapter {
-        adapter_of(agent, program, &self.adapters)
+    fn adapter(&self, agent: &str, program: &str) -> Spoken {
+        // A stand-in speaks like no program.
+        if self.stand_in.is_some() {
+            return Spoken::Known(&Command);
+        }
+        self.known().adapter(agent, program)
+    }
+
+    fn moment_in(&self, words: &str, at: Timestamp) -> Option<Timestamp> {
+        reset::moment(words, at, &zone_of(&self.env))
     }
 
     fn session_of(&self, launch: &Launch) -> Option<String> {
@@ -465,15 +532,45 @@ impl World for RealWorld {
         self.known().session_of(launch, self.place.run.as_str()).filter(|_| !plays)
     }
 
-    fn session_lacks(&mut self, of: &SessionOf<'_>) -> Result<Option<String>, Stop> {
-        let how = continuation_of(of.agent, of.adapter, &self.continuations);
-        let Some(how) = how else {
-            return Ok(Some("nothing says how to go on in it".to_owned()));
+    fn session_lacks(&mut self, of: &SessionOf<'_>) -> Result<Option<SessionLack>, Stop> {
+        let unusable = |why: String| Ok(Some(SessionLack::Unusable(why)));
+        let Some(how) = self.known().goes_on(of.agent, of.adapter) else {
+            return unusable("nothing says how to continue it".to_owned());
         };
         let dir = self.place.project_dir.join(of.cwd);
         let (session, run) = (of.session, self.place.run.as_str());
         let now = self.now.unwrap_or_else(wall_clock);
-        Ok(transcripts::lacks(how, &Asked { session, run, dir: &dir, home: self.home(), now }))
+        let spot = Spot::of(&self.place.run_dir).map(|it| it.to_string()).unwrap_or_default();
+        let asked = Asked { session, run, spot: &spot, dir: &dir, home: self.home(), now };
+        if let Some(why) = transcripts::lacks(&how.transcript, &asked) {
+            return unusable(why);
+        }
+        let is_alive = |pid, start_time| Identity { pid, start_time }.is_alive();
+        let of_another = || self.shared.is_held_elsewhere(session).then(|| HELD.to_owned());
+        let busy = transcripts::writer(&asked)
+            .or_else(|| sessions::open_in(asked.home?, session, &is_alive))
+            .filter(|pid| !transcripts::is_ours(*pid, &asked))
+            .map(|pid| format!("process {pid} has it open"))
+            .or_else(of_another);
+        Ok(busy.map(SessionLack::Busy))
+    }
+
+    fn hold_session(&mut self, session: &str) -> bool {
+        self.shared.hold(session)
+    }
+
+    fn known_limit(&mut self, of: Worker<'_>) -> Option<KnownLimit> {
+        let adapter = self.adapter(of.name, of.program);
+        self.shared.limit(&*adapter, wall_clock())
+    }
+
+    fn limit_met(&mut self, of: Worker<'_>, resets_at: Option<Timestamp>) -> Option<String> {
+        let adapter = self.adapter(of.name, of.program);
+        self.shared.meet(&*adapter, resets_at, wall_clock())
+    }
+
+    fn cleaned(&self, text: String) -> String {
+        self.redactor.text(&text).into_owned()
     }
 
     fn absolute(&self, at: At<'_>) -> String {

@@ -1,6 +1,6 @@
 //! One attempt in our hands: program, then check, each followed until nothing of it lives.
 //!
-//! Invariant: `main` is the pid of a child that nobody has reaped, so it, and the process group of
+//! Invariant: `main` is the pid of a child that is not reaped yet, so it, and the process group of
 //! that number, are certainly its own.
 
 use std::{collections::BTreeSet, os::fd::OwnedFd};
@@ -24,15 +24,20 @@ pub(super) type Key = (Address, u32);
 
 /// What ends sooner is known by its seal alone, which saves a short command much of its cost.
 pub(super) const INTRODUCED_AFTER_MS: u64 = 20;
+/// What ends sooner is heard at its end: its pipes close a moment before and do not wake the
+/// supervisor. A command that writes more than a pipe holds waits that long, once.
+const LISTENED_TO_AFTER_MS: u64 = 3;
 
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) launch: Launch,
     main: Option<i32>,
-    /// The child that runs, or the last one that did. Its start time is 0 until somebody asks.
+    /// The child that runs, or the last one that did. Its start time is 0 until it is asked for.
     latest: Identity,
     /// When the log and the engine are told of it, if it lives that long.
     introduce_at: Option<u64>,
+    /// From when on its pipes are part of the wait.
+    listen_at: u64,
     /// Standard output and error of the current child; `None` once they ended.
     pub(super) pipes: [Option<OwnedFd>; 2],
     pub(super) captures: [Capture; 2],
@@ -74,7 +79,7 @@ struct Ladder {
     is_killing: bool,
     /// Each process is asked once.
     reached: BTreeSet<Identity>,
-    /// Nobody has looked yet whom there is to reach.
+    /// Its processes have not been looked for yet.
     is_fresh: bool,
 }
 
@@ -102,6 +107,7 @@ impl Attempt {
             main: None,
             latest: Identity { pid: 0, start_time: 0 },
             introduce_at: Some(now.saturating_add(INTRODUCED_AFTER_MS)),
+            listen_at: 0,
             pipes: [None, None],
             captures: [Capture::default(), Capture::default()],
             wall_at,
@@ -146,11 +152,21 @@ impl Attempt {
         is_due
     }
 
+    pub(super) fn is_listened_to(&self, now: u64) -> bool {
+        self.listen_at <= now
+    }
+
+    /// When its pipes become part of the wait, if they are not yet.
+    pub(super) fn listens_later(&self, now: u64) -> Option<u64> {
+        let is_open = self.pipes.iter().any(Option::is_some);
+        (is_open && self.listen_at > now).then_some(self.listen_at)
+    }
+
     pub(super) fn is_being_ended(&self) -> bool {
         self.ladder.is_some()
     }
 
-    /// Whether whoever is left of it has been asked to go.
+    /// Whether its remaining processes have been asked to end.
     pub(super) fn has_asked(&self) -> bool {
         self.ladder.as_ref().is_some_and(|ladder| !ladder.is_fresh)
     }
@@ -162,6 +178,9 @@ impl Attempt {
         self.latest = Identity { pid, start_time: 0 };
         self.since = since;
         self.pipes = pipes.map(Some);
+        // Where silence counts, every byte does.
+        let later = self.launch.idle_ms.map_or(LISTENED_TO_AFTER_MS, |_| 0);
+        self.listen_at = now.saturating_add(later);
         self.ladder = None;
         self.heard(now);
     }
@@ -232,10 +251,12 @@ impl Attempt {
             ending: self.program.clone().unwrap_or_else(unended),
             check: self.check.clone(),
             after: None,
+            of: self.launch.of.clone(),
+            settled: false,
         }
     }
 
-    /// Its end is written down. From here on its own time does not count, and nobody stops it.
+    /// Its end is written down. From here on its own time does not count, and no time-out stops it.
     pub(super) fn begin_snapshot(&mut self, seal: Seal, now: u64) {
         self.snapshot = Stage::During { seal: Box::new(seal), said: [Vec::new(), Vec::new()] };
         self.cause = None;
@@ -374,6 +395,8 @@ mod tests {
             sync_seal: false,
             snapshot: None,
             stop: None,
+            of: None,
+            outputs: Vec::new(),
         };
         let mut attempt = Attempt::new(launch, 1000);
         start(&mut attempt);
@@ -390,6 +413,21 @@ mod tests {
     fn sealed(attempt: &Attempt) -> (Ending, Option<Ending>) {
         let seal = attempt.seal(Timestamp::default());
         (seal.ending, seal.check)
+    }
+
+    #[test]
+    fn a_short_command_is_heard_at_its_end_and_one_whose_silence_counts_from_the_first_byte() {
+        let plain = attempt(None, None, None);
+        assert_eq!(plain.listens_later(1000), Some(1000 + LISTENED_TO_AFTER_MS));
+        let later = 1000 + LISTENED_TO_AFTER_MS;
+        assert!(!plain.is_listened_to(later - 1) && plain.is_listened_to(later));
+        assert_eq!(plain.listens_later(later), None);
+        let watched = attempt(None, Some(5_000), None);
+        assert!(watched.is_listened_to(1000) && watched.listens_later(1000).is_none());
+        // Its pipes may outlive the child, in the hands of what it left behind.
+        let mut left = attempt(None, None, None);
+        left.child_ended(OK);
+        assert_eq!(left.listens_later(1000), Some(later));
     }
 
     const OK: Ending = Ending::Exited { code: 0 };

@@ -1,9 +1,14 @@
 //! Where one output stream of one attempt goes.
 //!
-//! Invariant: no file before the first byte; never more than the bound plus one marker line.
+//! Invariant: no file before the first byte; never more than the bound plus one marker line; no
+//! secret that the redactor knows. A word that is not over yet is held back.
 
+use crate::world::{
+    open::{self, To},
+    secrets::Redactor,
+};
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -12,6 +17,8 @@ use std::{
 pub(super) struct Capture {
     file: Option<File>,
     bytes: u64,
+    /// What came last, and may be the beginning of a secret.
+    held: Vec<u8>,
     /// Nothing more is kept: the bound was reached or the file could not be written.
     closed: bool,
 }
@@ -19,6 +26,33 @@ pub(super) struct Capture {
 impl Capture {
     /// Appends what came, making the file when this is the first byte of the attempt.
     pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        bytes_max: u64,
+        redactor: &Redactor,
+        path: impl FnOnce() -> PathBuf,
+    ) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        self.held.extend_from_slice(bytes);
+        let rest = self.held.split_off(redactor.judged(&self.held));
+        let judged = std::mem::replace(&mut self.held, rest);
+        self.put(&redactor.bytes(&judged), bytes_max, path)
+    }
+
+    /// Nothing more comes.
+    pub(super) fn end(
+        &mut self,
+        bytes_max: u64,
+        redactor: &Redactor,
+        path: impl FnOnce() -> PathBuf,
+    ) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        self.put(&redactor.bytes(&held), bytes_max, path)
+    }
+
+    fn put(
         &mut self,
         bytes: &[u8],
         bytes_max: u64,
@@ -60,10 +94,10 @@ impl Capture {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    let open = || OpenOptions::new().append(true).create(true).open(path);
+    let open = || open::at(path, To::Append);
     match (open(), path.parent()) {
         (Err(error), Some(dir)) if error.kind() == io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(dir)?;
+            open::make_dir(dir)?;
             open()
         }
         (opened, _) => opened,
@@ -79,15 +113,17 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = || dir.path().join("out/a.1.out");
         let mut capture = Capture::default();
-        capture.take(b"", 8, path).unwrap();
+        let none = &Redactor::default();
+        capture.take(b"", 8, none, path).unwrap();
         assert!(!capture.sync().unwrap() && !path().exists());
-        capture.take(b"12345", 8, path).unwrap();
-        capture.take(b"678", 8, path).unwrap();
-        assert_eq!(std::fs::read(path()).unwrap(), b"12345678", "exactly full is not cut");
-        capture.take(b"9", 8, path).unwrap();
-        capture.take(b"10", 8, path).unwrap();
+        capture.take(b"1234 ", 8, none, path).unwrap();
+        capture.take(b"67 ", 8, none, path).unwrap();
+        assert_eq!(std::fs::read(path()).unwrap(), b"1234 67 ", "exactly full is not cut");
+        capture.take(b"9", 8, none, path).unwrap();
+        capture.end(8, none, path).unwrap();
+        capture.take(b"10", 8, none, path).unwrap();
         let text = std::fs::read_to_string(path()).unwrap();
-        assert_eq!(text, "12345678\n[onward: cut after 8 bytes]\n");
+        assert_eq!(text, "1234 67 \n[onward: cut after 8 bytes]\n");
         assert!(capture.sync().unwrap());
     }
 
@@ -96,7 +132,22 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = || dir.path().to_owned();
         let mut capture = Capture::default();
-        assert!(capture.take(b"x", 8, path).is_err());
-        assert!(capture.take(b"y", 8, path).is_ok());
+        let none = &Redactor::default();
+        assert!(capture.take(b"x ", 8, none, path).is_err());
+        assert!(capture.take(b"y ", 8, none, path).is_ok());
+    }
+
+    #[test]
+    fn a_secret_that_comes_in_pieces_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = || dir.path().join("out/a.1.out");
+        let redactor = Redactor::of_environment(&[("A_TOKEN".into(), "tok-5f0c9a77d1".into())]);
+        let mut capture = Capture::default();
+        for piece in ["it is to", "k-5f0c9a", "77d1, and tok-5f0c9a7", "7d1"] {
+            capture.take(piece.as_bytes(), 100, &redactor, path).unwrap();
+        }
+        capture.end(100, &redactor, path).unwrap();
+        let text = std::fs::read_to_string(path()).unwrap();
+        assert_eq!(text, "it is [redacted:A_TOKEN], and [redacted:A_TOKEN]");
     }
 }

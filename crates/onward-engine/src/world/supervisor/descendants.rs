@@ -38,7 +38,7 @@ pub(super) enum Owner {
     /// Several running attempts may have started it.
     Unclear,
     /// Every attempt that could have started it is over.
-    Nobody,
+    Unknown,
 }
 
 impl Family {
@@ -62,7 +62,7 @@ impl Family {
         strays.filter(|process| !process.is_dead).collect()
     }
 
-    /// Whoever started us, and whoever started them.
+    /// Our own parent processes.
     pub(super) fn ancestors(&self) -> BTreeSet<i32> {
         let mut found = BTreeSet::new();
         let mut pid = self.us;
@@ -107,14 +107,14 @@ pub(super) fn owner(
         return claimants
             .iter()
             .find(is_it)
-            .map_or(Owner::Nobody, |it| Owner::Attempt(it.key.clone()));
+            .map_or(Owner::Unknown, |it| Owner::Attempt(it.key.clone()));
     }
     if let Some(it) = claimants.iter().find(|it| it.group == stray.group) {
         return Owner::Attempt(it.key.clone());
     }
     let mut possible = claimants.iter().filter(|it| it.since <= stray.id.start_time);
     match (possible.next(), possible.next()) {
-        (None, _) => Owner::Nobody,
+        (None, _) => Owner::Unknown,
         (Some(only), None) => Owner::Attempt(only.key.clone()),
         (Some(_), Some(_)) => Owner::Unclear,
     }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn tag(run: &str, step: &str, attempt: u32) -> Tag {
-        Tag { run: run.into(), step: step.into(), attempt: Some(attempt) }
+        Tag { run: run.into(), spot: String::new(), step: step.into(), attempt: Some(attempt) }
     }
 
     #[test]
@@ -164,11 +164,11 @@ mod tests {
         let (early, late) = (process(9, 1, 150), process(9, 1, 250));
         let grouped = Process { group: 6, ..early };
         assert_eq!(whose(&late, Some(tag("r", "a", 1))), Owner::Attempt(key("a")));
-        assert_eq!(whose(&late, Some(tag("r", "a", 2))), Owner::Nobody, "another attempt");
+        assert_eq!(whose(&late, Some(tag("r", "a", 2))), Owner::Unknown, "another attempt");
         assert_eq!(whose(&late, Some(tag("other", "a", 1))), Owner::Unclear, "another run");
         assert_eq!(whose(&grouped, None), Owner::Attempt(key("b")));
         assert_eq!(whose(&early, None), Owner::Attempt(key("a")), "before b began");
         assert_eq!(whose(&late, None), Owner::Unclear);
-        assert_eq!(whose(&process(9, 1, 50), None), Owner::Nobody);
+        assert_eq!(whose(&process(9, 1, 50), None), Owner::Unknown);
     }
 }

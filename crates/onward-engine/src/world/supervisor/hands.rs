@@ -1,16 +1,17 @@
 //! The engine's end of the connection: start or find the supervisor, ask, and listen.
 //!
-//! Invariant: nobody here waits for a child. The engine may die at any line and its attempts go on.
+//! Invariant: no code here waits for a child. The engine may die at any line, and its attempts
+//! continue.
 
+use crate::world::open;
 use std::{
     ffi::OsString,
-    fs::OpenOptions,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::Shutdown,
     os::unix::net::UnixStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
@@ -20,6 +21,7 @@ use onward_core::{
 };
 
 use super::{
+    ears::Ears,
     place::{Place, Whereabouts},
     wire::{self, Alive, Hello, PROTOCOL, Refusal, Report, Request, Stop},
 };
@@ -47,7 +49,7 @@ pub struct Welcome {
     /// How much of the log was written before: [`read_seals`](super::seals::read_seals) up to here
     /// and the events from here on together tell everything once.
     pub log_bytes: u64,
-    /// Nobody was there: this supervisor is new, and its predecessor may have left orphans.
+    /// This supervisor is new, and its predecessor may have left orphans.
     pub is_new: bool,
 }
 
@@ -85,7 +87,7 @@ impl HandsError {
         match self {
             Self::TakenOver { .. } => Some("leave the run to the other one".into()),
             Self::OtherVersion { .. } => {
-                Some("let its attempts end, or go on with the version that started it".into())
+                Some("let its attempts end, or continue with the version that started it".into())
             }
             Self::DidNotStart { complaints, .. } => Some(format!("see `{}`", complaints.display())),
             Self::Gone { .. } => Some("resume the run".into()),
@@ -102,7 +104,7 @@ fn reason(said: &str, status: ExitStatus) -> String {
 #[derive(Debug)]
 pub struct Hands {
     stream: UnixStream,
-    /// Until somebody listens.
+    /// Until the engine takes its ears.
     reader: Option<BufReader<UnixStream>>,
     message: Vec<u8>,
 }
@@ -111,7 +113,12 @@ impl Hands {
     /// Finds the supervisor of this run, or starts one.
     pub fn connect_or_start(config: &HandsConfig) -> Result<(Self, Welcome), HandsError> {
         if let Some(found) = connect(config)? {
-            return Ok((found.hands, found.welcome));
+            // One that holds nothing need not be kept with limits that no longer hold.
+            let is_outdated = found.welcome.alive.is_empty() && has_other_limit(found.pid);
+            if !is_outdated {
+                return Ok((found.hands, found.welcome));
+            }
+            found.hands.retire()?;
         }
         let mut tries = 1;
         loop {
@@ -151,22 +158,20 @@ impl Hands {
         self.ask(&Request::Shutdown)
     }
 
-    /// Hands every event to `sink`, from a thread of its own, until [`HandsEvent::Gone`], which is
-    /// the last. `None` when somebody listens already.
-    pub fn listen(
-        &mut self,
-        mut sink: impl FnMut(HandsEvent) + Send + 'static,
-    ) -> Option<JoinHandle<()>> {
-        let mut reader = self.reader.take()?;
-        Some(thread::spawn(move || {
-            let mut line = Vec::new();
-            loop {
-                match next_event(&mut reader, &mut line) {
-                    HandsEvent::Gone { why } => return sink(HandsEvent::Gone { why }),
-                    event @ (HandsEvent::Spawned(_) | HandsEvent::Sealed(_)) => sink(event),
-                }
-            }
-        }))
+    /// The listening end. `None` when it was taken already.
+    pub fn ears(&mut self) -> Option<Ears> {
+        let reader = self.reader.take()?;
+        let heard = reader.buffer().to_vec();
+        Some(Ears::new(reader.into_inner(), &heard))
+    }
+
+    /// Sends it away, and returns when it is gone.
+    fn retire(mut self) -> Result<(), HandsError> {
+        self.shutdown()?;
+        let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        let bounded = self.stream.set_read_timeout(Some(ANSWER_WITHIN));
+        let heard = bounded.and_then(|()| reader.read_to_end(&mut Vec::new()));
+        heard.map(drop).map_err(|source| HandsError::NoAnswer { source })
     }
 
     fn ask(&mut self, request: &Request) -> Result<(), HandsError> {
@@ -178,21 +183,19 @@ impl Hands {
 
 impl Drop for Hands {
     fn drop(&mut self) {
-        // The listening thread holds the same socket; this ends it too.
+        // The ears hold the same socket; this ends them too.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// Gone at the end, and after what an engine of our version is never told.
-fn next_event(reader: &mut BufReader<UnixStream>, line: &mut Vec<u8>) -> HandsEvent {
-    line.clear();
-    let heard = reader.read_until(b'\n', line);
-    match heard.ok().and_then(|_| wire::decode(line)) {
-        Some(Report::Spawned(alive)) => HandsEvent::Spawned(alive),
-        Some(Report::Sealed(seal)) => HandsEvent::Sealed(seal),
-        Some(Report::GaveUp { why }) => HandsEvent::Gone { why: Some(why) },
-        Some(Report::Welcome { .. } | Report::Refused(_)) | None => HandsEvent::Gone { why: None },
-    }
+/// Whether files of another process may be larger or must be smaller than ours: an engine that was
+/// started under `ulimit -f` leaves such a supervisor.
+fn has_other_limit(pid: i32) -> bool {
+    let line = |of: &str| {
+        let limits = open::text_named(Path::new(&format!("/proc/{of}/limits")), 1 << 16).ok()?;
+        limits.lines().find(|it| it.starts_with("Max file size")).map(str::to_owned)
+    };
+    line("self") != line(&pid.to_string())
 }
 
 struct Found {
@@ -201,7 +204,7 @@ struct Found {
     pid: i32,
 }
 
-/// `None` when nobody is there, or whoever was there is leaving.
+/// `None` when there is no supervisor, or it is about to end.
 fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
     let path = config.place.whereabouts();
     let here = Whereabouts::read(&config.place).map_err(|source| HandsError::Io {
@@ -256,7 +259,7 @@ fn refused(refusal: Refusal) -> HandsError {
 fn start(config: &HandsConfig) -> Result<(Child, String), HandsError> {
     let io_error = |what, path| move |source| HandsError::Io { what, path, source };
     let complaints = config.place.complaints();
-    let log = OpenOptions::new().append(true).create(true).open(&complaints);
+    let log = open::at(&complaints, open::To::Append);
     let log = log.map_err(io_error("open", complaints))?;
     let (program, args) = config
         .exec

@@ -52,11 +52,14 @@ pub(super) struct Process {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) run: String,
+    /// Of the run's directory: a copy of the run has the same name.
+    pub(super) spot: String,
     pub(super) step: String,
     pub(super) attempt: Option<u32>,
 }
 
 pub(super) const TAG_RUN: &str = "ONWARD_RUN";
+pub(super) const TAG_SPOT: &str = "ONWARD_SPOT";
 pub(super) const TAG_STEP: &str = "ONWARD_STEP";
 pub(super) const TAG_ATTEMPT: &str = "ONWARD_ATTEMPT";
 
@@ -103,18 +106,13 @@ pub(super) fn table() -> io::Result<BTreeMap<i32, Process>> {
     Ok(table)
 }
 
-/// `None` where the environment cannot be read or carries no tag.
+/// `None` where the environment cannot be read or carries no tag. Patient with a process that is in
+/// the middle of becoming another program: for a moment it has neither environment nor words.
 pub(super) fn tag_of(pid: i32) -> Option<Tag> {
-    parse_tag(&std::fs::read(format!("/proc/{pid}/environ")).ok()?)
-}
-
-/// Like [`tag_of`], but patient with a process that is in the middle of becoming another program:
-/// for a moment it has no environment at all.
-pub(super) fn tag_after_exec(pid: i32) -> Option<Tag> {
     let moment = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
     for _ in 0..EXEC_MOMENTS_MAX {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-        if !environ.is_empty() {
+        if !environ.is_empty() || !is_becoming(pid) {
             return parse_tag(&environ);
         }
         let _ = rustix::event::poll(&mut [], Some(&moment));
@@ -122,8 +120,16 @@ pub(super) fn tag_after_exec(pid: i32) -> Option<Tag> {
     None
 }
 
-/// Moments of a millisecond; a process without any environment is waited for that long.
-const EXEC_MOMENTS_MAX: usize = 20;
+/// A process that has no words is becoming a program, or is a part of the kernel, or dead; those
+/// have no program either.
+fn is_becoming(pid: i32) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline"));
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    words.is_ok_and(|it| it.is_empty()) && program.is_ok()
+}
+
+/// Moments of a millisecond; a process that is to become a program is waited for that long.
+const EXEC_MOMENTS_MAX: usize = 200;
 
 fn parse_tag(environ: &[u8]) -> Option<Tag> {
     let value_of = |name: &str| {
@@ -135,10 +141,11 @@ fn parse_tag(environ: &[u8]) -> Option<Tag> {
     };
     let run = value_of(TAG_RUN)?;
     let attempt = value_of(TAG_ATTEMPT).and_then(|text| text.parse().ok());
-    Some(Tag { run, step: value_of(TAG_STEP).unwrap_or_default(), attempt })
+    let [spot, step] = [TAG_SPOT, TAG_STEP].map(|name| value_of(name).unwrap_or_default());
+    Some(Tag { run, spot, step, attempt })
 }
 
-/// A process held by its pidfd; whoever takes its pid later is not meant.
+/// A process held by its pidfd; a later process with the same pid is not meant.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) fd: OwnedFd,
@@ -150,7 +157,7 @@ impl Held {
     }
 }
 
-/// `None` when that process is gone, whoever has its pid now.
+/// `None` when that process is gone, even if another has its pid now.
 pub(super) fn hold(id: Identity) -> Option<Held> {
     let fd = rustix::process::pidfd_open(Pid::from_raw(id.pid)?, PidfdFlags::empty()).ok()?;
     let now = process(id.pid)?;
@@ -162,8 +169,8 @@ pub(super) fn signal(id: Identity, signal: Signal) -> bool {
     hold(id).is_some_and(|held| held.signal(signal).is_ok())
 }
 
-/// Signals the process group that an unreaped child of ours leads. While it is not reaped, nobody
-/// else can have that number.
+/// Signals the process group that an unreaped child of ours leads. While it is not reaped, no
+/// other process can have that number.
 pub(super) fn signal_group(leader: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(leader) {
         // Gone already, or moved to another group: the caller's look at the table finds the rest.
@@ -244,6 +251,13 @@ pub(super) fn wall_now() -> Timestamp {
     Timestamp::from_micros(now.tv_sec * 1_000_000 + now.tv_nsec / 1000)
 }
 
+/// Bytes that no stranger can foretell.
+pub(crate) fn random<const BYTES: usize>() -> io::Result<[u8; BYTES]> {
+    let mut random = [0; BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut random)?;
+    Ok(random)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,8 +283,11 @@ mod tests {
 
     #[test]
     fn a_tag_is_read_from_whole_entries_only() {
-        let tag = parse_tag(b"XONWARD_RUN=no\0ONWARD_RUN=r-1\0ONWARD_STEP=a/b\0ONWARD_ATTEMPT=3\0");
-        let expected = Tag { run: "r-1".into(), step: "a/b".into(), attempt: Some(3) };
+        let tag = parse_tag(
+            b"XONWARD_RUN=no\0ONWARD_RUN=r-1\0ONWARD_SPOT=8:1\0ONWARD_STEP=a/b\0ONWARD_ATTEMPT=3\0",
+        );
+        let (run, spot, step) = ("r-1".into(), "8:1".into(), "a/b".into());
+        let expected = Tag { run, spot, step, attempt: Some(3) };
         assert_eq!(tag, Some(expected));
         assert_eq!(parse_tag(b"ONWARD_RUN=\0"), None);
         assert_eq!(parse_tag(b"ONWARD_RUNS=x\0A=ONWARD_RUN=x\0"), None);

@@ -1,24 +1,27 @@
 //! After the supervisor's own death: what it left running, and how that is ended.
 //!
-//! Invariant: only processes of this run are found: those whose environment carries its tag, those
-//! that the log recorded in this boot, and what came from either. Never ourselves, nor whoever
-//! started us.
+//! Invariant: only processes of this run in this very directory are found: those whose environment
+//! carries its tag, those that the log recorded in this boot, those in the control group of its
+//! supervisor, and what came from any of them. Never ourselves, nor our parent, nor what belongs to
+//! the run that this one is a copy of.
 
 use std::{collections::BTreeSet, io};
 
-use onward_core::{address::Address, id::RunId, launch::StopSignal};
+use onward_core::{address::Address, launch::StopSignal};
 use rustix::{
     event::{PollFd, PollFlags, Timespec},
     process::Signal,
 };
 
 use super::{
+    cgroup,
     descendants::Family,
     linux::{self, Held, Identity},
     place::{Place, Whereabouts},
-    seals::{Seals, Spawned},
+    seals::Seals,
     wire::Stop,
 };
+use crate::world::spot::Spot;
 
 /// A process of a run whose supervisor is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,18 +38,20 @@ const KILLED_WITHIN_MS: u64 = 10_000;
 const ROUNDS_MAX: usize = 20;
 
 /// Looks for orphans. To be called only while no supervisor of this run lives.
-pub fn sweep(run: &RunId, seals: &Seals) -> io::Result<Vec<Orphan>> {
+pub fn sweep(place: &Place, seals: &Seals) -> io::Result<Vec<Orphan>> {
     let boot_id = linux::boot_id()?;
-    let recorded = seals.spawned_since_boot(&boot_id);
-    let recorded: BTreeSet<Identity> = recorded.into_iter().map(Spawned::identity).collect();
+    let (recorded, groups) = seals.kin_since_boot(&boot_id, &place.run_dir);
+    let (run, spot) = (place.run.as_str(), Spot::of(&place.run_dir)?.to_string());
+    let our_tag = |pid| linux::tag_of(pid).filter(|tag| tag.run == run && tag.spot == spot);
+    let grouped: BTreeSet<i32> = groups.into_iter().flat_map(cgroup::members).collect();
     let family = Family::look()?;
-    let is_tagged = |pid| linux::tag_of(pid).is_some_and(|tag| tag.run == run.as_str());
-    let is_root = |id: Identity| recorded.contains(&id) || is_tagged(id.pid);
+    let is_known = |id: Identity| recorded.contains(&id) || grouped.contains(&id.pid);
+    let is_root = |id: Identity| is_known(id) || our_tag(id.pid).is_some();
     let ancestors = family.ancestors();
     let found = family.below(family.pids_where(is_root));
     let others = found.into_iter().filter(|it| !it.is_dead && !ancestors.contains(&it.id.pid));
     let orphans = others.map(|process| {
-        let tag = linux::tag_of(process.id.pid).filter(|tag| tag.run == run.as_str());
+        let tag = our_tag(process.id.pid);
         let step = tag.as_ref().map(|tag| Address::from_text(&tag.step));
         Orphan { identity: process.id, step, attempt: tag.and_then(|tag| tag.attempt) }
     });
@@ -62,7 +67,7 @@ pub fn end_orphans(orphans: &[Orphan], stop: Stop) -> io::Result<Vec<Orphan>> {
     let held = orphans.iter().filter_map(|it| Some((it, linux::hold(it.identity)?)));
     let mut held: Vec<(&Orphan, Held)> = held.collect();
     for (signal, within_ms) in [(polite, stop.grace_ms), (Signal::KILL, KILLED_WITHIN_MS)] {
-        // A wait for nobody would last its whole time.
+        // Without processes the wait would last its whole time.
         if held.is_empty() {
             break;
         }
@@ -77,14 +82,17 @@ pub fn end_orphans(orphans: &[Orphan], stop: Stop) -> io::Result<Vec<Orphan>> {
 
 /// Sweeps and ends until nothing is found. Returns all that were found, and what defied it.
 pub fn clear_orphans(
-    run: &RunId,
+    place: &Place,
     seals: &Seals,
     stop: Stop,
 ) -> io::Result<(Vec<Orphan>, Vec<Orphan>)> {
     let mut all: Vec<Orphan> = Vec::new();
     for _ in 0..ROUNDS_MAX {
-        let found = sweep(run, seals)?;
+        let found = sweep(place, seals)?;
         if found.is_empty() {
+            let boot_id = linux::boot_id()?;
+            let groups = seals.kin_since_boot(&boot_id, &place.run_dir).1;
+            groups.into_iter().for_each(cgroup::forget);
             return Ok((all, Vec::new()));
         }
         end_orphans(&found, stop)?;
@@ -92,7 +100,7 @@ pub fn clear_orphans(
         let new: Vec<Orphan> = found.into_iter().filter(is_new).collect();
         all.extend(new);
     }
-    Ok((all, sweep(run, seals)?))
+    Ok((all, sweep(place, seals)?))
 }
 
 /// Kills the supervisor of a run, if it lives; its children become orphans.

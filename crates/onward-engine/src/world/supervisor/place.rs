@@ -3,6 +3,7 @@
 //! Invariant: the socket's path is short enough for the kernel and lies in a directory that only
 //! this user can enter.
 
+use crate::world::{open, real::disk::replace, spot::Spot};
 use std::{
     fs::DirBuilder,
     io,
@@ -100,16 +101,29 @@ fn make_private(dir: &Path) -> Result<(), PlaceError> {
 }
 
 /// The border to the environment: `$XDG_RUNTIME_DIR/onward`, or a directory of this user among the
-/// temporary ones. Called once, by whoever builds a [`Place`].
+/// temporary ones. Called once, for each [`Place`] that is built.
 pub fn socket_dir_of_this_user() -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     match runtime.filter(|dir| dir.is_absolute() && dir.is_dir()) {
         Some(dir) => dir.join("onward"),
-        None => std::env::temp_dir().join(format!("onward-{}", rustix::process::geteuid())),
+        None => free_among(&std::env::temp_dir()),
     }
 }
 
-/// The content of `<run dir>/supervisor`.
+/// The first name that is free or ours: another user may have taken the plain one.
+fn free_among(temporary: &Path) -> PathBuf {
+    const TRIES: u32 = 100;
+    let name = format!("onward-{}", rustix::process::geteuid());
+    let numbered = (1..TRIES).map(|number| temporary.join(format!("{name}-{number}")));
+    let mut all = std::iter::once(temporary.join(&name)).chain(numbered);
+    let usable = |dir: &PathBuf| match std::fs::symlink_metadata(dir) {
+        Ok(_) => make_private(dir).is_ok(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    all.find(usable).unwrap_or_else(|| temporary.join(name))
+}
+
+/// The content of `<run dir>/supervisor`. A copy of the run has a copy of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     pub socket: PathBuf,
@@ -117,6 +131,9 @@ pub struct Whereabouts {
     pub start_time: u64,
     pub boot_id: String,
     pub version: String,
+    /// The run directory that it serves.
+    #[serde(default)]
+    pub spot: Option<Spot>,
 }
 
 impl Whereabouts {
@@ -124,10 +141,15 @@ impl Whereabouts {
         Identity { pid: self.pid, start_time: self.start_time }
     }
 
-    /// `None` when there is no such file. A file that cannot be understood is an error.
+    /// `None` when there is no such file, or none that can be understood, or it tells of the run
+    /// that this one is a copy of: it only says where a supervisor is, and one that lives is known
+    /// by the lock that it holds.
     pub fn read(place: &Place) -> io::Result<Option<Self>> {
-        match std::fs::read(place.whereabouts()) {
-            Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        match open::read_at(&place.whereabouts(), open::SMALL_BYTES_MAX) {
+            Ok(bytes) => {
+                let here: Option<Self> = serde_json::from_slice(&bytes).ok();
+                Ok(here.filter(|it| Spot::is_of(it.spot, &place.run_dir)))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -135,10 +157,7 @@ impl Whereabouts {
 
     /// Appears whole or not at all.
     pub(super) fn write(&self, place: &Place) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&place.run_dir)?;
-        serde_json::to_writer(file.as_file_mut(), self)?;
-        file.persist(place.whereabouts())?;
-        Ok(())
+        replace(&place.whereabouts(), &serde_json::to_vec(self)?, open::PRIVATE)
     }
 }
 
@@ -191,8 +210,15 @@ mod tests {
             start_time: 70,
             boot_id: "b".into(),
             version: "1".into(),
+            spot: Some(Spot::of(&place.run_dir).unwrap()),
         };
         here.write(&place).unwrap();
-        assert_eq!(Whereabouts::read(&place).unwrap(), Some(here));
+        assert_eq!(Whereabouts::read(&place).unwrap(), Some(here.clone()));
+        let copy = Place { run_dir: dir.path().join("copy"), ..place };
+        std::fs::create_dir(&copy.run_dir).unwrap();
+        for spot in [here.spot, None] {
+            Whereabouts { spot, ..here.clone() }.write(&copy).unwrap();
+            assert_eq!(Whereabouts::read(&copy).unwrap(), None, "it serves another directory");
+        }
     }
 }

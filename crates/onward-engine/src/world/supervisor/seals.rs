@@ -10,17 +10,26 @@
 //! Invariant: one supervisor at a time holds the file's lock, and what was once written is never
 //! changed. A kind that is not known here is kept and not damage.
 
+use crate::world::{
+    open::{self, To},
+    spot::Spot,
+};
 use std::{
-    fs::{File, OpenOptions},
+    collections::BTreeSet,
+    fs::File,
     io::{self, Read as _, Write as _},
     os::unix::fs::FileExt as _,
-    path::Path,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
-use onward_core::{address::Address, launch::Seal, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, mark::Mark, time::Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::linux::Identity;
+
+mod quick;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -38,6 +47,10 @@ pub enum Line {
     Snapshot(Snapshot),
     /// Output of this attempt could not be kept.
     OutputLost(OutputLost),
+    /// The supervisor and all that it holds are in a control group of their own.
+    Grouped(Grouped),
+    /// A process left its parents behind and came to the supervisor.
+    Stray(Stray),
     /// A good line of a kind that only a later version knows.
     #[serde(skip)]
     Unknown(String),
@@ -50,6 +63,16 @@ pub struct Opened {
     pub boot_id: String,
     pub version: String,
     pub at: Timestamp,
+    /// The run directory that it served; a copy of the log tells of processes that are not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spot: Option<Spot>,
+}
+
+impl Opened {
+    /// Whether it began in this boot, for this very directory.
+    pub fn is_of(&self, boot_id: &str, run_dir: &Path) -> bool {
+        self.boot_id == boot_id && Spot::is_of(self.spot, run_dir)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +80,9 @@ pub struct Spawning {
     pub step: Address,
     pub attempt: u32,
     pub at: Timestamp,
+    /// Whose start it is. Lines of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<Mark>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +120,19 @@ pub struct OutputLost {
     pub why: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grouped {
+    pub dir: PathBuf,
+    pub at: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stray {
+    pub pid: i32,
+    pub start_time: u64,
+    pub at: Timestamp,
+}
+
 /// What the log says, and where it cannot be believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seals {
@@ -116,6 +155,8 @@ impl Seals {
             | Line::Spawned(_)
             | Line::Snapshot(_)
             | Line::OutputLost(_)
+            | Line::Grouped(_)
+            | Line::Stray(_)
             | Line::Unknown(_) => None,
         });
         if let Some(seal) = seal {
@@ -123,6 +164,7 @@ impl Seals {
         }
     }
 
+    /// Every seal, whether it counts or not.
     pub fn seals(&self) -> impl Iterator<Item = &Seal> {
         self.lines.iter().filter_map(|line| match line {
             Line::Exited(seal) => Some(seal),
@@ -131,19 +173,65 @@ impl Seals {
             | Line::Spawned(_)
             | Line::Snapshot(_)
             | Line::OutputLost(_)
+            | Line::Grouped(_)
+            | Line::Stray(_)
             | Line::Unknown(_) => None,
         })
     }
 
-    /// Every identity that was recorded since the boot `boot_id`, whether it lives or not.
-    pub fn spawned_since_boot(&self, boot_id: &str) -> Vec<&Spawned> {
+    /// The seals that count in the boot `boot_id`, and those that do not: of an earlier boot, of a
+    /// success, and written before what they speak of was on the disk.
+    pub fn seals_in_boot(&self, boot_id: &str) -> (Vec<&Seal>, Vec<&Seal>) {
         let mut is_this_boot = false;
-        let mut spawned = Vec::new();
+        let (mut counting, mut unsettled) = (Vec::new(), Vec::new());
         for line in &self.lines {
             match line {
                 Line::Opened(opened) => is_this_boot = opened.boot_id == boot_id,
-                Line::Spawned(it) if is_this_boot => spawned.push(it),
+                Line::Exited(seal) if is_this_boot || seal.outlasts_a_restart() => {
+                    counting.push(seal);
+                }
+                Line::Exited(seal) => unsettled.push(seal),
+                Line::Spawning(_)
+                | Line::Spawned(_)
+                | Line::Snapshot(_)
+                | Line::OutputLost(_)
+                | Line::Grouped(_)
+                | Line::Stray(_)
+                | Line::Unknown(_) => {}
+            }
+        }
+        (counting, unsettled)
+    }
+
+    /// Lines that cannot be read and may be a seal, counted from 1. One that was never written to
+    /// its end is lost, as one that was not written at all.
+    pub fn doubtful(&self) -> Vec<u64> {
+        let torn = self.torn.iter().filter(|it| !it.is_cut);
+        self.damaged.iter().chain(torn).map(|it| it.line).collect()
+    }
+
+    /// Every identity that was recorded since the boot `boot_id` for this very run directory,
+    /// whether it lives or not, and every control group.
+    pub fn kin_since_boot(
+        &self,
+        boot_id: &str,
+        run_dir: &Path,
+    ) -> (BTreeSet<Identity>, Vec<&Path>) {
+        let mut is_this_boot = false;
+        let (mut known, mut groups) = (BTreeSet::new(), Vec::new());
+        for line in &self.lines {
+            match line {
+                Line::Opened(opened) => is_this_boot = opened.is_of(boot_id, run_dir),
+                Line::Spawned(it) if is_this_boot => {
+                    known.insert(it.identity());
+                }
+                Line::Stray(it) if is_this_boot => {
+                    known.insert(Identity { pid: it.pid, start_time: it.start_time });
+                }
+                Line::Grouped(it) if is_this_boot => groups.push(it.dir.as_path()),
                 Line::Spawned(_)
+                | Line::Stray(_)
+                | Line::Grouped(_)
                 | Line::Spawning(_)
                 | Line::Exited(_)
                 | Line::Snapshot(_)
@@ -151,23 +239,44 @@ impl Seals {
                 | Line::Unknown(_) => {}
             }
         }
-        spawned
+        (known, groups)
     }
 }
 
+/// Bytes of which nothing, or only their beginning, can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// Counted from 1, as editors do.
     pub line: u64,
     pub offset: u64,
     pub bytes: u64,
+    /// A write that did not come to its end: a power cut, or a full disk. Otherwise it was written,
+    /// and became another one since.
+    pub is_cut: bool,
+}
+
+/// Whether a line that cannot be read lacks its end, give or take the byte that was spoilt.
+fn is_cut(line: &[u8]) -> bool {
+    const END: &[u8; CRC_BYTES] = b"\"crc\":\"xxxxxxxx\"}";
+    let ends_right = |line: &[u8]| {
+        let end = line.last_chunk::<CRC_BYTES>();
+        end.is_some_and(|end| {
+            let differs = |(is, should): &(&u8, &u8)| **should != b'x' && is != should;
+            end.iter().zip(END).filter(differs).count() <= 1
+        })
+    };
+    let (_, shorter) = line.split_last().unwrap_or((&0, line));
+    let is_whole = ends_right(line) || ends_right(shorter);
+    // One NUL byte may be a spoilt space; a power cut leaves many.
+    let has_hole = line.iter().filter(|byte| **byte == 0).nth(1).is_some();
+    !is_whole || has_hole
 }
 
 /// Reads the log, or only its first `bytes_max` bytes: what had been written when an engine was
 /// welcomed. A log that does not exist is empty.
 pub fn read_seals(path: &Path, bytes_max: Option<u64>) -> io::Result<Seals> {
     let mut bytes = Vec::new();
-    match File::open(path) {
+    match open::at(path, To::Read) {
         Ok(file) => file.take(bytes_max.unwrap_or(u64::MAX)).read_to_end(&mut bytes)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
@@ -177,21 +286,29 @@ pub fn read_seals(path: &Path, bytes_max: Option<u64>) -> io::Result<Seals> {
 
 pub(super) fn decode(bytes: &[u8]) -> Seals {
     let mut seals = Seals::default();
-    let mut unclear = Vec::new();
-    let mut offset = 0;
+    let mut unclear: Vec<Unreadable> = Vec::new();
+    // Where this line begins, and where the last one that cannot be read does.
+    let (mut offset, mut begun) = (0, 0);
     for (line, text) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
-        let bytes = text.len() as u64;
-        match decode_line(text.strip_suffix(b"\n").unwrap_or(text)) {
-            Some(decoded) => {
-                let ends_a_life = matches!(decoded, Line::Opened(_));
-                let sort = if ends_a_life { &mut seals.torn } else { &mut seals.damaged };
-                sort.append(&mut unclear);
-                seals.add_to_seal(&decoded);
-                seals.lines.push(decoded);
+        let length = text.len();
+        let text = text.strip_suffix(b"\n").unwrap_or(text);
+        if let Some(decoded) = decode_line(text) {
+            let ends_a_life = matches!(decoded, Line::Opened(_));
+            let sort = if ends_a_life { &mut seals.torn } else { &mut seals.damaged };
+            sort.append(&mut unclear);
+            seals.add_to_seal(&decoded);
+            seals.lines.push(decoded);
+        } else {
+            // A spoilt byte may have become the end of a line: then the two are one.
+            if let Some(before) = unclear.last_mut() {
+                before.is_cut &= is_cut(&bytes[begun..offset + text.len()]);
             }
-            None => unclear.push(Unreadable { line, offset, bytes }),
+            begun = offset;
+            let is_cut = is_cut(text);
+            let (offset, bytes) = (offset as u64, length as u64);
+            unclear.push(Unreadable { line, offset, bytes, is_cut });
         }
-        offset += bytes;
+        offset += length;
     }
     seals.torn.append(&mut unclear);
     seals
@@ -204,8 +321,11 @@ const KIND_START: &[u8] = b"{\"kind\":\"";
 fn decode_line(line: &[u8]) -> Option<Line> {
     let (body, end) = line.split_at_checked(line.len().checked_sub(CRC_BYTES)?)?;
     let hex = end.strip_prefix(b"\"crc\":\"")?.strip_suffix(b"\"}")?;
-    if format!("{:08x}", crc32fast::hash(body)).as_bytes() != hex {
+    if crc_digits(crc32fast::hash(body)) != *hex {
         return None;
+    }
+    if let Some(line) = quick::line(body) {
+        return Some(line);
     }
     // The kind comes first, so that each line is parsed once and straight into its own type.
     let rest = line.strip_prefix(KIND_START)?;
@@ -217,8 +337,19 @@ fn decode_line(line: &[u8]) -> Option<Line> {
         b"exited" => parse(line).map(Line::Exited),
         b"snapshot" => parse(line).map(Line::Snapshot),
         b"output_lost" => parse(line).map(Line::OutputLost),
+        b"grouped" => parse(line).map(Line::Grouped),
+        b"stray" => parse(line).map(Line::Stray),
         other => Some(Line::Unknown(String::from_utf8_lossy(other).into_owned())),
     }
+}
+
+fn crc_digits(crc: u32) -> [u8; 8] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut digits = [0; 8];
+    for (place, digit) in digits.iter_mut().rev().enumerate() {
+        *digit = DIGITS[(crc >> (4 * place)) as usize & 15];
+    }
+    digits
 }
 
 fn parse<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
@@ -234,16 +365,32 @@ pub(super) fn encode(line: &Line, out: &mut Vec<u8>) {
     writeln!(out, "\"crc\":\"{crc:08x}\"}}").expect("memory takes all");
 }
 
+/// What the lines about one attempt may take, from its first to its end.
+const ATTEMPT_BYTES: u64 = 8 << 10;
+/// Room is made in pieces of this size.
+const ROOM_BYTES: u64 = 64 << 10;
+
 /// The log as its one writer has it. A failed write ends the supervisor: it never appends again.
+/// So no attempt begins for whose end there is no room: a disk that fills up, or a file that may
+/// not grow, takes the end of nothing that was begun.
 #[derive(Debug)]
 pub(super) struct Log {
     file: File,
     bytes: u64,
+    /// The file may grow up to here for sure.
+    room_to: u64,
     is_dirty: bool,
     line: Vec<u8>,
 }
 
-/// Somebody else holds the log.
+/// Between two tries at the lock of a log.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// So many tries, ten seconds at the least, one that leaves or comes has to do so. Far beyond what
+/// a loaded machine takes.
+const LOOKS_MAX: u32 = 5_000;
+
+/// Another supervisor holds the log.
 #[derive(Debug)]
 pub(super) enum OpenError {
     Held,
@@ -257,20 +404,27 @@ impl From<io::Error> for OpenError {
 }
 
 impl Log {
-    /// Takes the lock and begins a new life. With `wait`, a holder that is about to go is waited
-    /// for.
-    pub(super) fn open(path: &Path, wait: bool, opened: Opened) -> Result<Self, OpenError> {
-        let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
-        if wait {
-            file.lock()?;
-        } else {
-            file.try_lock().map_err(|error| match error {
-                std::fs::TryLockError::WouldBlock => OpenError::Held,
-                std::fs::TryLockError::Error(error) => OpenError::Io(error),
-            })?;
+    /// Takes the lock and begins a new life. A lock that is held is waited for unless `is_kept`
+    /// says that its holder will keep it.
+    pub(super) fn open(
+        path: &Path,
+        is_kept: impl Fn() -> bool,
+        opened: Opened,
+    ) -> Result<Self, OpenError> {
+        let file = open::at(path, To::Append)?;
+        let mut looks = 0;
+        while let Err(error) = file.try_lock() {
+            match error {
+                std::fs::TryLockError::WouldBlock if is_kept() || looks == LOOKS_MAX => {
+                    return Err(OpenError::Held);
+                }
+                std::fs::TryLockError::WouldBlock => thread::sleep(LOOK_EVERY),
+                std::fs::TryLockError::Error(error) => return Err(OpenError::Io(error)),
+            }
+            looks += 1;
         }
         let bytes = file.metadata()?.len();
-        let mut log = Self { file, bytes, is_dirty: false, line: Vec::new() };
+        let mut log = Self { file, bytes, room_to: bytes, is_dirty: false, line: Vec::new() };
         // A torn end must not swallow our first line.
         let mut last = [b'\n'];
         if bytes > 0 {
@@ -283,9 +437,31 @@ impl Log {
         log.write()?;
         log.sync()?;
         if let Some(dir) = path.parent() {
-            File::open(dir)?.sync_all()?;
+            open::sync_dir(dir)?;
         }
         Ok(log)
+    }
+
+    /// Makes room for the ends of so many attempts, or says why there is none.
+    pub(super) fn make_room(&mut self, attempts: usize) -> io::Result<()> {
+        let needed = self.bytes + ATTEMPT_BYTES * attempts as u64;
+        if needed <= self.room_to {
+            return Ok(());
+        }
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+        if limit.is_some_and(|limit| needed > limit) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let to = limit.map_or(needed + ROOM_BYTES, |limit| limit.min(needed + ROOM_BYTES));
+        let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+        match rustix::fs::fallocate(&self.file, flags, self.bytes, to - self.bytes) {
+            // Some file systems cannot tell beforehand.
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                self.room_to = to;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) fn append(&mut self, line: &Line) -> io::Result<()> {
@@ -311,6 +487,17 @@ impl Log {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+impl Drop for Log {
+    /// Gives back the room that was not needed.
+    fn drop(&mut self) {
+        if self.room_to <= self.bytes {
+            return;
+        }
+        let length = self.file.metadata().map(|found| found.len());
+        let _ = length.and_then(|length| self.file.set_len(length));
     }
 }
 

@@ -24,6 +24,7 @@ use super::{
     wire::{self, Hello, Inbox, PROTOCOL, Refusal, Report, Request, Stop},
     work::{Work, WorkConfig},
 };
+use crate::world::spot::Spot;
 
 /// Connections that have not said hello yet.
 const GUESTS_MAX: usize = 8;
@@ -82,7 +83,7 @@ fn os(what: &'static str) -> impl FnOnce(io::Error) -> SuperviseError {
 /// Becomes the supervisor of a run, and returns when it is no longer needed.
 ///
 /// The caller starts this in a process of its own, from its first thread, with standard output
-/// connected to whoever waits for the supervisor to listen: it is closed at that moment.
+/// connected to the engine that waits for the supervisor to listen: it is closed at that moment.
 pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
     let SuperviseConfig { place, leftover_stop, linger_ms, output_bytes_max } = config;
     let (leftover_stop, output_bytes_max) = (*leftover_stop, *output_bytes_max);
@@ -97,7 +98,15 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let (pid, start_time) = (us.pid, us.start_time);
     let at = linux::wall_now();
-    let opened = Opened { pid, start_time, boot_id: boot_id.clone(), version: version.clone(), at };
+    let spot = Spot::of(&place.run_dir).map_err(os("look at the run's directory"))?;
+    let opened = Opened {
+        pid,
+        start_time,
+        boot_id: boot_id.clone(),
+        version: version.clone(),
+        at,
+        spot: Some(spot),
+    };
     let log = open_log(place, opened)?;
     let socket = place.socket()?;
     let listener = listen(&socket).map_err(|source| SuperviseError::Io {
@@ -105,8 +114,12 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
         path: socket.clone(),
         source,
     })?;
-    let here = Whereabouts { socket: socket.clone(), pid, start_time, boot_id, version };
-    let work = Work::new(WorkConfig { place: place.clone(), leftover_stop, output_bytes_max }, log);
+    let here =
+        Whereabouts { socket: socket.clone(), pid, start_time, boot_id, version, spot: Some(spot) };
+    let place_of_work = place.clone();
+    let null = File::open("/dev/null").map_err(os("open /dev/null"))?;
+    let config = WorkConfig { place: place_of_work, spot, null, leftover_stop, output_bytes_max };
+    let work = Work::new(config, log);
     let mut server = Server {
         work,
         listener,
@@ -128,7 +141,8 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
     if let Err(error) = &outcome {
         server.give_up(&place.seals(), error);
     }
-    // In this order: whoever finds no file may wait for our lock, because we are about to go.
+    server.work.leave_group();
+    // In this order: an engine that finds no file may wait for our lock, soon free.
     let _ = std::fs::remove_file(place.whereabouts());
     let _ = std::fs::remove_file(&socket);
     let complaints = place.complaints();
@@ -141,14 +155,20 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
 
 fn open_log(place: &Place, opened: Opened) -> Result<Log, SuperviseError> {
     let path = place.seals();
-    let about_to_go = !place.whereabouts().exists();
-    Log::open(&path, about_to_go, opened).map_err(|error| match error {
+    let boot_id = opened.boot_id.clone();
+    // Otherwise one is leaving, or was killed and has left the lock with a child that is not
+    // executed yet, or has just come and will say where it is.
+    let is_there = || {
+        let here = Whereabouts::read(place).ok().flatten();
+        here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive())
+    };
+    Log::open(&path, is_there, opened).map_err(|error| match error {
         OpenError::Held => SuperviseError::AlreadyRunning(place.run.to_string()),
         OpenError::Io(source) => SuperviseError::Io { what: "open", path, source },
     })
 }
 
-/// The lock on the log is ours, so a socket that is there already is nobody's.
+/// The lock on the log is ours, so a socket that is there already is left over.
 fn listen(socket: &PathBuf) -> io::Result<UnixListener> {
     match std::fs::remove_file(socket) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -248,6 +268,7 @@ impl Server {
             let now = linux::awake_ms();
             self.work.fire(now)?;
             self.report(now)?;
+            self.work.must_go_on()?;
             if self.may_leave(now) {
                 return self.work.sync();
             }
@@ -277,7 +298,7 @@ impl Server {
 
     /// The one wait.
     fn wait(&self, now: u64) -> io::Result<Vec<Ready>> {
-        let deadline = self.work.deadline().into_iter().chain(self.leave_at).min();
+        let deadline = self.work.deadline(now).into_iter().chain(self.leave_at).min();
         let timeout = deadline.map(|at| timespec(at.saturating_sub(now)));
         let mut what = vec![Ready::Signal, Ready::Caller];
         let mut fds = vec![
@@ -292,13 +313,14 @@ impl Server {
             what.push(Ready::Engine);
             fds.push(PollFd::new(&engine.stream, engine.interest()));
         }
-        for (key, stream, pipe) in self.work.pipes() {
+        for (key, stream, pipe) in self.work.pipes(now) {
             what.push(Ready::Pipe(key.clone(), stream, PollFlags::empty()));
             fds.push(PollFd::from_borrowed_fd(pipe, PollFlags::IN));
         }
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            // A child ended, mostly: looked into at once, instead of after another wait.
+            Err(rustix::io::Errno::INTR) => return Ok(vec![Ready::Signal]),
             Err(error) => return Err(error.into()),
         }
         let both = what.into_iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty());
@@ -349,7 +371,7 @@ impl Server {
         Ok(())
     }
 
-    /// Reads at once: whoever is connected has mostly said hello already.
+    /// Reads at once: most engines have said hello by then.
     fn accept(&mut self) {
         if let Ok((stream, _)) = self.listener.accept()
             && stream.set_nonblocking(true).is_ok()
@@ -371,7 +393,7 @@ impl Server {
                 None => self.guests.push(guest),
             }
         }
-        // Whoever was silent longest gives way.
+        // The connection that was silent longest gives way.
         self.guests.drain(..self.guests.len().saturating_sub(GUESTS_MAX));
         Ok(())
     }
@@ -388,7 +410,7 @@ impl Server {
         self.work.take_reports()?;
         self.work.sync()?;
         self.epoch_max = hello.epoch;
-        self.work.nursery.env = hello.env;
+        self.work.meet(hello.env);
         self.work.has_engine = true;
         let (alive, log_bytes) = (self.work.alive(), self.work.log_bytes());
         wire::encode(&Report::Welcome { alive, log_bytes }, &mut guest.outbox);
@@ -445,7 +467,7 @@ impl Server {
         Ok(())
     }
 
-    /// Tells the engine what happened; to nobody, when there is none.
+    /// Tells the engine what happened, if one is connected.
     fn report(&mut self, now: u64) -> io::Result<()> {
         let is_due = self.work.reports_are_due(now);
         let reports = if is_due { self.work.take_reports()? } else { Vec::new() };

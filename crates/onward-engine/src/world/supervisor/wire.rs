@@ -115,8 +115,34 @@ pub(super) fn encode(message: &impl Serialize, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-pub(super) fn decode<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
-    serde_json::from_slice(line).ok()
+/// A message whose kind stands first, as we write it, is parsed straight into what it carries: a
+/// tag that may stand anywhere is found only by keeping everything else for later.
+pub(super) trait Message: DeserializeOwned {
+    /// `None` for what is not that common; anything else is for the parser.
+    fn straight(line: &[u8]) -> Option<Self>;
+}
+
+impl Message for Request {
+    fn straight(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Spawn {
+            launches: Vec<Launch>,
+        }
+        line.strip_prefix(br#"{"ask":"spawn","#)?;
+        let Spawn { launches } = serde_json::from_slice(line).ok()?;
+        Some(Self::Spawn { launches })
+    }
+}
+
+impl Message for Report {
+    fn straight(line: &[u8]) -> Option<Self> {
+        line.strip_prefix(br#"{"say":"sealed","#)?;
+        serde_json::from_slice(line).ok().map(Self::Sealed)
+    }
+}
+
+pub(super) fn decode<T: Message>(line: &[u8]) -> Option<T> {
+    T::straight(line).or_else(|| serde_json::from_slice(line).ok())
 }
 
 /// Bytes as they come, cut into lines.
@@ -166,6 +192,21 @@ mod tests {
             assert!(inbox.push(b"\n"));
             assert_eq!(inbox.next_line().unwrap(), b"rest");
         }
+    }
+
+    #[test]
+    fn what_is_parsed_straight_is_what_the_parser_finds() {
+        let launch = r#"{"step":"a","attempt":1,"program":{"argv":["x"]},"cwd":"","env":{"A":"1"},
+            "check":null,"timeout_ms":null,"idle_ms":null,"sync_seal":false}"#;
+        let spawn = format!(r#"{{"ask":"spawn","launches":[{launch}]}}"#);
+        let found = Request::straight(spawn.as_bytes()).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&spawn).unwrap(), found);
+        let sealed = r#"{"say":"sealed","step":"a","attempt":2,"at":"2026-11-17T12:00:00.000001Z",
+            "ending":{"how":"exited","code":3}}"#;
+        let found = Report::straight(sealed.as_bytes()).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(sealed).unwrap(), found);
+        assert_eq!(Report::straight(br#"{"say":"sealed","step":"a"}"#), None);
+        assert_eq!(decode::<Request>(br#"{"ask":"shutdown"}"#), Some(Request::Shutdown));
     }
 
     #[test]

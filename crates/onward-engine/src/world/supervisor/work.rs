@@ -4,12 +4,13 @@
 //! one is owed. An error from here means that the log can no longer be written: then the supervisor
 //! ends.
 
+use crate::world::{open, secrets::Redactor, spot::Spot};
 use std::{
-    collections::BTreeMap,
-    fs::{File, OpenOptions},
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs::File,
     io,
     os::fd::BorrowedFd,
-    path::PathBuf,
 };
 
 use onward_core::{
@@ -24,24 +25,32 @@ use rustix::{
 use super::{
     attempt::{Attempt, Due, Key, Next},
     descendants::{Claimant, Family, Owner, owner},
-    linux::{self, Children, Process, Tag},
+    linux::{self, Children, Identity, Process},
     place::Place,
     seals::{Line, Log, OutputLost, Snapshot, Spawned, Spawning},
+    settle::settle,
     spawn::{Nursery, SHELL},
     wire::{Alive, Report, Stop},
 };
 
 const READ_BYTES: usize = 64 << 10;
-/// More than any pipe holds when its writers are gone; the rest comes from somebody not ours.
+/// More than any pipe holds when its writers are gone; the rest comes from strangers.
 const DRAIN_READS_MAX: usize = 256;
 const LOOK_AGAIN_MS: u64 = 100;
 const HEARTBEAT_MS: u64 = 1_000;
 const STREAMS: [&str; 2] = ["out", "err"];
 
+mod kin;
+
+use kin::Group;
+
 pub(super) struct Work {
     place: Place,
     pub(super) nursery: Nursery,
     log: Log,
+    /// Why nothing begins any more: the log has no room for its end.
+    is_full: Option<io::Error>,
+    redactor: Redactor,
     leftover_stop: Stop,
     output_bytes_max: u64,
     attempts: BTreeMap<Key, Attempt>,
@@ -60,23 +69,31 @@ pub(super) struct Work {
     owes_sync: bool,
     heartbeat: Option<File>,
     beat_at: u64,
+    group: Group,
+    /// Strays that are in the log.
+    noted: BTreeSet<Identity>,
     buffer: Box<[u8]>,
 }
 
 pub(super) struct WorkConfig {
     pub(super) place: Place,
+    pub(super) spot: Spot,
+    /// The device.
+    pub(super) null: File,
     pub(super) leftover_stop: Stop,
     pub(super) output_bytes_max: u64,
 }
 
 impl Work {
     pub(super) fn new(config: WorkConfig, log: Log) -> Self {
-        let WorkConfig { place, leftover_stop, output_bytes_max } = config;
+        let WorkConfig { place, spot, null, leftover_stop, output_bytes_max } = config;
         let (run, project_dir) = (place.run.clone(), place.project_dir.clone());
         Self {
             place,
-            nursery: Nursery { run, project_dir, env: Vec::new() },
+            nursery: Nursery::new(run, spot, project_dir, null),
             log,
+            is_full: None,
+            redactor: Redactor::default(),
             leftover_stop,
             output_bytes_max,
             attempts: BTreeMap::new(),
@@ -90,12 +107,25 @@ impl Work {
             owes_sync: false,
             heartbeat: None,
             beat_at: 0,
+            group: Group::default(),
+            noted: BTreeSet::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
         }
     }
 
+    /// An engine has come, with the environment that its children inherit.
+    pub(super) fn meet(&mut self, env: Vec<(OsString, OsString)>) {
+        self.redactor = Redactor::of_run(&env, &self.place.run_dir);
+        self.nursery.inherit(env);
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.attempts.is_empty() && self.strays.is_empty()
+    }
+
+    /// Fails once the log is full and all that was begun has its end in it.
+    pub(super) fn must_go_on(&mut self) -> io::Result<()> {
+        if self.attempts.is_empty() { self.is_full.take().map_or(Ok(()), Err) } else { Ok(()) }
     }
 
     pub(super) fn alive(&mut self) -> Vec<Alive> {
@@ -132,14 +162,23 @@ impl Work {
             self.report_by(now);
             return Ok(());
         }
+        if self.is_full.is_none() {
+            self.is_full = self.log.make_room(self.attempts.len() + 1).err();
+        }
+        if self.is_full.is_some() {
+            // Nothing is in the log of it: the next resume begins it as it was announced.
+            return Ok(());
+        }
         let (step, attempt) = key.clone();
         let at = linux::wall_now();
-        self.log.append(&Line::Spawning(Spawning { step, attempt, at }))?;
+        let of = launch.of.clone();
+        self.log.append(&Line::Spawning(Spawning { step, attempt, at, of }))?;
         let argv = match &launch.program {
             Program::Argv(_) | Program::Shell(_) => Ok(launch.program.argv()),
             Program::Call { name, .. } => Err(format!("`{name}` is for the engine to call")),
             Program::Agent(call) => Err(format!("agent `{}` has no command yet", call.name)),
         };
+        self.redactor.learn(launch.env.clone());
         let mut attempt = Attempt::new(launch, now);
         match argv.and_then(|argv| self.start_child(&mut attempt, &argv, now)) {
             Ok(()) => {
@@ -199,10 +238,11 @@ impl Work {
         }
     }
 
-    /// Every open pipe, for the one wait of the loop.
-    pub(super) fn pipes(&self) -> impl Iterator<Item = (&Key, usize, BorrowedFd<'_>)> {
+    /// Every open pipe that is listened to, for the one wait of the loop.
+    pub(super) fn pipes(&self, now: u64) -> impl Iterator<Item = (&Key, usize, BorrowedFd<'_>)> {
         use std::os::fd::AsFd as _;
-        self.attempts.iter().flat_map(|(key, attempt)| {
+        let heard = self.attempts.iter().filter(move |(_, it)| it.is_listened_to(now));
+        heard.flat_map(|(key, attempt)| {
             let open = (0..).zip(&attempt.pipes);
             open.filter_map(move |(stream, pipe)| Some((key, stream, pipe.as_ref()?.as_fd())))
         })
@@ -238,7 +278,8 @@ impl Work {
         let (dir, name) = (self.place.out_dir(), STREAMS[stream]);
         let path = || dir.join(format!("{}.{number}.{name}", step.file_name()));
         let bytes = &self.buffer[..count];
-        let kept = attempt.captures[stream].take(bytes, self.output_bytes_max, path);
+        let redactor = &self.redactor;
+        let kept = attempt.captures[stream].take(bytes, self.output_bytes_max, redactor, path);
         kept.or_else(|error| self.lose_output(key, name, &error))
     }
 
@@ -290,32 +331,38 @@ impl Work {
             }
             fired = true;
         }
-        self.beat(now);
+        self.beat(now)?;
         if fired {
             self.look_around(now);
         }
         if self.look_at.is_some_and(|at| at <= now) { self.reap(now) } else { Ok(()) }
     }
 
-    pub(super) fn deadline(&self) -> Option<u64> {
+    pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         let beat = (!self.attempts.is_empty()).then_some(self.beat_at);
         let all = self.attempts.values().filter_map(Attempt::deadline);
-        all.chain(beat).chain(self.report_at).chain(self.look_at).min()
+        let listen = self.attempts.values().filter_map(|it| it.listens_later(now));
+        all.chain(listen).chain(beat).chain(self.report_at).chain(self.look_at).min()
     }
 
-    /// Tells the time until which somebody was here.
-    fn beat(&mut self, now: u64) {
+    /// Writes the moment until which this supervisor lived.
+    fn beat(&mut self, now: u64) -> io::Result<()> {
         if self.attempts.is_empty() || now < self.beat_at {
-            return;
+            return Ok(());
+        }
+        // A run of a moment has no use for it.
+        if self.beat_at > 0 {
+            self.watch_kin(now)?;
         }
         self.beat_at = now + HEARTBEAT_MS;
         let path = self.place.heartbeat();
-        let open = || OpenOptions::new().create(true).append(true).open(path).ok();
+        let open = || open::at(&path, open::To::Append).ok();
         let file = self.heartbeat.take().or_else(open);
         let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
         let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
         // A missed beat only makes the next engine more careful.
         self.heartbeat = file.filter(|file| rustix::fs::futimens(file, &times).is_ok());
+        Ok(())
     }
 
     /// Some child ended. All that ended are taken, then what follows from it.
@@ -384,17 +431,11 @@ impl Work {
         let claimants: Vec<Claimant> = self.attempts.values().map(claim).collect();
         self.strays.clear();
         for stray in family.strays(|pid| self.mains.contains_key(&pid)) {
-            let owner_by =
-                |tag: Option<Tag>| owner(&stray, tag.as_ref(), self.place.run.as_str(), &claimants);
-            let first_sight = owner_by(linux::tag_of(stray.id.pid));
-            let key = match first_sight {
-                Owner::Unclear => owner_by(linux::tag_after_exec(stray.id.pid)),
-                Owner::Attempt(_) | Owner::Nobody => first_sight,
-            };
-            let key = match key {
+            let tag = linux::tag_of(stray.id.pid);
+            let key = match owner(&stray, tag.as_ref(), self.place.run.as_str(), &claimants) {
                 Owner::Attempt(key) => Some(key),
                 Owner::Unclear => None,
-                Owner::Nobody => {
+                Owner::Unknown => {
                     kill_all(&family.below([stray.id.pid]));
                     None
                 }
@@ -425,7 +466,7 @@ impl Work {
             Next::Seal => return self.seal(attempt),
             Next::Check(command) => vec![SHELL.to_owned(), "-c".to_owned(), command],
             Next::Snapshot(argv) => {
-                let seal = self.write_end(&attempt)?;
+                let seal = self.write_end(&mut attempt)?;
                 // While the snapshot is taken, its end must be there to stay.
                 if self.owes_sync {
                     self.sync()?;
@@ -449,7 +490,7 @@ impl Work {
     /// The last line of an attempt: its end, or the snapshot after it.
     fn seal(&mut self, mut attempt: Attempt) -> io::Result<()> {
         let seal = match attempt.take_snapshot() {
-            None => self.write_end(&attempt)?,
+            None => self.write_end(&mut attempt)?,
             Some((mut seal, taken)) => {
                 let Seal { step, attempt: number, .. } = seal.clone();
                 let (after, why) = match taken {
@@ -470,18 +511,25 @@ impl Work {
     }
 
     /// Writes down how an attempt ended. Its output is made durable before, where the line will be.
-    fn write_end(&mut self, attempt: &Attempt) -> io::Result<Seal> {
+    fn write_end(&mut self, attempt: &mut Attempt) -> io::Result<Seal> {
+        let (key, dir) = (attempt.key(), self.place.out_dir());
+        for (capture, stream) in attempt.captures.iter_mut().zip(STREAMS) {
+            let path = || dir.join(format!("{}.{}.{stream}", key.0.file_name(), key.1));
+            let kept = capture.end(self.output_bytes_max, &self.redactor, path);
+            kept.or_else(|error| self.lose_output(&key, stream, &error))?;
+        }
+        let mut settled = false;
         if attempt.launch.sync_seal || !self.has_engine {
             self.owes_sync = true;
-            let key = attempt.key();
+            settled = settle(&self.place.project_dir, &attempt.launch);
             for (capture, stream) in attempt.captures.iter().zip(STREAMS) {
-                let synced = capture
-                    .sync()
-                    .and_then(|made| if made { sync_dir(self.place.out_dir()) } else { Ok(()) });
+                let synced = capture.sync().and_then(|made| {
+                    if made { open::sync_dir(&self.place.out_dir()) } else { Ok(()) }
+                });
                 synced.or_else(|error| self.lose_output(&key, stream, &error))?;
             }
         }
-        let seal = attempt.seal(linux::wall_now());
+        let seal = Seal { settled, ..attempt.seal(linux::wall_now()) };
         self.log.append(&Line::Exited(seal.clone()))?;
         Ok(seal)
     }
@@ -495,10 +543,6 @@ fn kill_all(processes: &[Process]) {
     for process in processes.iter().filter(|it| !it.is_dead) {
         linux::signal(process.id, rustix::process::Signal::KILL);
     }
-}
-
-fn sync_dir(dir: PathBuf) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 /// `None` for a child that was merely stopped or continued, which we never ask about.

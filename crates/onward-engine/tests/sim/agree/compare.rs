@@ -10,7 +10,6 @@ use onward_core::{
     event::{Event, RunResumed},
     evidence::Outcome,
     plan::{Plan, PlannedStep, Status, Verdict},
-    state::Phase,
     view::{StepView, View},
 };
 use onward_engine::foreign::Foreign;
@@ -57,14 +56,9 @@ impl Life<'_> {
         let is_done = |step: &&StepView| matches!(step.state.as_str(), "done" | "skipped");
         let done = self.view.steps.iter().filter(is_done).count();
         // A step that failed for good counts too, while what it rests on stands.
-        let state = state(self.before);
-        let is_tolerated = |step: &&StepView| {
-            let phase = state.phase(&Address::from_text(&step.step));
-            step.state == "failed" && phase == Phase::Tolerated
-        };
-        let tolerated = self.view.steps.iter().filter(is_tolerated).count();
+        let tolerated = self.plan.steps.iter().filter(|row| is_tolerated(row)).count();
         let (shown, total) = (self.view.counts.done as usize, self.view.counts.total as usize);
-        if !(done..=done + tolerated).contains(&shown) || total != self.view.steps.len() {
+        if shown != done + tolerated || total != self.view.steps.len() {
             broken.push(("view counts", format!("{shown} of {total}, {done}, {tolerated}")));
         }
     }
@@ -113,16 +107,16 @@ impl Life<'_> {
                 |it| if of_site(&it.path) { format!("{DIR}/{}", it.path) } else { it.path.clone() },
             )
             .collect();
-        // What an earlier resume announced is announced once more, whether or not it is left to do.
+        // What the last resume announced, and may not have done to its end, is announced once more.
         let journal = self.before.disk.read("run/journal.jsonl").unwrap_or_default();
-        let earlier = readable(journal);
-        let earlier: BTreeSet<String> = earlier
-            .iter()
-            .filter_map(resumed_in)
-            .flat_map(|it| it.reverts.iter().map(|revert| revert.path.clone()))
-            .collect();
+        let journaled = readable(journal);
+        let pending = state(self.before);
+        let pending = pending.pending_reverts().iter();
+        let mut known: BTreeSet<String> = pending.map(|it| it.path.clone()).collect();
+        // Nor can a plan know what an attempt that lives will write before the resume stops it.
+        known.extend(journaled.iter().flat_map(|event| self.written_by_stopped(event)));
         let more: BTreeSet<String> = undone.difference(&planned).cloned().collect();
-        if !planned.is_subset(&undone) || !more.is_subset(&earlier) {
+        if !planned.is_subset(&undone) || !more.is_subset(&known) {
             broken.push(("reverts", format!("undone {undone:?}, planned {planned:?}")));
         }
         let rescues = |of: BTreeSet<&String>| of.into_iter().cloned().collect::<Vec<_>>();
@@ -133,12 +127,24 @@ impl Life<'_> {
         }
     }
 
+    /// What a start declares of an attempt that lives, and that the plan gives up.
+    fn written_by_stopped(&self, event: &Event) -> Vec<String> {
+        let Event::AttemptStarted(started) = event else { return Vec::new() };
+        let is_stopped = |row: &&PlannedStep| {
+            let has = |cause: &str| row.why.iter().any(|why| why.cause == cause);
+            row.step == started.step.as_str() && has("alive") && has("superseded")
+        };
+        let stopped = self.plan.steps.iter().find(is_stopped);
+        stopped.map_or_else(Vec::new, |_| started.writes.clone())
+    }
+
     /// (f) The view says of each step what the plan says.
     fn shown(&self, broken: &mut Broken) {
         if self.view.run.status != self.plan.run.status {
             let what = format!("{:?}, {:?}", self.view.run.status, self.plan.run.status);
             broken.push(("status", what));
         }
+        let is_over = matches!(self.view.run.status, Status::Completed | Status::Cancelled);
         for step in &self.view.steps {
             let Some(row) = self.plan.steps.iter().find(|row| row.step == step.step) else {
                 let address = Address::from_text(&step.step);
@@ -153,16 +159,34 @@ impl Life<'_> {
             };
             let fits = match step.state.as_str() {
                 "done" => match row.verdict {
-                    Verdict::Keep | Verdict::Verify | Verdict::Adopt => true,
-                    // Something about it changed, or a person asks for it.
-                    Verdict::Rerun | Verdict::Ask => row.counts_no_more() || asks(row),
+                    Verdict::Keep | Verdict::Adopt => true,
+                    // Nothing counts less in a run that is over, until it is taken up again.
+                    Verdict::Verify => is_over,
+                    Verdict::Rerun | Verdict::Ask => is_over && (row.counts_no_more() || asks(row)),
                     Verdict::Skip | Verdict::Run | Verdict::Continue | Verdict::Reattach => false,
                 },
-                "skipped" => {
-                    matches!(row.verdict, Verdict::Skip | Verdict::Verify | Verdict::Rerun)
-                }
+                "skipped" => match row.verdict {
+                    Verdict::Skip => true,
+                    Verdict::Verify | Verdict::Rerun => is_over,
+                    Verdict::Keep
+                    | Verdict::Adopt
+                    | Verdict::Reattach
+                    | Verdict::Continue
+                    | Verdict::Run
+                    | Verdict::Ask => false,
+                },
                 // Its turn may be no more.
-                "running" => matches!(row.verdict, Verdict::Reattach | Verdict::Verify),
+                "running" => match row.verdict {
+                    Verdict::Reattach | Verdict::Verify => true,
+                    // It is ended, because its result cannot count.
+                    Verdict::Rerun => row.why.iter().any(|why| why.cause == "superseded"),
+                    Verdict::Keep
+                    | Verdict::Adopt
+                    | Verdict::Continue
+                    | Verdict::Run
+                    | Verdict::Ask
+                    | Verdict::Skip => false,
+                },
                 // It may be proved by what it left, by a seal or by another system.
                 "lost" | "failed" => match row.verdict {
                     Verdict::Keep => is_told_elsewhere(row) || is_tolerated(row),
@@ -362,7 +386,7 @@ fn is_tolerated(row: &PlannedStep) -> bool {
 
 /// The other system did it meanwhile: the resume takes it from its files.
 fn is_told_elsewhere(row: &PlannedStep) -> bool {
-    row.why.iter().any(|why| why.detail == "another system has done it since")
+    row.why.iter().any(|why| why.detail == "done by the other system since")
 }
 
 fn resumed_in(event: &Event) -> Option<&RunResumed> {

@@ -63,7 +63,6 @@ pub(crate) static CARD: Card = Card {
     branches: None,
     processes: &[],
     lock: None,
-    continues: true,
 };
 
 pub(crate) struct ToyDialect;
@@ -221,6 +220,7 @@ impl Told for ToyTold {
                 let line = if self.is_torn { "\nresumed\n" } else { "resumed\n" };
                 vec![Change::Append { path: LOG.to_owned(), bytes: line.into() }]
             }
+            Deed::Cancelled { .. } => Vec::new(),
         }
     }
 

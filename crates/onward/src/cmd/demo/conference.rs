@@ -3,15 +3,11 @@
 //! Invariant: it says that the proof holds only when the native log has every iteration once, and
 //! every row of the results has its event.
 
-use std::{
-    collections::BTreeMap,
-    process::{Command, ExitCode},
-};
+use std::{collections::BTreeMap, process::ExitCode};
 
-use onward_engine::care::harness::{EngineProcess, until};
 use serde_json::{Value, json};
 
-use super::{Demo, say};
+use super::stage::{Stage, Told, say};
 use crate::{
     cmd::Context,
     error::{self, Error},
@@ -33,58 +29,37 @@ const HALF: usize = 14;
 const ITERATIONS: usize = 18;
 
 pub(super) fn run(cx: &mut Context) -> Result<ExitCode, Error> {
-    let demo = Demo::set_up(&FILES)?;
-    say(cx, &format!("Three researchers in two rounds, in {}\n", demo.dir.display()))?;
-    for args in [
-        &["init", "--quiet"][..],
-        &["add", "a.txt", "b.txt", "c.txt", "shared.txt"],
-        &["-c", "user.name=demo", "-c", "user.email=demo@localhost", "commit", "-qm", "start"],
-    ] {
-        let done = Command::new("git").args(args).current_dir(&demo.dir).status();
-        if !done.is_ok_and(|status| status.success()) {
-            return Err(Error::Demo("git does not work here".into()));
-        }
-    }
-    let mut command = demo.command(cx)?;
-    let mut engine = EngineProcess::start(command.args(["run", "conference", "--no-input"]))?;
-    until("half of the conference", || Ok((lines(&demo).len() >= HALF).then_some(())))?;
-    engine.kill()?;
-    let (at_kill, pid) = (lines(&demo).len(), engine.pid());
+    let stage = Stage::set_up(&FILES)?;
+    say(cx, &format!("Three researchers in two rounds, in {}\n", stage.dir.display()))?;
+    stage.commit(&["a.txt", "b.txt", "c.txt", "shared.txt"])?;
+    let half = || (lines(&stage).len() >= HALF).then_some(());
+    let started = ["run", "conference", "--no-input"];
+    let (pid, ()) = stage.kill_when(cx, &started, "half of the conference", half)?;
+    let at_kill = lines(&stage).len();
     say(cx, &format!("\nkill -9 {pid}: {at_kill} events were logged. Resumed:\n"))?;
-    let waits = demo.onward(cx, &["resume", "--no-input"])?;
+    let waits = stage.onward(cx, &["resume", "--no-input"])?;
     say(cx, "\nThe best is merged, as a person says:\n")?;
-    let decided = demo.onward(cx, &["decide", "worktrees", "merge"])?;
-    let ended = demo.onward(cx, &["resume", "--no-input"])?;
-    let against = against(&demo, [waits, decided, ended]);
-    let holds = against.is_empty();
-    let code = if holds { error::OK } else { error::FAILED };
-    let dir = demo.dir.display();
-    if cx.global.json {
-        let object = json!({
-            "schema": "onward.demo/1", "dir": dir.to_string(), "events_at_kill": at_kill,
-            "events": lines(&demo).len(), "proved": holds, "against": against, "exit": code,
-        });
-        writeln!(cx.out, "{object}")?;
-        return Ok(ExitCode::from(code));
-    }
-    if holds {
-        writeln!(cx.out, "\nProved: {ITERATIONS} iterations, each logged once and with its row.")?;
-    } else {
-        writeln!(cx.out, "\nNOT PROVED:\n  {}", against.join("\n  "))?;
-    }
-    writeln!(cx.out, "\nLook around:\n  cd {dir}\n  onward log\n  git log --oneline")?;
-    writeln!(cx.out, "  cat conference.md {LOG}")?;
-    Ok(ExitCode::from(code))
+    let decided = stage.onward(cx, &["decide", "worktrees", "merge"])?;
+    let ended = stage.onward(cx, &["resume", "--no-input"])?;
+    stage.tell(
+        cx,
+        &Told {
+            proved: &format!("{ITERATIONS} iterations, each logged once and with its row."),
+            against: &against(&stage, [waits, decided, ended]),
+            facts: json!({"events_at_kill": at_kill, "events": lines(&stage).len()}),
+            look: &format!("onward log\n  git log --oneline\n  cat conference.md {LOG}"),
+        },
+    )
 }
 
-/// Whole lines of the native log, without those that say that somebody went on.
-fn lines(demo: &Demo) -> Vec<String> {
-    let text = std::fs::read_to_string(demo.dir.join(LOG)).unwrap_or_default();
+/// Whole lines of the native log, without those that a resume wrote.
+fn lines(stage: &Stage) -> Vec<String> {
+    let text = std::fs::read_to_string(stage.dir.join(LOG)).unwrap_or_default();
     let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
     whole.filter(|line| !line.contains("conference.resumed")).map(str::to_owned).collect()
 }
 
-fn against(demo: &Demo, exits: [Option<i32>; 3]) -> Vec<String> {
+fn against(stage: &Stage, exits: [Option<i32>; 3]) -> Vec<String> {
     let mut against = Vec::new();
     let wanted = [error::WAITING, error::OK, error::OK].map(|code| Some(i32::from(code)));
     if exits != wanted {
@@ -92,7 +67,7 @@ fn against(demo: &Demo, exits: [Option<i32>; 3]) -> Vec<String> {
     }
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     let mut last = String::new();
-    for line in lines(demo) {
+    for line in lines(stage) {
         let event: Value = serde_json::from_str(&line).unwrap_or_default();
         let told = &event["payload"];
         event["event"].as_str().unwrap_or_default().clone_into(&mut last);
@@ -107,7 +82,7 @@ fn against(demo: &Demo, exits: [Option<i32>; 3]) -> Vec<String> {
     let twice = seen.iter().filter(|(_, count)| **count > 1);
     against
         .extend(twice.map(|(which, count)| format!("iteration {which} is logged {count} times")));
-    let rows = std::fs::read_to_string(demo.dir.join("conference_results.tsv"));
+    let rows = std::fs::read_to_string(stage.dir.join("conference_results.tsv"));
     let rows = rows.unwrap_or_default().lines().count().saturating_sub(1);
     if rows != ITERATIONS {
         against.push(format!("the results have {rows} rows"));

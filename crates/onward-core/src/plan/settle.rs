@@ -1,0 +1,267 @@
+//! What follows from what was found for work that stands on it: attempts whose result cannot count,
+//! lists that changed, and what people made of outputs that are made again.
+//!
+//! Invariant: each of these is decided on the run as it is when everything else of the resume is
+//! folded in, so that the plan says what becomes of a step in the end.
+
+use std::collections::BTreeSet;
+
+use super::{Resumption, Why};
+use crate::{
+    address::Address,
+    event::{Event, Item},
+    finding::{Code, Finding},
+    graph::Role,
+    key::Difference,
+    recovery::{Decision, Rung},
+    run::Run,
+    state::{EffectState, Phase, StepState},
+    survey::{InFlight, Relisted, Survey},
+};
+
+const SUPERSEDED: &str = "what it was made from is made again: its result cannot count";
+
+impl Resumption {
+    /// Groups whose list changed: new items run, known ones keep, those that are no longer listed
+    /// are reported and stay as they are.
+    pub(super) fn relist(&mut self, run: &Run, survey: &Survey) {
+        for (group, listed) in &survey.relisted {
+            let Some(known) = run.state.groups.get(group) else { continue };
+            if listed.files.is_empty() && survey.edited.is_none() {
+                continue;
+            }
+            if self.choices.keep.contains(group) {
+                self.explain(group, "kept", "its list changed; it is kept, as asked".to_owned());
+                continue;
+            }
+            let gone = difference(&known.items, &listed.items);
+            let scopes: Vec<Address> = gone.iter().map(|it| group.item(&it.key)).collect();
+            let inside = |step: &Address| scopes.iter().any(|scope| step.is_within(scope));
+            let running: Vec<(&Address, &StepState)> =
+                run.state.steps.iter().filter(|it| it.1.phase == Phase::Running).collect();
+            let running = running.into_iter().filter(|(step, _)| inside(step) && !self.loses(step));
+            let running: Vec<(&Address, &StepState)> = running.collect();
+            // What it does beyond this machine is waited for; the list is looked at again then.
+            if running.iter().any(|(_, entry)| entry.effect != EffectState::None) {
+                continue;
+            }
+            for (step, entry) in running {
+                let unseen = InFlight::default();
+                self.give_up(step, entry, survey.in_flight.get(step).unwrap_or(&unseen));
+            }
+            self.report_list(group, &known.items, listed);
+            self.invalidate_changed(run, group, &known.items, &listed.items);
+            let (items, needs) = (listed.items.clone(), known.needs.clone());
+            self.events.push(Event::GroupExpanded { step: group.clone(), items, needs });
+        }
+    }
+
+    fn report_list(&mut self, group: &Address, was: &[Item], listed: &Relisted) {
+        let keys = |items: &[Item], other: &[Item]| -> Vec<String> {
+            let is_new = |it: &&Item| !other.iter().any(|known| known.key == it.key);
+            items.iter().filter(is_new).map(|it| it.key.clone()).collect()
+        };
+        let mut parts = Vec::new();
+        for (names, what) in [
+            (keys(&listed.items, was), "new"),
+            (keys(was, &listed.items), "no longer listed, and left as they are"),
+        ] {
+            if !names.is_empty() {
+                parts.push(format!("{}: {what}", names.join(", ")));
+            }
+        }
+        if parts.is_empty() {
+            parts.push("other values or another order".to_owned());
+        }
+        let (code, by, hint) = match listed.files.first() {
+            Some(_) => (
+                Code::ItemsChanged,
+                format!("{} changed", listed.files.join(", ")),
+                format!("accepted, the new list counts; `--keep {group}` keeps the old one"),
+            ),
+            None => (
+                Code::WorkflowChanged,
+                "the workflow file was edited".to_owned(),
+                "new items run, the others are kept".to_owned(),
+            ),
+        };
+        let message = format!("{group} has another list, because {by} ({})", parts.join("; "));
+        let mut finding = Finding::new(code, message).at_step(group).with_hint(hint);
+        if let Some(path) = listed.files.first() {
+            finding = finding.at_path(path);
+        }
+        self.findings.push(finding);
+    }
+
+    /// An item of the same key that says something else is another one.
+    fn invalidate_changed(&mut self, run: &Run, group: &Address, was: &[Item], is: &[Item]) {
+        for item in was {
+            let now = is.iter().find(|it| it.key == item.key);
+            let Some(now) = now.filter(|it| it.value != item.value) else { continue };
+            let scope = group.item(&item.key);
+            let cause = Difference {
+                part: format!("items.{group}"),
+                was: Some(item.value.to_string()),
+                is: Some(now.value.to_string()),
+            };
+            let settled = run.state.steps.iter().filter(|(step, entry)| {
+                entry.phase.is_settled() && (**step == scope || step.is_within(&scope))
+            });
+            for (step, _) in settled.collect::<Vec<_>>() {
+                if self.invalidates(step) {
+                    continue;
+                }
+                let why = Why::changed(&cause, "its item is another one now");
+                self.reasons.entry(step.clone()).or_default().push(why);
+                let causes = vec![cause.clone()];
+                self.events.push(Event::StepInvalidated { step: step.clone(), causes });
+            }
+        }
+    }
+
+    /// Attempts in flight that stand on work which is made again: they are ended, their changes go
+    /// to the rescue, and they run again when what they need is there.
+    pub(super) fn supersede(&mut self, run: &Run, survey: &Survey) {
+        if run.state.adopted.is_some() {
+            // What its files prove may count, whatever the journal says of what is before it.
+            return;
+        }
+        if self.rungs.is_empty() {
+            return;
+        }
+        let Ok(after) = self.folded(run, survey) else { return };
+        let mut given_up = Vec::new();
+        for (step, row) in &self.rungs {
+            let takes = match row.decision {
+                Decision::AdoptSeal | Decision::Reattach => true,
+                Decision::Start
+                | Decision::AdoptProof
+                | Decision::Continue
+                | Decision::Rerun
+                | Decision::RevertThenRerun
+                | Decision::Ask
+                | Decision::Refuse => false,
+            };
+            let is_open = takes && after.state.phase(step) == Phase::Running;
+            if is_open && !self.may_count(&after, step) {
+                given_up.push(step.clone());
+            }
+        }
+        for step in given_up {
+            let Some(entry) = run.state.step(&step) else { continue };
+            // What may have happened beyond this machine is never broken off.
+            if entry.effect == EffectState::None {
+                let unseen = InFlight::default();
+                let seen = survey.in_flight.get(&step).unwrap_or(&unseen).clone();
+                self.give_up(&step, entry, &seen);
+            }
+        }
+    }
+
+    /// Whether all that an attempt in flight stands on is there, or is only made again because its
+    /// outputs are gone, so that it may well come out the same.
+    fn may_count(&self, after: &Run, step: &Address) -> bool {
+        let Some(id) = after.graph.find(step) else { return false };
+        let started = after.state.step(step).and_then(|entry| entry.started.as_deref());
+        let was = started.map(|it| it.key.get().needs).unwrap_or_default();
+        let is = after.graph.need_digests(id, &after.defs);
+        if is.iter().any(|(need, digest)| was.get(need).is_some_and(|was| was != digest)) {
+            return false;
+        }
+        let (mut rest, mut seen) = (after.graph.effective_needs(id), BTreeSet::new());
+        while let Some(need) = rest.pop() {
+            let node = after.graph.node(need);
+            if node.is_settled() || !seen.insert(need) {
+                continue;
+            }
+            rest.extend(&node.children);
+            rest.extend(after.graph.effective_needs(need));
+            let waits = match after.state.phase(&node.address) {
+                Phase::Done | Phase::Skipped | Phase::Tolerated => !node.is_reachable(),
+                Phase::Stale => self.only_gone(&node.address),
+                Phase::Pending | Phase::Running | Phase::Waiting | Phase::Failed | Phase::Lost => {
+                    node.role != Role::Leaf && !node.children.is_empty()
+                }
+            };
+            if !waits {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// It is made again for no other reason than that its outputs are gone.
+    fn only_gone(&self, step: &Address) -> bool {
+        let is_it = |event: &Event| {
+            matches!(event, Event::StepInvalidated { step: of, causes }
+                if of == step && causes.iter().all(|it| it.part.starts_with("writes.")))
+        };
+        self.events.iter().any(is_it)
+    }
+
+    fn give_up(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
+        self.explain(step, Rung::Superseded.as_str(), SUPERSEDED.to_owned());
+        if seen.contested.is_empty() {
+            self.lose(step, entry, Rung::Superseded, &seen.reverts);
+        } else if self.contest(step, SUPERSEDED, &seen.contested) {
+            self.lose(step, entry, Rung::Superseded, &[]);
+        } else {
+            return;
+        }
+        if seen.facts.alive && !seen.facts.sealed {
+            self.to_stop.insert(step.clone());
+        }
+        self.superseded.insert(step.clone());
+    }
+
+    /// What a person made of an output is kept in a rescue before its step runs again, and that it
+    /// runs again is asked about first.
+    pub(super) fn replace(&mut self, run: &Run, survey: &Survey) {
+        if survey.by_hand.is_empty() || self.is_over {
+            return;
+        }
+        let Ok(after) = self.folded(run, survey) else { return };
+        for (step, reverts) in &survey.by_hand {
+            let Some(id) = after.graph.find(step) else { continue };
+            let node = after.graph.node(id);
+            if node.is_settled() {
+                continue;
+            }
+            let phase = after.state.phase(step);
+            let (word, what) = if phase.is_settled() && !node.is_reachable() {
+                ("may be", "if what it needs comes out otherwise, ")
+            } else {
+                ("will be", "")
+            };
+            for revert in reverts {
+                let (path, rescue) = (&revert.path, &revert.rescue);
+                let number = revert.rescue_number().unwrap_or_default();
+                let message = format!(
+                    "{path} of {step}, which a person changed, {word} replaced, saved as rescue \
+                     {number}"
+                );
+                let hint = format!("accepted, it is kept in {rescue}; `--keep {step}` keeps it");
+                let finding = Finding::new(Code::ArtifactReplaced, message.clone());
+                let finding = finding.at_step(step).at_path(path).with_hint(hint);
+                if !self.choices.accept(&finding) {
+                    self.needs.push(message);
+                }
+                self.findings.push(finding);
+                let detail = format!("{what}{path} is replaced; it is kept in {rescue}");
+                self.explain(step, "artifact-replaced", detail);
+            }
+            self.reverts.extend(reverts.iter().cloned());
+        }
+    }
+
+    pub(super) fn invalidates(&self, step: &Address) -> bool {
+        let is_it =
+            |it: &Event| matches!(it, Event::StepInvalidated { step: of, .. } if of == step);
+        self.events.iter().any(is_it)
+    }
+}
+
+/// Items that are not in the other list.
+fn difference<'a>(of: &'a [Item], other: &[Item]) -> Vec<&'a Item> {
+    of.iter().filter(|it| !other.iter().any(|known| known.key == it.key)).collect()
+}

@@ -1,0 +1,436 @@
+//! What the files tell, in the words that core asks in.
+//!
+//! Invariant: `standing` and `step` are two views of one decision, so that the steps which the
+//! recovery point names are exactly those that the decider would start. What our own run did and
+//! the files cannot prove yet, its journal vouches for: of that nothing is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{
+    address::Address,
+    finding::Finding,
+    plan::{RecoveryPoint, Status},
+    time::Timestamp,
+    told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Code, Facts, check, code, enter,
+    event::{ACTOR, End, Kind},
+    read::{GRAPH, PLAN, PRD, State},
+    tasks::{BATCH, Stage, Task, Tasks},
+    write,
+};
+use crate::{Files, kit::path::shown};
+
+/// A run of agent-memory.
+#[derive(Debug)]
+pub(super) struct AgentMemoryTold {
+    pub(super) dir: String,
+    pub(super) state: State,
+    pub(super) tasks: Tasks,
+    pub(super) code: Code,
+    files: Files,
+    /// The task graph can be used as it is.
+    is_broken_down: bool,
+    /// Where each task stands, by its address.
+    places: BTreeMap<Address, usize>,
+}
+
+impl AgentMemoryTold {
+    pub(super) fn new(dir: &str, files: Files) -> Self {
+        let state = State::of(&files);
+        let tasks = Tasks::of(state.graph(), &state.log);
+        let facts = facts(&state, &tasks);
+        let (code, is_broken_down) = (code(facts), facts.graph);
+        let place = |(index, task): (usize, &Task)| (task.address(), index);
+        let places = tasks.all.iter().enumerate().map(place).collect();
+        let dir = dir.to_owned();
+        Self { dir, state, tasks, code, files, is_broken_down, places }
+    }
+
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// The phase that it re-enters; none when it is over.
+    pub(super) fn phase(&self) -> Option<u32> {
+        self.code.phase().and_then(|it| it.parse().ok())
+    }
+
+    /// The newest moment that an event names, or else when the newest file was written.
+    pub(super) fn last_at(&self) -> Option<Timestamp> {
+        self.state.log.last().and_then(|it| it.at).or(self.state.touched)
+    }
+
+    /// The run is past what this code stands for.
+    fn is_past(&self, phase: u32) -> bool {
+        self.phase().is_none_or(|at| at > phase)
+    }
+
+    /// Where the run re-enters, as addresses of the built-in workflow.
+    pub(super) fn point(&self) -> Vec<String> {
+        match self.code {
+            Code::Complete => Vec::new(),
+            Code::Approval => vec!["approve".to_owned()],
+            Code::Planning if !self.state.plan => vec!["plan".to_owned()],
+            Code::Planning => vec!["tasks".to_owned()],
+            Code::Blocked => vec!["rework".to_owned()],
+            Code::Execute => {
+                let open = self.tasks.all.iter().filter(|it| it.is_unrecorded());
+                let next = self.tasks.runnable().into_iter().filter(|it| self.is_next(it));
+                let next = open.chain(next).filter(|it| !it.is_reworked());
+                let next: Vec<String> = next.map(|it| it.address().to_string()).collect();
+                if next.is_empty() { vec!["rework".to_owned()] } else { next }
+            }
+            Code::Intake | Code::Verify | Code::Cleanup | Code::Consolidate => {
+                vec![self.code.as_str().to_owned()]
+            }
+        }
+    }
+
+    fn status(&self) -> Status {
+        match (self.state.end, self.code) {
+            (_, Code::Complete) => Status::Completed,
+            // One word for both: neither goes on by itself.
+            (Some(End::Failed | End::Cancelled), _) => Status::Failed,
+            (_, Code::Approval) => Status::Waiting,
+            (_, Code::Intake) if self.state.log.events.is_empty() && !self.state.plan => {
+                Status::Fresh
+            }
+            (
+                _,
+                Code::Intake
+                | Code::Planning
+                | Code::Execute
+                | Code::Verify
+                | Code::Blocked
+                | Code::Cleanup
+                | Code::Consolidate,
+            ) => Status::Interrupted,
+        }
+    }
+
+    /// What is done next, in one sentence.
+    fn action(&self) -> String {
+        let ids = |tasks: &[&Task]| {
+            let ids: Vec<&str> = tasks.iter().map(|it| it.entry.id.as_str()).collect();
+            shown(&ids.join(", "))
+        };
+        match self.code {
+            Code::Intake => "write the requirements (prd.md)".to_owned(),
+            Code::Planning if !self.state.plan => format!("write the plan ({PLAN})"),
+            Code::Planning => format!("break the plan into tasks ({GRAPH})"),
+            Code::Approval => "the plan is ready; the user has to approve it".to_owned(),
+            Code::Execute => format!("execute {}", ids(&self.tasks.runnable())),
+            Code::Verify => format!("verify {}", ids(&self.tasks.unverified())),
+            Code::Blocked => format!("nothing can be executed: {}", shown(&blocked(&self.tasks))),
+            Code::Cleanup => "clean up and prepare the pull request again".to_owned(),
+            Code::Consolidate => "consolidate what the run has learned".to_owned(),
+            Code::Complete => "nothing; the run is complete".to_owned(),
+        }
+    }
+
+    fn report(&self) -> Vec<String> {
+        let done = self.tasks.all.iter().filter(|it| it.stage == Stage::Done).count();
+        let last = self.tasks.all.iter().filter(|it| it.done_at.is_some());
+        let last = last.max_by_key(|it| it.done_at).map_or("none".to_owned(), |it| {
+            format!("{} - {}", shown(&it.entry.id), shown(&it.entry.title))
+        });
+        let id = self.dir.rsplit('/').next().unwrap_or(&self.dir);
+        let at = self.last_at().map_or("unknown".to_owned(), |at| at.to_string());
+        vec![
+            format!("Run: {}", shown(id)),
+            format!("Phase: {}", self.code.phase().unwrap_or("over")),
+            format!("Tasks: {done}/{} complete", self.tasks.all.len()),
+            format!("Last activity: {at}"),
+            format!("Last completed: {last}"),
+            format!("Next: {}", self.action()),
+        ]
+    }
+
+    /// What the step that writes the constitution leaves: the tasks, and those that are to be
+    /// verified before any other is executed.
+    fn approved(&self) -> Value {
+        let verify = match self.code {
+            Code::Verify => self.tasks.unverified(),
+            Code::Intake
+            | Code::Planning
+            | Code::Approval
+            | Code::Execute
+            | Code::Blocked
+            | Code::Cleanup
+            | Code::Consolidate
+            | Code::Complete => Vec::new(),
+        };
+        write::approved(&self.tasks, &verify)
+    }
+
+    /// A step of one task in the first pass over all of them.
+    fn task_step(&self, task: &Task, step: &str) -> StepTold {
+        let done = |result: Value| match task.stage {
+            Stage::Done if !task.suspect => StepTold::Done(Done::recorded(result)),
+            Stage::Done
+            | Stage::Open
+            | Stage::Unverified
+            | Stage::Mending
+            | Stage::Blocked
+            | Stage::UsedUp => StepTold::Done(Done::inferred(result)),
+        };
+        let implemented = || match step {
+            "claim" => done(json!({ "go": true })),
+            "implement" => done(json!({ "status": "SUCCESS", "summary": task.entry.title })),
+            "record" => done(json!({ "outcome": "implemented", "verify": [] })),
+            _ => StepTold::Silent,
+        };
+        let passed_over = |why: String| match step {
+            "claim" => StepTold::PassedOver(why),
+            _ => StepTold::Silent,
+        };
+        if self.code == Code::Complete {
+            return implemented();
+        }
+        match task.stage {
+            Stage::Unverified if step == "record" && task.is_unrecorded() => StepTold::Silent,
+            Stage::Unverified | Stage::Mending | Stage::Done => implemented(),
+            Stage::Blocked => passed_over("it is blocked".to_owned()),
+            Stage::UsedUp => passed_over("it was tried as often as it may be".to_owned()),
+            Stage::Open if task.is_reworked() && task.was_implemented => implemented(),
+            Stage::Open if task.is_reworked() => passed_over("it is done in the rework".to_owned()),
+            Stage::Open if !self.is_free(task) => {
+                passed_over("what it depends on is not done".to_owned())
+            }
+            Stage::Open if task.ours => self.unwritten(),
+            // A claim that found nothing to do yet is in no log.
+            Stage::Open if step == "claim" && task.is_untouched() => self.unwritten(),
+            Stage::Open => StepTold::Undone,
+        }
+    }
+
+    /// Nothing that it rests on, however far away, waits for a person or for the rework.
+    fn is_free(&self, task: &Task) -> bool {
+        let mut next: Vec<&str> = task.entry.dependencies.iter().map(String::as_str).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            let Some(before) = self.tasks.get(id).filter(|_| seen.insert(id)) else { continue };
+            match before.stage {
+                Stage::Blocked | Stage::UsedUp => return false,
+                Stage::Open if before.is_reworked() => return false,
+                Stage::Open => {
+                    next.extend(before.entry.dependencies.iter().map(String::as_str));
+                }
+                Stage::Unverified | Stage::Mending | Stage::Done => {}
+            }
+        }
+        true
+    }
+
+    /// Nothing that it rests on, however far away, has still to be recorded.
+    fn is_next(&self, task: &Task) -> bool {
+        let mut next: Vec<&str> = task.entry.dependencies.iter().map(String::as_str).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(id) = next.pop() {
+            let Some(before) = self.tasks.get(id).filter(|_| seen.insert(id)) else { continue };
+            if before.is_unrecorded() {
+                return false;
+            }
+            next.extend(before.entry.dependencies.iter().map(String::as_str));
+        }
+        true
+    }
+
+    fn rework_step(&self, at: &str) -> StepTold {
+        let is_stuck = self.code == Code::Blocked;
+        // What it asks about was answered by going on, unless a person enters before it.
+        let is_answered = !is_stuck && matches!(self.unwritten(), StepTold::Silent);
+        match at.split_once('/') {
+            None if self.is_past(2) => return StepTold::Done(Done::recorded(json!({}))),
+            Some((_, "decide")) if is_answered => {
+                return StepTold::Done(Done::inferred(json!({ "option": "retry" })));
+            }
+            Some((_, "settle")) if is_answered => {
+                return StepTold::PassedOver("nothing is stuck any more".to_owned());
+            }
+            Some(("rework[1]", "survey")) => {}
+            Some(_) | None if self.is_past(2) => return StepTold::Silent,
+            Some(_) | None => return self.unwritten(),
+        }
+        match self.code {
+            Code::Blocked => StepTold::Done(Done::inferred(write::surveyed(&self.tasks))),
+            Code::Cleanup | Code::Consolidate | Code::Complete => {
+                let over = json!({ "over": true, "tasks": [], "verify": [], "stuck": [] });
+                StepTold::Done(Done::recorded(over))
+            }
+            Code::Intake | Code::Planning | Code::Approval | Code::Execute | Code::Verify => {
+                self.unwritten()
+            }
+        }
+    }
+
+    /// What our run did and no file tells yet, its journal vouches for; unless a person enters
+    /// before it, in this very moment.
+    fn unwritten(&self) -> StepTold {
+        let is_entered = self.state.log.events.last().is_some_and(|it| it.entered);
+        if is_entered { StepTold::Undone } else { StepTold::Silent }
+    }
+}
+
+/// Which task blocks which, in words.
+pub(super) fn blocked(tasks: &Tasks) -> String {
+    let line = |(task, waiting): (&Task, Vec<&str>)| {
+        let why = match task.stage {
+            Stage::UsedUp => format!("failed after {} attempts", task.attempts),
+            Stage::Blocked | Stage::Open | Stage::Unverified | Stage::Mending | Stage::Done => {
+                "is blocked".to_owned()
+            }
+        };
+        let waits = if waiting.is_empty() {
+            String::new()
+        } else {
+            format!(" and blocks {}", waiting.join(", "))
+        };
+        format!("{} {why}{waits}", task.entry.id)
+    };
+    let lines: Vec<String> = tasks.stuck().into_iter().map(line).collect();
+    lines.join("; ")
+}
+
+fn facts(state: &State, tasks: &Tasks) -> Facts {
+    let has_tasks = state.graph().is_some_and(|it| !it.tasks.is_empty());
+    let unverified = tasks.unverified().len();
+    let approved = state.is_approved();
+    let is_ours = state.log.events.last().is_some_and(|it| it.actor == ACTOR);
+    Facts {
+        // A summary of our own run is not its end: its last event is still to be written.
+        complete: state.end == Some(End::Completed)
+            || state.summary && state.end.is_none() && !is_ours,
+        prd: state.prd,
+        plan: state.plan,
+        graph: has_tasks && (approved || state.uncontracted.is_empty()),
+        approved,
+        built: tasks.is_built(),
+        full: unverified >= BATCH,
+        runnable: !tasks.runnable().is_empty(),
+        unverified: unverified > 0,
+        prepared: state.pr && state.hint.is_none_or(|phase| phase >= 4),
+    }
+}
+
+impl Told for AgentMemoryTold {
+    fn standing(&self, _now: Timestamp) -> Standing {
+        let last = self.state.log.last();
+        let kind = last.map_or("file", |it| it.name.as_str()).to_owned();
+        let begun = self.state.log.events.iter().find(|it| it.timed);
+        let is_resume = |it: &&super::event::Event| {
+            it.kind == Kind::Begun && crate::kit::status::bare(&it.name).ends_with("resumed")
+        };
+        let resumes = self.state.log.events.iter().filter(is_resume).count();
+        Standing {
+            status: self.status(),
+            started_at: begun.and_then(|it| it.at),
+            last_event: self.last_at().map(|at| LastTold { kind: shown(&kind), at }),
+            resumes: u32::try_from(resumes).unwrap_or(u32::MAX),
+            point: RecoveryPoint {
+                code: self.code.as_str().to_owned(),
+                phase: self.code.phase().map(str::to_owned),
+                round: None,
+                steps: self.point(),
+                summary: match self.code.phase() {
+                    Some(phase) => format!("Phase {phase}: {}", self.action()),
+                    None => "The run is complete".to_owned(),
+                },
+            },
+            report: self.report(),
+            needs_agents: !matches!(self.code, Code::Approval | Code::Blocked | Code::Complete),
+            asks: None,
+        }
+    }
+
+    fn findings(&self, now: Timestamp) -> Vec<Finding> {
+        check::findings(self, now)
+    }
+
+    fn step(&self, at: &Address) -> StepTold {
+        let recorded = |is_done: bool, result: Value| {
+            if is_done { StepTold::Done(Done::recorded(result)) } else { StepTold::Undone }
+        };
+        let inferred = |is_done: bool, result: Value| {
+            if is_done { StepTold::Done(Done::inferred(result)) } else { self.unwritten() }
+        };
+        let text = at.as_str();
+        let has_graph = self.is_past(1) || self.code == Code::Approval;
+        let is_complete = self.code == Code::Complete;
+        // What is to be made again, and was by then, the journal knows.
+        let artifact = |name: &str, is_done: bool| {
+            let is_void = self.state.void.contains(name);
+            if is_void { self.unwritten() } else { recorded(is_done, json!({})) }
+        };
+        let is_entered = self.unwritten() == StepTold::Undone;
+        match text.split(['/', '[']).next().unwrap_or("") {
+            // It says what is there.
+            "open" if !self.state.void.is_empty() && is_entered => StepTold::Undone,
+            "open" => {
+                let planned = self.state.plan;
+                let broken_down = self.is_broken_down;
+                inferred(true, json!({ "planned": planned, "broken_down": broken_down }))
+            }
+            "intake" => artifact(PRD, self.state.prd || is_complete),
+            "plan" => artifact(PLAN, self.state.plan || is_complete),
+            "tasks" => artifact(GRAPH, has_graph),
+            "approve" if self.is_past(1) => {
+                StepTold::Done(Done::recorded(json!({ "option": "approve" })))
+            }
+            // It went back since. What was answered after that, the journal knows.
+            "approve" if self.state.constitution && !self.state.is_heard => StepTold::Undone,
+            "constitution" => recorded(self.is_past(1), self.approved()),
+            "execute" => {
+                let (group, step) = text.split_once('/').unwrap_or((text, ""));
+                let address = Address::from_text(group);
+                let task = self.places.get(&address).map(|place| &self.tasks.all[*place]);
+                // Tasks of a plan that counts no more are none.
+                let untold =
+                    if self.state.void.is_empty() { StepTold::Silent } else { self.unwritten() };
+                task.map_or(untold, |task| self.task_step(task, step))
+            }
+            "rework" => self.rework_step(text),
+            "verify" => inferred(self.is_past(2), json!({})),
+            // It logs the transition; a run without any needs none.
+            "finished" => {
+                let is_logged = self.state.hint.is_none_or(|phase| phase >= 3);
+                inferred(self.is_past(3) || self.is_past(2) && is_logged, json!({}))
+            }
+            "cleanup" | "pr" | "prepared" => inferred(self.is_past(3), json!({})),
+            "consolidate" | "close" => inferred(is_complete, json!({})),
+            _ => StepTold::Silent,
+        }
+    }
+
+    /// A task is one row, however many steps it takes; the transition to the cleanup is part of it.
+    fn row(&self, at: &Address) -> Address {
+        if at.as_str() == "finished" && self.code == Code::Cleanup {
+            return Address::from_text("cleanup");
+        }
+        match at.as_str().split_once('/') {
+            Some((first, _)) if first.starts_with("execute[") || first == "verify" => {
+                Address::from_text(first)
+            }
+            Some(_) | None => at.clone(),
+        }
+    }
+
+    fn undo(&self) -> Vec<Undo> {
+        Vec::new()
+    }
+
+    fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
+        match deed {
+            Deed::Resumed { at, point, .. } => write::resumed(&self.files, *at, point),
+            Deed::Cancelled { at } => write::cancelled(&self.files, *at),
+        }
+    }
+
+    fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
+        enter::enter(self, at)
+    }
+}

@@ -1,0 +1,177 @@
+//! What a resume writes into a list, and what a person's own point of entry does.
+//!
+//! Invariant: only the keys that are named here change, and a file in which nothing changes is not
+//! written.
+
+use onward_core::told::{Change, Entering, NoEntry};
+use serde_json::{Value, json};
+
+use super::{
+    Code,
+    phase::Phase,
+    progress::Stage,
+    read::{Task, key},
+    told::{Pipeline, address},
+};
+use crate::kit::edit::Sheet;
+
+/// The `[PERMANENT]` task learns where the run goes on, and that it does once more.
+pub(super) fn resumed(pipeline: &Pipeline) -> Vec<Change> {
+    let permanent = &pipeline.permanent;
+    let mut edit = Edit::of(pipeline, &permanent.task.id);
+    if let Some(phase) = pipeline.phase() {
+        edit.meta("current_phase", &json!(phase.as_str()));
+    }
+    edit.meta("resume_count", &json!(permanent.resumes.saturating_add(1)));
+    // Another branch was shown to the person, who agreed to go on there.
+    let current = pipeline.files.git.as_ref().and_then(|git| git.branch.as_deref());
+    if let (Some(expected), Some(current)) = (permanent.branch.as_deref(), current)
+        && expected != current
+    {
+        edit.meta("branch", &json!(current));
+    }
+    edit.change().into_iter().collect()
+}
+
+/// Nothing when that is where the pipeline goes on anyway.
+pub(super) fn enter(pipeline: &Pipeline, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
+    let unknown = || NoEntry::Unknown(at.place.to_owned());
+    if let Some(task) = task_named(pipeline, at.place) {
+        return Ok(reopened(pipeline, |_, it| it.id == task.id));
+    }
+    let wanted = Phase::parse(at.place).ok_or_else(unknown)?;
+    let detected = pipeline.phase();
+    if detected == Some(wanted) {
+        return Ok(Vec::new());
+    }
+    let is_known = wanted == Phase::P8 || pipeline.progress.phase(wanted).is_some();
+    if !is_known {
+        return Err(unknown());
+    }
+    if detected.is_none_or(|it| wanted < it) {
+        return Ok(reopened(pipeline, |phase, _| phase >= wanted));
+    }
+    let unfinished = || {
+        let before = pipeline.progress.phases.iter().filter(|it| it.phase < wanted);
+        before.flat_map(|it| &it.items).filter(|it| it.stage == Stage::Open).map(|it| &it.task)
+    };
+    if !at.force {
+        let open: Vec<&str> = unfinished().map(|it| it.id.as_str()).collect();
+        let wanted = wanted.as_str();
+        let what = match open.as_slice() {
+            [] => "phases before it have no task yet".to_owned(),
+            open => format!("these tasks are not completed: {}", open.join(", ")),
+        };
+        return Err(NoEntry::Ahead(format!("{wanted} lies ahead of what is done: {what}")));
+    }
+    Ok(passed_over(pipeline, wanted, &unfinished().collect::<Vec<_>>()))
+}
+
+/// The task of an address such as `P6[4]`.
+fn task_named<'a>(pipeline: &'a Pipeline, place: &str) -> Option<&'a Task> {
+    let place = place.split('/').next().unwrap_or(place);
+    let mut all =
+        pipeline.progress.phases.iter().flat_map(|state| {
+            state.items.iter().map(|it| (address(state.phase, &it.task), &it.task))
+        });
+    all.find(|(address, _)| address.as_str() == place).map(|(_, task)| task)
+}
+
+/// Completed tasks become pending again, and the pipeline forgets that it had passed them.
+fn reopened(pipeline: &Pipeline, fits: impl Fn(Phase, &Task) -> bool) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut first: Option<Phase> = None;
+    for state in &pipeline.progress.phases {
+        for item in state.items.iter().filter(|it| fits(state.phase, &it.task)) {
+            first = first.or(Some(state.phase));
+            let mut edit = Edit::of(pipeline, &item.task.id);
+            edit.set("status", &json!("pending"));
+            for key in [key::RUN, key::CHECKED, "error"] {
+                edit.forget(key);
+            }
+            changes.extend(edit.change());
+        }
+    }
+    let mut edit = Edit::of(pipeline, &pipeline.permanent.task.id);
+    if pipeline.code == Code::Complete {
+        edit.set("status", &json!("in_progress"));
+        edit.meta("commit_status", &json!("pending"));
+    }
+    edit.forget(key::REVIEW);
+    for phase in Phase::working().filter(|it| first.is_some_and(|first| *it >= first)) {
+        edit.forget_signal(phase);
+    }
+    changes.extend(edit.change());
+    changes
+}
+
+/// A person insists: what is unfinished before the phase counts as completed, and says so.
+fn passed_over(pipeline: &Pipeline, wanted: Phase, unfinished: &[&Task]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for task in unfinished {
+        let mut edit = Edit::of(pipeline, &task.id);
+        edit.set("status", &json!("completed"));
+        edit.meta("passed_over", &json!("by the user, with --force"));
+        edit.meta(key::CHECKED, &json!("onward"));
+        edit.forget("error");
+        changes.extend(edit.change());
+    }
+    let mut edit = Edit::of(pipeline, &pipeline.permanent.task.id);
+    for state in pipeline.progress.phases.iter().filter(|it| it.phase < wanted && !it.is_complete) {
+        edit.signal(state.phase, "PASS|passed over by the user");
+    }
+    changes.extend(edit.change());
+    changes
+}
+
+/// One task file, changed key by key. A file that cannot be read stays as it is.
+pub(crate) struct Edit {
+    path: String,
+    before: Vec<u8>,
+    sheet: Sheet,
+    is_whole: bool,
+}
+
+impl Edit {
+    pub(crate) fn of(pipeline: &Pipeline, id: &str) -> Self {
+        let path = format!("{id}.json");
+        let before = pipeline.files.bytes(&path).unwrap_or_default().to_vec();
+        let sheet = Sheet::read(&before);
+        Self { path, before, is_whole: sheet.is_some(), sheet: sheet.unwrap_or_default() }
+    }
+
+    pub(crate) fn set(&mut self, key: &str, value: &Value) {
+        self.sheet.set(&[key], value);
+    }
+
+    pub(crate) fn meta(&mut self, key: &str, value: &Value) {
+        self.sheet.set(&["metadata", key], value);
+    }
+
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.sheet.remove(&["metadata", key]);
+    }
+
+    pub(crate) fn signal(&mut self, phase: Phase, text: &str) {
+        self.sheet.set(&["metadata", "phase_signals", &phase.key()], &Value::from(text));
+    }
+
+    fn forget_signal(&mut self, phase: Phase) {
+        for spelled in [phase.key(), phase.as_str().to_owned()] {
+            self.sheet.remove(&["metadata", "phase_signals", &spelled]);
+        }
+    }
+
+    /// The file is written even if it says all this already, so that it is the newest.
+    pub(crate) fn rewritten(self) -> Change {
+        let bytes = if self.is_whole { self.sheet.into_bytes() } else { self.before };
+        Change::Replace { path: self.path, bytes }
+    }
+
+    /// Nothing when nothing changed.
+    pub(crate) fn change(self) -> Option<Change> {
+        let bytes = self.sheet.into_bytes();
+        let is_changed = self.is_whole && bytes != self.before;
+        is_changed.then_some(Change::Replace { path: self.path, bytes })
+    }
+}

@@ -1,0 +1,111 @@
+//! What is written when a task is begun or completed, and when the whole is reviewed or delivered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::told::Change;
+use serde_json::json;
+
+use crate::{
+    kit::path::literal,
+    pipeline::{Edit, Phase, Pipeline, key},
+};
+
+/// Whether the task is completed already, and what says that it is in progress. `None` when there
+/// is no such task.
+pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<(bool, Vec<Change>)> {
+    let is_completed = pipeline.is_completed(id)?;
+    if is_completed {
+        return Some((true, Vec::new()));
+    }
+    let mut edit = Edit::of(pipeline, id);
+    edit.set("status", &json!("in_progress"));
+    edit.set("owner", &json!("onward"));
+    edit.forget("error");
+    edit.meta(key::RUN, &json!(run));
+    Some((false, edit.change().into_iter().collect()))
+}
+
+/// The task is completed and has these files, each with a digest of what it holds, if it is there.
+/// With the last one of its phase the phase has passed,
+/// except that an execution is reviewed first. The task comes last: until then nothing counts.
+pub fn settle(
+    pipeline: &Pipeline,
+    id: &str,
+    files: &BTreeMap<String, Option<String>>,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if let Some(phase) = pipeline.last_open_of_phase(id) {
+        let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
+        if phase == Phase::P6 {
+            permanent.meta(key::REVIEW, &json!("pending"));
+        } else {
+            permanent.signal(phase, &format!("PASS|tasks:{}", pipeline.count_of(phase)));
+        }
+        changes.extend(permanent.change());
+    }
+    let mut edit = Edit::of(pipeline, id);
+    let named: BTreeSet<String> =
+        pipeline.files_of(id).into_iter().chain(files.keys().cloned()).collect();
+    edit.meta("files", &json!(named));
+    note(&mut edit, files, &named);
+    edit.meta("result", &json!("done and proved"));
+    edit.meta(key::CHECKED, &json!("onward"));
+    edit.forget("error");
+    edit.forget(key::RUN);
+    edit.set("status", &json!("completed"));
+    // Also one that says all this: it is newer than its files again.
+    changes.push(edit.rewritten());
+    changes
+}
+
+/// What these files of a task hold, where that is known.
+fn note(edit: &mut Edit, held: &BTreeMap<String, Option<String>>, named: &BTreeSet<String>) {
+    let of = |path: &String| Some((path.clone(), held.get(path)?.clone()?));
+    let hashes: BTreeMap<String, String> = named.iter().filter_map(of).collect();
+    if !hashes.is_empty() {
+        edit.meta(key::HASHES, &json!(hashes));
+    }
+}
+
+/// The execution has passed its review: what its files hold now is what its tasks have made.
+pub fn accept(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for id in pipeline.ids_of(Phase::P6) {
+        let mut edit = Edit::of(pipeline, id);
+        note(&mut edit, held, &pipeline.files_of(id));
+        changes.extend(edit.change());
+    }
+    let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
+    permanent.signal(Phase::P6, &format!("PASS|tasks:{}", pipeline.count_of(Phase::P6)));
+    permanent.forget(key::REVIEW);
+    changes.extend(permanent.change());
+    changes
+}
+
+/// The files that a task names.
+pub fn files_of(pipeline: &Pipeline, id: &str) -> BTreeSet<String> {
+    pipeline.files_of(id)
+}
+
+/// A pattern for the files that a delivery commits; empty when there are none. What a user says yes
+/// to are these files as they are.
+pub fn delivered(pipeline: &Pipeline) -> String {
+    let files: Vec<String> =
+        commit_files(pipeline).iter().map(|it| literal(it).replace(',', "[,]")).collect();
+    if files.is_empty() { String::new() } else { format!("{{{}}}", files.join(",")) }
+}
+
+/// The files that a delivery commits: those of the execution's tasks.
+pub fn commit_files(pipeline: &Pipeline) -> BTreeSet<String> {
+    pipeline.files_of_phase(Phase::P6)
+}
+
+/// The work is in this commit.
+pub fn deliver(pipeline: &Pipeline, commit: &str) -> Vec<Change> {
+    let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
+    permanent.meta("current_phase", &json!("P8"));
+    permanent.meta("commit", &json!(commit));
+    permanent.meta("commit_status", &json!("committed"));
+    permanent.set("status", &json!("completed"));
+    permanent.change().into_iter().collect()
+}

@@ -1,0 +1,110 @@
+//! The verdict of a QA gate, as the original keeps it.
+//!
+//! Invariant: a verdict that closes a story is written twice: as the next one before the story
+//! changes, and as the verdict behind it. Between the two the gate counts as still to be given, so
+//! that a kill leaves no gate that has passed over a story that is not done.
+
+use serde_json::Value;
+
+use crate::{
+    kit::{path::component, yaml::with_value},
+    sdlc::state::ENTER,
+};
+
+/// Where the verdict on a story is kept.
+pub fn path(story: &str) -> String {
+    format!("docs/qa/gates/{}-gate.yml", component(story))
+}
+
+/// Where a person's point of entry is noted for a story whose run has no state.
+pub fn state_path(story: &str) -> String {
+    format!(".nexos/workflow-state/{}-state.yaml", component(story))
+}
+
+/// Whether it is a verdict, and whether it closes the story.
+pub fn closes(verdict: &str) -> Option<bool> {
+    match verdict {
+        "PASS" | "CONCERNS" | "WAIVED" => Some(true),
+        "FAIL" => Some(false),
+        _ => None,
+    }
+}
+
+/// The key of a verdict that is about to be given.
+pub const NEXT: &str = "next_verdict";
+
+/// The gate while its story is brought up to the verdict.
+pub fn announced(story: &str, verdict: &str) -> String {
+    let id = Value::from(story);
+    format!("storyId: {id}\n{NEXT}: {verdict}\n")
+}
+
+pub fn given(story: &str, verdict: &str) -> String {
+    let id = Value::from(story);
+    format!("storyId: {id}\nverdict: {verdict}\n")
+}
+
+/// The state of a story's run in another phase since this moment; `None` when the file is not
+/// written so that this could be done.
+pub fn moved(state: &str, phase: u32, word: Option<&str>, at: &str) -> Option<String> {
+    let key = if state.contains("currentPhase:") { "currentPhase" } else { "current_phase" };
+    let text = with_value(state, &[key], &phase.to_string())?;
+    // A person's own point of entry is behind the run now.
+    let is_entered = text.lines().any(|it| it.starts_with(ENTER));
+    let text = if is_entered { with_value(&text, &[ENTER], "null")? } else { text };
+    let text = match word {
+        Some(word) => with_value(&text, &["status"], word)?,
+        None => text,
+    };
+    with_value(&text, &["updated_at"], at)
+}
+
+/// The same without the question that was open: a person said GO.
+pub fn decided(state: &str, at: &str) -> Option<String> {
+    let text = state.replace("awaiting_input: true", "awaiting_input: false");
+    let text = text.replace("awaitingInput: true", "awaitingInput: false");
+    let text = with_value(&text, &["decision"], "GO")?;
+    moved(&text, crate::sdlc::state::CHECKPOINT, Some("completed"), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::yaml::object;
+
+    #[test]
+    fn a_state_moves_and_what_is_unknown_stays() {
+        let text = "# kept\nworkflow: sdc\ncurrent_phase: 3\nodd: [1, 2]\n";
+        let after = moved(text, 4, Some("completed"), "2026-02-17T12:00:00Z").unwrap();
+        assert!(after.starts_with("# kept\nworkflow: sdc\ncurrent_phase: 4\nodd: [1, 2]\n"));
+        let map = object(after.as_bytes()).unwrap();
+        assert_eq!(map["status"], "completed", "{after}");
+        let camel = moved("currentPhase: 3_self_healing\n", 4, None, "x").unwrap();
+        assert!(camel.starts_with("currentPhase: 4\n"), "{camel}");
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_answered_waits_no_more() {
+        for open in [
+            "awaiting_input: true\n",
+            "phaseResults:\n  6_checkpoint: {status: completed, awaiting_input: true}\n",
+            "phaseResults:\n  6_checkpoint:\n    awaiting_input: true\n",
+        ] {
+            let text = format!("workflow: sdc\ncurrent_story: 4.2\n{open}");
+            let after = decided(&text, "2026-02-17T12:00:00Z").unwrap();
+            let map = object(after.as_bytes()).unwrap();
+            assert!(!crate::sdlc::state::awaits(&map.clone().into()), "{after}");
+            assert_eq!(map["decision"], "GO", "{after}");
+        }
+    }
+
+    #[test]
+    fn a_gate_that_is_announced_has_no_verdict_yet() {
+        assert!(!announced("4.2", "PASS").contains("\nverdict:"));
+        assert!(given("4.2", "PASS").contains("\nverdict: PASS\n"));
+        assert_eq!(
+            [closes("WAIVED"), closes("FAIL"), closes("perhaps")],
+            [Some(true), Some(false), None]
+        );
+    }
+}

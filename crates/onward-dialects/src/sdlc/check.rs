@@ -1,0 +1,596 @@
+//! What is wrong with the files, or stands against going on: missing files, statuses that disagree,
+//! conflicts, locks, ages.
+
+use onward_core::{
+    finding::{Code as Known, DialectCode, Finding, Severity},
+    time::Timestamp,
+};
+
+use super::{
+    Code,
+    epic::{Epic, Member, Next as NextWave},
+    project::Lock,
+    qa::Loop,
+    spec::{Artifact, Critique, Spec},
+    state::{CHECKPOINT, Flow, State},
+    status::{Reading, Says, Status, reading},
+    step,
+    story::{SCOPE, Story, is_same},
+    told::{Kind, SdlcTold, StoryRun},
+};
+use crate::kit::{
+    age,
+    code::Odd,
+    path::{from_project, inside, shown},
+};
+
+onward_core::listed! {
+    /// Words of this system's own, or words of core that mean more here.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Own {
+        /// A file is gone without which the run cannot go on.
+        MissingCritical,
+        /// A story was done by other work.
+        CompletedOutside,
+        /// What a story asks for was changed since.
+        ScopeChanged,
+        /// Another workflow was started on the same story since.
+        OtherWorkflow,
+        /// The plan has something that the state does not know.
+        NewDependency,
+        /// More is done than the pointer says.
+        PointerBehind,
+        /// The run was stopped on purpose.
+        WasAborted,
+        /// A story's status is no status.
+        UnknownStatus,
+        /// A story says that it cannot go on.
+        StoryBlocked,
+        /// The critique says that the spec must not go on.
+        CritiqueBlocked,
+        /// A lock that holds nothing any more.
+        StaleLock,
+    }
+}
+
+impl Own {
+    #[rustfmt::skip]
+    pub const fn row(self) -> DialectCode {
+        use Severity::{Blocking, Info, Warning};
+        let (word, severity) = match self {
+            Self::MissingCritical  => ("missing-artifact",        Blocking),
+            Self::CompletedOutside => ("status-disagrees",        Blocking),
+            Self::ScopeChanged     => ("scope-changed",           Blocking),
+            Self::OtherWorkflow    => ("other-workflow",          Blocking),
+            Self::NewDependency    => ("new-dependency",          Warning),
+            Self::PointerBehind    => ("pointer-behind-evidence", Warning),
+            Self::WasAborted       => ("was-aborted",             Warning),
+            Self::UnknownStatus    => ("unknown-status",          Warning),
+            Self::StoryBlocked     => ("story-blocked",           Warning),
+            Self::CritiqueBlocked  => ("critique-blocked",        Blocking),
+            Self::StaleLock        => ("stale-lock",              Info),
+        };
+        DialectCode { word, severity }
+    }
+
+    fn finding(self, message: impl Into<String>) -> Finding {
+        Finding::of_dialect(self.row(), message)
+    }
+}
+
+/// Files that one copy made differ by less.
+const TOGETHER_MS: u64 = 60_000;
+
+pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
+    let mut all = Vec::new();
+    if let (Some(why), Some(path)) = (&told.rebuilt, &told.state_path) {
+        let message = format!(
+            "it cannot be read ({}); the stories, artifacts and logs say how far the run is",
+            shown(why)
+        );
+        all.push(Odd::StateRebuilt.finding(message).at_path(path));
+        if let Kind::Loop(_) = told.kind {
+            // No other file tells how often it was reviewed.
+            let message =
+                "the iterations of the loop are lost with it, and it would begin again at 1";
+            let hint = "mend the file, or accept this: it is kept beside the new one";
+            let asked = Odd::StateUnreadable.finding(message);
+            all.push(asked.at_path(path).with_hint(hint));
+        }
+    }
+    match &told.kind {
+        Kind::Story(run) => story(told, run, now, &mut all),
+        Kind::Spec(spec) => of_spec(told, spec, &mut all),
+        Kind::Loop(it) => of_loop(told, it, now, &mut all),
+        Kind::Epic(epic) => of_epic(told, epic, now, &mut all),
+    }
+    if told.code != Code::Complete {
+        locks(told, now, &mut all);
+        others(told, &mut all);
+    }
+    all.extend(told.project.odd.findings());
+    if let Some((what, at)) = told.last_at() {
+        // Times of files are the copy's; only a moment that is written counts as one.
+        let is_written = told.state_path.is_some();
+        all.extend(age::future(now, &what, at).filter(|_| is_written));
+        all.extend(age::stale(now, at).filter(|_| told.code != Code::Complete));
+    }
+    from_project(&mut all, &told.dir);
+    all
+}
+
+fn story(told: &SdlcTold, run: &StoryRun, now: Timestamp, all: &mut Vec<Finding>) {
+    let key = shown(&told.key);
+    if run.is_gone {
+        let phase = told.code.row().1;
+        let message = format!("the story {key} is gone, and {phase} needs it");
+        let finding = Own::MissingCritical.finding(message).at_path(step::story_path(&told.key));
+        all.push(finding.with_hint("bring it back, or start again with `onward run sdc`"));
+    }
+    if let Some(story) = told.story() {
+        known(story, all);
+        if let Some(state) = &run.state {
+            // Both say that it is over, whatever phase the state names.
+            let is_over = state.is_over() && told.status_of(&told.key) == Some(Status::Done);
+            if let Some(says) = state.says().filter(|_| !run.is_closing && !is_over) {
+                disagree(says, story, None, all);
+            }
+            pointer(told, state, all);
+            changed(told, story, state.updated_at, now, all);
+        }
+    } else if let Some(state) = &run.state {
+        pointer(told, state, all);
+    }
+    if let Some(state) = &run.state {
+        if state.is_aborted() {
+            aborted(told, all);
+        }
+        artifacts(told, state, all);
+    }
+    let gate = told.project.gate(&told.key);
+    if let (Some(gate), Some(status)) = (gate, told.status_of(&told.key)) {
+        let message = if run.facts.passed && status != Status::Done {
+            format!("the gate passed, and the story says {}", status.as_str())
+        } else if run.facts.failed && status == Status::Done {
+            "the gate failed, and the story says Done".to_owned()
+        } else {
+            return;
+        };
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(&gate.path));
+    }
+}
+
+fn known(story: &Story, all: &mut Vec<Finding>) {
+    match &story.status {
+        Ok(Status::Blocked) => {
+            let message = format!("the story {} says that it is blocked", shown(&story.id));
+            all.push(Own::StoryBlocked.finding(message).at_path(&story.path));
+        }
+        Ok(_) => {}
+        Err(Some(text)) => {
+            let message = format!("`{}` is no status of a story", shown(text));
+            all.push(Own::UnknownStatus.finding(message).at_path(&story.path));
+        }
+        Err(None) => {
+            let message = "the story names no status".to_owned();
+            all.push(Own::UnknownStatus.finding(message).at_path(&story.path));
+        }
+    }
+}
+
+/// The table of discrepancies, told.
+fn disagree(says: Says, story: &Story, at: Option<(u32, &Member)>, all: &mut Vec<Finding>) {
+    let Some(status) = story.status() else { return };
+    let (id, state, own) = (shown(&story.id), says.as_str(), status.as_str());
+    let pair = format!("the state says {state}, story {id} says {own}");
+    let finding = match reading(says, status) {
+        Reading::Consistent | Reading::ValidatedMeanwhile => return,
+        Reading::CompletedOutside => {
+            let message = format!("{pair}: it was completed outside this workflow");
+            let hint = "look at it; accept this finding to count it as done";
+            Own::CompletedOutside.finding(message).with_hint(hint)
+        }
+        Reading::Reset => {
+            let message = format!("{pair}: it was reset, and the state is stale");
+            Finding::new(Known::StatusDisagrees, message)
+        }
+        Reading::StoryAhead => {
+            let message = format!("{pair}: it went on while the state did not");
+            Own::PointerBehind.finding(message)
+        }
+        Reading::StoryBehind => {
+            let message = format!("{pair}: one of them was not written");
+            Finding::new(Known::StatusDisagrees, message)
+        }
+    };
+    let finding = finding.at_path(&story.path);
+    all.push(match at {
+        Some((wave, member)) => finding.at_step(&step::address(wave, member)),
+        None => finding,
+    });
+}
+
+/// The pointer against the results and against the story.
+fn pointer(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
+    let Some(path) = &told.state_path else { return };
+    let Some(pointer) = state.pointer else {
+        if let Some(word) = &state.pointer_word {
+            let message = format!("`{}` is no phase of this workflow", shown(word));
+            all.push(Odd::MissingCurrentPhase.finding(message).at_path(path));
+        }
+        return;
+    };
+    let reached = state.reached();
+    let by_story = match told.status_of(&told.key) {
+        Some(Status::Draft) => Some(2),
+        Some(Status::Ready | Status::InProgress) => Some(3),
+        Some(Status::InReview) => Some(4),
+        Some(Status::Done | Status::Blocked) | None => None,
+    };
+    let evidence = if reached >= pointer { Some((reached + 1).min(CHECKPOINT)) } else { by_story };
+    let Some(evidence) = evidence else { return };
+    match () {
+        // A story is written before its status is.
+        () if pointer == 1 && evidence == 2 => {}
+        // Where the story says it, it was said.
+        () if pointer < evidence
+            && all.iter().any(|it| it.code == Own::PointerBehind.row().word) => {}
+        () if pointer < evidence => {
+            let message =
+                format!("the state is in phase {pointer}, and phase {} is done", evidence - 1);
+            all.push(Own::PointerBehind.finding(message).at_path(path));
+        }
+        () if pointer > evidence => {
+            let message = format!(
+                "the state is in phase {pointer}, and only phase {} is shown to be done",
+                evidence - 1
+            );
+            all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(path));
+        }
+        () => {}
+    }
+}
+
+/// The story was edited after the interruption.
+fn changed(
+    told: &SdlcTold,
+    story: &Story,
+    since: Option<Timestamp>,
+    now: Timestamp,
+    all: &mut Vec<Finding>,
+) {
+    let Some(since) = since.filter(|_| told.code != Code::Complete) else { return };
+    let id = shown(&story.id);
+    let logged: Vec<String> =
+        story.log.iter().filter(|(at, _)| *at > since).map(|it| shown(&it.1)).collect();
+    let state = told.state_path.as_ref().and_then(|path| told.files.file(path)?.modified);
+    let together = |one: Timestamp, other: Timestamp| {
+        one.ms_since(other).max(other.ms_since(one)) < TOGETHER_MS
+    };
+    let is_copied = story.modified.zip(state).is_some_and(|(one, other)| together(one, other));
+    let is_older = story.modified.is_some_and(|at| at <= since.plus_ms(TOGETHER_MS));
+    let then = told.files.git.as_ref().and_then(|git| git.then.get(&story.path));
+    // What was changed before the interruption, and not committed, was known to the run.
+    if let Some(then) = then.filter(|_| !is_older || !logged.is_empty()) {
+        let file = crate::File { bytes: then.clone(), modified: None };
+        let Some(before) = Story::read(&story.path, &file) else { return };
+        let sections = story.document.sections();
+        let differs = |title: &&str| story.section(title) != before.section(title);
+        let titles: Vec<String> =
+            sections.iter().filter(|it| it.level == 2).map(|it| it.title.to_lowercase()).collect();
+        let titles: Vec<&str> = titles.iter().map(String::as_str).filter(differs).collect();
+        let is_scope = |title: &&&str| SCOPE.contains(*title);
+        let scope: Vec<&str> = titles.iter().filter(is_scope).copied().collect();
+        if !scope.is_empty() {
+            let message = format!(
+                "what story {id} asks for was changed since the interruption: {}",
+                shown(&scope.join(", "))
+            );
+            let hint = "read it; work that is done may not fit it any more";
+            all.push(Own::ScopeChanged.finding(message).at_path(&story.path).with_hint(hint));
+        } else if !titles.is_empty() && !is_copied {
+            let message = format!(
+                "story {id} was modified since the interruption: {}",
+                shown(&titles.join(", "))
+            );
+            all.push(Finding::new(Known::ArtifactChanged, message).at_path(&story.path));
+        }
+        return;
+    }
+    let modified = story.modified.filter(|at| !is_older && !is_copied && *at <= now);
+    if logged.is_empty() && modified.is_none() {
+        return;
+    }
+    let what = if logged.is_empty() { String::new() } else { format!(" ({})", logged.join("; ")) };
+    let message = format!("story {id} was modified since the interruption{what}");
+    let hint = "this may affect the phase that follows";
+    all.push(Finding::new(Known::ArtifactChanged, message).at_path(&story.path).with_hint(hint));
+}
+
+/// Files that the state names.
+fn artifacts(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
+    if told.code == Code::Complete {
+        return;
+    }
+    let lists = [
+        (&state.artifacts, "a completed phase made it"),
+        (&state.needs, "the phases that are left use it"),
+    ];
+    for (list, why) in lists {
+        for named in list {
+            match inside(named) {
+                None => {
+                    let message = format!(
+                        "`{}` lies outside of the project; nothing looks there",
+                        shown(named)
+                    );
+                    all.push(Odd::PathRefused.finding(message));
+                }
+                Some(path) if !told.files.contains(&path) && !is_same_path(told, &path) => {
+                    let message = format!("it is missing: {why}; the run can go on without it");
+                    all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// The story itself is spoken of elsewhere.
+fn is_same_path(told: &SdlcTold, path: &str) -> bool {
+    told.story().is_some_and(|it| it.path == path)
+        || path.starts_with("docs/stories/") && told.story().is_none()
+}
+
+fn aborted(told: &SdlcTold, all: &mut Vec<Finding>) {
+    let finding = Own::WasAborted.finding("the run was aborted on purpose");
+    let finding = finding.with_hint("going on takes it up again where it was");
+    all.push(match &told.state_path {
+        Some(path) => finding.at_path(path),
+        None => finding,
+    });
+}
+
+fn of_spec(told: &SdlcTold, spec: &Spec, all: &mut Vec<Finding>) {
+    for (path, why) in &spec.broken {
+        let message = format!("it cannot be read ({}) and counts as missing", shown(why));
+        all.push(Finding::new(Known::ArtifactUnproved, message).at_path(path));
+    }
+    let last = spec.there.iter().map(|it| it.0).max();
+    for kind in Artifact::ALL.into_iter().filter(|it| Some(*it) < last && !spec.has(*it)) {
+        if kind == Artifact::Research && (spec.is_simple || spec.class.is_none()) {
+            continue;
+        }
+        let path = format!("{}/{}", spec.folder, kind.as_str());
+        let message = format!(
+            "{} is missing, and later artifacts are there; the run can go on without it",
+            kind.as_str()
+        );
+        all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
+    }
+    if spec.critique == Some(Critique::Blocked) && told.code == Code::Write {
+        let message =
+            "the critique blocks this spec: a person has to decide whether it is written again";
+        let path = spec.path(Artifact::Critique).unwrap_or(&spec.folder);
+        all.push(Own::CritiqueBlocked.finding(message).at_path(path));
+    }
+}
+
+fn of_loop(told: &SdlcTold, it: &Loop, now: Timestamp, all: &mut Vec<Finding>) {
+    let path = told.state_path.clone().unwrap_or_default();
+    match told.story() {
+        Some(story) => {
+            known(story, all);
+            if told.code != Code::Complete && !it.closing {
+                disagree(Says::InReview, story, None, all);
+                changed(told, story, it.updated_at, now, all);
+            }
+        }
+        None if told.code != Code::Complete => {
+            let message =
+                format!("the story {} is gone, and its review needs it", shown(&told.key));
+            all.push(Own::MissingCritical.finding(message).at_path(step::story_path(&told.key)));
+        }
+        None => {}
+    }
+    let last = it.turns.iter().filter(|it| it.1.verdict.is_some()).map(|it| *it.0).max();
+    let last = last.unwrap_or(0);
+    if it.pointer > 0 && it.current > it.pointer {
+        let message = format!(
+            "the loop is at iteration {}, and iteration {} has a verdict",
+            it.pointer, it.current
+        );
+        all.push(Own::PointerBehind.finding(message).at_path(&path));
+    } else if it.current > last + 1 {
+        let message = format!(
+            "the loop is at iteration {}, and the last verdict is of iteration {last}",
+            it.current
+        );
+        all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(&path));
+    }
+    let word = it.word.as_deref().map(|it| super::status::words(it).concat()).unwrap_or_default();
+    let is_over = matches!(word.as_str(), "completed" | "complete" | "done") && !it.waived;
+    if is_over && told.code != Code::Complete {
+        let message = "it says completed, and its last verdict is no approval";
+        all.push(Finding::new(Known::StatusDisagrees, message).at_path(&path));
+    }
+}
+
+fn of_epic(told: &SdlcTold, epic: &Epic, now: Timestamp, all: &mut Vec<Finding>) {
+    let path = told.state_path.clone().unwrap_or_default();
+    if epic.is_aborted() {
+        aborted(told, all);
+    }
+    let is_begun = told.state_path.is_some();
+    if epic.waves.is_empty() && is_begun && told.code != Code::Complete {
+        let message = "neither the state nor a plan says which waves and stories there are";
+        all.push(Odd::StateUnreadable.finding(message).at_path(&path));
+    }
+    if let Some(plan) = epic.plan_path.as_deref().filter(|_| told.code != Code::Complete) {
+        match inside(plan) {
+            None => {
+                let message =
+                    format!("`{}` lies outside of the project; nothing looks there", shown(plan));
+                all.push(Odd::PathRefused.finding(message).at_path(&path));
+            }
+            Some(plan) if !told.files.contains(&plan) => {
+                let message = "the plan of the epic is missing; the state itself knows its waves";
+                all.push(Finding::new(Known::MissingArtifact, message).at_path(plan));
+            }
+            Some(plan) => {
+                let unread = told.project.unread_plans.iter().find(|(path, _)| *path == plan);
+                all.extend(unread.map(|(path, why)| {
+                    let why = shown(why);
+                    let message =
+                        format!("it cannot be read ({why}); the state itself knows its waves");
+                    Finding::new(Known::ArtifactUnproved, message).at_path(path)
+                }));
+            }
+        }
+    }
+    let Some(next) = told.next_wave() else { return };
+    let current = match next {
+        NextWave::Stories(it) | NextWave::Gate(it) | NextWave::Checkpoint(it) => Some(it),
+        NextWave::FinalGate | NextWave::Over => None,
+    };
+    if let (Some(pointer), Some(current)) = (epic.pointer, current) {
+        if pointer > current {
+            let message = format!("the state is in wave {pointer}, and wave {current} is not over");
+            all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(&path));
+        } else if pointer < current {
+            let message = format!("the state is in wave {pointer}, and that wave is over");
+            all.push(Own::PointerBehind.finding(message).at_path(&path));
+        }
+    }
+    if told.code == Code::Complete {
+        return;
+    }
+    for (number, wave) in &epic.waves {
+        for member in &wave.stories {
+            self::member(told, epic, (*number, member), now, all);
+        }
+    }
+}
+
+fn member(
+    told: &SdlcTold,
+    epic: &Epic,
+    (number, member): (u32, &Member),
+    now: Timestamp,
+    all: &mut Vec<Finding>,
+) {
+    let at = step::address(number, member);
+    if member.is_new {
+        let message = format!(
+            "the plan has story {} in wave {number}, and the state does not",
+            shown(&member.id)
+        );
+        all.push(Own::NewDependency.finding(message).at_step(&at));
+    }
+    if let Some(word) = &member.odd {
+        let message = format!("`{}` is no status of a story; it counts as pending", shown(word));
+        all.push(Odd::OddValue.finding(message).at_step(&at));
+    }
+    let Some(story) = told.project.story(&member.id) else {
+        if !member.says.is_over() {
+            let message = format!("the file of story {} no longer exists", shown(&member.id));
+            let path = member.file.clone().unwrap_or_else(|| step::story_path(&member.id));
+            all.push(Own::MissingCritical.finding(message).at_step(&at).at_path(path));
+        }
+        return;
+    };
+    if story.status.is_err() || story.status() == Some(Status::Blocked) {
+        known(story, all);
+    }
+    // The work lies on its branch until the wave is accepted.
+    let wave = epic.waves.get(&number);
+    let is_apart = member.branch.is_some() && wave.is_some_and(|it| it.verdict.is_none());
+    if !is_apart || member.says != Says::Completed {
+        disagree(member.says, story, Some((number, member)), all);
+    }
+    if member.says == Says::InProgress {
+        changed(told, story, epic.updated_at, now, all);
+    }
+    let is_known = |id: &&String| epic.members().any(|it| is_same(&it.id, id));
+    for id in story.after.iter().filter(|it| !is_known(it)) {
+        let open = told.status_of(id).is_some_and(|it| it != Status::Done);
+        if open && !member.says.is_over() {
+            let message = format!(
+                "story {} now depends on {}, which is not done",
+                shown(&member.id),
+                shown(id)
+            );
+            all.push(Own::NewDependency.finding(message).at_step(&at).at_path(&story.path));
+        }
+    }
+}
+
+/// A lock that is held: young enough, and its process not known to be gone.
+pub(super) fn live_lock(told: &SdlcTold, now: Timestamp) -> Option<&Lock> {
+    let mut own = told.project.locks.iter().filter(|it| concerns(told, it));
+    own.find(|it| is_live(it, now))
+}
+
+fn is_live(lock: &Lock, now: Timestamp) -> bool {
+    let is_young = lock.created_at.is_none_or(|at| now.ms_since(at) < lock.ttl_ms);
+    is_young && (lock.alive || lock.pid.is_none())
+}
+
+/// A lock of another story's run is none of ours.
+fn concerns(told: &SdlcTold, lock: &Lock) -> bool {
+    let Some(resource) = &lock.resource else { return true };
+    let resource = resource.to_lowercase();
+    let has = |id: &str| {
+        let id = super::story::bare(id);
+        !id.is_empty() && resource.contains(&id)
+    };
+    let stem = told.state_path.as_deref().and_then(|it| it.rsplit('/').next());
+    if has(&told.key) || stem.is_some_and(|it| resource.contains(&it.to_lowercase())) {
+        return true;
+    }
+    let stories = told.project.stories.iter().map(|it| it.id.as_str());
+    let epics = told.project.epics.iter().map(|it| it.told.id.as_str());
+    !stories.chain(epics).any(has)
+}
+
+fn locks(told: &SdlcTold, now: Timestamp, all: &mut Vec<Finding>) {
+    for lock in told.project.locks.iter().filter(|it| concerns(told, it)) {
+        let owner = lock.owner.as_deref().map_or_else(|| "another program".to_owned(), shown);
+        let pid = lock.pid.map(|it| format!(", process {it}")).unwrap_or_default();
+        let finding = if is_live(lock, now) {
+            let message = format!("it is being worked on by {owner}{pid}");
+            let hint = "wait until it ends, or stop it there";
+            Finding::new(Known::StillRunning, message).with_hint(hint)
+        } else {
+            Own::StaleLock.finding(format!("a lock of {owner}{pid} was left and holds nothing"))
+        };
+        all.push(finding.at_path(&lock.path));
+    }
+}
+
+/// Other workflows on the same story, begun since.
+fn others(told: &SdlcTold, all: &mut Vec<Finding>) {
+    let Some((_, since)) = told.last_at().filter(|_| told.state_path.is_some()) else { return };
+    let is_own = |path: &String| Some(path) == told.state_path.as_ref();
+    let mut note = |path: &String, story: Option<&str>, at: Option<Timestamp>, flow: Flow| {
+        let is_same_story = story.is_some_and(|it| is_same(it, &told.key));
+        if is_same_story && !is_own(path) && at.is_some_and(|at| at > since) {
+            let message = format!(
+                "a {} was started for {} since the interruption",
+                flow.title(),
+                shown(&told.key)
+            );
+            all.push(Own::OtherWorkflow.finding(message).at_path(path));
+        }
+    };
+    if matches!(told.flow, Flow::Epic | Flow::Spec) {
+        return;
+    }
+    for kept in &told.project.states {
+        let state = &kept.told;
+        note(&kept.path, state.story.as_deref(), state.started_at, state.flow);
+    }
+    for kept in &told.project.loops {
+        note(&kept.path, Some(&kept.told.story), kept.told.started_at, Flow::QaLoop);
+    }
+}

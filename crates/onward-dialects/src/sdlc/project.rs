@@ -1,0 +1,263 @@
+//! Everything that the files of a project say, read once.
+//!
+//! Invariant: a file that cannot be read is named with the reason, and costs itself only.
+
+use std::collections::BTreeMap;
+
+use onward_core::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    epic::Epic,
+    qa::{Loop, Verdict},
+    spec::Spec,
+    state::State,
+    story::{Story, bare, is_same},
+};
+use crate::{
+    Files,
+    kit::{
+        self,
+        json::{Object, Oddities},
+    },
+};
+
+#[derive(Debug, Default)]
+pub struct Project {
+    pub stories: Vec<Story>,
+    pub epics: Vec<Kept<Epic>>,
+    pub loops: Vec<Kept<Loop>>,
+    pub states: Vec<Kept<State>>,
+    pub specs: Vec<Spec>,
+    pub gates: Vec<Gate>,
+    pub locks: Vec<Lock>,
+    pub plans: BTreeMap<String, Map<String, Value>>,
+    /// State files that cannot be read, and why.
+    pub broken: Vec<(String, String)>,
+    /// The same of plans.
+    pub unread_plans: Vec<(String, String)>,
+    pub odd: Oddities,
+}
+
+/// A state with the file that it was read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept<T> {
+    pub path: String,
+    pub modified: Option<Timestamp>,
+    pub told: T,
+}
+
+/// The verdict of a QA gate on a story.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gate {
+    pub path: String,
+    pub story: String,
+    pub verdict: Option<Verdict>,
+    /// A verdict of ours is about to be given: its story is being brought up to it.
+    pub announced: bool,
+}
+
+/// A lock of the system's own programs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lock {
+    pub path: String,
+    pub pid: Option<u32>,
+    pub owner: Option<String>,
+    pub resource: Option<String>,
+    pub created_at: Option<Timestamp>,
+    pub ttl_ms: u64,
+    pub alive: bool,
+}
+
+const TTL_MS: u64 = 300_000;
+pub const HOMES: [&str; 3] = [".nexos/", ".aios/", ".aiox/"];
+
+impl Project {
+    pub fn of(files: &Files) -> Self {
+        let mut all = Self::default();
+        for (path, file) in files.iter() {
+            match kind(path) {
+                Kind::Story => all.stories.extend(Story::read(path, file)),
+                Kind::State => all.state(path, &file.bytes, file.modified),
+                Kind::Loop => match Loop::read(&file.bytes, path, &all.odd) {
+                    Ok(mut told) => {
+                        if told.story.is_empty() {
+                            told.story = loop_story(path).unwrap_or_default();
+                        }
+                        let (path, modified) = (path.to_owned(), file.modified);
+                        all.loops.push(Kept { path, modified, told });
+                    }
+                    Err(why) => all.broken.push((path.to_owned(), why)),
+                },
+                Kind::Plan => match kit::yaml::object(&file.bytes) {
+                    Ok(map) => {
+                        all.plans.insert(path.to_owned(), map);
+                    }
+                    Err(why) => all.unread_plans.push((path.to_owned(), why)),
+                },
+                Kind::Gate => all.gates.extend(gate(path, &file.bytes, &all.odd)),
+                Kind::Lock => all.locks.extend(lock(path, &file.bytes, &all.odd, files)),
+                Kind::Other => {}
+            }
+        }
+        let mut folders: Vec<(String, String)> =
+            files.iter().filter_map(|(path, _)| Spec::folder_of(path)).collect();
+        folders.dedup();
+        all.specs = folders.iter().map(|(dir, name)| Spec::read(dir, name, files)).collect();
+        for kept in &mut all.epics {
+            complete(&mut kept.told, &all.plans, &all.stories);
+        }
+        all
+    }
+
+    fn state(&mut self, path: &str, bytes: &[u8], modified: Option<Timestamp>) {
+        let is_json = path.to_lowercase().ends_with(".json");
+        let map = if is_json { kit::json::object(bytes) } else { kit::yaml::object(bytes) };
+        let map = match map {
+            Ok(map) => map,
+            Err(why) => return self.broken.push((path.to_owned(), why)),
+        };
+        let path = path.to_owned();
+        if let Some(mut told) = Epic::read(&map, &path, &self.odd) {
+            if told.id.is_empty() {
+                told.id = id_of_state(&path).unwrap_or_default();
+            }
+            self.epics.push(Kept { path, modified, told });
+        } else if let Some(told) = State::read(&map, &path, &self.odd) {
+            self.states.push(Kept { path, modified, told });
+        }
+    }
+
+    pub fn story(&self, id: &str) -> Option<&Story> {
+        self.stories.iter().find(|it| is_same(&it.id, id))
+    }
+
+    pub fn gate(&self, story: &str) -> Option<&Gate> {
+        self.gates.iter().rev().find(|it| is_same(&it.story, story))
+    }
+
+    /// The epic of this id, by its state or else by a plan.
+    pub fn epic(&self, id: &str) -> Option<Epic> {
+        let kept = self.epics.iter().find(|it| is_same(&it.told.id, id));
+        let planned = || {
+            let mut epic = Epic { id: id.to_owned(), ..Epic::default() };
+            complete(&mut epic, &self.plans, &self.stories);
+            (!epic.waves.is_empty()).then_some(epic)
+        };
+        kept.map(|it| it.told.clone()).or_else(planned)
+    }
+
+    /// The epic that a state file of this path is about, made from everything else there is.
+    pub fn rebuilt_epic(&self, path: &str, files: &Files) -> Epic {
+        let saved = files.bytes(&format!("{path}.bak")).and_then(|it| kit::yaml::object(it).ok());
+        let mut epic = saved.and_then(|it| Epic::read(&it, path, &self.odd)).unwrap_or_default();
+        if epic.id.is_empty() {
+            epic.id = id_of_state(path).unwrap_or_default();
+        }
+        // The statuses of the stories count more than an older state.
+        epic.pointer = None;
+        epic.updated_at = None;
+        complete(&mut epic, &self.plans, &self.stories);
+        epic
+    }
+}
+
+fn complete(epic: &mut Epic, plans: &BTreeMap<String, Map<String, Value>>, stories: &[Story]) {
+    let named = epic.plan_path.as_ref().and_then(|path| plans.get(path));
+    let is_own = |map: &&Map<String, Value>| {
+        let inner = map.get("execution").and_then(Value::as_object).unwrap_or(map);
+        let id = ["epicId", "epic_id"].iter().find_map(|key| inner.get(*key));
+        id.is_some_and(|id| is_same(id.as_str().unwrap_or(&id.to_string()), &epic.id))
+    };
+    if let Some(plan) = named.or_else(|| plans.values().find(is_own)) {
+        epic.planned(plan);
+    }
+    // Waves are counted from one, whatever they are called.
+    let is_counted =
+        epic.waves.keys().copied().eq(1..=u32::try_from(epic.waves.len()).unwrap_or(0));
+    if !is_counted {
+        epic.waves = (1..).zip(std::mem::take(&mut epic.waves).into_values()).collect();
+        epic.pointer = None;
+    }
+    for wave in epic.waves.values_mut() {
+        let mut seen = std::collections::BTreeSet::new();
+        wave.stories.retain(|it| seen.insert(bare(&it.id)));
+    }
+    epic.settle(stories);
+}
+
+enum Kind {
+    Story,
+    State,
+    Loop,
+    Plan,
+    Gate,
+    Lock,
+    Other,
+}
+
+fn kind(path: &str) -> Kind {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_home = HOMES.iter().any(|home| path.starts_with(home));
+    match () {
+        // What was given up is kept there.
+        () if path.contains("/archive/") => Kind::Other,
+        () if is_home && path.contains("/locks/") => Kind::Lock,
+        () if [".bak", ".tmp"].iter().any(|it| path.ends_with(it)) => Kind::Other,
+        () if is_home || name == ".session-state.yaml" => Kind::State,
+        () if name == "loop-status.json" => Kind::Loop,
+        () if name.ends_with("EXECUTION.yaml") => Kind::Plan,
+        () if path.starts_with("docs/qa/gates/") => Kind::Gate,
+        () if path.starts_with("docs/stories/") && !path.contains("/spec/") => Kind::Story,
+        () => Kind::Other,
+    }
+}
+
+/// `qa/2.1/loop-status.json` is about 2.1.
+pub fn loop_story(path: &str) -> Option<String> {
+    let inner = path.strip_prefix("qa/")?.strip_suffix("/loop-status.json")?;
+    (!inner.contains('/')).then(|| inner.to_owned())
+}
+
+/// `.aiox/epic-3-state.yaml` is about 3, `.nexos/workflow-state/4.2-state.yaml` about 4.2.
+pub fn id_of_state(path: &str) -> Option<String> {
+    let name = path.rsplit('/').next()?;
+    let stem = name.split("-state.").next().filter(|it| it.len() < name.len());
+    let stem = stem.or_else(|| name.rsplit_once('.').map(|it| it.0))?;
+    let stem = stem.strip_prefix("epic-").unwrap_or(stem);
+    (!stem.is_empty()).then(|| stem.to_owned())
+}
+
+/// `docs/qa/gates/4.2-login.yml`.
+fn gate(path: &str, bytes: &[u8], odd: &Oddities) -> Option<Gate> {
+    let map = kit::yaml::object(bytes).ok()?;
+    let it = Object { map: &map, path, odd };
+    let story = ["storyId", "story_id", "story"].iter().find_map(|key| it.text(key));
+    let by_name = || {
+        let name = path.rsplit('/').next()?;
+        Some(name.split('-').next()?.to_owned())
+    };
+    let verdict = ["verdict", "gate", "status"].iter().find_map(|key| it.text(key));
+    Some(Gate {
+        path: path.to_owned(),
+        story: story.or_else(by_name)?,
+        announced: verdict.is_none() && it.get(crate::rules::sdlc::gate::NEXT).is_some(),
+        verdict: verdict.and_then(|it| Verdict::of(&it)),
+    })
+}
+
+fn lock(path: &str, bytes: &[u8], odd: &Oddities, files: &Files) -> Option<Lock> {
+    let map = kit::yaml::object(bytes).or_else(|_| kit::json::object(bytes)).ok()?;
+    let it = Object { map: &map, path, odd };
+    let pid = it.count("pid");
+    let ttl = it.count("ttl_seconds").or_else(|| it.count("ttl"));
+    Some(Lock {
+        path: path.to_owned(),
+        pid,
+        owner: it.text("owner"),
+        resource: it.text("resource"),
+        created_at: it.moment_or_day("created_at").or_else(|| it.moment_or_day("createdAt")),
+        ttl_ms: ttl.map_or(TTL_MS, |it| u64::from(it) * 1000),
+        alive: pid.is_some_and(|pid| files.alive.contains(&pid)),
+    })
+}

@@ -1,0 +1,172 @@
+//! The QA loop: `qa/loop-status.json`, in any of its three shapes.
+//!
+//! Invariant: the history counts more than the number of the current iteration, and both more than
+//! the word in `status`.
+
+use std::collections::BTreeMap;
+
+use onward_core::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::status::words;
+use crate::{
+    kit::json::{Object, Oddities, object},
+    rules::sdlc::turn::{CLOSING, WAIVED},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Approve,
+    Reject,
+    Blocked,
+}
+
+impl Verdict {
+    pub fn of(text: &str) -> Option<Self> {
+        match words(text).concat().as_str() {
+            "approve" | "approved" | "pass" | "passed" | "concerns" | "waived" | "go" => {
+                Some(Self::Approve)
+            }
+            "reject" | "rejected" | "fail" | "failed" | "needschanges" | "changesrequested"
+            | "needsrevision" | "nogo" => Some(Self::Reject),
+            "blocked" | "block" => Some(Self::Blocked),
+            _ => None,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "APPROVE",
+            Self::Reject => "REJECT",
+            Self::Blocked => "BLOCKED",
+        }
+    }
+}
+
+/// One iteration of the loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    pub verdict: Option<Verdict>,
+    pub fixed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loop {
+    pub story: String,
+    /// From 1.
+    pub current: u32,
+    /// What the file itself names, where that differs.
+    pub pointer: u32,
+    /// It names a number that cannot be one.
+    pub is_lost: bool,
+    pub max: u32,
+    pub turns: BTreeMap<u32, Turn>,
+    /// As it is written.
+    pub word: Option<String>,
+    pub escalated: Option<String>,
+    /// A person counted it as good enough.
+    pub waived: bool,
+    /// An approval of ours is about to be given: what the story says of itself does not count.
+    pub closing: bool,
+    pub started_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    pub resumes: u32,
+    pub map: Map<String, Value>,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    Review(u32),
+    Fix(u32),
+    Escalate(u32),
+    Over,
+}
+
+pub const ITERATIONS: u32 = 5;
+/// A loop that says more is not believed.
+const ITERATIONS_MAX: u32 = 100;
+
+impl Loop {
+    pub fn read(bytes: &[u8], path: &str, odd: &Oddities) -> Result<Self, String> {
+        let map = object(bytes)?;
+        let it = Object { map: &map, path, odd };
+        let one_of = |keys: &[&str]| keys.iter().find_map(|key| it.text(key));
+        let count = |keys: &[&str]| keys.iter().find_map(|key| it.count(key));
+        let at = |keys: &[&str]| keys.iter().find_map(|key| it.moment(key));
+        let mut turns: BTreeMap<u32, Turn> = BTreeMap::new();
+        for (index, entry) in it.objects("history").into_iter().enumerate() {
+            let place = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
+            let number = entry.count("iteration").unwrap_or(place).clamp(1, ITERATIONS_MAX);
+            let verdict = entry.text("verdict").and_then(|it| Verdict::of(&it));
+            let fixed = entry.get("fixedAt").is_some() || entry.get("fixed_at").is_some();
+            let fixed = fixed || entry.map.get("fixed") == Some(&Value::Bool(true));
+            turns.insert(number, Turn { verdict, fixed });
+        }
+        let numbers = ["currentIteration", "current_iteration", "iteration"];
+        let pointer = count(&numbers);
+        let is_lost = pointer.is_none() && numbers.iter().any(|key| it.get(key).is_some());
+        let pointer = pointer.unwrap_or(0);
+        let pointer = pointer.min(ITERATIONS_MAX);
+        let last = turns.keys().next_back().copied().unwrap_or(0);
+        let current = pointer.max(last).max(1);
+        let said = one_of(&["lastVerdict", "last_verdict"]).and_then(|it| Verdict::of(&it));
+        let turn = turns.entry(current).or_default();
+        turn.verdict = turn.verdict.or(said);
+        let word = one_of(&["status"]);
+        let reason = one_of(&["escalationReason", "escalation_reason"]);
+        let is_escalated = word.as_deref().is_some_and(|it| words(it).concat() == "escalated");
+        let escalated = reason.or_else(|| is_escalated.then(|| "escalated".to_owned()));
+        let max = count(&["maxIterations", "max_iterations"]).unwrap_or(ITERATIONS);
+        let in_history = it.objects("history").last().and_then(|entry| {
+            ["fixedAt", "fixed_at", "reviewedAt", "date"]
+                .iter()
+                .find_map(|key| entry.moment_or_day(key))
+        });
+        let updated_at = at(&["updatedAt", "updated_at", "resumedAt", "stoppedAt"]).or(in_history);
+        Ok(Self {
+            story: one_of(&["storyId", "story_id", "story"]).unwrap_or_default(),
+            current,
+            pointer,
+            is_lost,
+            max: max.clamp(current, ITERATIONS_MAX),
+            turns,
+            word,
+            escalated,
+            waived: [WAIVED, "waived_at"].iter().any(|key| it.get(key).is_some()),
+            closing: [CLOSING, "closing_at"].iter().any(|key| it.get(key).is_some()),
+            started_at: at(&["startedAt", "started_at"]),
+            updated_at,
+            resumes: u32::from(it.get("resumedAt").is_some()),
+            map: map.clone(),
+        })
+    }
+
+    pub fn turn(&self, number: u32) -> Turn {
+        self.turns.get(&number).copied().unwrap_or_default()
+    }
+
+    /// See the recovery table on the dialect's page.
+    pub fn next(&self) -> Next {
+        let now = self.turn(self.current);
+        let is_fixed = now.fixed;
+        if self.waived {
+            return Next::Over;
+        }
+        match now.verdict {
+            Some(Verdict::Approve) => Next::Over,
+            Some(Verdict::Reject | Verdict::Blocked) | None if self.escalated.is_some() => {
+                Next::Escalate(self.current)
+            }
+            None => Next::Review(self.current),
+            Some(Verdict::Reject) if !is_fixed => Next::Fix(self.current),
+            Some(Verdict::Reject) if self.current < self.max => Next::Review(self.current + 1),
+            Some(Verdict::Reject | Verdict::Blocked) => Next::Escalate(self.current),
+        }
+    }
+
+    /// Nothing was begun.
+    pub fn is_idle(&self) -> bool {
+        self.pointer == 0 && !self.is_lost && self.turns.values().all(|it| it.verdict.is_none())
+    }
+}

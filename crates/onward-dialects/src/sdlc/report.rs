@@ -1,0 +1,125 @@
+//! The report before a resume, in the three forms that users of the system know: it can go on, it
+//! can go on in part, it cannot go on.
+
+use onward_core::{
+    finding::{Code as Known, Finding, Severity},
+    time::Timestamp,
+};
+
+use super::{
+    Code, check,
+    spec::Artifact,
+    step,
+    told::{Kind, SdlcTold},
+};
+use crate::kit::{
+    code::Odd,
+    path::{below, shown},
+};
+
+pub(super) fn report(told: &SdlcTold, now: Timestamp) -> Vec<String> {
+    let findings = check::findings(told, now);
+    let is_lost = findings.iter().any(is_final);
+    let blocks = |it: &&Finding| is_lost && it.severity() == Severity::Blocking;
+    let reasons: Vec<&Finding> = findings.iter().filter(blocks).collect();
+    let again = if reasons.is_empty() { again(told, &findings) } else { Vec::new() };
+    let form = match () {
+        () if told.code == Code::Complete => "Complete",
+        () if !reasons.is_empty() => "Cannot resume",
+        () if !again.is_empty() => "Partial resume possible",
+        () => "Resume",
+    };
+    let mut lines = vec![format!("{form}: {}, {}", told.flow.title(), shown(&told.key))];
+    lines.extend(source(told, now));
+    section(&mut lines, "Reasons:", reasons.iter().map(|it| it.message.clone()));
+    let done = if again.is_empty() { "Completed:" } else { "Still valid:" };
+    section(&mut lines, done, step::done_lines(told).into_iter());
+    section(&mut lines, "To be done again:", again.into_iter());
+    lines.push(format!("Resume point: {}", told.summary()));
+    lines
+}
+
+fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = String>) {
+    let mut items = items.peekable();
+    if items.peek().is_some() {
+        lines.push(title.to_owned());
+        lines.extend(items.map(|it| format!("  {it}")));
+    }
+}
+
+/// When it stopped, where that is written, and in which mode.
+fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some((_, at)) = told.last_at() {
+        let what = if told.code == Code::Complete { "Last active" } else { "Interrupted" };
+        lines.push(format!("{what}: {}", ago(now, at)));
+    }
+    let source = told.state_path.clone().or_else(|| told.story().map(|it| it.path.clone()));
+    if let Some(source) = source {
+        lines.push(format!("State source: {}", below(&told.dir, &shown(&source))));
+    }
+    if let Some(mode) = told.mode() {
+        lines.push(format!("Mode of the run: {}", shown(mode)));
+    }
+    if let Some(why) = &told.rebuilt {
+        let why = shown(why);
+        lines.push(format!("The state file cannot be read ({why})"));
+        lines.push("What follows was made from the stories and artifacts".to_owned());
+    }
+    lines
+}
+
+/// A file is gone without which nothing goes on, or nothing says what there is to do.
+fn is_final(finding: &Finding) -> bool {
+    let codes = [Known::MissingArtifact.as_str(), Odd::StateUnreadable.row().word];
+    finding.severity() == Severity::Blocking && codes.contains(&finding.code.as_str())
+}
+
+/// Phases or waves that the state gives as done and that the files do not show, with the reason.
+fn again(told: &SdlcTold, findings: &[Finding]) -> Vec<String> {
+    let codes = [
+        Known::StatusDisagrees.as_str(),
+        Known::PhaseAheadOfEvidence.as_str(),
+        Known::ArtifactUnproved.as_str(),
+    ];
+    let why = findings.iter().find(|it| codes.contains(&it.code.as_str()));
+    let (Some(why), Some(now)) = (why, told.phase()) else { return Vec::new() };
+    let line = |number: u32, name: &str| format!("{number}. {name}: {}", why.message);
+    match &told.kind {
+        Kind::Story(run) => {
+            let said = |it: &super::state::State| {
+                it.reached().max(it.pointer.unwrap_or(1).saturating_sub(1))
+            };
+            let said = run.state.as_ref().map_or(0, said);
+            let names = ["Create", "Validate", "Implement", "QA Gate"];
+            (now..=said).filter_map(|it| Some(line(it, names.get(it as usize - 1)?))).collect()
+        }
+        Kind::Spec(spec) => {
+            let is_broken = |kind: &Artifact| {
+                let is_it = |path: &String| path.contains(&format!("/{}.", kind.as_str()));
+                spec.broken.iter().any(|(path, _)| is_it(path))
+            };
+            let numbered = (1..).zip(Artifact::ALL);
+            let broken = numbered.filter(|(number, it)| *number >= now && is_broken(it));
+            broken.map(|(number, it)| line(number, it.as_str())).collect()
+        }
+        Kind::Epic(epic) => {
+            let said = epic.pointer.unwrap_or(0);
+            let waves = epic.waves.range(now..said.max(now));
+            waves.map(|(number, it)| line(*number, &format!("Wave {}", shown(&it.name)))).collect()
+        }
+        Kind::Loop(_) => Vec::new(),
+    }
+}
+
+/// 45 minutes ago, 3 days ago.
+fn ago(now: Timestamp, at: Timestamp) -> String {
+    let minutes = now.ms_since(at) / 60_000;
+    let (count, unit) = match minutes {
+        0..60 => (minutes, "minute"),
+        60..1440 => (minutes / 60, "hour"),
+        _ => (minutes / 1440, "day"),
+    };
+    let end = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{end} ago")
+}

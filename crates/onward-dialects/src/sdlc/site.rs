@@ -1,0 +1,349 @@
+//! Which runs are there: six sources, the most specific first.
+//!
+//! Invariant: a story that a more specific state names is not listed again. What is finished, or
+//! was never begun, is a site only where nothing else is, and only for a person who names its
+//! place.
+
+use std::collections::BTreeMap;
+
+use onward_core::{event::Mode, time::Timestamp};
+use serde_json::Value;
+
+use super::{
+    epic,
+    project::{HOMES, Project, id_of_state, loop_story},
+    qa,
+    spec::{Artifact, Critique, Spec},
+    state::Flow,
+    status::Status,
+    story::{Story, bare, is_same},
+};
+use crate::{
+    File, Files,
+    kit::{
+        age,
+        path::{inside, literal, shown},
+    },
+    rules::sdlc::{gate, turn, wave},
+    seam::{Candidate, Card, Root, Site},
+};
+
+/// One run before it is a site.
+struct Run {
+    flow: Flow,
+    /// A story, a feature or an epic.
+    key: String,
+    state: Option<String>,
+    at: Option<Timestamp>,
+    /// Only where its place is named.
+    named_only: bool,
+    /// It is over by its story alone: its own state says otherwise, and the user is to know.
+    contested: bool,
+    /// Nothing of it was begun: it says nothing about its story.
+    idle: bool,
+    reads: Vec<String>,
+    /// As the state has it.
+    mode: Option<String>,
+}
+
+impl Run {
+    fn new(flow: Flow) -> Self {
+        Self {
+            flow,
+            key: String::new(),
+            state: None,
+            at: None,
+            named_only: false,
+            contested: false,
+            idle: false,
+            reads: Vec::new(),
+            mode: None,
+        }
+    }
+}
+
+pub(super) fn sites(card: &'static Card, candidate: &Candidate) -> Vec<Site> {
+    let mut files = Files::default();
+    for (path, glimpse) in &candidate.marks {
+        let bytes = glimpse.bytes.clone().unwrap_or_default();
+        files.insert(path.as_str(), File { bytes, modified: glimpse.modified });
+    }
+    let project = Project::of(&files);
+    let runs = runs(&project);
+    let open = runs.iter().any(|it| !it.named_only);
+    // A state that cannot be read tells no time.
+    let written = |run: &Run| candidate.marks.get(run.state.as_ref()?)?.modified;
+    let made = |run: Run| Site {
+        last_activity: run.at.or_else(|| written(&run)),
+        by_name_only: run.named_only && !run.contested,
+        ..site(card, &candidate.dir, &run)
+    };
+    if open {
+        return runs.into_iter().filter(|it| !it.named_only).map(made).collect();
+    }
+    // Of what is over, the one that is contested, or the last one.
+    let newest = runs
+        .into_iter()
+        .enumerate()
+        .max_by_key(|(index, it)| (it.contested, it.at, usize::MAX - index));
+    newest.map(|(_, run)| made(run)).into_iter().collect()
+}
+
+fn site(card: &'static Card, dir: &str, run: &Run) -> Site {
+    let input = input(run.flow);
+    let mut inputs: BTreeMap<String, Value> =
+        [("dir".to_owned(), Value::from(dir)), (input.to_owned(), Value::from(run.key.as_str()))]
+            .into();
+    // A state in its usual place is found by what it is about, as one that our run began is.
+    let usual = usual_state(run.flow, &run.key);
+    if let Some(state) = run.state.as_ref().filter(|it| Some(*it) != usual.as_ref()) {
+        inputs.insert("state".to_owned(), Value::from(state.as_str()));
+    }
+    let mut site = Site {
+        name: format!("{}-{}", run.flow.as_str(), shown(&run.key)),
+        workflow: run.flow.as_str(),
+        inputs,
+        implied: run.state.is_none(),
+        mode: run.mode.as_deref().and_then(mode),
+        ..Site::at(card, dir)
+    };
+    if let Some(Root { reads, .. }) = site.roots.first_mut() {
+        reads.extend(run.reads.iter().map(|it| literal(it)));
+    }
+    site
+}
+
+/// The mode that the original was started in; its names for going on unasked are two.
+fn mode(word: &str) -> Option<Mode> {
+    match super::status::words(word).concat().as_str() {
+        "autopilot" | "yolo" => Some(Mode::Autopilot),
+        "interactive" => Some(Mode::Interactive),
+        "preflight" => Some(Mode::Preflight),
+        _ => None,
+    }
+}
+
+/// Where a run of ours keeps its state, or looks for it.
+pub(super) fn usual_state(flow: Flow, key: &str) -> Option<String> {
+    match flow {
+        Flow::Sdc => Some(gate::state_path(key)),
+        Flow::QaLoop => Some(turn::path(key)),
+        Flow::Epic => Some(wave::path(key)),
+        Flow::Spec => None,
+    }
+}
+
+const fn input(flow: Flow) -> &'static str {
+    match flow {
+        Flow::Sdc | Flow::QaLoop => "story",
+        Flow::Spec => "feature",
+        Flow::Epic => "epic",
+    }
+}
+
+/// The site that a run of ours goes on with, by what it was given.
+pub(super) fn of_inputs(
+    card: &'static Card,
+    dir: &str,
+    workflow: &str,
+    inputs: &BTreeMap<String, Value>,
+) -> Site {
+    let flow = [Flow::Sdc, Flow::Spec, Flow::QaLoop, Flow::Epic];
+    let flow = flow.into_iter().find(|it| it.as_str() == workflow).unwrap_or(Flow::Sdc);
+    let text = |key: &str| {
+        inputs.get(key).and_then(Value::as_str).filter(|it| !it.is_empty()).map(str::to_owned)
+    };
+    let reads = text("plan").and_then(|it| inside(&it)).into_iter().collect();
+    let key = text(input(flow)).unwrap_or_default();
+    let state = text("state");
+    site(card, dir, &Run { key, state, reads, ..Run::new(flow) })
+}
+
+fn runs(project: &Project) -> Vec<Run> {
+    let mut all = epics(project);
+    all.extend(loops(project));
+    all.extend(states(project));
+    let broken = project.broken.iter().filter_map(|(path, _)| broken(project, path));
+    all.extend(broken);
+    drop_repeated(project, &mut all);
+    let named = |id: &str, all: &[Run]| all.iter().any(|it| names(project, it, id));
+    for wanted in [Status::InProgress, Status::InReview] {
+        let found = project.stories.iter().filter(|it| it.status() == Some(wanted));
+        let found: Vec<Run> = found.filter(|it| !named(&it.id, &all)).map(implied).collect();
+        all.extend(found);
+    }
+    for spec in &project.specs {
+        let is_listed = |it: &Run| it.flow == Flow::Spec && it.key == spec.feature;
+        if !all.iter().any(is_listed) {
+            all.push(of_spec(spec));
+        }
+    }
+    if all.iter().all(|it| it.named_only) {
+        let is_idle = |it: &&Story| {
+            matches!(
+                it.status(),
+                Some(Status::Draft | Status::Ready | Status::Done | Status::Blocked) | None
+            )
+        };
+        let is_done = |it: &Story| it.status() == Some(Status::Done);
+        let idle = project.stories.iter().filter(is_idle).filter(|it| !named(&it.id, &all));
+        let mut idle: Vec<&Story> = idle.collect();
+        let has_other = !all.is_empty() || idle.iter().any(|it| !is_done(it));
+        idle.retain(|it| !is_done(it) || !has_other);
+        let idle: Vec<Run> =
+            idle.into_iter().map(|it| Run { named_only: true, ..implied(it) }).collect();
+        all.extend(idle);
+    }
+    all
+}
+
+fn epics(project: &Project) -> Vec<Run> {
+    let of = |kept: &super::project::Kept<epic::Epic>| {
+        let epic = &kept.told;
+        let status = |id: &str| project.story(id).and_then(Story::status);
+        Run {
+            key: epic.id.clone(),
+            state: Some(kept.path.clone()),
+            at: epic.updated_at.or(epic.started_at).or(kept.modified),
+            named_only: epic.next(&status) == epic::Next::Over,
+            reads: epic.plan_path.as_deref().and_then(inside).into_iter().collect(),
+            mode: epic.mode.clone(),
+            ..Run::new(Flow::Epic)
+        }
+    };
+    project.epics.iter().map(of).collect()
+}
+
+fn loops(project: &Project) -> Vec<Run> {
+    let of = |kept: &super::project::Kept<qa::Loop>| Run {
+        key: kept.told.story.clone(),
+        state: Some(kept.path.clone()),
+        at: kept.told.updated_at.or(kept.told.started_at).or(kept.modified),
+        named_only: kept.told.next() == qa::Next::Over || kept.told.is_idle(),
+        idle: kept.told.is_idle(),
+        ..Run::new(Flow::QaLoop)
+    };
+    project.loops.iter().map(of).collect()
+}
+
+fn states(project: &Project) -> Vec<Run> {
+    let mut all = Vec::new();
+    for kept in &project.states {
+        let state = &kept.told;
+        let key = match state.flow {
+            Flow::Sdc | Flow::QaLoop | Flow::Epic => state.story.clone(),
+            Flow::Spec => state.feature.clone().or_else(|| state.story.clone()),
+        };
+        let Some(key) = key else { continue };
+        let story = project.story(&key).and_then(Story::status);
+        let is_done = story == Some(Status::Done) && !state.awaits;
+        let is_done = state.flow == Flow::Sdc && is_done;
+        all.push(Run {
+            key,
+            state: Some(kept.path.clone()),
+            at: state.updated_at.or(state.started_at).or(kept.modified),
+            named_only: state.is_over() || is_done,
+            contested: is_done && !state.is_over(),
+            reads: state.artifacts.iter().chain(&state.needs).filter_map(|it| inside(it)).collect(),
+            mode: state.mode.clone(),
+            ..Run::new(state.flow)
+        });
+    }
+    all
+}
+
+/// What a state file that cannot be read was about, by its name.
+fn broken(project: &Project, path: &str) -> Option<Run> {
+    let run = |flow, key: String| Run { key, state: Some(path.to_owned()), ..Run::new(flow) };
+    if path.ends_with("loop-status.json") {
+        let review = project.stories.iter().find(|it| it.status() == Some(Status::InReview));
+        let story = loop_story(path).or_else(|| review.map(|it| it.id.clone()));
+        return Some(run(Flow::QaLoop, story.unwrap_or_default()));
+    }
+    let name = path.rsplit('/').next()?;
+    let id = id_of_state(path)?;
+    if name.starts_with("epic-") {
+        return Some(run(Flow::Epic, id));
+    }
+    let is_home = HOMES.iter().any(|home| path.starts_with(home));
+    let active = project
+        .stories
+        .iter()
+        .filter(|it| matches!(it.status(), Some(Status::InProgress | Status::InReview)));
+    let active: Vec<&Story> = active.collect();
+    match (project.story(&id), active.as_slice()) {
+        (Some(story), _) => Some(run(Flow::Sdc, story.id.clone())),
+        (None, [only]) if is_home => Some(run(Flow::Sdc, only.id.clone())),
+        (None, _) => None,
+    }
+}
+
+fn implied(story: &Story) -> Run {
+    let at = story.log.iter().map(|it| it.0).max().max(story.modified);
+    Run { key: story.id.clone(), at, ..Run::new(Flow::Sdc) }
+}
+
+fn of_spec(spec: &Spec) -> Run {
+    let is_over = spec.has(Artifact::Critique)
+        && spec.critique == Some(Critique::Approved)
+        && !spec.rewritten;
+    let (key, at) = (spec.feature.clone(), spec.touched);
+    Run { key, at, named_only: is_over, ..Run::new(Flow::Spec) }
+}
+
+/// Whether an open run speaks of this story.
+fn names(project: &Project, run: &Run, id: &str) -> bool {
+    match run.flow {
+        Flow::Sdc | Flow::QaLoop => !run.idle && is_same(&run.key, id),
+        Flow::Spec => false,
+        Flow::Epic => {
+            let kept = project.epics.iter().find(|it| Some(&it.path) == run.state.as_ref());
+            let mut members = kept.into_iter().flat_map(|it| it.told.members());
+            !run.named_only && members.any(|it| !it.says.is_over() && is_same(&it.id, id))
+        }
+    }
+}
+
+/// The first of several that speak of one story stays.
+fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
+    let mut kept: Vec<Run> = Vec::new();
+    for run in all.drain(..) {
+        let is_story = matches!(run.flow, Flow::Sdc | Flow::QaLoop);
+        let told = |it: &Run| !it.named_only && names(project, it, &run.key);
+        if is_story && kept.iter().any(told) {
+            continue;
+        }
+        kept.push(run);
+    }
+    *all = kept;
+}
+
+/// The story of a run as it was when the run's state was last written: what changed in it since is
+/// no work of the run.
+pub(super) fn moments(site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
+    let given =
+        |name: &str| site.inputs.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let flow = if site.workflow == Flow::QaLoop.as_str() { Flow::QaLoop } else { Flow::Sdc };
+    let Some(id) = given("story") else { return Vec::new() };
+    let Some(state) = given("state").map(str::to_owned).or_else(|| usual_state(flow, id)) else {
+        return Vec::new();
+    };
+    let said = files.bytes(&state).map(String::from_utf8_lossy);
+    let said = said.as_deref().unwrap_or_default();
+    let Some(at) = ["updated_at", "updatedAt"].iter().find_map(|key| written(said, key)) else {
+        return Vec::new();
+    };
+    let bare_id = bare(id);
+    let may_be = |path: &str| path.to_lowercase().contains(&bare_id);
+    let stories = files.iter().filter(|(path, _)| may_be(path));
+    let stories = stories.filter_map(|(path, file)| Story::read(path, file));
+    stories.filter(|it| is_same(&it.id, id)).map(|it| (it.path, at)).collect()
+}
+
+/// The moment behind a key, in YAML or JSON.
+fn written(text: &str, key: &str) -> Option<Timestamp> {
+    let (_, rest) = text.split_once(key)?;
+    let line = rest.lines().next()?.trim_start_matches(['"', '\'', ' ']);
+    let value = line.strip_prefix(':')?.trim().trim_matches(['"', '\'', ',', '}', ' ']);
+    age::moment(value.split('"').next().unwrap_or(value))
+}

@@ -1,0 +1,311 @@
+//! A workflow state: what the orchestrator noted about one story or feature.
+//!
+//! Invariant: the pointer is what the file says; `completed` is what it gives as results. Which of
+//! the two counts is not decided here.
+
+use std::collections::BTreeSet;
+
+use onward_core::time::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    qa::Verdict,
+    status::{Says, words},
+};
+use crate::kit::json::{Object, Oddities};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    Sdc,
+    Spec,
+    QaLoop,
+    Epic,
+}
+
+impl Flow {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sdc => "sdc",
+            Self::Spec => "spec",
+            Self::QaLoop => "qa-loop",
+            Self::Epic => "epic",
+        }
+    }
+
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Sdc => "Story Development Cycle",
+            Self::Spec => "Spec Pipeline",
+            Self::QaLoop => "QA Loop",
+            Self::Epic => "Epic Execution",
+        }
+    }
+
+    fn of(text: &str) -> Self {
+        let words = words(text).concat();
+        match () {
+            () if words.contains("spec") => Self::Spec,
+            () if words.contains("qaloop") || words == "qa" => Self::QaLoop,
+            () if words.contains("epic") => Self::Epic,
+            () => Self::Sdc,
+        }
+    }
+}
+
+/// The number of the checkpoint, behind the four phases of a story.
+pub const CHECKPOINT: u32 = 5;
+
+/// The key under which a person's own point of entry is noted.
+pub const ENTER: &str = "enter_at";
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    pub flow: Flow,
+    pub story: Option<String>,
+    pub feature: Option<String>,
+    pub epic: Option<String>,
+    /// The phase, in the numbers of its workflow.
+    pub pointer: Option<u32>,
+    pub pointer_word: Option<String>,
+    /// Phases with a result.
+    pub completed: BTreeSet<u32>,
+    pub says: Option<Says>,
+    pub word: Option<String>,
+    /// A checkpoint waits for its answer.
+    pub awaits: bool,
+    pub verdict: Option<Verdict>,
+    pub mode: Option<String>,
+    /// The phase of a story that a person enters at.
+    pub enter: Option<u32>,
+    pub started_at: Option<Timestamp>,
+    pub updated_at: Option<Timestamp>,
+    /// Files that it says were made.
+    pub artifacts: Vec<String>,
+    /// Templates and configuration that it names.
+    pub needs: Vec<String>,
+}
+
+/// Maps may hold the state one level deeper.
+const WRAPPERS: [&str; 3] = ["session_state", "workflow_state", "state"];
+
+impl State {
+    /// `None` when the map holds no workflow: an empty session, or something else.
+    pub fn read(map: &Map<String, Value>, path: &str, odd: &Oddities) -> Option<Self> {
+        let inner = WRAPPERS.iter().find_map(|key| map.get(*key)?.as_object());
+        let map = inner.unwrap_or(map);
+        let it = Object { map, path, odd };
+        let context = map.get("context").and_then(Value::as_object);
+        let progress = map.get("progress").and_then(Value::as_object);
+        let last = map.get("last_action").and_then(Value::as_object);
+        let maps = [Some(map), context, progress, last];
+        let text = |keys: &[&str]| {
+            let mut found =
+                maps.iter().flatten().flat_map(|map| keys.iter().map(|key| map.get(*key)));
+            found.find_map(|value| plain(value?))
+        };
+        let moment = |keys: &[&str]| {
+            let found = maps.iter().flatten().map(|map| Object { map, ..it });
+            let mut found = found.flat_map(|it| keys.iter().map(move |key| it.moment_or_day(key)));
+            found.find_map(|at| at)
+        };
+        let workflow = text(&["workflow", "workflow_type", "workflowId", "workflow_id"]);
+        let story = text(&["current_story", "currentStory", "storyId", "story_id", "story"]);
+        let feature = text(&["feature", "feature_name", "featureId", "feature_id"]);
+        if workflow.is_none() && story.is_none() && feature.is_none() {
+            return None;
+        }
+        let flow = Flow::of(workflow.as_deref().unwrap_or("sdc"));
+        // Without its waves an epic is the story that it is at.
+        let flow = if flow == Flow::Epic { Flow::Sdc } else { flow };
+        if flow == Flow::Sdc && story.is_none() {
+            return None;
+        }
+        let pointer_word = text(&["current_phase", "currentPhase", "phase"]);
+        let word = text(&["status"]);
+        let mut awaits = awaits(&Value::Object(map.clone()));
+        let pointer = pointer_word.as_deref().and_then(|it| phase(flow, it));
+        awaits |= pointer == Some(CHECKPOINT) && !has_decision(map);
+        Some(Self {
+            flow,
+            story,
+            feature,
+            epic: text(&["epic_id", "epicId"]),
+            pointer,
+            pointer_word,
+            completed: completed(flow, map),
+            says: text(&["story_status", "storyStatus"]).and_then(|it| Says::of(&it)),
+            word,
+            awaits,
+            verdict: text(&["last_verdict", "lastVerdict", "verdict"])
+                .and_then(|it| Verdict::of(&it)),
+            mode: text(&["mode", "execution_mode", "executionMode"]),
+            enter: text(&[ENTER])
+                .and_then(|it| phase(flow, it.strip_prefix("sdc:")?))
+                .filter(|_| flow == Flow::Sdc),
+            started_at: moment(&["started_at", "startedAt"]),
+            updated_at: moment(&[
+                "updated_at",
+                "updatedAt",
+                "last_updated",
+                "lastUpdated",
+                "interrupted_at",
+                "paused_at",
+                "aborted_at",
+                "timestamp",
+            ]),
+            artifacts: paths(map, &["artifacts", "outputs", "files"]),
+            needs: paths(map, &["templates", "template", "config", "config_files"]),
+        })
+    }
+
+    /// What it says about its story: by a word of its own, or by its phase.
+    pub fn says(&self) -> Option<Says> {
+        let by_phase = match (self.flow, self.pointer?) {
+            (Flow::Sdc, 1 | 2) => Says::Pending,
+            (Flow::Sdc, 3) => Says::InProgress,
+            (Flow::Sdc, 4) | (Flow::QaLoop, _) => Says::InReview,
+            (Flow::Sdc | Flow::Spec | Flow::Epic, _) => return self.says,
+        };
+        Some(self.says.unwrap_or(by_phase))
+    }
+
+    pub fn is_aborted(&self) -> bool {
+        matches!(self.word().as_str(), "aborted" | "cancelled" | "abort")
+    }
+
+    pub fn is_over(&self) -> bool {
+        matches!(self.word().as_str(), "completed" | "complete" | "done")
+    }
+
+    fn word(&self) -> String {
+        self.word.as_deref().map(|it| words(it).concat()).unwrap_or_default()
+    }
+
+    /// The last phase that has a result, with all before it.
+    pub fn reached(&self) -> u32 {
+        (1..=CHECKPOINT).take_while(|it| self.completed.contains(it)).last().unwrap_or(0)
+    }
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Object(map) => ["id", "name"].iter().find_map(|key| plain(map.get(*key)?)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Array(_) => None,
+    }
+}
+
+/// The number of a phase: by its name, or else by the number it gives.
+pub fn phase(flow: Flow, text: &str) -> Option<u32> {
+    let joined = words(text).concat();
+    let name = joined.trim_start_matches(|c: char| c.is_ascii_digit());
+    let named: &[(&str, u32)] = match flow {
+        Flow::Sdc | Flow::Epic | Flow::QaLoop => &[
+            ("creat", 1),
+            ("draft", 1),
+            ("valid", 2),
+            ("implement", 3),
+            ("develop", 3),
+            ("selfheal", 3),
+            ("qa", 4),
+            ("qualitygate", 4),
+            ("review", 4),
+            ("push", 4),
+            ("checkpoint", CHECKPOINT),
+        ],
+        Flow::Spec => {
+            &[("gather", 1), ("assess", 2), ("research", 3), ("write", 4), ("critique", 5)]
+        }
+    };
+    let by_name =
+        named.iter().find(|(known, _)| name.starts_with(known)).map(|(_, number)| *number);
+    let digits: String = joined.chars().take_while(char::is_ascii_digit).collect();
+    let number = digits.parse().ok().filter(|it| name.is_empty() && (1..=CHECKPOINT).contains(it));
+    by_name.or(number)
+}
+
+/// Phases that the file gives results for: `phaseResults`, `phases_completed`, `steps`.
+fn completed(flow: Flow, map: &Map<String, Value>) -> BTreeSet<u32> {
+    let mut open = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    let is_done = |value: &Value| match value {
+        Value::Object(entry) => {
+            let word = entry.get("status").and_then(Value::as_str).unwrap_or("completed");
+            matches!(
+                words(word).concat().as_str(),
+                "completed" | "complete" | "done" | "skipped" | "passed"
+            )
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            true
+        }
+    };
+    let mut note = |number: u32, is_done: bool| {
+        if is_done {
+            done.insert(number)
+        } else {
+            open.insert(number)
+        };
+    };
+    for key in ["phaseResults", "phase_results", "phases"] {
+        for (name, value) in map.get(key).and_then(Value::as_object).into_iter().flatten() {
+            if let Some(number) = phase(flow, name) {
+                note(number, is_done(value));
+            }
+        }
+    }
+    for key in ["phases_completed", "phasesCompleted", "completed_phases", "steps"] {
+        for value in map.get(key).and_then(Value::as_array).into_iter().flatten() {
+            let inner = value.as_object();
+            let of = |key: &&str| plain(inner?.get(*key)?);
+            let name =
+                plain(value).or_else(|| ["phase", "id", "name", "number"].iter().find_map(of));
+            if let Some(number) = name.and_then(|it| phase(flow, &it)) {
+                note(number, is_done(value));
+            }
+        }
+    }
+    // Several steps may be one phase: it is done when all of them are.
+    done.difference(&open).copied().collect()
+}
+
+/// `awaiting_input: true`, at any depth.
+pub fn awaits(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| {
+            let is_it = matches!(key.as_str(), "awaiting_input" | "awaitingInput");
+            is_it && value == &Value::Bool(true) || awaits(value)
+        }),
+        Value::Array(list) => list.iter().any(awaits),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn has_decision(map: &Map<String, Value>) -> bool {
+    map.iter().any(|(key, value)| match value {
+        Value::Object(inner) => has_decision(inner),
+        Value::String(_) => key == "decision",
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
+    })
+}
+
+/// Paths of files below these keys, of lists or of objects with a `path`.
+fn paths(map: &Map<String, Value>, keys: &[&str]) -> Vec<String> {
+    let mut all = Vec::new();
+    for value in keys.iter().filter_map(|key| map.get(*key)) {
+        gather(value, &mut all);
+    }
+    all
+}
+
+fn gather(value: &Value, all: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.contains('/') && text.contains('.') && !text.contains(' ') => {
+            all.push(text.clone());
+        }
+        Value::Array(list) => list.iter().for_each(|it| gather(it, all)),
+        Value::Object(map) => map.values().for_each(|it| gather(it, all)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,156 @@
+//! Which runs are there, and in which order.
+
+use onward_dialects::{Files, sdlc::SDLC, seam::Dialect as _};
+
+use crate::builder::{Project, STATE, at, now, project, story_text};
+
+fn names(it: &Project) -> Vec<String> {
+    it.sites().into_iter().map(|it| it.name).collect()
+}
+
+#[test]
+fn six_sources_in_the_order_of_how_much_they_say() {
+    let all = project()
+        .epic(1, &[("in_progress", "-", &["3.1=in_progress"])])
+        .story("3.1", "In Progress")
+        .story("2.1", "In Review")
+        .qa(3, "REJECT+ REJECT+")
+        .story("4.2", "In Progress")
+        .state("3")
+        .story("5.1", "In Progress")
+        .story("6.1", "Ready for Review")
+        .file("docs/specs/login/requirements.json", "{}");
+    assert_eq!(
+        names(&all),
+        ["epic-3", "qa-loop-2.1", "sdc-4.2", "sdc-5.1", "sdc-6.1", "spec-login"]
+    );
+}
+
+#[test]
+fn a_story_that_a_more_specific_state_names_is_not_listed_twice() {
+    let looped = project().story("2.1", "In Review").qa(1, "");
+    assert_eq!(names(&looped), ["qa-loop-2.1"]);
+    let state = looped.files["qa/2.1/loop-status.json"].0.clone();
+    let text = "workflow: sdc\ncurrent_story: 2.1\ncurrent_phase: 4\n";
+    assert_eq!(names(&looped.clone().file(STATE, text)), ["qa-loop-2.1"]);
+    let waves: &[(&str, &str, &[&str])] = &[("in_progress", "-", &["2.1=in_progress"])];
+    assert_eq!(names(&looped.clone().epic(1, waves)), ["epic-3"]);
+    let over: &[(&str, &str, &[&str])] = &[("in_progress", "-", &["2.1=completed", "2.2=pending"])];
+    assert_eq!(names(&looped.epic(1, over)), ["epic-3", "qa-loop-2.1"], "{state}");
+}
+
+#[test]
+fn the_three_names_of_the_state_directory_are_one_thing() {
+    for home in [".nexos", ".aios", ".aiox"] {
+        let text = "workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: 3\n";
+        let told = project().story("4.2", "InProgress");
+        let told = told.file(&format!("{home}/workflow-state/x-state.yaml"), text);
+        assert_eq!(told.line(), "sdc:implement 3 implement", "{home}");
+        assert_eq!(told.site().inputs["state"], format!("{home}/workflow-state/x-state.yaml"));
+    }
+    let json = "{\"workflowId\":\"x\",\"storyId\":\"4.2\",\"status\":\"in_progress\"}";
+    let json = project().story("4.2", "Review").file(".aiox/master-orchestrator/4.2.json", json);
+    assert_eq!(json.line(), "sdc:qa-gate 4 qa-gate");
+    let session = "session_state:\n  version: 1.2\n  last_updated: 2026-02-17T11:15:00Z\n  \
+                   progress:\n    current_story: 4.2\n  workflow:\n    current_phase: implement\n";
+    let session = project().story("4.2", "Ready").file("docs/stories/.session-state.yaml", session);
+    assert_eq!(session.line(), "sdc:implement 3 implement");
+}
+
+#[test]
+fn what_is_over_is_found_by_its_place_alone() {
+    let done = project().story("4.2", "Done");
+    assert!(done.site().by_name_only);
+    assert_eq!(done.line(), "complete -");
+    // Its own state says otherwise: the user is to know.
+    let contested = done.state("4");
+    assert!(!contested.site().by_name_only);
+    assert_eq!(contested.line(), "complete -");
+    assert_eq!(contested.codes(), ["status-disagrees"]);
+    let other = contested.story("5.1", "In Progress");
+    assert_eq!(names(&other), ["sdc-5.1"]);
+    assert_eq!(names(&project()), Vec::<String>::new());
+    let empty = "{\"currentSession\":null,\"lastAgent\":null,\"lastWorkflow\":null}";
+    assert_eq!(names(&project().file(".aiox/workflow-state/session.json", empty)), [""; 0]);
+    let readme = project().file("docs/stories/README.md", "# Stories\n\nStatus: In Progress\n");
+    assert_eq!(names(&readme), [""; 0]);
+}
+
+#[test]
+fn a_loop_whose_number_cannot_be_one_goes_on_and_an_idle_one_hides_no_story() {
+    let looped = |number: &str| {
+        let head = format!("{{\"storyId\":\"2.1\",\"currentIteration\":{number}");
+        let text = format!("{head},\"maxIterations\":5,\"history\":[]}}");
+        project().story("2.1", "In Review").file("qa/2.1/loop-status.json", text)
+    };
+    for number in ["1000000000000000000", "-1", "\"many\""] {
+        let lost = looped(number);
+        assert_eq!(lost.line(), "qa-loop:review 1 review[1]", "{number}");
+        assert_eq!(lost.codes(), ["odd-value"], "{number}");
+    }
+    assert_eq!(names(&looped("0")), ["sdc-2.1"], "nothing of the loop was begun");
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_named_and_the_state_counts() {
+    let waves: &[(&str, &str, &[&str])] =
+        &[("in_progress", "-", &["3.1=completed", "3.2=pending"])];
+    let path = "docs/epics/epic-3/EXECUTION.yaml";
+    let told = project().epic(1, waves).story("3.1", "Done").story("3.2", "Ready");
+    let state = told.files[".aiox/epic-3-state.yaml"].0.clone();
+    let state = state.replace("  mode:", &format!("  execution_plan: {path}\n  mode:"));
+    let told = told.file(".aiox/epic-3-state.yaml", state).file(path, "x: [");
+    assert_eq!(told.line(), "epic:stories 1 wave[1]/story[3.2]");
+    let found = told.findings();
+    let unread = found.iter().find(|it| it.code == "artifact-unproved").unwrap();
+    assert_eq!(unread.path.as_deref(), Some(path));
+}
+
+#[test]
+fn a_state_that_cannot_be_read_is_as_young_as_its_file() {
+    let when = "2026-02-17T11:00:00Z";
+    let told = project().dated(".aiox/epic-3-state.yaml", "epic_state: {{{", when);
+    let sites = told.story("3.1", "In Progress").sites();
+    let epic = sites.iter().find(|it| it.name == "epic-3").unwrap();
+    assert_eq!(epic.last_activity, Some(at(when)), "autopilot takes the youngest");
+}
+
+#[test]
+fn a_directory_for_a_spec_of_which_nothing_is_written_is_gathered() {
+    let site = project().file("docs/specs/login/", "").site();
+    assert_eq!((site.name.as_str(), site.workflow), ("spec-login", "spec"));
+    let told = SDLC.read(&site, Files::default()).unwrap();
+    assert_eq!(told.standing(now()).point.code, "spec:gather");
+}
+
+#[test]
+fn a_story_is_known_by_its_heading_or_its_name() {
+    for (path, heading, id) in [
+        ("docs/stories/4.2.story.md", "Story 4.2: Log in", "4.2"),
+        ("docs/stories/4.2.log-in.md", "Log in", "4.2"),
+        ("docs/stories/epic-1/story-act-6-unify.md", "Story ACT-6: Unify", "ACT-6"),
+        ("docs/stories/001.5.story.md", "Story 001.5: x", "001.5"),
+        ("docs/stories/x/STORY-123.5-fix.md", "STORY-123.5: Fix", "STORY-123.5"),
+        ("docs/stories/CODEINTEL-RP-001.md", "CODEINTEL-RP-001: x", "CODEINTEL-RP-001"),
+    ] {
+        let text = story_text("X", "In Progress").replace("Story X: Log in", heading);
+        assert_eq!(project().file(path, text).site().inputs["story"], id, "{path}");
+    }
+}
+
+#[test]
+fn a_status_is_found_wherever_it_stands() {
+    for head in [
+        "**Status:** In Progress\n",
+        "Status: in_progress\n",
+        "- **Status**: 🚧 In Progress\n",
+        "| Field | Value |\n|---|---|\n| **Status** | In Progress |\n",
+        "## Status\n\n**Current:** In Progress\n",
+        "## Status\n\nIn Progress\n",
+        "## Status\n\n- [x] Rascunho\n- [x] Em andamento\n- [ ] Concluída\n",
+    ] {
+        let text = format!("# Story 4.2: x\n\n{head}\n## Story\n\ntext\n");
+        let told = project().file("docs/stories/4.2.story.md", text);
+        assert_eq!(told.line(), "sdc:implement 3 implement", "{head}");
+    }
+}

@@ -1,0 +1,121 @@
+//! What done steps read, and whether it is still what they read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use globset::Glob;
+use onward_core::{
+    address::Address,
+    decide::{self, Defined, newly_read},
+    facts::Facts,
+    run::Run,
+    survey::{ReadSeen, Survey, was_made_by_the_run},
+    workflow::template::Quoting,
+    worktree::{below, worktree_path},
+};
+
+use super::survey::Ours;
+use crate::{
+    check::needs::find_out,
+    revert,
+    world::{Connected, Stop, World, is_glob},
+};
+
+pub(super) fn look<W: World>(
+    world: &mut W,
+    ours: &Ours<'_>,
+    connected: &Connected,
+    unfinished: &BTreeSet<String>,
+    survey: &mut Survey,
+) -> Result<(), Stop> {
+    let run = ours.run;
+    let alone_since_ns = alone_since_ns(run, connected);
+    let mut seen = BTreeMap::new();
+    for (step, entry) in &run.state.steps {
+        let Some(key) = entry.key.as_ref().filter(|_| entry.phase.is_concluded()) else {
+            continue;
+        };
+        let declared = declared(run, step);
+        let patterns: Vec<&String> = declared.iter().filter(|it| is_glob(it)).collect();
+        // Most keys name no file at all; those are not looked into.
+        if !key.as_str().contains("\"reads\":") && patterns.is_empty() {
+            continue;
+        }
+        let reads = key.get().reads;
+        for pattern in patterns {
+            for file in world.glob(pattern, &[])? {
+                let is_new = file.stat.mtime_ns > alone_since_ns && !reads.contains_key(&file.path);
+                if is_new && !unfinished.contains(&file.path) {
+                    let read = ReadSeen { path: file.path, was: None, now: Some(file.hash) };
+                    survey.reads.entry(step.clone()).or_default().push(read);
+                }
+            }
+        }
+        for (path, was) in &reads {
+            let now = if let Some(now) = seen.get(path) {
+                *now
+            } else {
+                let now = world.digest(path)?;
+                seen.insert(path.clone(), now);
+                now
+            };
+            // Asked only of what changed: each answer looks through all outputs of the run.
+            let is_ours = || {
+                ours.is(path, entry.started_at)
+                    || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now))
+            };
+            if now != Some(*was) && !is_ours() && is_read(world, run, (step, &declared), path)? {
+                let read = ReadSeen { path: path.clone(), was: Some(*was), now };
+                survey.reads.entry(step.clone()).or_default().push(read);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From when on a new file is not the work of one of the run's own steps, declared or not.
+fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
+    let state = &run.state;
+    let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
+        Some(heartbeat) => heartbeat.max(state.last_at).plus_ms(revert::AFTERGLOW_MS),
+        None => state.last_at,
+    };
+    last_sign.as_micros().saturating_mul(1000)
+}
+
+/// What a step says that it reads.
+fn declared(run: &Run, step: &Address) -> Vec<String> {
+    let Some(id) = run.graph.find(step) else { return Vec::new() };
+    let def = run.graph.node(id).def;
+    if !run.defs.brief(def).has_reads() {
+        return Vec::new();
+    }
+    let declared = run.defs.step(def).reads.iter();
+    let rendered = declared.filter_map(|it| decide::text(run, id, it, Quoting::Plain));
+    let tree = worktree_path(run, id);
+    rendered.map(|it| below(&tree, it)).collect()
+}
+
+/// Whether a step would still read a file that it read: one that was taken out of its `reads` since
+/// says nothing about it, unless its templates have it.
+fn is_read<W: World>(
+    world: &mut W,
+    run: &Run,
+    (step, declared): (&Address, &[String]),
+    path: &str,
+) -> Result<bool, Stop> {
+    let fits = |it: &String| {
+        it == path || Glob::new(it).is_ok_and(|glob| glob.compile_matcher().is_match(path))
+    };
+    if declared.iter().any(fits) {
+        return Ok(true);
+    }
+    let Some(id) = run.graph.find(step) else { return Ok(true) };
+    let mut facts = Facts::default();
+    loop {
+        match newly_read(run, &facts, id) {
+            Defined::Differs(_) => return Ok(facts.at(step).texts.contains_key(path)),
+            Defined::Lacks(needs) => find_out(world, facts.at(step), needs)?,
+            Defined::Unknown => return Ok(true),
+        }
+    }
+}

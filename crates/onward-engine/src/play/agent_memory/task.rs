@@ -1,0 +1,88 @@
+//! One task: claimed, executed by an agent, recorded; and what is left of all of them.
+
+use onward_dialects::{
+    agent_memory::{
+        tasks::{Stage, Task, Tasks},
+        write::{Entry, surveyed},
+    },
+    rules::agent_memory::outcome::Outcome,
+};
+use serde_json::{Value, json};
+
+use super::{CallError, Order, desk::Desk};
+
+fn find<'a>(tasks: &'a Tasks, order: &Order) -> Result<&'a Task, CallError> {
+    tasks.get(&order.task).ok_or_else(|| {
+        let message = format!("the task graph has no task `{}`", order.task);
+        CallError::new(message).hint("put it back into task-graph.json, and resume")
+    })
+}
+
+/// Whether the task is to be executed now; if so, that is logged once for each step.
+pub(super) fn claim(order: &Order) -> Result<Value, CallError> {
+    let desk = Desk::take(order)?;
+    let (_, tasks) = desk.look()?;
+    let task = find(&tasks, order)?;
+    if task.step.as_deref() == Some(&desk.step) && task.orphan {
+        return Ok(json!({ "go": true, "attempt": task.attempts }));
+    }
+    let is_free = task.entry.dependencies.iter().all(|id| tasks.is_satisfied(id));
+    let why = match task.stage {
+        Stage::Open if is_free => None,
+        Stage::Open => Some("what it depends on is not done"),
+        Stage::Unverified | Stage::Mending => Some("it is implemented"),
+        Stage::Done => Some("it is done"),
+        Stage::Blocked => Some("it is blocked"),
+        Stage::UsedUp => Some("it was tried as often as it may be"),
+    };
+    if let Some(why) = why {
+        return Ok(json!({ "go": false, "why": why }));
+    }
+    let attempt = task.attempts + 1;
+    let details = desk.details(json!({ "attempt": attempt }));
+    desk.log(&[Entry::new("task-claimed", details).of_task(&task.entry.id)])?;
+    Ok(json!({ "go": true, "attempt": attempt }))
+}
+
+/// What came of it, and which tasks are verified now.
+pub(super) fn record(order: &Order) -> Result<Value, CallError> {
+    let desk = Desk::take(order)?;
+    let (_, tasks) = desk.look()?;
+    let task = find(&tasks, order)?;
+    let outcome = Outcome::of(&order.outcome, &order.result);
+    if task.step.as_deref() != Some(&desk.step) {
+        let details = desk.details(outcome.details(&order.outcome, &order.result));
+        desk.log(&[Entry::new(outcome.event(), details).of_task(&task.entry.id)])?;
+    }
+    let (_, tasks) = desk.look()?;
+    Ok(json!({ "outcome": outcome.as_str(), "verify": tasks.due(&order.task) }))
+}
+
+/// What is left to be done, verified and decided.
+pub(super) fn survey(order: &Order) -> Result<Value, CallError> {
+    let desk = Desk::take(order)?;
+    let (_, tasks) = desk.look()?;
+    Ok(surveyed(&tasks))
+}
+
+/// The user's word on tasks that cannot go on by themselves.
+pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
+    let desk = Desk::take(order)?;
+    let (_, tasks) = desk.look()?;
+    let mut entries = Vec::new();
+    for id in &order.tasks {
+        let is_said = |task: &Task| task.step.as_deref() == Some(&desk.step);
+        if tasks.get(id).is_some_and(is_said) {
+            continue;
+        }
+        let kind = match order.choice.as_str() {
+            "skip" => "task-completed",
+            _ => "task-unblocked",
+        };
+        let skipped = order.choice == "skip";
+        let details = desk.details(json!({ "skipped": skipped, "notes": order.notes }));
+        entries.push(Entry::new(kind, details).of_task(id));
+    }
+    desk.log(&entries)?;
+    Ok(json!({ "settled": order.tasks }))
+}

@@ -1,0 +1,62 @@
+//! The end of a pipeline: one commit of the files that its tasks name, and then the word of it.
+//!
+//! Invariant: nothing else that is staged or changed gets into the commit. It carries the run in a
+//! trailer, so that a second call finds it instead of making another one.
+
+use onward_core::address::Address;
+use onward_dialects::{pipeline::Phase, rules::pipeline as rules};
+use serde_json::{Value, json};
+
+use super::{CallError, Order, list::List};
+use crate::world::{git::trailers, real::variable};
+
+pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    let run = &order.attempt.run;
+    let pipeline = list.read()?;
+    super::nothing_late(&pipeline, Phase::P8)?;
+    let wanted = rules::commit_files(&pipeline);
+    let mark = format!("^Onward-Run: {run}$");
+    let seen = ["log", "--max-count=1", "--format=%H", "--extended-regexp", "--grep", &mark];
+    let before = list.git.run(&seen)?;
+    let before = String::from_utf8_lossy(&before).trim().to_owned();
+    if !before.is_empty() {
+        return Ok(json!({ "commit": before }));
+    }
+    // Of the named files, those that differ from the last commit.
+    let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+    let out = list.git.run(&status)?;
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let changed = text.split('\0').filter_map(|entry| entry.get(3..));
+    let (ours, others): (Vec<&str>, Vec<&str>) =
+        changed.filter(|path| !path.is_empty()).partition(|path| wanted.contains(*path));
+    let others: Vec<&str> = others.into_iter().filter(|it| !it.starts_with("pipeline/")).collect();
+    if ours.is_empty() {
+        let head = list.git.line(&["rev-parse", "HEAD"])?;
+        return Ok(json!({ "commit": head, "nothing": true, "left_out": others }));
+    }
+    let said = |key: &str| order.describe[key].as_str().unwrap_or_default().trim();
+    let subject = if said("subject").is_empty() { "deliver the pipeline" } else { said("subject") };
+    let body =
+        if said("body").is_empty() { String::new() } else { format!("{}\n\n", said("body")) };
+    let attempt = variable(&order.attempt.env, "ONWARD_ATTEMPT").and_then(|it| it.to_str());
+    let attempt = attempt.and_then(|it| it.parse().ok()).unwrap_or(1);
+    let marks = trailers(run, &Address::from_text("P8/commit"), attempt);
+    let message = format!("{subject}\n\n{body}{marks}");
+    let add = [&["add", "--all", "--"][..], &ours].concat();
+    list.git.run(&add)?;
+    let make = [&["commit", "--quiet", "--only", "--message", &message, "--"][..], &ours].concat();
+    list.git.run(&make).map_err(|error| {
+        CallError::new(error.to_string())
+            .hint("see that `git commit` works here, then `onward resume`")
+    })?;
+    let commit = list.git.line(&["rev-parse", "HEAD"])?;
+    Ok(json!({ "commit": commit, "files": ours, "left_out": others }))
+}
+
+pub(super) fn deliver(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    let commit = order.commit["commit"].as_str().unwrap_or_default();
+    list.write(&rules::deliver(&list.read()?, commit))?;
+    Ok(json!({}))
+}

@@ -1,0 +1,144 @@
+//! One resume from its first look to what it carries out, with as many looks as that takes.
+//!
+//! Invariant: nothing is written into another system's files, and nothing is recorded about them,
+//! unless they are at that moment, under their own lock, what was examined.
+
+use onward_core::{
+    event::Revert,
+    finding::Finding,
+    policy,
+    run::Run,
+    workflow::{Loaded, model::Workflow},
+};
+
+use super::{
+    Agreed, ResumeError, agree,
+    examine::{Before, Examined, ForeignRead, Subject, examine},
+};
+use crate::{
+    check::worktrees,
+    drive::{Driver, Resume},
+    foreign::Held,
+    revert,
+    world::{Connected, Stop, World, seen::Seen},
+};
+
+/// What is known about a run from one look of a resume to the next.
+pub(super) struct Round<'a> {
+    pub(super) edited: Option<(&'a Workflow, &'a Loaded)>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) before: Before,
+    /// Another system's files, for the next look alone.
+    pub(super) seen: Seen,
+}
+
+impl Round<'_> {
+    pub(super) fn examine<W: World>(
+        &mut self,
+        world: &mut W,
+        run: Run,
+        connected: &Connected,
+        how: &Resume,
+    ) -> Result<Examined, Stop> {
+        let seen = &std::mem::take(&mut self.seen);
+        let foreign = how.foreign.as_ref();
+        let foreign = foreign.map(|foreign| ForeignRead { foreign, seen, is_new: false });
+        let subject = Subject {
+            run,
+            connected,
+            choices: &how.choices,
+            depth: policy::preset(how.mode).0,
+            edited: self.edited,
+            foreign,
+            driven: false,
+            findings: self.findings.clone(),
+            lacking: how.lacking.clone(),
+            before: self.before.clone(),
+        };
+        examine(world, subject)
+    }
+
+    /// Brings to its end what an earlier resume began, and mends worktrees that are gone, before
+    /// anything rests on the tree; what was found of it is told all the same. Whether it did.
+    pub(super) fn settle<W: World>(
+        &mut self,
+        world: &mut W,
+        examined: &Examined,
+        held: Option<Held>,
+    ) -> Result<bool, Stop> {
+        let found = worktrees::findings(&examined.worktrees);
+        let is_whole = examined.cut_short.is_empty() && found.is_empty();
+        self.before.findings.extend(found);
+        let is_new = |it: &&Revert| !self.before.undone.contains(it);
+        let more: Vec<Revert> = examined.cut_short.iter().filter(is_new).cloned().collect();
+        self.before.undone.extend(more);
+        revert::undo(world, &examined.cut_short)?;
+        worktrees::mend(world, &examined.worktrees)?;
+        if let Some((reentry, mut held)) = examined.reentry.as_ref().zip(held) {
+            reentry.put_back(world, &examined.cut_short, &mut held.files)?;
+            self.seen = Seen::of(held.files);
+        }
+        Ok(!is_whole)
+    }
+
+    /// Takes the other system's lock where an undo goes on in its files, and sees that they are
+    /// what was examined. What changed meanwhile is examined once more.
+    pub(super) fn hold_to_settle<W: World>(
+        &mut self,
+        world: &mut W,
+        mut examined: Examined,
+        connected: &Connected,
+        how: &Resume,
+    ) -> Result<(Examined, Option<Held>), ResumeError> {
+        for is_last in [false, true] {
+            let Some(reentry) =
+                examined.reentry.as_ref().filter(|_| !examined.cut_short.is_empty())
+            else {
+                return Ok((examined, None));
+            };
+            let held = reentry.hold(world)?;
+            if reentry.files.tell_the_same_as(&held.files) {
+                return Ok((examined, Some(held)));
+            }
+            if is_last {
+                break;
+            }
+            self.seen = Seen::of(held.into_files());
+            examined = self.examine(world, examined.into_run(), connected, how)?;
+            agree(&examined)?;
+        }
+        Err(changing())
+    }
+
+    /// Carries out what was agreed to, if the other system's files are still what was examined. If
+    /// not, they are examined once more; nothing was written until then.
+    pub(super) fn go_on<W: World>(
+        &mut self,
+        driver: &mut Driver<'_, W>,
+        agreed: Agreed,
+    ) -> Result<(), ResumeError> {
+        let held = agreed.hold(driver.world)?;
+        if agreed.is_of(held.as_ref()) {
+            return Ok(driver.go_on_from(agreed, self.edited, held)?);
+        }
+        let connected = agreed.connected;
+        // The lock is free while probes and checks run.
+        self.seen = held.map(|it| Seen::of(it.into_files())).unwrap_or_default();
+        let run = driver.run.clone();
+        let examined = self.examine(driver.world, run, &connected, &driver.how)?;
+        let (_, agreed) = Agreed::settle(driver.world, examined, connected)?;
+        let held = agreed.hold(driver.world)?;
+        // An attempt of ours that lives may write there all the time.
+        if agreed.is_of(held.as_ref()) || !agreed.connected.alive.is_empty() {
+            return Ok(driver.go_on_from(agreed, self.edited, held)?);
+        }
+        Err(changing())
+    }
+}
+
+/// Twice in a row, what was examined was not what was there when it was to be written.
+fn changing() -> ResumeError {
+    let what = "another program changes the files of this run at this moment".to_owned();
+    let hint = "nothing was written; let that program end, then `onward resume`".to_owned();
+    Stop::Unready { what, hint }.into()
+}

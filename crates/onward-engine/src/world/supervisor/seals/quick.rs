@@ -1,0 +1,150 @@
+//! The two lines that nearly every attempt has, read in the order in which we write them.
+//!
+//! Invariant: what is read here is what the parser would read. Anything that is not exactly as
+//! expected (an escape, a field more or less, another order) is left to the parser.
+
+use onward_core::{
+    address::Address,
+    evidence::Ending,
+    launch::Seal,
+    mark::{Mark, Nonce},
+    time::Timestamp,
+};
+
+use super::{KIND_START, Line, Spawning};
+
+/// `body` ends with the comma before the checksum.
+pub(super) fn line(body: &[u8]) -> Option<Line> {
+    let mut from = Cursor(body);
+    from.literal(KIND_START)?;
+    let is_end = from.literal(br#"spawning","step":""#).is_none();
+    if is_end {
+        from.literal(br#"exited","step":""#)?;
+    }
+    let step = Address::from_text(from.text()?);
+    from.literal(br#","attempt":"#)?;
+    let attempt = from.number()?;
+    from.literal(br#","at":""#)?;
+    let at = Timestamp::from_text(from.text()?.as_bytes())?;
+    if is_end {
+        from.literal(br#","ending":{"how":"exited","code":0}"#)?;
+    }
+    let of = match from.literal(br#","of":{"run":""#) {
+        Some(()) => Some(from.mark()?),
+        None => None,
+    };
+    if from.0 != b"," {
+        return None;
+    }
+    if !is_end {
+        return Some(Line::Spawning(Spawning { step, attempt, at, of }));
+    }
+    let (ending, settled) = (Ending::Exited { code: 0 }, false);
+    Some(Line::Exited(Seal { step, attempt, at, ending, check: None, after: None, of, settled }))
+}
+
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn literal(&mut self, text: &[u8]) -> Option<()> {
+        self.0 = self.0.strip_prefix(text)?;
+        Some(())
+    }
+
+    /// Up to the closing quote, which is taken too. An escape is for the parser.
+    fn text(&mut self) -> Option<&'a str> {
+        let end = self.0.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+        let (text, rest) = self.0.split_at(end);
+        self.0 = rest.strip_prefix(b"\"")?;
+        std::str::from_utf8(text).ok()
+    }
+
+    /// As we write it: no sign, no zero in front.
+    fn number(&mut self) -> Option<u32> {
+        let end = self.0.iter().position(|byte| !byte.is_ascii_digit())?;
+        let (digits, rest) = self.0.split_at(end);
+        if digits.len() > 1 && digits[0] == b'0' {
+            return None;
+        }
+        self.0 = rest;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    }
+
+    fn mark(&mut self) -> Option<Mark> {
+        let run = self.text()?.to_owned();
+        self.literal(br#","epoch":"#)?;
+        let epoch = self.number()?;
+        self.literal(br#","nonce":""#)?;
+        let nonce = Nonce::parse(self.text()?)?;
+        self.literal(b"}")?;
+        Some(Mark { run, epoch, nonce })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{CRC_BYTES, encode, parse},
+        *,
+    };
+
+    fn body(line: &Line) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(line, &mut bytes);
+        bytes.truncate(bytes.len() - 1 - CRC_BYTES);
+        bytes
+    }
+
+    fn mark() -> Mark {
+        let nonce = Nonce::of("r-1", 3, 4, Timestamp::from_micros(7));
+        Mark { run: "r-1".to_owned(), epoch: 3, nonce }
+    }
+
+    fn seal(step: &str, ending: Ending) -> Seal {
+        let (step, at) = (Address::from_text(step), Timestamp::from_micros(1_700_000_000_000_001));
+        let (of, settled) = (Some(mark()), false);
+        Seal { step, attempt: 12, at, ending, check: None, after: None, of, settled }
+    }
+
+    #[test]
+    fn what_is_read_quickly_is_what_was_written() {
+        let good = Ending::Exited { code: 0 };
+        let Seal { step, attempt, at, .. } = seal("a[1]/b", good.clone());
+        let lines = [
+            Line::Exited(seal("s1", good.clone())),
+            Line::Exited(Seal { of: None, ..seal("\u{e9}", good) }),
+            Line::Spawning(Spawning { step: step.clone(), attempt, at, of: Some(mark()) }),
+            Line::Spawning(Spawning { step, attempt, at, of: None }),
+        ];
+        for expected in lines {
+            assert_eq!(line(&body(&expected)), Some(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_not_as_expected_is_left_to_the_parser() {
+        let good = || Ending::Exited { code: 0 };
+        for rare in [
+            seal("a\"b", good()),
+            seal("s", Ending::Exited { code: 3 }),
+            seal("s", Ending::Stopped),
+            Seal { settled: true, ..seal("s", good()) },
+            Seal { after: Some("x".to_owned()), ..seal("s", good()) },
+            Seal { check: Some(good()), ..seal("s", good()) },
+        ] {
+            assert_eq!(line(&body(&Line::Exited(rare.clone()))), None, "{rare:?}");
+        }
+        let plain = body(&Line::Exited(seal("s", good())));
+        for cut in 0..plain.len() {
+            let mut spoilt = plain.clone();
+            spoilt[cut] = b'7';
+            // What is cut or spoilt is read as the parser reads it, or not at all.
+            for mut other in [plain[..cut].to_vec(), spoilt] {
+                if let Some(Line::Exited(quick)) = line(&other) {
+                    other.extend(br#""crc":""}"#);
+                    assert_eq!(Some(quick), parse(&other), "{cut}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Where a demo plays: a temporary directory with this very program at work in it.
+//!
+//! Invariant: what a demo prints is words, or with `--json` one object and nothing else.
+
+use std::{
+    os::fd::AsFd as _,
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+};
+
+use onward_engine::care::harness::{EngineProcess, until};
+use serde_json::{Value, json};
+
+use crate::{
+    cmd::Context,
+    error::{self, Error},
+};
+
+pub(super) struct Stage {
+    this: PathBuf,
+    pub(super) dir: PathBuf,
+}
+
+/// How a demo came out.
+pub(super) struct Told<'a> {
+    /// What holds, when nothing is against it.
+    pub(super) proved: &'a str,
+    pub(super) against: &'a [String],
+    /// Fields of the object that `--json` prints, beside those that every demo has.
+    pub(super) facts: Value,
+    /// Commands that show what is there, one a line.
+    pub(super) look: &'a str,
+}
+
+/// Words of ours, where there is no object to print instead.
+pub(super) fn say(cx: &mut Context, text: &str) -> Result<(), Error> {
+    if !cx.global.json {
+        writeln!(cx.out, "{text}")?;
+        cx.out.flush()?;
+    }
+    Ok(())
+}
+
+impl Stage {
+    pub(super) fn set_up(files: &[(&str, &str)]) -> Result<Self, Error> {
+        let this = std::env::current_exe()
+            .map_err(|source| Error::CannotRead { path: "onward".into(), source })?;
+        let made = tempfile::Builder::new().prefix("onward-demo-").tempdir();
+        let path = std::env::temp_dir();
+        let dir = made.map_err(|source| Error::CannotMake { path, source })?.keep();
+        for (name, text) in files {
+            let path = dir.join(name);
+            let parent = path.parent().unwrap_or(&dir);
+            let written =
+                std::fs::create_dir_all(parent).and_then(|()| std::fs::write(&path, text));
+            written.map_err(|source| Error::CannotMake { path, source })?;
+        }
+        Ok(Self { this, dir })
+    }
+
+    /// Makes it a git repository whose first commit has these files.
+    pub(super) fn commit(&self, files: &[&str]) -> Result<(), Error> {
+        let add: Vec<&str> = ["add", "--"].iter().chain(files).copied().collect();
+        let (name, mail) = ("user.name=demo", "user.email=demo@localhost");
+        let commit = ["-c", name, "-c", mail, "commit", "-qm", "start"];
+        for args in [&["init", "--quiet"][..], &add, &commit] {
+            let done = Command::new("git").args(args).current_dir(&self.dir).status();
+            if !done.is_ok_and(|status| status.success()) {
+                return Err(Error::Demo("git does not work here".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets git commit here when the user has no git identity.
+    pub(super) fn sign(&self) -> Result<(), Error> {
+        for (key, value) in [("user.name", "demo"), ("user.email", "demo@localhost")] {
+            let mut set = Command::new("git");
+            set.args(["config", key, value]).current_dir(&self.dir);
+            if !set.status().is_ok_and(|status| status.success()) {
+                return Err(Error::Demo("git does not work here".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// This very program, at work in the demo's directory; its words join ours.
+    pub(super) fn command(&self, cx: &Context) -> Result<Command, Error> {
+        let mut command = Command::new(&self.this);
+        command.current_dir(&self.dir).stdin(Stdio::null());
+        command.env_remove("ONWARD_NOW").env_remove("ONWARD_MODE");
+        if cx.global.json {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+        } else {
+            command.stderr(Stdio::from(std::io::stdout().as_fd().try_clone_to_owned()?));
+        }
+        Ok(command)
+    }
+
+    pub(super) fn onward(&self, cx: &Context, args: &[&str]) -> Result<Option<i32>, Error> {
+        Ok(self.command(cx)?.args(args).status()?.code())
+    }
+
+    /// Starts an engine with these arguments and ends it with SIGKILL as soon as there is
+    /// something; gives its process and that.
+    pub(super) fn kill_when<T>(
+        &self,
+        cx: &Context,
+        args: &[&str],
+        what: &'static str,
+        mut there: impl FnMut() -> Option<T>,
+    ) -> Result<(u32, T), Error> {
+        let mut engine = EngineProcess::start(self.command(cx)?.args(args))?;
+        let found = until(what, || Ok(there()))?;
+        engine.kill()?;
+        Ok((engine.pid(), found))
+    }
+
+    /// The plan as a user sees it, and its data.
+    pub(super) fn plan(&self, cx: &Context) -> Result<Value, Error> {
+        if !cx.global.json {
+            self.onward(cx, &["plan"])?;
+        }
+        let output = self.command(cx)?.args(["plan", "--json"]).stdout(Stdio::piped()).output()?;
+        Ok(serde_json::from_slice(&output.stdout).map_err(std::io::Error::other)?)
+    }
+
+    pub(super) fn tell(&self, cx: &mut Context, told: &Told<'_>) -> Result<ExitCode, Error> {
+        let holds = told.against.is_empty();
+        let code = if holds { error::OK } else { error::FAILED };
+        let dir = self.dir.display();
+        if cx.global.json {
+            let mut object = json!({
+                "schema": "onward.demo/1", "dir": dir.to_string(),
+                "proved": holds, "against": told.against, "exit": code,
+            });
+            for (key, value) in told.facts.as_object().into_iter().flatten() {
+                object[key] = value.clone();
+            }
+            writeln!(cx.out, "{object}")?;
+            return Ok(ExitCode::from(code));
+        }
+        if holds {
+            writeln!(cx.out, "\nProved: {}", told.proved)?;
+        } else {
+            writeln!(cx.out, "\nNOT PROVED:\n  {}", told.against.join("\n  "))?;
+        }
+        writeln!(cx.out, "\nLook around:\n  cd {dir}\n  {}", told.look)?;
+        Ok(ExitCode::from(code))
+    }
+}

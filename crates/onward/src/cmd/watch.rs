@@ -1,0 +1,45 @@
+//! `onward watch`: a run on a whole screen.
+
+use std::{
+    io::{IsTerminal as _, stdin},
+    process::ExitCode,
+};
+
+use crate::{
+    cmd::Context,
+    error::Error,
+    session::{Driving, Session, open_run},
+    watch::{Left, watch},
+};
+
+/// Watch a run on a whole screen: steps as a tree, one beside it
+///
+/// For a run that is driven and for one that is over alike. Gates are answered with `a`; `?` shows
+/// the other keys. Quitting does not stop the run.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct WatchArgs {
+    /// Which run; without it the last active one
+    #[arg(add = crate::complete::run())]
+    run: Option<String>,
+}
+
+pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
+    if cx.global.json || !stdin().is_terminal() || !rustix::termios::isatty(rustix::stdio::stdout())
+    {
+        return Err(Error::Usage {
+            message: "`onward watch` needs a terminal".to_owned(),
+            hint: "take `onward attach`, or `onward status --json`".to_owned(),
+        });
+    }
+    let (left, status) = watch(&session, &dir)?;
+    match left {
+        Left::Quit => {
+            let run = open_run(&dir)?;
+            super::closing::words(cx, &dir, &run, status, run.state.opened_at)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Left::Stream => super::log::follow(cx, &session, &dir),
+    }
+}

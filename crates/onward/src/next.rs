@@ -1,0 +1,139 @@
+//! What comes next for a run that stands still: why it does, what to do first, and the one command.
+//!
+//! Invariant: the same words at the end of a run, in `status`, in `list` and in a bare `onward`,
+//! and a command is offered only where it can work once the line above it is heeded.
+
+use onward_core::{
+    evidence::Cause,
+    plan::{RunInfo, Status},
+    run::Run,
+    state::Phase,
+    time::Timestamp,
+};
+
+use crate::{
+    diagnostic::printable,
+    session::word,
+    style::{clock, took, usd},
+};
+
+/// `run X completed`, and so on, as the end of a sentence.
+pub(crate) fn became(status: Status, run: &Run) -> &'static str {
+    match status {
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "was cancelled",
+        Status::Waiting if run.graph.open_gates().next().is_none() => "needs you",
+        Status::Waiting => "waits for your answer",
+        Status::Parked => "is parked",
+        Status::OverBudget => "reached its budget",
+        Status::Interrupted => "was interrupted",
+        Status::Running => "is running",
+        Status::Fresh => "has not started",
+    }
+}
+
+/// `until 14:02, 3 h 10 min from now (quiet hours)`, for a run that is parked.
+pub(crate) fn until(info: &RunInfo, now: Timestamp) -> Option<String> {
+    let at: Timestamp = info.until.as_deref()?.parse().ok()?;
+    let why = if info.stopped_by.as_deref() == Some("quiet-hours") { " (quiet hours)" } else { "" };
+    Some(format!("{}{why}", moment(at, now)))
+}
+
+/// What to say of a run that waits for a moment, with its driver or without.
+pub(crate) fn waits(info: &RunInfo, now: Timestamp) -> Option<String> {
+    match info.status {
+        Status::Parked => until(info, now),
+        Status::Running => until(info, now).map(|until| format!("waits {until}")),
+        Status::Fresh
+        | Status::Interrupted
+        | Status::Waiting
+        | Status::OverBudget
+        | Status::Completed
+        | Status::Failed
+        | Status::Cancelled => None,
+    }
+}
+
+/// `until 14:02, 3 h 10 min from now`
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
+    if at > now {
+        format!("until {}, {} from now", clock(at, now), took(at.ms_since(now)))
+    } else {
+        format!("until {}, which is over", clock(at, now))
+    }
+}
+
+/// What a person must do before the command below it can work.
+pub(crate) fn first(run: &Run, status: Status) -> Vec<String> {
+    match status {
+        Status::OverBudget => over_budget(run).into_iter().collect(),
+        Status::Waiting => {
+            let failed = run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed);
+            let mut all: Vec<String> = failed
+                .filter_map(|(step, it)| remedy(it.failure.as_deref()?.0, step.as_str()))
+                .collect();
+            all.dedup();
+            all
+        }
+        Status::Fresh
+        | Status::Running
+        | Status::Interrupted
+        | Status::Parked
+        | Status::Failed
+        | Status::Cancelled
+        | Status::Completed => Vec::new(),
+    }
+}
+
+fn over_budget(run: &Run) -> Option<String> {
+    let limit = run.defs.limits().usd?;
+    let file = run.state.opened.as_ref().and_then(|it| it.file.clone());
+    let file = file.map_or_else(|| "the workflow".to_owned(), |it| printable(&it));
+    let (spent, limit) = (usd(run.state.spent.dollars()), usd(limit.dollars()));
+    Some(format!("{spent} spent of {limit}: raise `limits.usd` in {file} first, then"))
+}
+
+/// What only a person can put right, by the cause of the failure.
+fn remedy(cause: Cause, step: &str) -> Option<String> {
+    let step = printable(step);
+    match cause {
+        Cause::Auth => Some(format!("log in to the agent of {step} first, then")),
+        Cause::PermissionDenied => {
+            Some(format!("allow it first, by `permissions` or `allow` of {step}, then"))
+        }
+        Cause::Budget => Some(format!("raise the budget of the agent of {step} first, then")),
+        Cause::Crash
+        | Cause::Timeout
+        | Cause::Overloaded
+        | Cause::Server
+        | Cause::Network
+        | Cause::Failed
+        | Cause::Unproved
+        | Cause::SchemaViolation
+        | Cause::RateLimited
+        | Cause::UsageLimit
+        | Cause::ContextOverflow
+        | Cause::MaxTurns
+        | Cause::Interrupted
+        | Cause::SessionMissing
+        | Cause::SessionBusy => None,
+    }
+}
+
+/// The one next thing to type; nothing for a run that is over. `id` = how commands name the run.
+pub(crate) fn command(id: &str, status: Status, gate: Option<&str>) -> Option<String> {
+    match status {
+        Status::Completed | Status::Cancelled => None,
+        Status::Running => Some(format!("onward attach {id}")),
+        Status::Waiting => Some(match gate {
+            Some(gate) => format!("onward approve {id} {}", word(gate)),
+            None => format!("onward resume {id}"),
+        }),
+        Status::Fresh
+        | Status::Interrupted
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed => Some(format!("onward resume {id}")),
+    }
+}

@@ -1,0 +1,393 @@
+//! The plan as people read it: what happened and what will happen, in that order.
+//!
+//! Invariant: it shows what the plan says and nothing of its own. What needs a person comes last,
+//! next to the prompt, and what stays as it is takes the least room.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+};
+
+use onward_core::{
+    finding::{Finding, Severity},
+    plan::{Plan, PlannedStep, Status, Verdict, Why},
+    plural::count,
+    state::Phase,
+    time::Timestamp,
+};
+
+use crate::{
+    diagnostic::printable,
+    error::naming,
+    next,
+    session::named_in_commands,
+    style::{self, BAD, DIM, STRONG, WARN, ago, columns, thousands, usd, wrap},
+    width,
+};
+
+/// How much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// Rows that say the same are one line.
+    Folded,
+    All,
+}
+
+/// So many rows of one group that say the same stay rows.
+const SAME_MAX: usize = 5;
+/// The widest column of addresses; longer ones push their own line.
+const ADDRESS_MAX: usize = 40;
+const VERDICT: usize = 8;
+
+pub(crate) fn write(
+    out: &mut dyn Write,
+    plan: &Plan,
+    rows: Rows,
+    now: Timestamp,
+) -> io::Result<()> {
+    let page = Page { plan, now, width: columns() };
+    page.headline(out)?;
+    page.steps(out, rows)?;
+    page.reverts(out)?;
+    page.findings(out)?;
+    page.cost(out)?;
+    page.needs(out)?;
+    page.next(out)
+}
+
+struct Page<'a> {
+    plan: &'a Plan,
+    now: Timestamp,
+    width: Option<usize>,
+}
+
+impl Page<'_> {
+    fn headline(&self, out: &mut dyn Write) -> io::Result<()> {
+        let run = &self.plan.run;
+        let style = style::of_status(run.status);
+        let status = run.status.as_str();
+        let age = ago(run.age_seconds);
+        let until = next::until(run, self.now).filter(|_| run.status == Status::Parked);
+        let by = until.or_else(|| stopped_by(self.plan).map(str::to_owned));
+        let by = by.map_or(String::new(), |by| format!(" {by}"));
+        let name = printable(style::name_of(run));
+        writeln!(out, "{STRONG}{name}{STRONG:#}  {style}{status}{style:#} {age}{by}")?;
+        for line in &self.plan.summary {
+            let line = style::local_times(line, self.now);
+            writeln!(out, "{}", wrap(&printable(&line), self.width, 0, 2))?;
+        }
+        if self.plan.summary.is_empty() {
+            let summary = &self.plan.recovery_point.summary;
+            // Until when it is parked stands above.
+            let summary = match summary.strip_prefix("parked at a limit until ") {
+                Some(parked) => parked.split_once("; ").map_or(parked, |(_, then)| then),
+                None => summary,
+            };
+            let rest = summary.split_once("; ").map_or(summary, |(_, rest)| rest);
+            let counts = self.counts();
+            let line = if counts.is_empty() || self.plan.run.status == Status::Completed {
+                summary.to_owned()
+            } else {
+                format!("{counts} · {rest}")
+            };
+            writeln!(out, "{}", wrap(&printable(&line), self.width, 0, 0))?;
+        }
+        Ok(())
+    }
+
+    /// `7 steps kept, 2 still running, 3 to run`.
+    fn counts(&self) -> String {
+        let of = |verdicts: &[Verdict]| {
+            let is = |step: &&PlannedStep| verdicts.contains(&step.verdict);
+            self.plan.steps.iter().filter(is).count()
+        };
+        let mut parts = Vec::new();
+        let kept = of(&[Verdict::Keep]);
+        if kept > 0 {
+            parts.push(format!("{} kept", count(kept, "step")));
+        }
+        for (number, what) in [
+            (of(&[Verdict::Adopt]), "finished meanwhile"),
+            (of(&[Verdict::Reattach]), "still running"),
+            (of(&[Verdict::Continue]), "to continue"),
+            (of(&[Verdict::Verify]), "to verify"),
+            (of(&[Verdict::Rerun]), "to run again"),
+            (of(&[Verdict::Run]), "to run"),
+            (of(&[Verdict::Ask]), "to decide"),
+        ] {
+            if number > 0 && parts.is_empty() {
+                parts.push(format!("{} {what}", count(number, "step")));
+            } else if number > 0 {
+                parts.push(format!("{number} {what}"));
+            }
+        }
+        parts.join(", ")
+    }
+
+    fn steps(&self, out: &mut dyn Write, rows: Rows) -> io::Result<()> {
+        let lines = match rows {
+            Rows::All => self.plan.steps.iter().map(|step| self.line(step)).collect(),
+            Rows::Folded => self.folded(),
+        };
+        if lines.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        let widest = lines.iter().map(|line| width::of(&line.name)).max().unwrap_or(0);
+        let width = widest.min(ADDRESS_MAX);
+        for Line { verdict, name, detail } in lines {
+            let style = style::of_verdict(verdict);
+            let verdict = verdict.as_str();
+            let indent = 2 + VERDICT + 2 + width + 2;
+            let pad = width.saturating_sub(width::of(&name));
+            let at = indent.max(2 + VERDICT + 2 + width::of(&name) + 2);
+            let detail = wrap(&detail, self.width, at, indent);
+            let row = format!("{name}{}  {detail}", " ".repeat(pad));
+            writeln!(out, "  {style}{verdict:<VERDICT$}{style:#}  {}", row.trim_end())?;
+        }
+        Ok(())
+    }
+
+    fn line(&self, step: &PlannedStep) -> Line {
+        let why: Vec<String> = step.why.iter().map(|why| reason(why, self.now)).collect();
+        let cost = step.cost_usd.map_or(String::new(), |it| format!(" (about {})", usd(it)));
+        let detail = format!("{}{cost}", why.join("; "));
+        Line { verdict: step.verdict, name: printable(&step.step), detail: printable(&detail) }
+    }
+
+    /// A part that changed is named; a word such as `done` is in the verdict already.
+    /// Kept rows of one phase or fan-out are one line, and so are many that say the same.
+    fn folded(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        let mut rest = self.plan.steps.as_slice();
+        while let Some(first) = rest.first() {
+            let name = group(&first.step);
+            let size = rest.iter().take_while(|it| group(&it.step) == name).count();
+            let (rows, after) = rest.split_at(size);
+            self.fold(name, rows, &mut lines);
+            rest = after;
+        }
+        lines
+    }
+
+    /// The rows of one group, what many of them say once, in the place of the first of these.
+    fn fold(&self, name: &str, rows: &[PlannedStep], lines: &mut Vec<Line>) {
+        let said: Vec<Option<String>> = rows.iter().map(|it| self.said(it)).collect();
+        let mut many: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for (row, said) in rows.iter().zip(&said) {
+            if let Some(said) = said {
+                *many.entry((row.verdict.as_str(), said.as_str())).or_default() += 1;
+            }
+        }
+        for (row, said) in rows.iter().zip(&said) {
+            let key = said.as_deref().map(|said| (row.verdict.as_str(), said));
+            let least = if is_plain(row) { 1 } else { SAME_MAX };
+            let count = key.and_then(|key| many.get(&key)).copied();
+            match count {
+                // Told already.
+                Some(0) => {}
+                Some(count) if count > least => {
+                    let all = rows.len();
+                    let detail = if is_plain(row) {
+                        let newest = rows.iter().filter(|it| is_plain(it)).filter_map(done_at);
+                        let newest = newest.max().map_or(String::new(), |at| {
+                            format!(", last {}", style::moment(at, self.now))
+                        });
+                        format!("{count} of {all} done{newest}")
+                    } else {
+                        format!("{count} of {all}: {}", said.as_deref().unwrap_or_default())
+                    };
+                    let (name, detail) = (printable(name), printable(&detail));
+                    lines.push(Line { verdict: row.verdict, name, detail });
+                    many.extend(key.map(|key| (key, 0)));
+                }
+                Some(_) | None => lines.push(self.line(row)),
+            }
+        }
+    }
+
+    /// What a row says beyond its verdict. Nothing that could be said of others too where it was
+    /// changed by a person, or failed and is tolerated: that is worth a line of its own.
+    fn said(&self, row: &PlannedStep) -> Option<String> {
+        if is_plain(row) {
+            return Some(String::new());
+        }
+        let why: Vec<String> = row.why.iter().map(|it| reason(it, self.now)).collect();
+        (row.verdict != Verdict::Keep).then(|| why.join("; "))
+    }
+
+    fn reverts(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.plan.reverts.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nUndone first, and saved")?;
+        for revert in &self.plan.reverts {
+            let line = format!("{} (saved in {})", revert.path, revert.rescue);
+            writeln!(out, "  {}", wrap(&printable(&line), self.width, 2, 4))?;
+            for row in &revert.rows {
+                writeln!(out, "    {}", printable(&row.replace('\t', "  ")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn findings(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.plan.findings.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\nFindings")?;
+        let mut findings: Vec<&Finding> = self.plan.findings.iter().collect();
+        // The worst is read last, next to the prompt.
+        findings.sort_by_key(|it| it.severity());
+        for finding in findings {
+            let (style, word) = match finding.severity() {
+                Severity::Info => (DIM, "info"),
+                Severity::Warning => (WARN, "warning"),
+                Severity::Blocking => (BAD.bold(), "blocking"),
+            };
+            let message = style::local_times(&finding.message, self.now);
+            let text = format!("{}: {message}{}", finding.code, place(finding));
+            let text = wrap(&printable(&text), self.width, 12, 12);
+            writeln!(out, "  {style}{word:<8}{style:#}  {text}")?;
+            if let Some(hint) = &finding.hint {
+                let hint = naming(hint, &self.plan.run);
+                let hint = wrap(&printable(&hint), self.width, 12, 12);
+                writeln!(out, "            {DIM}{hint}{DIM:#}")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cost(&self, out: &mut dyn Write) -> io::Result<()> {
+        let cost = self.plan.cost;
+        if cost.spent_usd <= 0.0 {
+            if cost.spent_tokens > 0 {
+                writeln!(out, "\n{} tokens spent", thousands(cost.spent_tokens))?;
+            }
+            return Ok(());
+        }
+        let (spent, again) = (usd(cost.spent_usd), usd(cost.rerun_usd));
+        let restart = usd(cost.restart_usd);
+        writeln!(out, "\n{spent} spent; resuming repeats about {again}, a restart about {restart}")
+    }
+
+    fn needs(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.plan.needs.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "\n{STRONG}Needs you{STRONG:#}")?;
+        for need in &self.plan.needs {
+            let need = style::local_times(need, self.now);
+            writeln!(out, "  {}", wrap(&printable(&need), self.width, 2, 4))?;
+        }
+        Ok(())
+    }
+
+    fn next(&self, out: &mut dyn Write) -> io::Result<()> {
+        let run = &self.plan.run;
+        if self.plan.can_resume {
+            writeln!(out, "\nonward resume {}", named_in_commands(run))?;
+        }
+        Ok(())
+    }
+}
+
+struct Line {
+    verdict: Verdict,
+    name: String,
+    detail: String,
+}
+
+/// The phase or fan-out that a row belongs to.
+fn group(step: &str) -> &str {
+    let top = step.split('/').next().unwrap_or(step);
+    top.split('[').next().unwrap_or(top)
+}
+
+fn is_plain(step: &PlannedStep) -> bool {
+    step.verdict == Verdict::Keep
+        && step.why.iter().all(|why| why.cause == "done" && why.was.is_none() && why.is.is_none())
+}
+
+fn done_at(step: &PlannedStep) -> Option<&str> {
+    step.why.iter().find_map(|why| why.detail.strip_prefix("at "))
+}
+
+/// What ended the last drive, where the journal tells.
+fn stopped_by(plan: &Plan) -> Option<&'static str> {
+    if plan.run.status != Status::Interrupted {
+        return None;
+    }
+    match plan.run.stopped_by.as_deref()? {
+        "interrupted" | "asked" => Some("by a stop request"),
+        "gate" => Some("at a gate, which is answered now"),
+        "killed" => Some("by a kill or crash"),
+        _ => None,
+    }
+}
+
+/// A change that a line can show; longer ones are for `why`.
+const CHANGE_MAX: usize = 48;
+
+/// A reason in words.
+pub(crate) fn reason(why: &Why, now: Timestamp) -> String {
+    if let Some(at) = why.detail.strip_prefix("at ") {
+        // When it was passed over says nothing: in an imagined run that is now.
+        let is_done = why.cause != Phase::Skipped.as_str();
+        let done = || format!("done {}", style::moment(at, now));
+        return if is_done { done() } else { "not needed".to_owned() };
+    }
+    match (&why.was, &why.is) {
+        (None, None) => why.detail.clone(),
+        (Some(_), _) | (None, Some(_)) => changed(why),
+    }
+}
+
+/// What changed, in a few words: a digest or half a script tells a person nothing.
+fn changed(why: &Why) -> String {
+    let (part, name) = why.cause.split_once('.').unwrap_or((&why.cause, ""));
+    let shown = [&why.was, &why.is].map(|it| it.as_deref().unwrap_or("nothing"));
+    let is_short = |it: &&str| it.chars().count() <= CHANGE_MAX && !it.contains('\n');
+    match part {
+        "reads" => format!("{name} changed"),
+        "needs" => format!("the output of {name} changed"),
+        "branch" => "its commit is gone from the branch".to_owned(),
+        "definition" | "agent" if !shown.iter().all(is_short) => {
+            format!("{} changed", part_in_words(&why.cause))
+        }
+        _ => format!("{}: {}", part_in_words(&why.cause), why.detail),
+    }
+}
+
+/// A part of what a step is, as its author calls it.
+pub(crate) fn part_in_words(part: &str) -> String {
+    match part.split_once('.') {
+        Some(("definition", "run")) => "its command".to_owned(),
+        Some(("definition", "prompt")) => "its prompt".to_owned(),
+        Some(("definition", key)) => format!("its `{key}`"),
+        Some(("agent", key)) => format!("its agent's {key}"),
+        Some(("needs", step)) => format!("the output of {step}"),
+        Some(("reads", path)) => path.to_owned(),
+        Some(_) | None => part.to_owned(),
+    }
+}
+
+/// Where it was found, if the words do not say so.
+fn place(finding: &Finding) -> String {
+    let is_unsaid = |place: &&String| !finding.message.contains(place.as_str());
+    let places = [&finding.path, &finding.step].into_iter().flatten().filter(is_unsaid);
+    let places: Vec<&str> = places.map(String::as_str).collect();
+    if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_belongs_to_its_phase_or_fan_out() {
+        assert_eq!(group("draft[clocks]"), "draft");
+        assert_eq!(group("round[2]/research[A]/score"), "round");
+        assert_eq!(group("look"), "look");
+    }
+}

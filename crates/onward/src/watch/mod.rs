@@ -1,0 +1,495 @@
+//! `onward watch`: one run on a whole screen, live or dead.
+//!
+//! Invariant: it reads the journal like every other watcher and keeps no truth of its own. What a
+//! person asks for goes the way of the commands that ask for the same.
+
+mod pane;
+mod terminal;
+mod tree;
+mod why;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use onward_core::{
+    plan::Status,
+    view::{Counts, Followed, Live},
+};
+use onward_engine::{
+    drive::gate::Answer,
+    engine,
+    load::follow::Follower,
+    world::{Request, inbox::write_request, real::wall_clock},
+};
+
+use crate::{
+    diagnostic::printable,
+    error::Error,
+    gates::{Gate, in_pager},
+    ink::Style,
+    prompt::{self, Asked},
+    seen,
+    session::{Session, id_of, is_driven, open_and_follow, open_run},
+    style::{BUSY, DIM, STRONG, cut, of_state, of_status, took},
+    width,
+};
+use terminal::{Key, Terminal};
+use tree::{Row, RowKind, Tree};
+use why::Whys;
+
+/// How often the journal is looked at while no key comes.
+const LOOK_EVERY: Duration = Duration::from_millis(150);
+
+/// How it ended.
+pub(crate) enum Left {
+    Quit,
+    /// The person wants the plain stream instead.
+    Stream,
+}
+
+pub(crate) fn watch(session: &Session, dir: &Path) -> Result<(Left, Status), Error> {
+    let mut watch = Watch::new(session, dir)?;
+    let mut terminal = Terminal::take()?;
+    let left = loop {
+        watch.look()?;
+        let size = terminal.size();
+        terminal.draw(&watch.lines(size.columns, size.rows))?;
+        match terminal.key(LOOK_EVERY) {
+            None => {}
+            Some(None) => break Left::Quit,
+            Some(Some(key)) => match watch.press(key, &mut terminal)? {
+                None => {}
+                Some(left) => break left,
+            },
+        }
+    };
+    drop(terminal);
+    // What was written while the last key came is told, too.
+    watch.look()?;
+    let status = Status::of(&watch.live.run().state, is_driven(dir));
+    Ok((left, status))
+}
+
+/// What the keys mean at this moment.
+enum Mode {
+    Browse,
+    /// A filter is being typed.
+    Filter,
+    /// A gate is being answered.
+    Answer(Box<Answering>),
+    Help,
+}
+
+/// What was typed at a gate so far.
+struct Answering {
+    gate: Gate,
+    typed: String,
+    comment: Option<String>,
+}
+
+struct Watch<'a> {
+    session: &'a Session,
+    dir: PathBuf,
+    live: Live,
+    /// Of the run as it is in `live`.
+    counts: Counts,
+    follower: Follower,
+    tree: Tree,
+    rows: Vec<Row>,
+    selected: usize,
+    top: usize,
+    filter: String,
+    mode: Mode,
+    whys: Whys,
+    is_driven: bool,
+    /// What a key came to; shown until the next key.
+    said: String,
+}
+
+impl<'a> Watch<'a> {
+    fn new(session: &'a Session, dir: &Path) -> Result<Self, Error> {
+        let (run, follower) = open_and_follow(dir)?;
+        let live = Live::new(run);
+        let (tree, filter, said) = (Tree::default(), String::new(), String::new());
+        let rows = tree.rows(live.run(), "");
+        let first = |row: &Row| matches!(row.kind, RowKind::Leaf { state } if state != "done");
+        let selected = rows.iter().position(first).unwrap_or(0);
+        let (dir, mode, top) = (dir.to_owned(), Mode::Browse, 0);
+        let (whys, is_driven, counts) = (Whys::default(), is_driven(&dir), live.counts());
+        Ok(Self {
+            session,
+            dir,
+            live,
+            counts,
+            follower,
+            tree,
+            rows,
+            selected,
+            top,
+            filter,
+            mode,
+            whys,
+            is_driven,
+            said,
+        })
+    }
+
+    /// Takes in what was written since.
+    fn look(&mut self) -> Result<(), Error> {
+        let mut changed = false;
+        for record in self.follower.poll()? {
+            match self.live.take(record) {
+                Followed::Yes => changed = true,
+                Followed::Known => {}
+                Followed::Lost => {
+                    self.live = Live::new(open_run(&self.dir)?);
+                    changed = true;
+                }
+            }
+        }
+        let is_driven = is_driven(&self.dir);
+        if changed || is_driven != self.is_driven {
+            self.is_driven = is_driven;
+            self.whys.forget();
+        }
+        if changed {
+            self.counts = self.live.counts();
+            self.fold_again();
+        }
+        if !is_driven {
+            let machine = &self.session.machine;
+            self.whys.look(&self.dir, machine, self.live.run(), wall_clock());
+        }
+        Ok(())
+    }
+
+    /// The selection stays on its step.
+    fn fold_again(&mut self) {
+        let at = self.rows.get(self.selected).map(|row| row.address.clone());
+        self.rows = self.tree.rows(self.live.run(), &self.filter);
+        let again = at.and_then(|at| self.rows.iter().position(|row| row.address == at));
+        self.selected = again.unwrap_or(self.selected).min(self.rows.len().saturating_sub(1));
+    }
+
+    fn press(&mut self, key: Key, terminal: &mut Terminal) -> Result<Option<Left>, Error> {
+        self.said.clear();
+        match std::mem::replace(&mut self.mode, Mode::Browse) {
+            Mode::Browse => return self.browse(key, terminal),
+            Mode::Help => {}
+            Mode::Filter => match key {
+                Key::Enter => {}
+                Key::Escape => {
+                    self.filter.clear();
+                    self.fold_again();
+                }
+                Key::Backspace => {
+                    self.filter.pop();
+                    self.fold_again();
+                    self.mode = Mode::Filter;
+                }
+                Key::Letter(letter) => {
+                    self.filter.push(letter);
+                    self.fold_again();
+                    self.mode = Mode::Filter;
+                }
+                Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::Home | Key::End => {
+                    self.mode = Mode::Filter;
+                }
+            },
+            Mode::Answer(answering) => self.answering(key, answering, terminal)?,
+        }
+        Ok(None)
+    }
+
+    fn browse(&mut self, key: Key, terminal: &mut Terminal) -> Result<Option<Left>, Error> {
+        let last = self.rows.len().saturating_sub(1);
+        let page = terminal.size().rows.saturating_sub(4).max(1);
+        match key {
+            Key::Letter('q') => return Ok(Some(Left::Quit)),
+            Key::Letter('s') => return Ok(Some(Left::Stream)),
+            Key::Up | Key::Letter('k') => self.selected = self.selected.saturating_sub(1),
+            Key::Down | Key::Letter('j') => self.selected = (self.selected + 1).min(last),
+            Key::PageUp => self.selected = self.selected.saturating_sub(page),
+            Key::PageDown => self.selected = (self.selected + page).min(last),
+            Key::Home | Key::Letter('g') => self.selected = 0,
+            Key::End | Key::Letter('G') => self.selected = last,
+            Key::Letter('/') => self.mode = Mode::Filter,
+            Key::Letter('?') => self.mode = Mode::Help,
+            // Never quits: it only goes back.
+            Key::Escape if !self.filter.is_empty() => {
+                self.filter.clear();
+                self.fold_again();
+            }
+            Key::Enter => {
+                if let Some(row) = self.rows.get(self.selected)
+                    && matches!(row.kind, RowKind::Group { .. })
+                {
+                    self.tree.turn(&row.address.clone());
+                    self.fold_again();
+                }
+            }
+            Key::Letter('o') => self.page(terminal, &["log", "--step"])?,
+            Key::Letter('d') => self.page(terminal, &["why"])?,
+            Key::Letter('a') => self.open_gate()?,
+            Key::Letter('p') => self.pause()?,
+            Key::Letter(_) | Key::Escape | Key::Backspace => {}
+        }
+        Ok(None)
+    }
+
+    /// What another command says about the selected step, in the person's pager.
+    fn page(&mut self, terminal: &mut Terminal, words: &[&str]) -> Result<(), Error> {
+        let Some(row) = self.rows.get(self.selected) else { return Ok(()) };
+        let mut command = std::process::Command::new(&self.session.machine.supervise[0]);
+        command.arg("--cwd").arg(self.session.project.root());
+        match words {
+            ["log", ..] => command.arg("log").arg(id_of(&self.dir)).arg("--step"),
+            _ => command.args(words).arg(id_of(&self.dir)),
+        };
+        let output = command.arg(row.address.as_str()).output()?;
+        let text = [output.stdout, output.stderr].concat();
+        let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(printable).collect();
+        if !terminal.lend(|| in_pager(&lines))? {
+            "set PAGER to see it: for example PAGER=less".clone_into(&mut self.said);
+        }
+        Ok(())
+    }
+
+    /// A number, a name or its beginning answers; `v`, `d` and `c TEXT` as at every gate.
+    fn answering(
+        &mut self,
+        key: Key,
+        mut at: Box<Answering>,
+        terminal: &mut Terminal,
+    ) -> Result<(), Error> {
+        match key {
+            Key::Escape => {
+                "the gate stays open".clone_into(&mut self.said);
+                return Ok(());
+            }
+            Key::Backspace => drop(at.typed.pop()),
+            Key::Letter(letter) => at.typed.push(letter),
+            Key::Enter
+            | Key::Up
+            | Key::Down
+            | Key::PageUp
+            | Key::PageDown
+            | Key::Home
+            | Key::End => {}
+        }
+        let text = at.typed.trim().to_owned();
+        let options = &at.gate.options;
+        let is_begun = options.iter().any(|it| it.to_lowercase().starts_with(&text.to_lowercase()));
+        // One key that can mean nothing else needs no Enter.
+        let is_digit = options.len() < 10 && text.parse::<usize>().is_ok();
+        let at_once = is_digit || matches!(text.as_str(), "v" | "d") && !is_begun;
+        if !(at_once || key == Key::Enter && !text.is_empty()) {
+            self.mode = Mode::Answer(at);
+            return Ok(());
+        }
+        at.typed.clear();
+        if let Some(option) = prompt::option(&text, options) {
+            return self.answer(&at.gate, option, at.comment.clone());
+        }
+        let root = self.session.project.root();
+        let page = |lines: Vec<String>, terminal: &mut Terminal| {
+            let lines =
+                if lines.is_empty() { vec!["this gate shows no file".into()] } else { lines };
+            terminal.lend(|| in_pager(&lines))
+        };
+        match prompt::key(&text, &['v', 'd', 'c']) {
+            Some(Asked::Key('v', _)) => drop(page(at.gate.files(root), terminal)?),
+            Some(Asked::Key('d', _)) => drop(page(at.gate.changes(&self.dir, root), terminal)?),
+            Some(Asked::Key(_, text)) => at.comment = Some(text).filter(|it| !it.is_empty()),
+            Some(_) | None => {}
+        }
+        self.mode = Mode::Answer(at);
+        Ok(())
+    }
+
+    fn open_gate(&mut self) -> Result<(), Error> {
+        let run = self.live.run();
+        let selected = self.rows.get(self.selected).map(|row| &row.address);
+        let now = engine::person::gates_now(&self.dir, run, &self.session.machine)?;
+        let mut gates: Vec<Gate> = now.iter().filter_map(Gate::of).collect();
+        gates.sort_by_key(|gate| Some(&gate.step) != selected);
+        match gates.into_iter().next() {
+            Some(gate) => {
+                let (typed, comment) = (String::new(), None);
+                self.mode = Mode::Answer(Box::new(Answering { gate, typed, comment }));
+            }
+            None => "no gate is open".clone_into(&mut self.said),
+        }
+        Ok(())
+    }
+
+    /// Where no engine drives the run, one does from the last answer on.
+    fn answer(&mut self, gate: &Gate, option: &str, comment: Option<String>) -> Result<(), Error> {
+        let (step, by) = (gate.step.clone(), self.session.user());
+        let (option, hash) = (option.to_owned(), Some(gate.hash));
+        let said = format!("gate {step}: \"{option}\" recorded");
+        let answer = Answer { step, option, comment, by, hash };
+        seen::keep(&self.dir, self.session.project.root(), gate);
+        if let Err(error) = engine::decide(&self.dir, &answer, &self.session.machine) {
+            self.said = crate::error::chain(&error);
+            return Ok(());
+        }
+        self.said = said;
+        let is_open = open_run(&self.dir)?.graph.open_gates().next().is_some();
+        if !is_driven(&self.dir) && !is_open {
+            let started = crate::cmd::attach::start(self.session, &self.dir, &[])?;
+            self.said.push_str(match started {
+                None => "; the run continues",
+                Some(code) if crate::cmd::attach::has_begun(code) => "; the run continues",
+                Some(_) => "; the run could not continue: see onward plan",
+            });
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Result<(), Error> {
+        if is_driven(&self.dir) {
+            write_request(&self.dir, &Request::Pause, wall_clock())
+                .map_err(engine::EngineError::from)?;
+            "asked to pause: running steps end first".clone_into(&mut self.said);
+        } else {
+            "no engine is running it".clone_into(&mut self.said);
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, columns: usize, rows: usize) -> Vec<String> {
+        let mut lines = vec![self.head(columns)];
+        let body = rows.saturating_sub(2).max(1);
+        if let Mode::Help = self.mode {
+            lines.extend(HELP.lines().map(|line| cut(line, columns)));
+        } else {
+            lines.extend(self.body(columns, body));
+        }
+        lines.resize(body + 1, String::new());
+        lines.push(self.foot(columns));
+        lines
+    }
+
+    fn head(&self, columns: usize) -> String {
+        let run = self.live.run();
+        let status = Status::of(&run.state, self.is_driven);
+        let counts = self.counts;
+        let style = of_status(status);
+        let (id, word) = (id_of(&self.dir), status.as_str());
+        let end = if status == Status::Running { wall_clock() } else { run.state.last_at };
+        let span = took(end.ms_since(run.state.opened_at));
+        let spent = run.state.spent.dollars();
+        let money = if spent > 0.0 { format!("  ${spent:.2}") } else { String::new() };
+        let rest = format!("{}/{} done  {span}{money}", counts.done, counts.total);
+        let rest = cut(&rest, columns.saturating_sub(id.len() + word.len() + 4));
+        format!("{STRONG}{id}{STRONG:#}  {style}{word}{style:#}  {rest}")
+    }
+
+    /// Steps on the left, the selected one on the right.
+    fn body(&mut self, columns: usize, height: usize) -> Vec<String> {
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(height));
+        let left = (columns * 2 / 5).clamp(20, 60).min(columns);
+        let right = columns.saturating_sub(left + 3);
+        let pane = match self.rows.get(self.selected) {
+            Some(row) => {
+                let voice = engine::voice_of(self.live.run(), &row.address, &self.session.machine);
+                let run = self.live.run();
+                let why = self.whys.of(run, row.id, self.is_driven);
+                let said = pane::Said { voice: voice.as_ref(), why: why.as_deref() };
+                pane::lines(run, &self.dir, row, &said, (right, height))
+            }
+            None => Vec::new(),
+        };
+        let mut lines = Vec::new();
+        for at in 0..height {
+            let row = self.rows.get(self.top + at);
+            let cell = row.map_or(" ".repeat(left), |row| {
+                self.cell(row, left, self.top + at == self.selected)
+            });
+            let beside = pane.get(at).map_or("", String::as_str);
+            lines.push(format!("{cell} {DIM}│{DIM:#} {beside}"));
+        }
+        lines
+    }
+
+    fn cell(&self, row: &Row, width: usize, is_selected: bool) -> String {
+        let indent = "  ".repeat(row.depth.min(8));
+        let name = printable(row.address.as_str());
+        let name = if row.depth == 0 || !self.filter.is_empty() {
+            name
+        } else {
+            name.rsplit('/').next().unwrap_or(&name).to_owned()
+        };
+        let (mark, style, note) = match &row.kind {
+            RowKind::Leaf { state } => (sign(state), of_state(state), String::new()),
+            RowKind::Group { done, total, folded } => {
+                (if *folded { "▸" } else { "▾" }, BUSY, format!(" {done}/{total}"))
+            }
+        };
+        let pointer = if is_selected { ">" } else { " " };
+        let room = width.saturating_sub(indent.len() + 3 + note.len());
+        let name = cut(&name, room);
+        let pad = " ".repeat(room.saturating_sub(width::of(&name)));
+        let on = if is_selected { STRONG } else { Style::new() };
+        format!("{on}{pointer}{on:#}{indent}{style}{mark}{style:#} {on}{name}{note}{on:#}{pad}")
+    }
+
+    fn foot(&self, columns: usize) -> String {
+        let text = match &self.mode {
+            Mode::Answer(at) => {
+                let Answering { gate, typed, comment } = &**at;
+                let options: Vec<String> = gate
+                    .options
+                    .iter()
+                    .enumerate()
+                    .map(|(at, option)| format!("{} {}", at + 1, printable(option)))
+                    .collect();
+                let prompt = printable(gate.prompt.lines().next().unwrap_or_default());
+                let comment = comment.as_deref().map_or("", |_| " with your comment");
+                // The question is in the pane; the keys must not be cut off.
+                let keys = format!("[{}]{comment} > {typed}_", options.join(", "));
+                let more = "  v view  d diff  c TEXT comment  Esc leaves it";
+                let room = columns.saturating_sub(width::of(&keys) + more.len() + 4);
+                let prompt = cut(&format!("{}: {prompt}", gate.step), room);
+                format!("{prompt}  {keys}{more}")
+            }
+            Mode::Filter => format!("filter: {}_   Enter keeps it, Esc clears it", self.filter),
+            Mode::Help => "any key goes back".to_owned(),
+            Mode::Browse if !self.said.is_empty() => self.said.clone(),
+            // It fits into 80 columns; `?` shows all keys.
+            Mode::Browse => {
+                "j k move  Enter fold  / filter  a answer  o log  d why  ? help  q quit".to_owned()
+            }
+        };
+        format!("{DIM}{}{DIM:#}", cut(&text, columns))
+    }
+}
+
+/// Readable without colours.
+fn sign(state: &str) -> &'static str {
+    match state {
+        "done" => "✓",
+        "running" => "●",
+        "failed" => "✗",
+        "waiting" => "?",
+        "skipped" => "-",
+        "parked" => "z",
+        "lost" | "stale" => "↻",
+        _ => "·",
+    }
+}
+
+const HELP: &str = "
+  j k, arrows    move              g G, Home End   first, last
+  PgUp PgDn      a page            Enter           fold or unfold a group
+  /              filter by address Esc             back (never quits)
+  a              answer a gate     p               let running steps end, then pause
+  o              the step's log    d               why it runs, or does not
+  s              the plain stream  q               quit; the run continues
+
+  ✓ done      ● running      ✗ failed    ? waits for you    z waits for a limit
+  ↻ runs again               - skipped   · to come
+";

@@ -1,0 +1,133 @@
+//! The selected step: how it stands, what it was asked, and the end of what it printed.
+
+use std::{
+    io::{Read as _, Seek as _, SeekFrom},
+    path::Path,
+};
+
+use onward_core::{key::Key, run::Run, time::Timestamp, workflow::model::Kind};
+use onward_engine::{
+    agents::Spoken,
+    world::{open, out_name, real::wall_clock},
+};
+
+use crate::{
+    diagnostic::printable,
+    plain, speech,
+    style::{self, DIM, STRONG, cut, of_state, took, wrap},
+};
+
+use super::tree::{Row, RowKind};
+
+/// So much of an output is read: more than any screen holds.
+const TAIL: u64 = 65_536;
+/// So many rows say why; `d` shows all of it.
+const WHY_ROWS: usize = 3;
+
+/// What is known of the step besides the fold.
+pub(super) struct Said<'a> {
+    /// How its agent is understood.
+    pub(super) voice: Option<&'a Spoken>,
+    /// Why it will, or will not, run.
+    pub(super) why: Option<&'a str>,
+}
+
+pub(super) fn lines(
+    run: &Run,
+    dir: &Path,
+    row: &Row,
+    said: &Said<'_>,
+    (width, height): (usize, usize),
+) -> Vec<String> {
+    let step = &row.address;
+    let mut lines = vec![format!("{STRONG}{}{STRONG:#}", cut(&printable(step.as_str()), width))];
+    let state = match &row.kind {
+        RowKind::Leaf { state } => *state,
+        RowKind::Group { done, total, .. } => {
+            lines.push(format!("{done} of {total} done"));
+            return lines;
+        }
+    };
+    let shown = of_state(state);
+    lines.push(format!("{shown}{state}{shown:#}"));
+    let def = run.defs.step(run.graph.node(row.id).def);
+    let asked = match &def.kind {
+        Kind::Run { command } => format!("$ {}", command.source),
+        Kind::Agent { agent, prompt } => format!("{agent}: {}", prompt.source),
+        Kind::Gate(gate) => gate.prompt.source.clone(),
+        Kind::Call { name, .. } => format!("call {name}"),
+        Kind::Group { .. } | Kind::Sub { .. } => String::new(),
+    };
+    let entry = run.state.step(step);
+    // What it was really asked, where the journal has it in full.
+    let key = entry.and_then(|it| it.key.as_ref()).map(Key::get);
+    let rendered = |name: &str| key.as_ref()?.definition.get(name).cloned();
+    let asked = match &def.kind {
+        Kind::Run { .. } => rendered("run").map(|it| format!("$ {it}")),
+        Kind::Agent { agent, .. } => rendered("prompt").map(|it| format!("{agent}: {it}")),
+        Kind::Gate(_) | Kind::Call { .. } | Kind::Group { .. } | Kind::Sub { .. } => None,
+    }
+    .filter(|it| !it.contains(" bytes, b3:"))
+    .unwrap_or(asked);
+    let opened = entry.and_then(|it| it.gate.as_deref());
+    if let Some(entry) = entry {
+        let mut facts = Vec::new();
+        if entry.attempts > 0 {
+            facts.push(format!("attempt {}", entry.attempts));
+            let end = if state == "running" { wall_clock() } else { entry.ended_at };
+            facts.push(took(end.ms_since(entry.started_at)));
+        }
+        if state != "running" && entry.ended_at > Timestamp::default() {
+            facts.push(format!("ended {}", style::clock(entry.ended_at, wall_clock())));
+        }
+        if entry.spent.0 > 0 {
+            facts.push(format!("${:.2}", entry.spent.dollars()));
+        }
+        lines.push(cut(&facts.join("  "), width));
+        let proofs: Vec<String> =
+            entry.evidence.files.iter().map(|file| printable(&file.path)).collect();
+        if !proofs.is_empty() {
+            lines.push(cut(&format!("proved by {}", proofs.join(", ")), width));
+        }
+        if let Some(failure) = &entry.failure {
+            let ms = Some(entry.ended_at.ms_since(entry.started_at));
+            lines.push(cut(&printable(&style::failure(failure.0, &failure.1, ms)), width));
+        }
+    }
+    if let Some(why) = said.why {
+        lines.extend(wrap(why, Some(width), 0, 2).lines().take(WHY_ROWS).map(|it| cut(it, width)));
+    }
+    if let Some(gate) = opened {
+        let prompt = wrap(&printable(&gate.prompt), Some(width), 0, 0);
+        lines.extend(prompt.lines().map(str::to_owned));
+        let look_at = |it: &String| cut(&format!("  look at {}", printable(it)), width);
+        lines.extend(gate.shows.iter().map(look_at));
+    } else {
+        let asked = asked.lines().take(4).map(|line| cut(&printable(line), width));
+        lines.extend(asked.map(|line| format!("{DIM}{line}{DIM:#}")));
+    }
+    lines.push(String::new());
+    let attempts = entry.map_or(0, |it| it.attempts);
+    if attempts > 0 {
+        let room = height.saturating_sub(lines.len());
+        let mut printed = tail(&dir.join(out_name(step, attempts, "out")), said.voice);
+        printed.extend(tail(&dir.join(out_name(step, attempts, "err")), None));
+        let skipped = printed.len().saturating_sub(room);
+        lines.extend(printed.iter().skip(skipped).map(|line| cut(line, width)));
+    }
+    lines
+}
+
+fn tail(path: &Path, voice: Option<&Spoken>) -> Vec<String> {
+    let Ok(mut file) = open::at(path, open::To::Read) else { return Vec::new() };
+    let bytes = file.metadata().map_or(0, |it| it.len());
+    let mut text = Vec::new();
+    let from = bytes.saturating_sub(TAIL);
+    if file.seek(SeekFrom::Start(from)).is_err() || file.take(TAIL).read_to_end(&mut text).is_err()
+    {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&text);
+    let plainly = || plain::text(&text).lines().map(printable).collect();
+    voice.map_or_else(plainly, |it| speech::told(it, &text))
+}

@@ -1,0 +1,108 @@
+//! What a run does when nothing disturbs it.
+
+use crate::desk::{Desk, RUN};
+
+#[test]
+fn a_run_leaves_every_artifact_and_its_events_in_the_shape_of_the_system() {
+    let desk = Desk::new();
+    let asked = desk.bench.exits(&format!("run agent-memory --no-input --input dir={RUN}"), 11);
+    assert!(asked.err.contains("Build it like this?"), "{asked:?}");
+    assert_eq!(desk.text("constitution.md"), "", "nothing is approved unasked");
+    desk.bench.exits("decide approve approve --comment tests-first", 0);
+    desk.bench.exits("resume --no-input --yes", 0);
+    assert!(desk.text("constitution.md").contains("> tests-first"));
+    assert_eq!(
+        desk.names(),
+        [
+            "run-started",
+            "phase_transition",
+            "task-claimed T001",
+            "task-implemented T001",
+            "task-claimed T002",
+            "task-implemented T002",
+            // The first phase of the plan is over: all of it is verified.
+            "task-verified T001",
+            "task-failed T002",
+            "task-claimed T003",
+            "task-failed T003",
+            "task-claimed Q001",
+            "task-implemented Q001",
+            "task-claimed T003",
+            "task-implemented T003",
+            "task-verified T003",
+            "task-verified Q001",
+            "task-verified T002",
+            "phase_transition",
+            "phase_transition",
+            "run-complete",
+        ]
+    );
+    for event in desk.events() {
+        assert_eq!(event["actor"], "onward", "{event}");
+        assert!(event["timestamp"].is_string() && event["details"].is_object(), "{event}");
+    }
+    assert!(desk.text("task-graph.json").contains("\"Q001\""));
+    assert!(desk.text("tasks/Q001.md").contains("it is not mended"));
+    assert!(desk.text("verifications/T002.md").contains("PASSED"));
+    assert_eq!(desk.bench.text("src/T002.txt"), "done\nmended\n");
+    for name in ["pr-description.md", "pr-checklist.md", "summary.md"] {
+        assert!(!desk.text(name).is_empty(), "{name}");
+    }
+    let plan = desk.bench.exits(&format!("plan --json {RUN}"), 0).json();
+    assert_eq!(plan["run"]["status"], "completed", "{plan:#}");
+    desk.bench.exits("resume --no-input --yes", 17);
+}
+
+#[test]
+fn a_run_without_a_directory_is_named_after_its_request() {
+    let desk = Desk::new();
+    let mut command = desk.bench.command("run agent-memory --no-input --input");
+    let said = command.arg("request=Limit the Rate!").output().unwrap();
+    assert_eq!(said.status.code(), Some(11), "{said:?}");
+    let runs = std::fs::read_dir(desk.bench.path(".agent-memory/runs")).unwrap();
+    let names: Vec<_> = runs.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.len(), 1);
+    assert!(names[0].contains("-limit-the-rate-"), "{names:?}");
+}
+
+#[test]
+fn a_task_that_keeps_failing_is_tried_three_times_and_then_a_person_is_asked() {
+    let never = |agent: String| agent.replace("if [ -e src/T003.tried ]", "if false");
+    let desk = Desk::with(never);
+    desk.approved();
+    let waits = desk.bench.exits("resume --no-input --yes", 11);
+    assert!(waits.err.contains("T003 failed after 3 attempts"), "{waits:?}");
+    let claims = || desk.names().iter().filter(|it| *it == "task-claimed T003").count();
+    assert_eq!(claims(), 3);
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert_eq!(plan["recovery_point"]["code"], "blocked", "{plan:#}");
+    let status = desk.bench.exits("status --json", 0).json();
+    let gate = status["gates"][0]["step"].as_str().unwrap_or_else(|| panic!("{status:#}"));
+    desk.bench.exits(&format!("decide {gate} skip"), 0);
+    desk.bench.exits("resume --no-input --yes --accept attempts-used-up", 0);
+    assert_eq!(claims(), 3);
+    assert!(desk.names().contains(&"task-completed T003".to_owned()));
+}
+
+#[test]
+fn a_plan_is_revised_as_often_as_the_user_says_and_the_last_word_is_the_condition() {
+    let desk = Desk::new();
+    desk.bench.exits(&format!("run agent-memory --no-input --input dir={RUN}"), 11);
+    desk.bench.exits("decide approve revise --comment smaller", 0);
+    desk.bench.exits("resume --no-input --yes", 11);
+    desk.bench.exits("decide revise[1]/again revise --comment faster", 0);
+    desk.bench.exits("resume --no-input --yes", 11);
+    assert_eq!(desk.text("constitution.md"), "", "nothing is approved yet");
+    let prompts = |step: &str| {
+        let dir = desk.run_dir().join("out");
+        std::fs::read_to_string(dir.join(format!("{step}.1.prompt"))).unwrap()
+    };
+    assert!(prompts("revision~plan").contains("smaller"));
+    assert!(prompts("revise[1]~plan").contains("faster"));
+    desk.bench.exits("decide revise[2]/again approve --comment tests-first", 0);
+    desk.bench.exits("resume --no-input --yes", 0);
+    let constitution = desk.text("constitution.md");
+    assert!(constitution.contains("> tests-first"), "{constitution}");
+    assert!(!constitution.contains("smaller"), "{constitution}");
+    assert_eq!(desk.names().last().unwrap(), "run-complete");
+}

@@ -1,0 +1,108 @@
+//! Several runs side by side, and what a user is told of each.
+
+use std::{fs, process::Command};
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+/// So many minutes before now.
+fn ago(minutes: u32) -> String {
+    let at = Command::new("date")
+        .args(["-u", "-d", &format!("{minutes} minutes ago"), "+%Y-%m-%dT%H:%M:%SZ"])
+        .output();
+    String::from_utf8(at.unwrap().stdout).unwrap().trim().to_owned()
+}
+
+/// A run of the original with one of two tasks done, last active so many minutes ago.
+fn left(desk: &Desk, name: &str, minutes: u32, more: &[Value]) {
+    let at = desk.bench.path(".agent-memory/runs").join(name);
+    fs::create_dir_all(at.join("events/executor")).unwrap();
+    fs::create_dir_all(at.join("tasks")).unwrap();
+    for file in ["prd.md", "plan.md", "constitution.md", "tasks/T001.md", "tasks/T002.md"] {
+        fs::write(at.join(file), "# Written by the original\n").unwrap();
+    }
+    let tasks = json!([{"id": "T001", "title": "Count", "dependencies": []},
+        {"id": "T002", "title": "Limit", "dependencies": ["T001"]}]);
+    fs::write(at.join("task-graph.json"), json!({"tasks": tasks}).to_string()).unwrap();
+    let event = |kind: &str| json!({"type": kind, "task_id": "T001", "timestamp": ago(minutes)});
+    let mut lines = vec![event("task-claimed"), event("task-completed")];
+    lines.extend(more.iter().cloned());
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let text = lines.join("\n") + "\n";
+    fs::write(at.join("events/executor/20260302-0900.jsonl"), text).unwrap();
+}
+
+#[test]
+fn several_runs_are_listed_newest_first_and_chosen_by_name_or_by_autopilot() {
+    let desk = Desk::new();
+    left(&desk, "20260302-0900-old-aaaa", 50, &[]);
+    left(&desk, "20260302-0900-new-bbbb", 5, &[]);
+    let over = json!({"type": "run-completed", "timestamp": ago(1)});
+    left(&desk, "20260302-0900-over-cccc", 1, &[over]);
+    let doubt = desk.bench.exits("resume --no-input", 16);
+    let place = |name: &str| doubt.err.find(name).unwrap_or_else(|| panic!("{name}: {doubt:?}"));
+    assert!(place("-new-bbbb") < place("-old-aaaa"), "{doubt:?}");
+    assert!(!doubt.err.contains("-over-cccc"), "what is over is no question: {doubt:?}");
+    for run in ["20260302-0900-old-aaaa", ".agent-memory/runs/20260302-0900-old-aaaa"] {
+        let plan = desk.bench.exits(&format!("plan --json {run}"), 0).json();
+        assert_eq!(plan["recovery_point"]["steps"], json!(["execute[T002]"]), "{plan:#}");
+        assert!(plan["run"]["dir"].as_str().unwrap().ends_with("-old-aaaa"), "{plan:#}");
+    }
+    // What only looks takes the last active one, as among runs of ours.
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert!(plan["run"]["dir"].as_str().unwrap().ends_with("-new-bbbb"), "{plan:#}");
+    let part = desk.bench.exits("plan --json 20260302-0900-o", 0).json();
+    assert!(part["run"]["dir"].as_str().unwrap().ends_with("-old-aaaa"), "{part:#}");
+    let why = desk.bench.exits("why 20260302-0900-old-aaaa execute[T001]", 0);
+    assert!(why.out.starts_with("execute[T001]: keep"), "{why:?}");
+    desk.bench.exits("why execute[T009]", 1);
+    desk.bench.exits("resume --no-input --yes --mode autopilot", 0);
+    let events = |name: &str| desk.bench.path(&format!(".agent-memory/runs/{name}/events/onward"));
+    assert!(events("20260302-0900-new-bbbb").exists());
+    assert!(!events("20260302-0900-old-aaaa").exists());
+}
+
+#[test]
+fn all_runs_are_resumed_one_after_the_other() {
+    let desk = Desk::new();
+    desk.bench.exits("resume --no-input --yes --all", 17);
+    let runs = ["20260302-0900-old-aaaa", "20260302-0900-new-bbbb"];
+    for (run, minutes) in runs.iter().zip([50, 5]) {
+        left(&desk, run, minutes, &[]);
+        // Each stops at its approval.
+        let constitution = format!(".agent-memory/runs/{run}/constitution.md");
+        fs::remove_file(desk.bench.path(&constitution)).unwrap();
+    }
+    desk.bench.exits("resume --no-input --yes --all", 11);
+    for run in runs {
+        let ours = desk.bench.path(&format!(".agent-memory/runs/{run}/events/onward"));
+        assert!(ours.exists(), "{run}");
+    }
+}
+
+#[test]
+fn where_every_run_is_over_there_is_nothing_to_resume() {
+    let desk = Desk::new();
+    let over = json!({"type": "run-completed", "timestamp": ago(1)});
+    left(&desk, "20260302-0900-over-cccc", 1, &[over]);
+    let none = desk.bench.exits("resume --no-input", 17);
+    assert!(none.err.contains("onward run") || none.err.contains("complete"), "{none:?}");
+}
+
+#[test]
+fn the_report_of_the_system_is_shown_before_anything_is_done() {
+    let desk = Desk::new();
+    left(&desk, "20260302-0900-new-bbbb", 5, &[]);
+    let plan = desk.bench.exits("plan", 0);
+    for line in [
+        "Run: 20260302-0900-new-bbbb",
+        "Phase: 2",
+        "Tasks: 1/2 complete",
+        "Last activity: ",
+        "Last completed: T001 - Count",
+        "Next: execute T002",
+    ] {
+        assert!(plan.out.contains(line), "{line}: {}", plan.out);
+    }
+}

@@ -1,0 +1,16 @@
+//! Whole runs of dotagent, through the real program: scripted agents, a real repository, real
+//! worktrees, and checkpoints that the original could take over.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod adopted;
+mod between;
+mod entered;
+mod handed;
+mod kills;
+mod office;
+#[expect(dead_code, reason = "the kill tests use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+mod whole;
+
+use support::{bench, leash};

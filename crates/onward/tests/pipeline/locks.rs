@@ -1,0 +1,88 @@
+//! Two programs that write one list at a time lose nothing of each other.
+
+use std::{
+    fs,
+    process::{Command, Stdio},
+};
+
+use onward_engine::care::harness::until;
+use serde_json::json;
+
+use crate::kitchen::{Kitchen, tasks};
+
+/// What another program does with the list while ours works: it takes the lock, reads a task, adds
+/// to it, and puts it back, over and over. It begins with our first step: a list that changes while
+/// a resume examines it is refused, and nothing is written.
+const OTHER: &str = r#"
+cd "$1"
+while [ ! -e stop ] && ! grep -qs attempt.started "$2"/*/journal.jsonl; do sleep 0.01; done
+turns=0
+while [ ! -e stop ]; do
+  turns=$((turns + 1))
+  flock .lock sh -c '
+    file=$(ls [0-9]*.json | sort -n | tail -1)
+    sed "s/^{/{\"other'$turns'\": 1,/" "$file" > "$file.tmp" && mv "$file.tmp" "$file"
+    echo "$file other'$turns'" >> written'
+done
+"#;
+
+#[test]
+fn a_program_that_writes_the_same_list_under_the_lock_loses_nothing() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let list = kitchen.home.join("tasks/shared");
+    fs::create_dir_all(&list).unwrap();
+    let first = json!({"id": "1", "subject": "[PERMANENT] Tea", "status": "in_progress",
+        "blocks": [], "blockedBy": [], "metadata": {"tier": "TRIVIAL"}});
+    fs::write(list.join("1.json"), first.to_string()).unwrap();
+    let mut other = Command::new("sh");
+    let runs = kitchen.bench.path(".onward/runs");
+    other.args(["-c", OTHER, "other"]).args([&list, &runs]).stderr(Stdio::null());
+    let mut other = other.spawn().unwrap();
+    let said = kitchen.onward("resume --yes --no-input");
+    let written = || fs::read_to_string(list.join("written")).unwrap_or_default();
+    let is_enough = || (said.code != 11 || written().lines().count() > 10).then_some(());
+    let enough = until("the other program to have written ten times", || Ok(is_enough()));
+    fs::write(list.join("stop"), "").unwrap();
+    other.wait().unwrap();
+    assert_eq!(said.code, 11, "{said:#?}");
+    enough.unwrap();
+    let written = written();
+    let tasks = tasks(&list);
+    for line in written.lines() {
+        let (file, key) = line.split_once(' ').unwrap();
+        let id: u32 = file.trim_end_matches(".json").parse().unwrap();
+        assert!(!tasks[&id][key].is_null(), "{key} of {file} is lost: {:#}", tasks[&id]);
+    }
+    assert!(tasks.values().skip(1).all(|it| it["status"] == "completed"), "{tasks:#?}");
+}
+
+/// A process of ours each, all at the same moment.
+#[test]
+fn calls_at_the_same_moment_lose_nothing_of_each_other() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let list = kitchen.home.join("tasks/shared");
+    fs::create_dir_all(&list).unwrap();
+    let task = |id: u32, subject: &str, metadata: serde_json::Value| {
+        let value = json!({"id": id.to_string(), "subject": subject, "status": "pending",
+            "blocks": [], "blockedBy": [], "metadata": metadata});
+        fs::write(list.join(format!("{id}.json")), format!("{value:#}")).unwrap();
+    };
+    task(1, "[PERMANENT] Tea", json!({"tier": "TRIVIAL"}));
+    for id in 2..10 {
+        task(id, "steep", json!({"phase": "P6"}));
+    }
+    let mut calls = Vec::new();
+    for id in 2..10 {
+        let with = kitchen.home.join(format!("with-{id}"));
+        fs::write(&with, json!({"dir": list, "id": id.to_string()}).to_string()).unwrap();
+        let mut command = kitchen.command("call pipeline.settle");
+        command.env("ONWARD_WITH", with).env("ONWARD_RUN", "r-1");
+        calls.push(command.stdout(Stdio::null()).spawn().unwrap());
+    }
+    for mut call in calls {
+        assert!(call.wait().unwrap().success());
+    }
+    let tasks = tasks(&list);
+    assert!(tasks.values().skip(1).all(|it| it["status"] == "completed"), "{tasks:#?}");
+    assert_eq!(tasks[&1]["metadata"]["review"], "pending", "the last one of them says so");
+}

@@ -1,0 +1,132 @@
+//! `onward watch` through a pseudo-terminal: live and dead runs, folding, filter, gates.
+
+use onward_engine::care::harness::until;
+
+use crate::{
+    bench::{Bench, journal, sees},
+    support::terminal::Terminal,
+};
+
+const STEPS: &str = "  - { id: fan, each: '{{ range(30) | list }}', \
+    run: 'LOG; echo said {{ item }}' }\n\
+    \x20 - { id: g, gate: Shall it go on? }\n\
+    \x20 - { id: last, run: LOG }\n";
+
+fn at(bench: &Bench, size: (u16, u16)) -> Terminal {
+    let mut terminal = Terminal::start_sized(bench, "watch", size);
+    terminal.shows("g");
+    terminal
+}
+
+#[test]
+fn d_a_dead_run_is_watched_and_its_gate_answered_at_two_sizes() {
+    for size in [(80, 24), (140, 40)] {
+        let bench = Bench::new(STEPS);
+        bench.exits("run w.yaml", 11);
+        let run = bench.project().runs().unwrap().remove(0).dir;
+        let mut terminal = at(&bench, size);
+        terminal.shows("q quit");
+        // The fan-out is folded; Enter on its line unfolds it, and a filter finds one item.
+        terminal.types("g\r");
+        terminal.shows("fan[3]");
+        terminal.types("/[17]");
+        terminal.shows("said 17");
+        terminal.shows("filter: [17]");
+        terminal.types("\r\x1b");
+        terminal.types("a");
+        terminal.shows("1 approve, 2 reject");
+        terminal.types("1");
+        terminal.shows("recorded; the run continues");
+        terminal.types("?");
+        terminal.shows("any key goes back");
+        terminal.types("x");
+        until("the run to end", || {
+            Ok(journal(&run).contains("\"kind\":\"run.ended\"").then_some(()))
+        })
+        .unwrap();
+        terminal.sees(|glass| glass.screen()[0].contains("completed"));
+        terminal.types("q");
+        let shown = terminal.exits(0);
+        // The summary stays in the scrollback.
+        assert!(shown.contains("completed: "), "{shown}");
+        assert!(journal(&run).contains("\"kind\":\"gate.decided\""), "{}", journal(&run));
+    }
+}
+
+#[test]
+fn d_a_live_run_moves_and_quitting_does_not_stop_it() {
+    let steps = "  - { id: one, run: 'LOG; echo begun; while ! [ -e go ]; do sleep 0.05; done' }\n\
+        \x20 - { id: two, run: LOG }\n";
+    let bench = Bench::new(steps);
+    bench.exits("run w.yaml --detach", 0);
+    let mut terminal = Terminal::start_sized(&bench, "watch", (80, 24));
+    terminal.shows("running");
+    terminal.shows("begun");
+    bench.write("go", "");
+    terminal.shows("completed");
+    terminal.types("q");
+    terminal.exits(0);
+    let said = bench.onward("watch");
+    assert!(said.code == 2 && said.err.contains("needs a terminal"), "{said:?}");
+}
+
+#[test]
+fn d_the_pane_says_why_a_step_waits_and_why_it_runs_again() {
+    let steps = "  - { id: one, run: 'LOG; cat in.txt', reads: [in.txt] }\n\
+        \x20 - { id: two, \
+        run: 'LOG; echo > began; while ! [ -e go ]; do sleep 0.05; done; false' }\n\
+        \x20 - { id: three, run: LOG }\n";
+    let bench = Bench::new(steps);
+    bench.write("in.txt", "x");
+    bench.exits("run w.yaml --detach", 0);
+    sees(&bench.path("began"));
+    let mut terminal = Terminal::start_sized(&bench, "watch", (120, 24));
+    terminal.sees(|glass| glass.frames > 0);
+    terminal.types("G");
+    terminal.sees(|glass| glass.screen().iter().any(|row| row.contains("waits for two")));
+    bench.write("in.txt", "y");
+    bench.write("go", "");
+    terminal.sees(|glass| glass.screen()[0].contains("failed"));
+    terminal.types("g");
+    let again = "a resume: rerun, in.txt changed";
+    terminal.sees(|glass| glass.screen().iter().any(|row| row.contains(again)));
+    terminal.types("q");
+    terminal.exits(0);
+}
+
+/// Where there are more steps than anyone reads: they are folded, found, and scrolled through.
+#[test]
+fn d_a_run_of_many_steps_is_watched_while_it_runs() {
+    const ITEMS: usize = 5_000;
+    let steps = format!(
+        "  - id: fan\n    each: '{{{{ range({ITEMS}) | list }}}}'\n    \
+        run: 'LOG; echo said {{{{ item }}}}; while ! [ -e go ]; do sleep 0.05; done'\n\
+        \x20 - {{ id: last, run: LOG }}\n"
+    );
+    let bench = Bench::new(&steps);
+    bench.workflow("w.yaml", "limits: { parallel: 1 }\nsteps:", &steps);
+    bench.exits("run w.yaml --detach", 0);
+    sees(&bench.path("ledger.txt"));
+    for size in [(80, 24), (140, 40)] {
+        let mut terminal = Terminal::start_sized(&bench, "watch", size);
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.contains("fan 0/5000")));
+        terminal.types("g\r");
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.contains("fan[1]")));
+        terminal.types("G");
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.starts_with(">· last")));
+        terminal.types("k");
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.starts_with(">  · fan[4999]")));
+        terminal.types("/[4321]");
+        terminal.sees(|glass| glass.screen()[1].contains("fan[4321]"));
+        terminal.types("\x1b");
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.starts_with(">  · fan[4321]")));
+        terminal.types("gj");
+        terminal.sees(|glass| glass.screen().iter().any(|row| row.ends_with("said 0")));
+        terminal.resize((60, 12));
+        terminal.sees_frames(2);
+        assert_eq!(terminal.glass.screen().len(), 12, "{}", terminal.glass.screen().join("\n"));
+        terminal.types("q");
+        terminal.exits(0);
+    }
+    bench.exits("cancel", 0);
+}

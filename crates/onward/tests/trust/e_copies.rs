@@ -1,0 +1,113 @@
+//! A copy of a project is a project of its own: it reaches nothing of the original.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    bench::{Bench, codes, id, kill_all, processes, sees, signal},
+    support::repo::git,
+};
+
+/// `b` goes on until its project has a file `go`.
+const STEPS: &str = "  - { id: a, run: LOG, writes: [a.txt] }\n\
+    \x20 - { id: b, run: 'LOG; touch begun; until test -e go; do sleep 0.1; done; echo b > b.txt', \
+    writes: [b.txt] }\n";
+
+fn steps() -> String {
+    STEPS.replace("run: LOG,", "run: 'LOG; echo a > a.txt',")
+}
+
+fn copy(of: &Bench, name: &str) -> (tempfile::TempDir, Bench) {
+    let dir = tempfile::tempdir().unwrap();
+    let to = std::fs::canonicalize(dir.path()).unwrap().join(name);
+    assert!(Command::new("cp").arg("-a").arg(&of.root).arg(&to).status().unwrap().success());
+    (dir, Bench::at_existing(to))
+}
+
+/// Those that lead a process group, without what `b` begins and ends again and again.
+fn lasting(run: &Path) -> Vec<u32> {
+    let leads = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // After the name, which may hold anything: the state, the parent, the group.
+        let group = stat.rsplit(')').next().and_then(|it| it.split_whitespace().nth(2));
+        group == Some(pid.to_string().as_str())
+    };
+    processes(run).into_iter().filter(leads).collect()
+}
+
+fn its_run(copy: &Bench, run: &Path) -> PathBuf {
+    copy.project().runs_dir().join(id(run))
+}
+
+#[test]
+fn e3_a_resume_of_a_copy_leaves_a_living_run_alone() {
+    let bench = Bench::new(&steps());
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    let before = lasting(&run);
+    for command in ["resume --no-input", "resume --no-input --redo a"] {
+        let (_dir, copy) = copy(&bench, "copy");
+        copy.write("go", "");
+        let plan = copy.plan(&its_run(&copy, &run));
+        assert!(!codes(&plan).contains(&"still-running"), "{plan:#}");
+        copy.exits(command, 0);
+        assert_eq!(copy.text("b.txt"), "b\n", "{command} works in the copy");
+    }
+    let (_dir, copy) = copy(&bench, "copy");
+    copy.exits("cancel", 0);
+    let status = copy.exits("status --json", 0).json();
+    assert_eq!(status["run"]["status"], "cancelled", "{status:#}");
+    assert_eq!(lasting(&run), before, "no process of the original was ended or begun");
+    assert!(!bench.path("b.txt").exists());
+    bench.write("go", "");
+    assert!(engine.wait().unwrap().success(), "{}", bench.text("said"));
+    assert_eq!((bench.ran("a"), bench.ran("b")), (vec![1], vec![1]));
+    bench.is_proved(&run);
+}
+
+#[test]
+fn e3_what_outlived_the_supervisor_of_the_original_is_no_orphan_of_the_copy() {
+    let bench = Bench::new(&steps());
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    let place = run.to_str().unwrap().to_owned();
+    let is_supervisor = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == place.as_bytes())
+    };
+    let (supervisors, children): (Vec<u32>, Vec<u32>) =
+        lasting(&run).into_iter().partition(is_supervisor);
+    engine.kill().unwrap();
+    for pid in &supervisors {
+        signal(*pid, "-KILL");
+    }
+    let (_dir, copy) = copy(&bench, "copy");
+    copy.write("go", "");
+    let plan = copy.plan(&its_run(&copy, &run));
+    assert!(!codes(&plan).contains(&"orphan-process"), "{plan:#}");
+    copy.exits("resume --no-input", 0);
+    let living = processes(&run);
+    assert!(children.iter().all(|it| living.contains(it)), "{children:?} {living:?}");
+    kill_all(&run);
+}
+
+#[test]
+fn e3_a_worktree_of_a_copy_commits_to_the_copy_alone() {
+    let bench = Bench::new(
+        "  - { id: t, worktree: true, run: 'LOG; echo $ONWARD_ATTEMPT > t.txt' }\n\
+         \x20 - { id: u, run: 'test -e go' }\n",
+    );
+    git(&bench, "init -q -b main");
+    bench.write(".gitignore", "ledger.txt\n");
+    git(&bench, "add -A");
+    git(&bench, "commit -q -m one");
+    bench.exits("run w.yaml", 10);
+    let refs = || git(&bench, "for-each-ref --format=%(refname)=%(objectname) refs/heads");
+    let before = refs();
+    let (_dir, copy) = copy(&bench, "copy");
+    copy.write("go", "");
+    copy.exits("resume --no-input --yes --redo t", 0);
+    assert_eq!(refs(), before, "the original's branches are as they were");
+}

@@ -1,0 +1,38 @@
+//! What broke when strangers attacked the program, each as a test named by its number in the list
+//! of findings: `a1_…` to `a27_…` the plan, `b1_…` to `b9_…` what is finished, `c1_…` to `c8_…`
+//! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod a_commands;
+mod a_plan;
+mod a_random;
+mod b_power;
+mod b_removed;
+mod b_seals;
+mod b_tail;
+mod b_work;
+mod c_bounds;
+mod c_files;
+mod c_looking;
+mod c_secrets;
+mod c_shell;
+mod chance;
+mod d_face;
+mod d_manners;
+mod d_resize;
+mod d_shells;
+mod d_watch;
+mod d_words;
+mod e_copies;
+mod e_counts;
+mod e_limits;
+mod e_links;
+mod e_shell;
+mod e_undo;
+mod paste;
+mod soak;
+#[expect(dead_code, reason = "other tests use the rest")]
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::bench;
