@@ -236,12 +236,14 @@ fn rows_of(conference: &Conference, researcher: &str) -> Vec<Finding> {
     // A baseline without an event is nothing to speak of.
     let inferred = trials.clone().flat_map(|(_, trials)| trials);
     let stays = inferred.filter(|(number, it)| **number > 0 && it.is_inferred).count();
-    let segments = conference.segments(researcher).into_iter().map(|segment| segment.round);
-    let numbers: BTreeSet<u32> = trials.map(|(number, _)| number).chain(segments).collect();
+    let rows = conference.rows_by_round(researcher);
+    let rounds = rows.keys().copied();
+    let numbers: BTreeSet<u32> = trials.map(|(number, _)| number).chain(rounds).collect();
     let (mut unlogged, mut rowless, mut different) = (Vec::new(), Vec::new(), Vec::new());
     for number in numbers {
         let trials = conference.history.round(number).and_then(|it| it.trials.get(researcher));
-        let found = Comparison::of(&conference.rows_of(number, researcher), trials);
+        let rows = rows.get(&number).map(Vec::as_slice).unwrap_or_default();
+        let found = Comparison::of(rows, trials);
         let in_words = |iterations: &[u32]| {
             let list: Vec<String> = iterations.iter().map(u32::to_string).collect();
             (!list.is_empty()).then(|| format!("round {number}: {}", list.join(", ")))

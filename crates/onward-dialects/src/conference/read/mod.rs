@@ -201,6 +201,17 @@ impl Conference {
         segment.map(|segment| segment.rows).unwrap_or_default()
     }
 
+    /// For callers that look at every round: [`rows_of`](Self::rows_of) cuts the whole file into
+    /// rounds at each call.
+    pub fn rows_by_round(&self, researcher: &str) -> BTreeMap<u32, Vec<&Row>> {
+        self.segments(researcher).into_iter().map(|it| (it.round, it.rows)).collect()
+    }
+
+    /// The same for every researcher with a file.
+    pub fn all_rows(&self) -> BTreeMap<&str, BTreeMap<u32, Vec<&Row>>> {
+        self.researchers.keys().map(|id| (id.as_str(), self.rows_by_round(id))).collect()
+    }
+
     /// Lines that cannot be read, by file.
     pub fn broken(&self) -> impl Iterator<Item = (String, &Broken)> {
         let log = self.log.broken.iter().map(|it| (EVENTS.to_owned(), it));

@@ -115,12 +115,12 @@ pub struct Segment<'a> {
 
 pub fn segments<'a>(results: &'a Results, history: &History, researcher: &str) -> Vec<Segment<'a>> {
     let cut = cut(&results.rows);
-    let mut round = 0;
+    let (mut round, mut left) = (0, cut.len());
     let mut segments = Vec::with_capacity(cut.len());
-    for (index, rows) in cut.iter().enumerate() {
-        let left = cut.len() - index;
-        round = next_round(rows, history, researcher, round, left);
-        segments.push(Segment { round, rows: rows.clone() });
+    for rows in cut {
+        round = next_round(&rows, history, researcher, round, left);
+        segments.push(Segment { round, rows });
+        left -= 1;
     }
     segments
 }

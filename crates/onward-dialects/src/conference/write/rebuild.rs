@@ -24,11 +24,13 @@ pub(super) fn rebuilt(conference: &Conference) -> Conference {
     let tried = conference.history.rounds.values().flat_map(|round| round.trials.keys());
     let lost: BTreeSet<&String> =
         tried.filter(|researcher| conference.results_of(researcher).is_none()).collect();
+    let rows = conference.all_rows();
     for (number, round) in &conference.history.rounds {
         let judged = conference.reviews.get(number).map(review::judgements).unwrap_or_default();
         for researcher in round.trials.keys() {
             let verdict = review::overall(&judged, researcher).map_or("-", Verdict::as_str);
-            let own = numbered(&conference.rows_of(*number, researcher));
+            let own = rows.get(researcher.as_str()).and_then(|it| it.get(number));
+            let own = numbered(own.map(Vec::as_slice).unwrap_or_default());
             for (iteration, trial) in round.trials_of(researcher) {
                 let row = own.iter().find(|(number, _)| *number == iteration);
                 let row = row.map(|(_, row)| row.text.split('\t').map(str::to_owned));

@@ -86,9 +86,11 @@ fn reverted(conference: &Conference, point: &RecoveryPoint, undone: &[Undo]) -> 
 /// Iterations of which only rows tell, as the system would have logged them.
 fn inferred(conference: &Conference) -> Vec<What> {
     let mut all = Vec::new();
+    let rows = conference.all_rows();
     for (round, told) in &conference.history.rounds {
         for (researcher, trials) in &told.trials {
-            let rows = numbered(&conference.rows_of(*round, researcher));
+            let rows = rows.get(researcher.as_str()).and_then(|it| it.get(round));
+            let rows = numbered(rows.map(Vec::as_slice).unwrap_or_default());
             for (iteration, trial) in trials.iter().filter(|(_, it)| it.is_inferred) {
                 let row = rows.iter().find(|(number, _)| number == iteration);
                 let cell = |index: usize| {
