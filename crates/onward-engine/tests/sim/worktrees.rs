@@ -1,6 +1,7 @@
 //! Workflows that work in worktrees, killed at every call, also while a person breaks them.
 
 use crate::{
+    FIRST,
     breaks::Break,
     crash::Crash,
     harness::{Case, Fate, Tally},
@@ -59,15 +60,13 @@ fn worktrees_survive_a_crash_at_every_call() {
     tally.require(ONCE);
 }
 
-#[test]
-fn worktrees_survive_a_crash_at_every_call_and_another_after_it() {
+for_each_first_crash!(worktrees_survive_a_crash_at_every_call_and_another_after_it, |first| {
     let mut tally = Tally::default();
     for (text, stride) in [(WORKTREES, 211), (EDITS, 149)] {
-        let some = Case::in_repository(text).crash_twice_in_every_way(stride);
-        tally.crashes += some.crashes;
+        Case::in_repository(text).crash_twice_after(first, stride, &mut tally);
     }
-    tally.require(TWICE);
-}
+    tally.require(TWICE / FIRST);
+});
 
 #[test]
 fn worktrees_that_a_person_broke_after_a_crash_at_any_call_cost_nothing_that_was_committed() {
