@@ -284,8 +284,7 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
 fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&'m Address> {
     made.decided(Decision::AdoptSeal).find(|step| {
         let id = after.graph.find(step);
-        after.state.phase(step) == Phase::Failed
-            && id.is_some_and(|id| !is_tried_again(after, id))
+        after.state.phase(step) == Phase::Failed && id.is_some_and(|id| !is_tried_again(after, id))
     })
 }
 

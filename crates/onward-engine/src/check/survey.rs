@@ -22,7 +22,9 @@ use onward_core::{
 };
 
 use crate::{
-    check::{by_hand, collect, doubts, hear, lists, outputs, overwriters, reads, witness, worktrees},
+    check::{
+        by_hand, collect, doubts, hear, lists, outputs, overwriters, reads, witness, worktrees,
+    },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
 };

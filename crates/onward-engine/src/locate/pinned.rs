@@ -98,7 +98,7 @@ impl Pinned {
     ) -> Result<Self, LoadWorkflowError> {
         let kept = Kept::of(run_dir);
         if let Some((defs, files, hash)) = packed::read(run_dir, &kept.dir, env)
-            && kept.is(hash)
+            && kept.is(run_dir, &files)
         {
             return Ok(Self { defs: Arc::new(defs), files, hash });
         }
@@ -146,28 +146,43 @@ impl Kept {
         Self { dir, hash }
     }
 
-    fn is(&self, hash: Digest) -> bool {
-        self.hash.is_none_or(|it| it == hash)
+    /// The name of the first file is part of what is hashed, and a copy has another one.
+    fn is(&self, run_dir: &Path, files: &[PinnedFile]) -> bool {
+        let (Some(hash), Some(opened)) = (self.hash, opened(run_dir)) else { return true };
+        let file = opened.file.as_deref().map(|it| it.rsplit('/').next().unwrap_or(it));
+        let built_in = format!("{}.yaml", opened.workflow);
+        let first = files.first().map(|it| it.path.as_str());
+        let names = [file, first, Some(WORKFLOW), Some(&*built_in), Some(&opened.workflow)];
+        names.into_iter().flatten().any(|name| hash == hash_under(name, files))
     }
 
     fn load(&self, run_dir: &Path) -> Result<(Loaded, Found), LoadWorkflowError> {
         let copy = load_copy(run_dir, &self.dir);
-        if self.hash.is_none() || copy.as_ref().is_ok_and(|copy| self.is(copy.hash)) {
+        if self.hash.is_none() || copy.as_ref().is_ok_and(|it| self.is(run_dir, &it.files)) {
+            return copy.map(|copy| (copy, Found::Copy));
+        }
+        // A link, or whatever else stands in its place, is a stranger's.
+        if let Err(LoadWorkflowError::Io { source, .. }) = &copy
+            && source.kind() != io::ErrorKind::NotFound
+        {
             return copy.map(|copy| (copy, Found::Copy));
         }
         let file = opened(run_dir).and_then(|opened| opened.file);
         let project = Project::of_run(run_dir);
         let path = file.as_ref().zip(project).map(|(file, it)| it.root().join(file));
         let origin = path.and_then(|path| load_workflow(&path).ok());
-        match origin.filter(|origin| self.is(origin.hash)) {
+        match origin.filter(|origin| Some(origin.hash) == self.hash) {
             Some(origin) => Ok((origin, Found::Origin)),
-            // What stands in its place is named, where it is no text at all.
-            None => match copy {
-                Err(error @ LoadWorkflowError::Io { .. }) => Err(error),
-                Ok(_) | Err(_) => Err(LoadWorkflowError::Altered { file }),
-            },
+            None => Err(LoadWorkflowError::Altered { file }),
         }
     }
+}
+
+/// The hash of these files, the first of them called so.
+pub(super) fn hash_under(name: &str, files: &[PinnedFile]) -> Digest {
+    let names = std::iter::once(name).chain(files.iter().skip(1).map(|it| it.path.as_str()));
+    let texts = files.iter().map(|it| it.text.as_bytes());
+    Digest::of_parts(names.zip(texts).flat_map(|(name, text)| [name.as_bytes(), text]))
 }
 
 /// A copy is a file of the run: no link in its name leads elsewhere.
