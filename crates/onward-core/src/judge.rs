@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use crate::{
+    address::Address,
     digest::Digest,
     event::AttemptFinished,
     evidence::{Cause, Ending, Evidence, FileProof, Outcome},
@@ -294,6 +295,25 @@ fn unproved(seal: &Seal, seen: &Collected, _: &Said) -> String {
         ResultSeen::NotJson(why) | ResultSeen::Violates(why) => format!("result: {why}"),
         ResultSeen::Absent | ResultSeen::Valid(_) => {
             "exit 0, but no result was left in the file $ONWARD_RESULT".to_owned()
+        }
+    }
+}
+
+impl AttemptFinished {
+    /// It came to nothing, and left nothing that counts.
+    pub fn failed(step: Address, attempt: u32, cause: Cause, detail: String) -> Self {
+        Self {
+            step,
+            attempt,
+            outcome: Outcome::Failed { cause, detail },
+            ending: None,
+            evidence: Evidence::default(),
+            result: None,
+            stdout: None,
+            after: None,
+            footprint: Vec::new(),
+            tolerated: false,
+            head: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{Edit, GitHead, Item, Revert},
-    evidence::{Evidence, FileProof},
+    evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
     recovery::{AttemptFacts, Probed},
@@ -38,6 +38,10 @@ pub struct Survey {
     /// Outputs as a person left them, of steps that were done before: each is kept under the name
     /// of a rescue before the step may replace it.
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
+    /// The same of paths that no step of the run made, and that a step to come writes.
+    pub strange_by_hand: Vec<Revert>,
+    /// For each path of these two: the steps that may write it.
+    pub overwriters: BTreeMap<String, Vec<Overwriter>>,
     /// Groups that were opened, and would have other items now.
     pub relisted: BTreeMap<Address, Relisted>,
     /// The project's branch and tree; `None` outside git.
@@ -73,6 +77,14 @@ pub struct GitSeen {
     pub lost_heads: BTreeMap<Address, String>,
 }
 
+/// A step that may write a path, or the loop or group in which such a step is to come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overwriter {
+    pub step: Address,
+    /// It names the path; otherwise what fills the holes of its template decides.
+    pub is_known: bool,
+}
+
 /// The items of an `each` as they would be listed now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relisted {
@@ -93,7 +105,7 @@ pub struct CommitSeen {
 pub struct InFlight {
     pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
-    pub failed: Option<String>,
+    pub failed: Option<(Cause, String)>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
     pub contested: Contested,

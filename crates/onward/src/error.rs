@@ -393,6 +393,7 @@ fn exit_of(error: &EngineError) -> u8 {
         EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Decide(DecideError::Damaged)
+        | EngineError::Workflow(LoadWorkflowError::Altered { .. })
         | EngineError::Stop(Stop::Damaged | Stop::Removed { .. }) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
         | EngineError::Stop(Stop::Conflicts(_))

@@ -13,10 +13,10 @@ use std::collections::BTreeSet;
 
 use crate::{
     address::Address,
-    event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, PauseCause},
-    evidence::{Cause, Evidence, Outcome, Reaction},
+    event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, LoopEnd, PauseCause},
+    evidence::{Cause, Reaction},
     facts::{Facts, Need, StepFacts},
-    graph::NodeId,
+    graph::{NodeId, Role},
     key::{Difference, Key, KeyParts},
     launch::Launch,
     plural::count,
@@ -196,6 +196,39 @@ pub fn listed(run: &Run, facts: &Facts, group: NodeId) -> Listed {
         Ok(items) => Listed::Items(items),
         Err(Hold::Lacks(needs)) => Listed::Lacks(needs),
         Err(Hold::Fails(_)) => Listed::Unknown,
+    }
+}
+
+/// What a loop does next, all steps of its last turn being settled.
+#[derive(Debug)]
+pub enum Turning {
+    /// It turns once more, or it is through.
+    Goes(Box<Event>),
+    Lacks(BTreeSet<Need>),
+    /// It used up its turns, has not begun, or cannot be made out: nothing is said about it.
+    Unknown,
+}
+
+/// Asks a loop that has turned before for its next turn.
+pub fn next_turn(run: &Run, facts: &Facts, step: NodeId) -> Turning {
+    let node = run.graph.node(step);
+    let has_turned = run.state.loops.get(&node.address).is_some_and(|it| it.turns > 0);
+    if node.role != Role::Loop || !has_turned || run.state.phase(&node.address).is_settled() {
+        return Turning::Unknown;
+    }
+    let now = Timestamp::default();
+    let next = match Decider::new(run, facts, now).control(step) {
+        Ok(commands) => commands.into_iter().next(),
+        Err(Hold::Lacks(needs)) => return Turning::Lacks(needs),
+        Err(Hold::Fails(_)) => None,
+    };
+    let Some(Command::Record(event)) = next else { return Turning::Unknown };
+    let ends_well =
+        matches!(&event, Event::LoopEnded { reason, .. } if *reason != LoopEnd::Exhausted);
+    if ends_well || matches!(event, Event::LoopTurned { .. }) {
+        Turning::Goes(Box::new(event))
+    } else {
+        Turning::Unknown
     }
 }
 
@@ -445,19 +478,7 @@ impl Decider<'_> {
         let step = self.run.graph.node(id).address.clone();
         let attempt = self.run.state.step(&step).map_or(0, |entry| entry.attempts) + 1;
         let started = AttemptStarted::bare(step.clone(), attempt);
-        let finished = AttemptFinished {
-            step,
-            attempt,
-            outcome: Outcome::Failed { cause: Cause::Failed, detail: message },
-            ending: None,
-            evidence: Evidence::default(),
-            result: None,
-            stdout: None,
-            after: None,
-            footprint: Vec::new(),
-            tolerated: false,
-            head: None,
-        };
+        let finished = AttemptFinished::failed(step, attempt, Cause::Failed, message);
         [
             Command::Record(Event::AttemptStarted(Box::new(started))),
             Command::Record(Event::AttemptFinished(Box::new(finished))),

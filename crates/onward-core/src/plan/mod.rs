@@ -331,7 +331,7 @@ pub fn assemble(
     let status = Status::of(&run.state, survey.driven);
     let complete = status == Status::Completed;
     let steps = verdict::steps(run, after, resumption);
-    let recovery_point = verdict::recovery_point(after, &steps, status);
+    let recovery_point = verdict::recovery_point(after, resumption, &steps, status);
     let counts = counts(&steps);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);

@@ -165,8 +165,10 @@ impl Resumption {
             | Decision::Refuse => row.why,
         };
         self.explain(step, row.rung.as_str(), why.to_owned());
-        if let Some(failed) = seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal) {
-            let text = format!("{failed}: counts as failed; retried if the workflow allows it");
+        if let Some((_, detail)) =
+            seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal)
+        {
+            let text = format!("{detail}: counts as failed; retried if the workflow allows it");
             self.explain(step, "failed", text);
         }
         if let Some(lacks) = seen.session_lacks.as_ref().filter(|_| unseen_end) {

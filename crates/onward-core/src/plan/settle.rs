@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use super::{Resumption, Why};
 use crate::{
     address::Address,
-    event::{Event, Item},
+    event::{Event, Item, Revert},
     finding::{Code, Finding},
-    graph::Role,
+    graph::{NodeId, Role},
     key::Difference,
     recovery::{Decision, Rung},
     run::Run,
@@ -214,24 +214,27 @@ impl Resumption {
         self.superseded.insert(step.clone());
     }
 
-    /// What a person made of an output is kept in a rescue before its step runs again, and that it
-    /// runs again is asked about first.
+    /// What a person made of a file is kept in a rescue before a step replaces it, and that it is
+    /// replaced is asked about first.
     pub(super) fn replace(&mut self, run: &Run, survey: &Survey) {
-        if survey.by_hand.is_empty() || self.is_over {
+        let is_none = survey.by_hand.is_empty() && survey.strange_by_hand.is_empty();
+        if is_none || self.is_over {
             return;
         }
         let Ok(after) = self.folded(run, survey) else { return };
         for (step, reverts) in &survey.by_hand {
             let Some(id) = after.graph.find(step) else { continue };
-            let node = after.graph.node(id);
-            if node.is_settled() {
+            if after.graph.node(id).is_settled() {
+                for revert in reverts {
+                    self.replace_later(&after, survey, Some(step), revert);
+                }
                 continue;
             }
-            let phase = after.state.phase(step);
-            let (word, what) = if phase.is_settled() && !node.is_reachable() {
-                ("may be", "if what it needs comes out otherwise, ")
-            } else {
+            let is_sure = is_sure(&after, id);
+            let (word, what) = if is_sure {
                 ("will be", "")
+            } else {
+                ("may be", "if what it needs comes out otherwise, ")
             };
             for revert in reverts {
                 let (path, rescue) = (&revert.path, &revert.rescue);
@@ -241,17 +244,72 @@ impl Resumption {
                      {number}"
                 );
                 let hint = format!("accepted, it is kept in {rescue}; `--keep {step}` keeps it");
-                let finding = Finding::new(Code::ArtifactReplaced, message.clone());
-                let finding = finding.at_step(step).at_path(path).with_hint(hint);
-                if !self.choices.accept(&finding) {
-                    self.needs.push(message);
-                }
-                self.findings.push(finding);
+                self.ask_to_replace(step, path, message, hint);
                 let detail = format!("{what}{path} is replaced; it is kept in {rescue}");
                 self.explain(step, "artifact-replaced", detail);
             }
             self.reverts.extend(reverts.iter().cloned());
         }
+        for revert in &survey.strange_by_hand {
+            if self.replace_later(&after, survey, None, revert) {
+                let is_dirt = |it: &&mut Finding| it.code == Code::DirtyTree.as_str();
+                let dirt = self.findings.iter_mut().filter(is_dirt);
+                for finding in dirt.filter(|it| it.step.is_none()) {
+                    let hint = "they stay, but for what a step replaces, which is saved first";
+                    finding.hint = Some(hint.to_owned());
+                }
+            }
+        }
+    }
+
+    /// What the step that made it leaves alone may be written by another one. Whether it may.
+    fn replace_later(
+        &mut self,
+        after: &Run,
+        survey: &Survey,
+        maker: Option<&Address>,
+        revert: &Revert,
+    ) -> bool {
+        let (path, rescue) = (&revert.path, &revert.rescue);
+        let by = survey.overwriters.get(path).into_iter().flatten();
+        let open = by.filter(|it| Some(&it.step) != maker).filter_map(|it| {
+            let id = after.graph.find(&it.step)?;
+            let node = after.graph.node(id);
+            let is_leaf = node.role == Role::Leaf;
+            (!node.is_settled()).then(|| (it, it.is_known && is_leaf && is_sure(after, id)))
+        });
+        // The surest of them is named.
+        let Some((by, is_sure)) = open.max_by_key(|(by, is_sure)| (*is_sure, by.is_known)) else {
+            return false;
+        };
+        let later = &by.step;
+        let word = if is_sure { "will be" } else { "may be" };
+        if by.is_known {
+            let of = maker.map(|maker| format!(" of {maker}")).unwrap_or_default();
+            let number = revert.rescue_number().unwrap_or_default();
+            let message = format!(
+                "{path}{of}, which a person changed, {word} replaced by {later}, saved as rescue \
+                 {number}"
+            );
+            let hint = format!("accepted, it is kept in {rescue}, and stays until then");
+            self.ask_to_replace(later, path, message, hint);
+        }
+        let detail = format!("{path} {word} replaced by {later}; it is kept in {rescue}");
+        if let Some(maker) = maker {
+            self.explain(maker, "artifact-replaced", detail.clone());
+        }
+        self.explain(later, "artifact-replaced", detail);
+        self.reverts.push(revert.clone());
+        true
+    }
+
+    fn ask_to_replace(&mut self, step: &Address, path: &str, message: String, hint: String) {
+        let finding = Finding::new(Code::ArtifactReplaced, message.clone());
+        let finding = finding.at_step(step).at_path(path).with_hint(hint);
+        if !self.choices.accept(&finding) {
+            self.needs.push(message);
+        }
+        self.findings.push(finding);
     }
 
     pub(super) fn invalidates(&self, step: &Address) -> bool {
@@ -259,6 +317,12 @@ impl Resumption {
             |it: &Event| matches!(it, Event::StepInvalidated { step: of, .. } if of == step);
         self.events.iter().any(is_it)
     }
+}
+
+/// It runs whatever becomes of others.
+fn is_sure(after: &Run, id: NodeId) -> bool {
+    let node = after.graph.node(id);
+    !after.state.phase(&node.address).is_settled() || node.is_reachable()
 }
 
 /// Items that are not in the other list.

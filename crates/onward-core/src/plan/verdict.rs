@@ -112,7 +112,9 @@ fn is_line(after: &Run, id: NodeId) -> bool {
 /// A loop that had ended: its next turn has no row of its own yet.
 fn turns_again(after: &Run, id: NodeId, resumption: &Resumption) -> bool {
     let node = after.graph.node(id);
-    node.role == Role::Loop && !node.is_settled() && resumption.invalidates(&node.address)
+    let is_between = node.children.iter().all(|it| after.graph.node(*it).is_settled());
+    let is_open = node.role == Role::Loop && !node.is_settled();
+    is_open && is_between && resumption.invalidates(&node.address)
 }
 
 fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> PlannedStep {
@@ -167,7 +169,10 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         return (Verdict::Skip, Vec::new());
     }
     if let Some(row) = made.rungs.get(step) {
-        if made.to_probe.contains(step) || made.to_check.contains(step) {
+        if made.to_probe.contains(step) {
+            return (Verdict::Verify, outdated_effect(after, id));
+        }
+        if made.to_check.contains(step) {
             return (Verdict::Verify, Vec::new());
         }
         if made.superseded.contains(step) {
@@ -176,6 +181,9 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         // An effect whose end is not known is settled first, whatever became of the session.
         let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
         let decision = if gives_up { Decision::Rerun } else { row.decision };
+        if decision == Decision::AdoptSeal && is_tried_again(after, id) {
+            return (Verdict::Rerun, Vec::new());
+        }
         let verdict = in_flight(decision, after.state.phase(step));
         let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
         // What it stands on runs again: whether its result counts is not known before that.
@@ -259,8 +267,50 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
             Verdict::Verify,
             vec![because("upstream", "kept if the steps before it give the same output")],
         ),
+        // A step that it needs failed while the engine was down, and has no try left.
+        Phase::Pending | Phase::Running
+            if ended_meanwhile(after, made).is_some()
+                && after.graph.is_blocked(id, &after.state) =>
+        {
+            let detail = "a step that it needs failed, and is not tried again by this resume";
+            (Verdict::Verify, vec![because("blocked", detail)])
+        }
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
+}
+
+/// The first attempt that failed while the engine was down and is not tried again: the resume
+/// records that, and the run ends.
+fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&'m Address> {
+    made.decided(Decision::AdoptSeal).find(|step| {
+        let id = after.graph.find(step);
+        after.state.phase(step) == Phase::Failed && id.is_some_and(|id| !is_tried_again(after, id))
+    })
+}
+
+/// It failed, and the workflow gives it another try.
+fn is_tried_again(after: &Run, id: NodeId) -> bool {
+    let is_failed = after.state.phase(&after.graph.node(id).address) == Phase::Failed;
+    is_failed && after.graph.ready_work().any(|ready| ready == id)
+}
+
+/// An effect that counts as done when it happened is made again all the same if what it needs is
+/// not what it was.
+fn outdated_effect(after: &Run, id: NodeId) -> Vec<Why> {
+    let node = after.graph.node(id);
+    let entry = after.state.step(&node.address);
+    let Some(started) = entry.and_then(|entry| entry.started.as_deref()) else {
+        return Vec::new();
+    };
+    if !node.is_reachable() {
+        let detail = "it is made again all the same if what it needs comes out otherwise";
+        return vec![because("upstream", detail)];
+    }
+    let was = KeyParts { needs: started.key.get().needs, ..KeyParts::default() };
+    let needs = after.graph.need_digests(id, &after.defs);
+    let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
+    let detail = "it is made again all the same, because this changed";
+    differences.iter().map(|it| Why::changed(it, detail)).collect()
 }
 
 /// The answer of this gate counts no more.
@@ -323,7 +373,13 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
 
 /// What the resume does first, in one sentence. It follows from the rows: the steps it names are
 /// started, continued, waited for or asked about, and it says that none is left only if none is.
-pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status) -> RecoveryPoint {
+pub(super) fn recovery_point(
+    after: &Run,
+    made: &Resumption,
+    steps: &[PlannedStep],
+    status: Status,
+) -> RecoveryPoint {
+    let failed_meanwhile = ended_meanwhile(after, made);
     let is_reachable = |step: &&&PlannedStep| {
         let id = after.graph.find(&Address::from_text(&step.step));
         id.is_some_and(|id| after.graph.node(id).is_reachable())
@@ -368,6 +424,11 @@ pub(super) fn recovery_point(after: &Run, steps: &[PlannedStep], status: Status)
             let text =
                 format!("the answer to {gate} ends the run; only the closing record is missing");
             ("settle", text)
+        }
+        (_, [], _) if failed_meanwhile.is_some() => {
+            let step = failed_meanwhile.map(Address::as_str).unwrap_or_default();
+            let text = format!("{kept} kept; {step} failed while the engine was down");
+            ("settle", format!("{text}: that is recorded, and the run ends as failed"))
         }
         (_, [], _) => match probed {
             Some(row) => {

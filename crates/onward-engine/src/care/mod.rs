@@ -148,7 +148,7 @@ pub(crate) fn must_be_dead(place: &Place) -> Result<(), CareError> {
 
 /// Whether the supervisor of this run is a process of this boot.
 pub(crate) fn supervisor_lives(place: &Place) -> bool {
-    let here = Whereabouts::read(place).ok().flatten();
+    let here = Whereabouts::read(place);
     let is_of_boot = |here: &Whereabouts| boot_id().is_ok_and(|boot| boot == here.boot_id);
     here.is_some_and(|here| is_of_boot(&here) && here.identity().is_alive())
 }

@@ -22,7 +22,9 @@ use onward_core::{
 };
 
 use crate::{
-    check::{by_hand, collect, doubts, hear, lists, outputs, reads, witness, worktrees},
+    check::{
+        by_hand, collect, doubts, hear, lists, outputs, overwriters, reads, witness, worktrees,
+    },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
 };
@@ -139,6 +141,7 @@ pub fn survey<W: World>(
         retain_strange(world, run, &mut git.changed)?;
     }
     survey.git = git;
+    overwriters::look(world, run, &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
 }
 
@@ -344,7 +347,7 @@ fn in_flight<W: World>(
     };
     let seal = seal_of(connected, step, one.entry);
     let sealed = seal.is_some();
-    let failed = seal.and_then(|it| judge::failure(&it.ending)).map(|(_, detail)| detail);
+    let failed = seal.and_then(|it| judge::failure(&it.ending));
     let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
     let over = sealed || alive || proof.is_some();

@@ -11,13 +11,14 @@ mod limits;
 pub mod offline;
 pub(crate) mod outcome;
 mod prepare;
+mod stop;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
-    event::{AttemptStarted, EndStatus, Event, Mode, PauseCause, Revert, SettledBy},
+    event::{AttemptStarted, EndStatus, Event, Mode, Revert, SettledBy},
     evidence::{Cause, Ending},
     facts::{Facts, Need},
     finding::Finding,
@@ -30,7 +31,7 @@ use onward_core::{
     plan::Status,
     policy::Choices,
     run::Run,
-    state::{EffectState, Phase, RunStatus, StepState},
+    state::{EffectState, Phase, StepState},
     time::Timestamp,
     told::StepTold,
     workflow::{Loaded, model::Durability},
@@ -40,6 +41,7 @@ use onward_dialects::Files;
 use self::{
     brief::Behind,
     prepare::{Inherited, UndoOfPrevious},
+    stop::{StopWhy, Stopping},
 };
 use crate::{
     agents::limits::Limits,
@@ -51,7 +53,7 @@ use crate::{
     foreign::{Foreign, Importing, exported, say_cancelled},
     load::journal::Journal,
     revert,
-    world::{Input, Request, Stop, World, seen::Seen},
+    world::{Input, Stop, World, seen::Seen},
 };
 
 /// How a run is taken up.
@@ -75,6 +77,9 @@ pub struct Resume {
 pub enum Rest {
     /// The run is over, needs a person, or was asked to stop.
     With(Status),
+    /// The run is to be cancelled and nothing runs any more: what attempts left half done is to
+    /// be put away before the end is written.
+    HalfDone,
     /// The supervisor is gone. What it said for itself, if it could.
     HandsLost { why: Option<String> },
 }
@@ -154,28 +159,6 @@ impl<W: World> Importing for Driver<'_, W> {
     }
 }
 
-/// What was asked about the run as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stopping {
-    No,
-    /// Nothing new starts; what runs has until then, if there is a then.
-    Draining {
-        why: StopWhy,
-        until: Option<Timestamp>,
-    },
-    /// The stop ladder is under way.
-    Ending {
-        why: StopWhy,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StopWhy {
-    Interrupted,
-    Paused,
-    Cancelled,
-}
-
 impl<'w, W: World> Driver<'w, W> {
     pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
         let facts = Facts { attended: how.options.attended, ..Facts::default() };
@@ -205,6 +188,9 @@ impl<'w, W: World> Driver<'w, W> {
     /// supervisor is gone.
     pub fn drive(&mut self) -> Result<Rest, Stop> {
         loop {
+            if self.leaves_half_done() {
+                return Ok(Rest::HalfDone);
+            }
             let wake = self.settle()?;
             if let Some(status) = self.over() {
                 return Ok(Rest::With(status));
@@ -440,127 +426,6 @@ impl<'w, W: World> Driver<'w, W> {
         self.tell_of(&heard, &finished)?;
         self.record(Event::AttemptFinished(Box::new(finished)))?;
         self.note_export_of(&seal.step)
-    }
-
-    fn asked(&mut self, request: Request) -> Result<(), Stop> {
-        match request {
-            Request::Pause => {
-                if self.stop == Stopping::No {
-                    self.drain(StopWhy::Paused, None);
-                }
-                Ok(())
-            }
-            Request::Cancel => {
-                self.begin_ending(StopWhy::Cancelled);
-                Ok(())
-            }
-            Request::Unattended => {
-                self.facts.attended = false;
-                Ok(())
-            }
-            Request::Decide { step, option, comment, by, hash } => {
-                let answer = gate::Answer { step, option, comment, by, hash };
-                match gate::decided(self.world, &self.run, answer)? {
-                    Ok(events) => events.into_iter().try_for_each(|event| self.record(event)),
-                    Err(refused) => {
-                        let text = format!("an answer was refused: {refused}");
-                        self.record(Event::Note { text, step: None })?;
-                        // The person who answered is shown what there is now.
-                        refused.reopened().map_or(Ok(()), |event| self.record(event))
-                    }
-                }
-            }
-        }
-    }
-
-    fn drain(&mut self, why: StopWhy, until: Option<Timestamp>) {
-        self.facts.draining = true;
-        self.stop = Stopping::Draining { why, until };
-    }
-
-    /// This driver was only called to bring the run to its end.
-    #[must_use]
-    pub(crate) fn asked_to_end(mut self) -> Self {
-        if self.how.options.ending.is_some() {
-            self.begin_ending(StopWhy::Cancelled);
-        }
-        self
-    }
-
-    fn begin_ending(&mut self, why: StopWhy) {
-        self.facts.draining = true;
-        let under_way = matches!(self.stop, Stopping::Ending { .. });
-        self.stop = Stopping::Ending { why };
-        if !under_way {
-            self.ending_asked = true;
-        }
-    }
-
-    fn interrupted(&mut self) -> Result<(), Stop> {
-        match self.stop {
-            Stopping::No => {
-                let grace_ms = self.how.options.grace_ms;
-                let until = self.world.now().plus_ms(grace_ms);
-                self.drain(StopWhy::Interrupted, Some(until));
-                if self.run.state.running > 0 {
-                    let grace = grace_ms / 1000;
-                    let text = format!(
-                        "interrupted: what runs gets {grace} s to finish; interrupt again to stop \
-                         it now"
-                    );
-                    self.record(Event::Note { text, step: None })?;
-                }
-            }
-            Stopping::Draining { why, .. } => {
-                // Asked to cancel before, it stays cancelled.
-                let why = if why == StopWhy::Paused { StopWhy::Interrupted } else { why };
-                self.begin_ending(why);
-            }
-            Stopping::Ending { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// Moves a stop on: the grace is over, or nothing runs any more.
-    fn conclude_stop(&mut self) -> Result<(), Stop> {
-        if let Stopping::Draining { why, until: Some(until) } = self.stop
-            && self.run.state.running > 0
-            && self.world.now() >= until
-        {
-            self.begin_ending(why);
-        }
-        let why = match self.stop {
-            Stopping::No => return Ok(()),
-            Stopping::Draining { why, .. } | Stopping::Ending { why } => why,
-        };
-        if self.run.state.running > 0 || self.run.state.status != RunStatus::UnderWay {
-            return Ok(());
-        }
-        self.record(match why {
-            StopWhy::Interrupted => {
-                Event::RunPaused { cause: PauseCause::Interrupted, until: None }
-            }
-            StopWhy::Paused => Event::RunPaused { cause: PauseCause::Asked, until: None },
-            StopWhy::Cancelled => {
-                let asked = || "cancelled by a person".to_owned();
-                let why = Some(self.how.options.ending.clone().unwrap_or_else(asked));
-                Event::RunEnded { status: EndStatus::Cancelled, why }
-            }
-        })
-    }
-
-    fn over(&self) -> Option<Status> {
-        match self.run.state.status {
-            RunStatus::Paused { .. } | RunStatus::Ended { .. } => {
-                Some(Status::of(&self.run.state, false))
-            }
-            RunStatus::Unopened | RunStatus::UnderWay => None,
-        }
-    }
-
-    /// A stop that was asked of hands that are gone is asked of the new ones.
-    pub(crate) fn ask_again_to_stop(&mut self) {
-        self.ending_asked |= matches!(self.stop, Stopping::Ending { .. });
     }
 
     /// A step that writes the other system's files has ended: what they are now is known.

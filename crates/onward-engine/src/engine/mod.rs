@@ -174,6 +174,7 @@ impl EngineError {
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),
             Self::Agent(error) => Some(error.hint()),
+            Self::Workflow(error) => error.hint(),
             Self::Journal(LoadError::Read(error))
             | Self::Resume(ResumeError::Journal(LoadError::Read(error))) => {
                 Some(error.hint().to_owned())
@@ -185,7 +186,6 @@ impl EngineError {
             Self::Stop(stop) | Self::Resume(ResumeError::Stop(stop)) => stop.hint(),
             Self::Machine { .. }
             | Self::NoWorkflow { .. }
-            | Self::Workflow(_)
             | Self::Resume(_)
             | Self::Journal(_)
             | Self::Impossible(_) => None,

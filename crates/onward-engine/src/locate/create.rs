@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::{
     Project,
-    pinned::{PINNED, WORKFLOW},
+    pinned::{PINNED, WORKFLOW, hash_under},
 };
 use crate::{
     load::journal::JOURNAL,
@@ -128,7 +128,11 @@ pub fn create_run(
             format: FORMAT,
             run: id.clone(),
             workflow: new.workflow.workflow.name.clone(),
-            workflow_hash: new.workflow.hash,
+            // Without a file it is known by the name of its copy alone.
+            workflow_hash: match new.file {
+                Some(_) => new.workflow.hash,
+                None => hash_under(WORKFLOW, &new.workflow.files),
+            },
             file: new.file.map(|file| project.relative(file)),
             inputs: inputs.clone(),
             git: crate::world::git::head(project.root()),

@@ -40,7 +40,7 @@ impl Origin {
         }
         match load_workflow(&path) {
             Ok(loaded) => Self::Valid(Box::new(loaded)),
-            Err(LoadWorkflowError::Io { .. }) => Self::Gone,
+            Err(LoadWorkflowError::Io { .. } | LoadWorkflowError::Altered { .. }) => Self::Gone,
             Err(LoadWorkflowError::Invalid(problems)) => {
                 let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
                 let message = format!("{file} is no valid workflow now: {first}");

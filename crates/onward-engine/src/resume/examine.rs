@@ -9,13 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     decide::adoption,
-    event::{Certainty, EndStatus, Event, Revert},
+    event::{AttemptFinished, Certainty, EndStatus, Event, Revert},
     finding::{Code, Finding, RUN_OVER},
-    plan::{AgeBand, Plan, Resumption, Status, Telling, assemble, resumption, run_info},
+    plan::{
+        AgeBand, Plan, Resumption, Status, Telling, assemble, next_record, resumption, run_info,
+    },
     policy::{Choices, Depth},
     recovery::Decision,
     run::Run,
-    state::RunStatus,
+    state::{Phase, RunStatus},
     survey::Survey,
     time::Timestamp,
     view::{View, as_planned, view},
@@ -23,7 +25,7 @@ use onward_core::{
 };
 
 use crate::{
-    check::{doubts, survey, witness, worktrees},
+    check::{doubts, survey, turns, witness, worktrees},
     foreign::{Foreign, Importing as _, Onlooker, Reentry, import, import_announced},
     revert::{self, CutShort, rescue::Undoing},
     world::{Connected, Stop, World, seen::Seen},
@@ -202,6 +204,7 @@ fn announced_and_left<W: World>(
         let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
         let announced: BTreeSet<&str> = announced.collect();
         git.changed.retain(|path| !announced.contains(path.as_str()));
+        survey.strange_by_hand.retain(|it| !announced.contains(it.path.as_str()));
     }
     let (mut rest, strange) = (pending.rest, pending.strange.into_iter().collect());
     for (step, entry) in &run.state.steps {
@@ -224,7 +227,10 @@ fn after<W: World>(
     reentry: Option<&Reentry>,
 ) -> Result<Run, Stop> {
     let after = made.folded(run, survey)?;
-    let Some(reentry) = reentry else { return Ok(after) };
+    let Some(reentry) = reentry else {
+        let after = ended_meanwhile(after, survey, made)?;
+        return turns::taken(world, after, survey.now);
+    };
     let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
     let mut onlooker = Onlooker::new(world, after);
     // Its end is judged first; what the files tell of the steps behind it counts from then on.
@@ -235,6 +241,23 @@ fn after<W: World>(
     }
     import_announced(reentry.source(), &mut onlooker, &announced)?;
     Ok(onlooker.run)
+}
+
+/// A command that failed while the engine was down has failed when the resume has judged its end.
+/// What an agent said of its own end is heard only then.
+fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<Run, Stop> {
+    for step in made.decided(Decision::AdoptSeal) {
+        let failed = survey.in_flight.get(step).and_then(|seen| seen.failed.clone());
+        let id = run.graph.find(step).filter(|id| run.worker(*id).is_none());
+        let is_open = run.state.phase(step) == Phase::Running;
+        let (Some((cause, detail)), Some(_), true) = (failed, id, is_open) else { continue };
+        let attempt = run.state.step(step).map_or(0, |entry| entry.attempts);
+        let mut finished = AttemptFinished::failed(step.clone(), attempt, cause, detail);
+        finished.tolerated = run.tolerates(&finished);
+        let event = Event::AttemptFinished(Box::new(finished));
+        run.after(next_record(&run.state, survey.now, event))?;
+    }
+    Ok(run)
 }
 
 impl Examined {

@@ -336,6 +336,9 @@ impl<W: World> Driver<'_, W> {
         self.continuing.clone_from(&made.continuing);
         let mut resumed = made.resumed(&self.run.state, self.how.mode, boot_id, git);
         (resumed.code, resumed.summary) = (point.code, point.summary);
+        if self.how.options.ending.is_some() {
+            resumed.summary = "only to put away what is half done, and to end".to_owned();
+        }
         resumed.last_sign = connected.last_heartbeat;
         if let Some(reentry) = &reentry {
             reentry.announce(&mut resumed);

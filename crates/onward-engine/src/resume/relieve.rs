@@ -1,4 +1,5 @@
-//! The supervisor died and the engine lives: another one takes its place, and the run goes on.
+//! The supervisor died and the engine lives: another one takes its place, and the run goes on. Or
+//! a person cancels it: then what is half done is put away first.
 //!
 //! Invariant: what was in flight goes the way it would go after the engine's own death: orphans are
 //! ended, seals are read, the recovery table decides, and all of it is journaled as a resume.
@@ -13,6 +14,7 @@ use crate::{
 
 /// Supervisors that may die in a row with nothing finished in between.
 const LOSSES_MAX: u32 = 3;
+const BY_PERSON: &str = "cancelled by a person";
 
 /// How often it has come to this.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +29,7 @@ pub fn drive<W: World>(driver: &mut Driver<'_, W>) -> Result<Status, Stop> {
     loop {
         match driver.drive()? {
             Rest::With(status) => return Ok(status),
+            Rest::HalfDone => put_away(driver)?,
             Rest::HandsLost { why: Some(why) } => return Err(Stop::HandsGaveUp(why)),
             Rest::HandsLost { why: None } => {
                 losses.count(driver)?;
@@ -49,6 +52,29 @@ impl Losses {
         }
         Ok(())
     }
+}
+
+/// A run that is cancelled leaves no half-done work in the tree, as if it were ended without a
+/// driver: nothing that a person could accept stands in the way of an end, and what a person
+/// changed meanwhile is left as it is.
+fn put_away<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
+    driver.journal.commit(driver.world)?;
+    driver.how.options.ending = Some(BY_PERSON.to_owned());
+    driver.how.foreign = None;
+    driver.how.choices.from = None;
+    driver.how.choices.yes = true;
+    let connected = driver.world.look_at_hands()?;
+    let (findings, before, seen) = (Vec::new(), Before::default(), Seen::default());
+    let mut round = Round { edited: None, findings, before, seen };
+    let found = round.examine(driver.world, driver.run.clone(), &connected, &driver.how)?;
+    if found.resumption.reverts.is_empty() {
+        return Ok(());
+    }
+    driver.how.choices.accept_all(&found.resumption.findings);
+    let examined = round.examine(driver.world, driver.run.clone(), &connected, &driver.how)?;
+    let settled = Agreed::settle(driver.world, examined, connected)
+        .and_then(|(_, agreed)| round.go_on(driver, agreed));
+    settled.map_err(stopped)
 }
 
 fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
@@ -74,7 +100,11 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     }
     let recovered = Agreed::settle(driver.world, examined, connected)
         .and_then(|(_, agreed)| round.go_on(driver, agreed));
-    recovered.map_err(|error| match error {
+    recovered.map_err(stopped)
+}
+
+fn stopped(error: ResumeError) -> Stop {
+    match error {
         ResumeError::Conflicts(findings) => Stop::Conflicts(findings),
         ResumeError::Stop(stop) => stop,
         ResumeError::NoJournal
@@ -85,5 +115,5 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
         | ResumeError::Parked { .. }
         | ResumeError::Cancelled
         | ResumeError::Complete => Stop::Hands(error.to_string()),
-    })
+    }
 }

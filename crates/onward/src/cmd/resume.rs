@@ -222,7 +222,9 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
         let chosen = (&args.choices(), Seen::default());
-        codes.push(take_up(cx, session, person, &found.dir.dir, args, chosen)?);
+        let code = take_up(cx, session, person, &found.dir.dir, args, chosen);
+        // One run that cannot go on is told of, and the others go on.
+        codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     for found in strangers {
         let person = Person::at_terminal(cx, &args.driving);

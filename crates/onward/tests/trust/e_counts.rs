@@ -160,8 +160,8 @@ fn e4_a_loop_that_may_turn_more_often_turns_again() {
     let thrice = "  - { id: b, run: LOG, repeat: { max: 3 } }\n";
     let (bench, plan, told) = edited(once, thrice);
     assert!(told.contains("b (touching finished work)"), "{told}");
-    assert_eq!((row(&plan, "b"), row(&plan, "b[1]")), ("run", "keep"), "{plan:#}");
-    assert_eq!(agree(&bench, 1, 2, &["b"])["phase"], "b");
+    assert_eq!((row(&plan, "b[2]"), row(&plan, "b[1]")), ("run", "keep"), "{plan:#}");
+    assert_eq!(agree(&bench, 1, 3, &["b[2]"])["phase"], "b");
     bench.write("ok", "");
     bench.exits("resume --no-input --yes", 0);
     let ran = ["b[1]", "b[2]", "b[3]"].map(|it| bench.ran(it).len());

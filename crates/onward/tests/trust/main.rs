@@ -29,6 +29,7 @@ mod e_limits;
 mod e_links;
 mod e_shell;
 mod e_undo;
+mod f_promises;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

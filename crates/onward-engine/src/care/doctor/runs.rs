@@ -10,7 +10,7 @@ use crate::{
     care::{CareError, archive::free_name, supervisor_lives},
     engine::{EngineError, Machine, RunPlace},
     load::journal::{JOURNAL, load},
-    locate::{LockError, Project, RunDir, RunLock, holder},
+    locate::{LockError, Pinned, Project, RunDir, RunLock, holder},
     world::{
         real::{
             disk::{io_stop, make_parents, sync_dir},
@@ -40,7 +40,12 @@ pub(super) fn checks(
     };
     for run in &runs {
         checks.extend(journal(run));
-        checks.extend(processes(run, machine, fix)?);
+        checks.extend(workflow(run, machine));
+        // What stands in the way of one run is told, and the others are looked at all the same.
+        checks.extend(processes(run, machine, fix).unwrap_or_else(|error| {
+            let message = format!("the processes of run {} cannot be looked at: {error}", run.id);
+            vec![Check::new("processes", Health::Problem, with_causes(message, &error))]
+        }));
     }
     checks.extend(half_made(project, fix)?);
     if checks.is_empty() {
@@ -87,6 +92,27 @@ fn journal(run: &RunDir) -> Option<Check> {
             }
         },
     }
+}
+
+/// Whether the copy of the workflow is the one that the journal names.
+fn workflow(run: &RunDir, machine: &Machine) -> Option<Check> {
+    let error = Pinned::look(&run.dir, &machine.env).err()?;
+    let message = format!("the workflow that run {} keeps cannot be used: {error}", run.id);
+    let check = Check::new("workflow-damaged", Health::Problem, with_causes(message, &error));
+    let hint = EngineError::from(error).hint();
+    Some(match hint {
+        Some(hint) => check.with_hint(hint),
+        None => check,
+    })
+}
+
+fn with_causes(mut message: String, error: &dyn std::error::Error) -> String {
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        message = format!("{message}: {one}");
+        cause = one.source();
+    }
+    message
 }
 
 fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, CareError> {

@@ -85,7 +85,7 @@ pub(super) fn connect(
 pub fn look(place: &Place) -> Result<Connected, Stop> {
     let seals = read(place, None)?;
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
-    let here = Whereabouts::read(place).map_err(io_stop("read", &place.whereabouts()))?;
+    let here = Whereabouts::read(place);
     let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
     let had_supervisor = opened_in(&seals, &boot_id, place) > 0;
     let orphans = if had_supervisor && (!lives || has_spawned_nothing(&seals)) {

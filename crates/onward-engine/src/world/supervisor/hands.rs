@@ -206,13 +206,7 @@ struct Found {
 
 /// `None` when there is no supervisor, or it is about to end.
 fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
-    let path = config.place.whereabouts();
-    let here = Whereabouts::read(&config.place).map_err(|source| HandsError::Io {
-        what: "read",
-        path,
-        source,
-    })?;
-    let Some(here) = here else { return Ok(None) };
+    let Some(here) = Whereabouts::read(&config.place) else { return Ok(None) };
     let Ok(stream) = UnixStream::connect(&here.socket) else { return Ok(None) };
     match greet(config, stream) {
         Ok((hands, Report::Welcome { alive, log_bytes })) => {

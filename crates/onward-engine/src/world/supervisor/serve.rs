@@ -159,7 +159,7 @@ fn open_log(place: &Place, opened: Opened) -> Result<Log, SuperviseError> {
     // Otherwise one is leaving, or was killed and has left the lock with a child that is not
     // executed yet, or has just come and will say where it is.
     let is_there = || {
-        let here = Whereabouts::read(place).ok().flatten();
+        let here = Whereabouts::read(place);
         here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive())
     };
     Log::open(&path, is_there, opened).map_err(|error| match error {
