@@ -343,11 +343,13 @@ fn a_file_that_may_not_be_read_stops_no_plan() {
         let project = make();
         let path = things(project.path()).into_keys().find(|it| it.ends_with(name)).unwrap();
         let usual = fs::metadata(&path).unwrap().permissions();
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
         let mut command: Command = program::onward(project.path(), "plan --json");
         let said = Said::of(&command.env("ONWARD_NOW", NOW).stdin(Stdio::null()).output().unwrap());
+        let is_barred = File::open(&path).is_err();
         fs::set_permissions(&path, usual).unwrap();
         assert_eq!(said.code, 0, "{name}: {said:?}");
+        assert_eq!(said.out.contains("state-unreadable"), is_barred, "{name}: {said:?}");
     }
 }
 

@@ -81,6 +81,10 @@ pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
             match content(&dir, &name, &mut room)? {
                 None => {}
                 Some(Content::Whole(file)) => files.insert_in(number, name, file),
+                Some(Content::Hidden) => {
+                    let around = name.rsplit_once('/').map_or("", |(around, _)| around);
+                    unread.insert(around.to_owned(), Unreadable::Forbidden);
+                }
                 Some(Content::Unread(why, file)) => {
                     unread.insert(name.clone(), why);
                     files.insert_in(number, name, file);
@@ -239,6 +243,8 @@ enum Content {
     Whole(File),
     /// Nothing; the file is empty.
     Unread(Unreadable, File),
+    /// Not even whether it is there: the directory around it is forbidden.
+    Hidden,
 }
 
 /// `None` for what is no file, or is gone since it was listed.
@@ -254,8 +260,7 @@ fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, St
     let meta = match fs::metadata(&path) {
         Ok(meta) => meta,
         Err(error) if is_absence(&error) => return Ok(None),
-        // The directory that it would be in is named on its own.
-        Err(error) if is_forbidden(&error) => return Ok(None),
+        Err(error) if is_forbidden(&error) => return Ok(Some(Content::Hidden)),
         Err(error) => return Err(io_stop("read", &path)(error)),
     };
     if !meta.is_file() {
