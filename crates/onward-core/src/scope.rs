@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    address::encode_key,
     facts::StepFacts,
     graph::{NodeId, Role},
     run::Run,
@@ -151,7 +152,12 @@ impl Scope<'_> {
             Many::Repeat(_) => Some((step.id.to_string(), key.parse::<u32>().ok()?.into())),
             Many::Each(each) => {
                 let items = &self.run.state.groups.get(&group)?.items;
-                let item = items.iter().find(|item| group.item(&item.key) == node.address)?;
+                // Most keys are written as they are, and need not be written again to be compared.
+                let is_encoded = key.contains('%');
+                let is_it = |name: &str| {
+                    if is_encoded { encode_key(name) == key } else { name == key }
+                };
+                let item = items.iter().find(|item| is_it(&item.key))?;
                 Some((each.name.clone(), item.value.clone()))
             }
         }

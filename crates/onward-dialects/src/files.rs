@@ -15,8 +15,25 @@ pub struct Files {
     pub git: Option<Git>,
     /// Of the processes that the files name, those that are alive.
     pub alive: BTreeSet<u32>,
-    /// Files that are too large to be read, as messages name them. They are there, and empty.
-    pub unread: Vec<String>,
+    /// What is there and was not read. Of these, files are there, and empty.
+    pub unread: Vec<Unread>,
+}
+
+/// A file, or a directory, of which nothing was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// As messages name it.
+    pub path: String,
+    pub why: Unreadable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    TooLarge,
+    /// It is a link, or lies behind one that leads out of the run.
+    Link,
+    /// The user has no right to read it.
+    Forbidden,
 }
 
 /// One file. Its path is the key it is kept under, relative to the run's directory.

@@ -17,7 +17,7 @@ pub mod seam;
 
 use onward_core::finding::DialectCode;
 
-pub use files::{Branch, File, Files, Git, Worktree};
+pub use files::{Branch, File, Files, Git, Unread, Unreadable, Worktree};
 pub use seam::{Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Missing, Root, Site};
 
 /// Every dialect this build knows, in the order in which doubt is settled.

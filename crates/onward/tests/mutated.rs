@@ -310,6 +310,70 @@ fn a_file_that_is_too_large_to_be_read_is_a_finding_and_the_rest_is_used() {
     assert!(found["message"].as_str().unwrap().contains("too large"), "{plan:#}");
 }
 
+/// A file, and a directory that a pattern leads into.
+#[test]
+fn a_link_is_a_finding_and_the_rest_is_used() {
+    let run = ".agent-memory/runs/20260411-0800-law-k3x9";
+    for (make, name) in [
+        (agent_memory as fn() -> TempDir, format!("{run}/events/executor/20260411-0900.jsonl")),
+        (agent_memory, format!("{run}/events/executor")),
+        (dotagent, "memory/reflections/old.json".to_owned()),
+        (dotagent, "memory/tasks/t1".to_owned()),
+    ] {
+        let project = make();
+        let path = project.path().join(&name);
+        fs::rename(&path, project.path().join("moved")).unwrap();
+        symlink(project.path().join("moved"), &path).unwrap();
+        let (code, plan) = planned(project.path(), &name);
+        assert_eq!((code, &plan["can_resume"]), (0, &json!(false)), "{name}: {plan:#}");
+        let findings = plan["findings"].as_array().unwrap();
+        let found = findings.iter().find(|it| it["code"] == "state-unreadable");
+        let found = found.unwrap_or_else(|| panic!("{name}: {plan:#}"));
+        assert_eq!(found["path"], name, "{plan:#}");
+        assert!(found["message"].as_str().unwrap().contains("is a link"), "{plan:#}");
+        let code = plan["recovery_point"]["code"].as_str().unwrap();
+        assert!(["execute", "implementation"].contains(&code), "the rest counts: {plan:#}");
+    }
+}
+
+/// To root it is a file like any other.
+#[test]
+fn a_file_that_may_not_be_read_stops_no_plan() {
+    for (make, name) in [(agent_memory as fn() -> TempDir, "plan.md"), (dotagent, "t1")] {
+        let project = make();
+        let path = things(project.path()).into_keys().find(|it| it.ends_with(name)).unwrap();
+        let usual = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
+        let mut command: Command = program::onward(project.path(), "plan --json");
+        let said = Said::of(&command.env("ONWARD_NOW", NOW).stdin(Stdio::null()).output().unwrap());
+        let is_barred = File::open(&path).is_err();
+        fs::set_permissions(&path, usual).unwrap();
+        assert_eq!(said.code, 0, "{name}: {said:?}");
+        assert_eq!(said.out.contains("state-unreadable"), is_barred, "{name}: {said:?}");
+    }
+}
+
+/// Each task comes after the one before it.
+#[test]
+fn a_chain_of_a_thousand_tasks_is_planned() {
+    let id = |number: usize| format!("T{number:04}");
+    let after = |number: usize| number.checked_sub(1).map(id).into_iter().collect::<Vec<_>>();
+    let project = agent_memory();
+    let root = project.path().join(".agent-memory/runs/20260411-0800-law-k3x9");
+    let task = |number| json!({"id": id(number), "dependencies": after(number)});
+    let tasks: Vec<Value> = (0..1000).map(task).collect();
+    put(&root, "task-graph.json", json!({"tasks": tasks}).to_string());
+    let (code, plan) = planned(project.path(), "a long task graph");
+    assert_eq!((code, &plan["recovery_point"]["steps"]), (0, &json!(["execute[T0000]"])));
+    let project = dotagent();
+    let task = |number| json!({"id": id(number), "status": "pending", "depends_on": after(number)});
+    let tasks: Vec<Value> = (0..1000).map(task).collect();
+    let execution = json!({"workflow_id": "wf", "tasks": tasks}).to_string();
+    put(project.path(), "memory/state/execution.json", execution);
+    let (code, plan) = planned(project.path(), "a long execution plan");
+    assert_eq!((code, &plan["recovery_point"]["steps"]), (0, &json!(["implementation[T0000]"])));
+}
+
 /// Larger than what is looked at of a file while runs are searched for.
 #[test]
 fn a_story_of_any_size_is_found_by_its_first_lines() {

@@ -1,5 +1,7 @@
 //! Verdict and reason of each step, read off the run as it would be after the resume.
 
+use std::collections::BTreeMap;
+
 use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why};
 use crate::{
     address::Address,
@@ -48,18 +50,30 @@ fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
 /// Turns and items that are no more, because something before them runs again: each known instance
 /// has a row, behind the one that it followed.
 fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
+    let known: BTreeMap<&str, usize> =
+        rows.iter().enumerate().map(|(at, row)| (row.step.as_str(), at)).collect();
     let mut place = 0;
+    let mut missing: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
     for id in before.graph.in_order().into_iter().filter(|id| is_line(before, *id)) {
         let step = &before.graph.node(id).address;
-        if let Some(at) = rows.iter().position(|row| row.step == step.as_str()) {
+        if let Some(at) = known.get(step.as_str()) {
             place = at + 1;
         } else if after.graph.find(step).is_none() {
             let (verdict, why) = vanished(before, after, step);
             let step = step.to_string();
-            rows.insert(place, PlannedStep { step, verdict, why: vec![why], cost_usd: None });
-            place += 1;
+            let row = PlannedStep { step, verdict, why: vec![why], cost_usd: None };
+            missing.entry(place).or_default().push(row);
         }
     }
+    if missing.is_empty() {
+        return;
+    }
+    let mut all = missing.remove(&0).unwrap_or_default();
+    for (row, place) in std::mem::take(rows).into_iter().zip(1..) {
+        all.push(row);
+        all.extend(missing.remove(&place).unwrap_or_default());
+    }
+    *rows = all;
 }
 
 /// An item that is no longer listed stays as it is; a turn may come again.

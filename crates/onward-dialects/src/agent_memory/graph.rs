@@ -48,6 +48,7 @@ impl Graph {
         for (key, object) in entries(&top) {
             let id = object.text("id").or_else(|| object.text("task_id")).or(key);
             let Some(id) = id.map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()) else {
+                object.nameless();
                 continue;
             };
             if ids.insert(id.clone()) {
@@ -109,7 +110,6 @@ fn task(id: String, object: &Object<'_>, phases: &BTreeMap<String, u32>) -> Task
         .iter()
         .find_map(|key| object.map.get(*key).and_then(Value::as_str).map(str::to_owned))
         .or_else(|| inner(["estimates", "complexity"]));
-    let after = ["dependencies", "depends_on"].into_iter().find(|key| object.get(key).is_some());
     let phase = object.map.get("phase").and_then(whole_in_json);
     TaskEntry {
         title: ["title", "name", "description"]
@@ -118,7 +118,7 @@ fn task(id: String, object: &Object<'_>, phases: &BTreeMap<String, u32>) -> Task
             .unwrap_or_default(),
         phase: phase.or_else(|| phases.get(&id).copied()).unwrap_or(1),
         high: complexity.is_some_and(|it| bare(&it) == "high"),
-        dependencies: after.map(|key| object.texts(key)).unwrap_or_default(),
+        dependencies: object.texts_of(&["dependencies", "depends_on"]),
         fixes: object.texts("fixes"),
         made_by: object.text("made_by").unwrap_or_default(),
         id,

@@ -3,7 +3,7 @@
 //! Invariant: the latest event of a task wins; of two at one time, or where a time is missing, the
 //! one that means more work. A task that is done is opened again by an event alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{address::Address, time::Timestamp};
 
@@ -272,7 +272,36 @@ impl Tasks {
     fn waiting_for<'a>(&'a self, stuck: &'a Task) -> Vec<&'a str> {
         let open = self.all.iter().filter(|it| it.stage == Stage::Open);
         let edges = open.map(|it| (it.entry.id.as_str(), it.entry.dependencies.as_slice()));
-        resting_on(&stuck.entry.id, edges).into_iter().collect()
+        resting_on([stuck.entry.id.as_str()], edges).into_iter().collect()
+    }
+
+    /// Ids of open tasks that rest, however far away, on one that waits for a person or for the
+    /// rework.
+    pub fn held(&self) -> BTreeSet<String> {
+        let is_first = |it: &&Task| it.stage == Stage::Open && !it.is_reworked();
+        let holds = |it: &&Task| match it.stage {
+            Stage::Blocked | Stage::UsedUp => true,
+            Stage::Open => it.is_reworked(),
+            Stage::Unverified | Stage::Mending | Stage::Done => false,
+        };
+        self.after(holds, is_first)
+    }
+
+    /// Ids of tasks that rest, however far away, on one that has still to be recorded.
+    pub fn early(&self) -> BTreeSet<String> {
+        self.after(|it| it.is_unrecorded(), |_| true)
+    }
+
+    /// Ids of those `among` the tasks that come after one of the `first`.
+    fn after(
+        &self,
+        first: impl Fn(&&Task) -> bool,
+        among: impl Fn(&&Task) -> bool,
+    ) -> BTreeSet<String> {
+        let edges = self.all.iter().filter(among);
+        let edges = edges.map(|it| (it.entry.id.as_str(), it.entry.dependencies.as_slice()));
+        let first = self.all.iter().filter(first).map(|it| it.entry.id.as_str());
+        resting_on(first, edges).into_iter().map(str::to_owned).collect()
     }
 
     /// What is to be verified now that this task is implemented: nothing, or all that waits when

@@ -36,6 +36,10 @@ pub(super) struct AgentMemoryTold {
     is_broken_down: bool,
     /// Where each task stands, by its address.
     places: BTreeMap<Address, usize>,
+    /// Tasks that rest on what waits for a person or for the rework.
+    held: BTreeSet<String>,
+    /// Tasks that rest on what has still to be recorded.
+    early: BTreeSet<String>,
 }
 
 impl AgentMemoryTold {
@@ -46,8 +50,8 @@ impl AgentMemoryTold {
         let (code, is_broken_down) = (code(facts), facts.graph);
         let place = |(index, task): (usize, &Task)| (task.address(), index);
         let places = tasks.all.iter().enumerate().map(place).collect();
-        let dir = dir.to_owned();
-        Self { dir, state, tasks, code, files, is_broken_down, places }
+        let (dir, held, early) = (dir.to_owned(), tasks.held(), tasks.early());
+        Self { dir, state, tasks, code, files, is_broken_down, places, held, early }
     }
 
     pub(super) fn files(&self) -> &Files {
@@ -79,7 +83,11 @@ impl AgentMemoryTold {
             Code::Blocked => vec!["rework".to_owned()],
             Code::Execute => {
                 let open = self.tasks.all.iter().filter(|it| it.is_unrecorded());
-                let next = self.tasks.runnable().into_iter().filter(|it| self.is_next(it));
+                let next = self
+                    .tasks
+                    .runnable()
+                    .into_iter()
+                    .filter(|it| !self.early.contains(&it.entry.id));
                 let next = open.chain(next).filter(|it| !it.is_reworked());
                 let next: Vec<String> = next.map(|it| it.address().to_string()).collect();
                 if next.is_empty() { vec!["rework".to_owned()] } else { next }
@@ -134,7 +142,7 @@ impl AgentMemoryTold {
 
     fn report(&self) -> Vec<String> {
         let done = self.tasks.all.iter().filter(|it| it.stage == Stage::Done).count();
-        let last = self.tasks.all.iter().filter(|it| it.done_at.is_some());
+        let last = self.tasks.all.iter().filter(|it| it.stage == Stage::Done);
         let last = last.max_by_key(|it| it.done_at).map_or("none".to_owned(), |it| {
             format!("{} - {}", shown(&it.entry.id), shown(&it.entry.title))
         });
@@ -198,7 +206,7 @@ impl AgentMemoryTold {
             Stage::UsedUp => passed_over("it was tried as often as it may be".to_owned()),
             Stage::Open if task.is_reworked() && task.was_implemented => implemented(),
             Stage::Open if task.is_reworked() => passed_over("it is done in the rework".to_owned()),
-            Stage::Open if !self.is_free(task) => {
+            Stage::Open if self.held.contains(&task.entry.id) => {
                 passed_over("what it depends on is not done".to_owned())
             }
             Stage::Open if task.ours => self.unwritten(),
@@ -206,38 +214,6 @@ impl AgentMemoryTold {
             Stage::Open if step == "claim" && task.is_untouched() => self.unwritten(),
             Stage::Open => StepTold::Undone,
         }
-    }
-
-    /// Nothing that it rests on, however far away, waits for a person or for the rework.
-    fn is_free(&self, task: &Task) -> bool {
-        let mut next: Vec<&str> = task.entry.dependencies.iter().map(String::as_str).collect();
-        let mut seen = BTreeSet::new();
-        while let Some(id) = next.pop() {
-            let Some(before) = self.tasks.get(id).filter(|_| seen.insert(id)) else { continue };
-            match before.stage {
-                Stage::Blocked | Stage::UsedUp => return false,
-                Stage::Open if before.is_reworked() => return false,
-                Stage::Open => {
-                    next.extend(before.entry.dependencies.iter().map(String::as_str));
-                }
-                Stage::Unverified | Stage::Mending | Stage::Done => {}
-            }
-        }
-        true
-    }
-
-    /// Nothing that it rests on, however far away, has still to be recorded.
-    fn is_next(&self, task: &Task) -> bool {
-        let mut next: Vec<&str> = task.entry.dependencies.iter().map(String::as_str).collect();
-        let mut seen = BTreeSet::new();
-        while let Some(id) = next.pop() {
-            let Some(before) = self.tasks.get(id).filter(|_| seen.insert(id)) else { continue };
-            if before.is_unrecorded() {
-                return false;
-            }
-            next.extend(before.entry.dependencies.iter().map(String::as_str));
-        }
-        true
     }
 
     fn rework_step(&self, at: &str) -> StepTold {

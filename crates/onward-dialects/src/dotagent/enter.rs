@@ -109,7 +109,7 @@ fn redone_tasks(told: &DotagentTold, from: Option<usize>) -> Vec<&Task> {
     let planned = told.tasks.iter().filter(|it| !it.repairs);
     let Some(first) = from.map(|index| &told.tasks[index]) else { return planned.collect() };
     let edges = planned.clone().map(|it| (it.id.as_str(), it.after.as_slice()));
-    let rests = resting_on(&first.id, edges);
+    let rests = resting_on([first.id.as_str()], edges);
     planned.filter(|it| it.id == first.id || rests.contains(it.id.as_str())).collect()
 }
 

@@ -52,6 +52,24 @@ impl Presence {
             Self::Missing | Self::Broken(_) => None,
         }
     }
+
+    /// Tasks by their ids are a list of tasks.
+    fn listed(mut self) -> Self {
+        if let Self::Whole(map) = &mut self
+            && let Some(Value::Object(tasks)) = map.get_mut("tasks")
+            && tasks.values().all(Value::is_object)
+        {
+            let named = |(id, mut task): (String, Value)| {
+                if let Some(task) = task.as_object_mut() {
+                    task.entry("id").or_insert_with(|| id.into());
+                }
+                task
+            };
+            let tasks: Vec<Value> = std::mem::take(tasks).into_iter().map(named).collect();
+            map.insert("tasks".to_owned(), tasks.into());
+        }
+        self
+    }
 }
 
 /// A file and what was left of writing it.
@@ -64,7 +82,11 @@ pub struct Sheet {
 impl Sheet {
     pub fn of(files: &Files, path: &str) -> Self {
         let main = Presence::of(files.file(path));
-        Self { main, tmp: Presence::of(files.file(&format!("{path}.tmp"))) }
+        let tmp = Presence::of(files.file(&format!("{path}.tmp")));
+        if path == EXECUTION {
+            return Self { main: main.listed(), tmp: tmp.listed() };
+        }
+        Self { main, tmp }
     }
 
     /// The one that counts.
@@ -253,7 +275,10 @@ fn task_entries(execution: &Object<'_>) -> (Vec<TaskEntry>, Vec<String>) {
     let mut ids = BTreeSet::new();
     for entry in execution.objects("tasks") {
         let id = entry.text("id").or_else(|| entry.text("task_id"));
-        let Some(id) = id.filter(|id| !id.trim().is_empty()) else { continue };
+        let Some(id) = id.filter(|id| !id.trim().is_empty()) else {
+            entry.nameless();
+            continue;
+        };
         if !ids.insert(id.clone()) {
             doubled.push(id);
             continue;
@@ -273,7 +298,7 @@ fn task_entries(execution: &Object<'_>) -> (Vec<TaskEntry>, Vec<String>) {
             summary: said.iter().find_map(|key| entry.text(key)).unwrap_or_default(),
             last_error: entry.text("last_error"),
             strategy: entry.text("retry_strategy"),
-            depends_on: entry.texts("depends_on"),
+            depends_on: entry.texts_of(&["depends_on", "dependencies"]),
             moments: moments.into_iter().filter_map(moment).collect(),
             id,
         });

@@ -1,10 +1,10 @@
 //! A resume begins: the checkpoint says where, and what was lost.
 //!
 //! Invariant: an orphan's attempt is counted once, here, unless its work is ours and still alive;
-//! a state file that could not be read is kept before one is written in its place.
+//! a state file that could not be read whole is kept before one is written in its place.
 
 use onward_core::{address::Address, time::Timestamp, told::Change};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{
     Code, EXECUTION, PHASE, Phase,
@@ -77,10 +77,18 @@ fn tasks(told: &DotagentTold, checkpoint: &mut Checkpoint, alive: &[Address], at
     }
 }
 
-/// Copies of the state files that cannot be read.
+/// Copies of the state files that cannot be read, or that hold something else where a list belongs.
 fn kept(told: &DotagentTold, at: Timestamp) -> Vec<Change> {
     let stamp: String = at.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
-    let is_broken = |sheet: &Sheet| matches!(sheet.main, Presence::Broken(_));
+    let is_odd = |map: &Map<String, Value>| {
+        let mut lists = ["tasks", "completed_phases", "user_checkpoints"].iter();
+        lists.any(|key| map.get(*key).is_some_and(|it| !it.is_array() && !it.is_null()))
+    };
+    let is_broken = |sheet: &Sheet| match &sheet.main {
+        Presence::Missing => false,
+        Presence::Broken(_) => true,
+        Presence::Whole(map) => is_odd(map),
+    };
     let all = [(&told.state.phase_file, PHASE), (&told.state.execution_file, EXECUTION)];
     let copy = |(sheet, path): (&Sheet, &str)| {
         let bytes = told.files.bytes(path).filter(|_| is_broken(sheet))?.to_vec();

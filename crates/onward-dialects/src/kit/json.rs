@@ -104,6 +104,19 @@ impl<'a> Object<'a> {
         self.list(key).iter().filter_map(entry).collect()
     }
 
+    /// The texts of the first of these lists that is there. One text alone, with commas or without,
+    /// is a list as well.
+    pub fn texts_of(&self, keys: &[&str]) -> Vec<String> {
+        let Some(key) = keys.iter().find(|key| self.get(key).is_some()) else { return Vec::new() };
+        match self.get(key).and_then(Value::as_str) {
+            Some(text) => {
+                let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+                names.map(str::to_owned).collect()
+            }
+            None => self.texts(key),
+        }
+    }
+
     /// The objects of a list.
     pub fn objects(&self, key: &str) -> Vec<Object<'a>> {
         let entry = |it: &'a Value| match it.as_object() {
@@ -119,6 +132,11 @@ impl<'a> Object<'a> {
             Some(map) => Some(Object { map, ..*self }),
             None => self.odd(key, value, "an object"),
         }
+    }
+
+    /// Notes that it should be a task, and is none.
+    pub fn nameless(&self) {
+        self.odd.note(self.path, "a task has no id, and is passed over".to_owned());
     }
 
     fn odd<T>(&self, key: &str, found: &Value, wanted: &str) -> Option<T> {

@@ -30,25 +30,27 @@ pub fn is_circular<'a>(entries: impl IntoIterator<Item = (&'a str, &'a [String])
     !waits.is_empty()
 }
 
-/// The entries that come after `first`, however far away, without itself.
+/// The entries that come after one of the `first`, however far away, without those themselves.
 pub fn resting_on<'a>(
-    first: &'a str,
+    first: impl IntoIterator<Item = &'a str>,
     entries: impl IntoIterator<Item = (&'a str, &'a [String])>,
 ) -> BTreeSet<&'a str> {
-    let entries: Vec<(&str, &[String])> = entries.into_iter().collect();
-    let mut reached: BTreeSet<&str> = [first].into();
-    // Each pass reaches further, or it was the last.
-    loop {
-        let before = reached.len();
-        let rests = |after: &[String]| after.iter().any(|id| reached.contains(id.as_str()));
-        let more: Vec<&str> =
-            entries.iter().filter(|(_, after)| rests(after)).map(|(name, _)| *name).collect();
-        reached.extend(more);
-        if reached.len() == before {
-            reached.remove(first);
-            return reached;
+    let mut followers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, after) in entries {
+        for before in after {
+            followers.entry(before).or_default().push(name);
         }
     }
+    let first: BTreeSet<&str> = first.into_iter().collect();
+    let mut next: Vec<&str> = first.iter().copied().collect();
+    let mut reached = BTreeSet::new();
+    while let Some(before) = next.pop() {
+        let after = followers.remove(before).unwrap_or_default();
+        next.extend(
+            after.into_iter().filter(|name| !first.contains(name) && reached.insert(*name)),
+        );
+    }
+    reached
 }
 
 #[cfg(test)]
@@ -74,8 +76,9 @@ mod tests {
             ("e", after(&[])),
         ];
         let entries = || all.iter().map(|(name, after)| (*name, after.as_slice()));
-        assert_eq!(resting_on("b", entries()), ["a", "c", "d"].into());
-        assert_eq!(resting_on("e", entries()), BTreeSet::new());
+        assert_eq!(resting_on(["b"], entries()), ["a", "c", "d"].into());
+        assert_eq!(resting_on(["b", "d"], entries()), ["a", "c"].into());
+        assert_eq!(resting_on(["e"], entries()), BTreeSet::new());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What is found to be wrong.
 
-use crate::builder::{RUN, built};
+use crate::builder::{Built, RUN, built};
 
 #[test]
 fn a_broken_line_costs_itself_and_is_named() {
@@ -66,4 +66,27 @@ fn a_transition_of_the_second_version_is_not_ahead_of_what_the_files_prove() {
 fn events_about_tasks_that_are_none_are_told() {
     let odd = built("approved").event("task-implemented T999");
     assert!(odd.findings().iter().any(|it| it.message.contains("T999")));
+}
+
+#[test]
+fn a_task_without_an_id_is_told_and_the_others_count() {
+    let graph = r#"{"tasks":[{"title":"no id"},{"id":" "},{"id":"T001","title":"one"}]}"#;
+    let built = built("approved").file("task-graph.json", graph);
+    assert_eq!(built.point(), "execute 2 execute[T001]");
+    let odd = built.findings().into_iter().find(|it| it.code == "odd-value").unwrap();
+    assert_eq!(odd.path.unwrap(), format!("{RUN}/task-graph.json"));
+    assert!(odd.message.contains("no id"), "{}", odd.message);
+}
+
+/// A count of none and a last one would contradict each other.
+#[test]
+fn the_last_task_that_was_completed_is_one_that_still_is() {
+    let last = |built: Built| {
+        let report = built.standing().report;
+        report.iter().find(|it| it.starts_with("Last completed")).unwrap().clone()
+    };
+    let done = built("approved").done(&["T001", "T002"]);
+    assert!(last(done.clone()).starts_with("Last completed: T002 - "), "{}", last(done));
+    let failed = built("approved").done(&["T001", "T002"]).event("task-failed T002");
+    assert!(last(failed.clone()).starts_with("Last completed: T001 - "), "{}", last(failed));
 }

@@ -127,3 +127,14 @@ fn tasks_go_by_their_phase_and_then_by_the_order_of_the_graph() {
     let built = built("approved").file("task-graph.json", graph);
     assert_eq!(built.standing().report[5], "Next: execute A, B, C");
 }
+
+#[test]
+fn what_a_task_comes_after_may_be_one_text() {
+    for after in [r#"["T001"]"#, r#""T001""#, r#""T001, ""#] {
+        for key in ["dependencies", "depends_on"] {
+            let graph = format!(r#"{{"tasks":[{{"id":"T001"}},{{"id":"T002","{key}":{after}}}]}}"#);
+            let built = built("approved").file("task-graph.json", &graph);
+            assert_eq!(built.point(), "execute 2 execute[T001]", "{graph}");
+        }
+    }
+}

@@ -124,3 +124,35 @@ fn a_verified_task_lets_the_next_begin_whatever_came_before_it() {
         "implementation IMPLEMENTATION implementation[t1] implementation[t3]"
     );
 }
+
+#[test]
+fn what_a_task_comes_after_is_known_in_every_spelling() {
+    for after in [
+        json!({"depends_on": ["t1"]}),
+        json!({"dependencies": ["t1"]}),
+        json!({"dependencies": "t1"}),
+    ] {
+        let mut second = task("t2", "pending", 0);
+        second.as_object_mut().unwrap().extend(after.as_object().unwrap().clone());
+        let built = built("IMPLEMENTATION").tasks(&[task("t1", "pending", 0), second]);
+        let point = line(&built.point());
+        assert_eq!(point, "implementation IMPLEMENTATION implementation[t1]", "{after}");
+    }
+}
+
+#[test]
+fn a_task_without_an_id_is_told_and_the_others_count() {
+    let nameless = json!({"status": "running", "attempts": 1});
+    let built = built("IMPLEMENTATION").tasks(&[nameless, task("t1", "pending", 0)]);
+    assert_eq!(line(&built.point()), "implementation IMPLEMENTATION implementation[t1]");
+    assert!(built.codes().contains(&"odd-value".to_owned()), "{:?}", built.codes());
+}
+
+#[test]
+fn tasks_by_their_ids_are_tasks() {
+    let tasks = json!({"t1": {"status": "verified"}, "t2": {"status": "pending"}});
+    let text = json!({"workflow_id": "wf", "tasks": tasks}).to_string();
+    let built = built("IMPLEMENTATION").file("state/execution.json", &text);
+    assert_eq!(line(&built.point()), "implementation IMPLEMENTATION implementation[t2]");
+    assert!(!built.codes().contains(&"odd-value".to_owned()), "{:?}", built.codes());
+}

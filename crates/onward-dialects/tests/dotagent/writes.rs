@@ -135,6 +135,18 @@ fn files_that_cannot_be_read_are_kept_before_they_are_rebuilt() {
 }
 
 #[test]
+fn a_file_with_something_else_in_the_place_of_a_list_is_kept_before_it_gets_one() {
+    let text = r#"{"workflow_id":"wf","tasks":"none"}"#;
+    let here = built("IMPLEMENTATION").file("state/execution.json", text).files();
+    let kept = changes(&here).into_iter().find(|it| it.path().contains("/.archive/unreadable_"));
+    let Some(Change::Replace { path, bytes }) = kept else { panic!("{kept:?}") };
+    assert!(path.ends_with("/execution.json"), "{path}");
+    assert_eq!(bytes, text.as_bytes());
+    let sound = built("IMPLEMENTATION").tasks(&[task("t1", "pending", 0)]).files();
+    assert!(!changes(&sound).iter().any(|it| it.path().contains("/.archive/")));
+}
+
+#[test]
 fn a_run_is_retired_whole_and_the_next_one_begins_afresh() {
     let over = built("REFLECTION").set("phase_status", json!("complete"));
     let over = over

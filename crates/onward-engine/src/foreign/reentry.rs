@@ -20,7 +20,7 @@ use onward_core::{
     survey::Survey,
     told::{Change, Deed, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
 };
-use onward_dialects::{File, Files, kit::code::Odd, seam::Root};
+use onward_dialects::{File, Files, Unread, Unreadable, kit::code::Odd, seam::Root};
 
 use super::{
     Foreign, Reading,
@@ -107,7 +107,7 @@ impl Reentry {
             }
             entered = Some(found);
         }
-        findings.extend(too_large(&files));
+        findings.extend(files.unread.iter().map(unread));
         let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
         let alive = Vec::new();
         let (bases, trees) = (BTreeMap::new(), Vec::new());
@@ -466,6 +466,7 @@ impl Reentry {
         let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
+            self.refuse_unread(&files, &entered.changes)?;
             export::write(world, &self.foreign, &entered.changes)?;
             files = export::after(files, &entered.changes);
             at = entered.at;
@@ -486,25 +487,41 @@ impl Reentry {
 }
 
 impl Reentry {
-    /// What was not read is not replaced: nothing of it would be kept.
+    /// What was not read is not replaced: nothing of it would be kept. A log that is too large
+    /// still grows.
     fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
-        let is_unread = |change: &&Change| match change {
-            Change::Append { .. } => false,
-            Change::Replace { path, .. } => files.unread.contains(&self.foreign.path(path)),
+        let unread = |change: &Change| {
+            let path = self.foreign.path(change.path());
+            let found = files.unread.iter().find(|it| it.path == path)?;
+            let grows = matches!(change, Change::Append { .. });
+            (!grows || found.why != Unreadable::TooLarge).then_some(found)
         };
-        let Some(change) = changes.iter().find(is_unread) else { return Ok(()) };
-        let what = format!("{} is too large to be read, and is to change", change.path());
-        Err(Stop::Unready { what, hint: format!("{}; move it away or make it smaller", room()) })
+        let Some(Unread { path, why }) = changes.iter().find_map(unread) else { return Ok(()) };
+        let (what, hint) = words(*why);
+        Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
     }
 }
 
-/// Files that nothing was read of: the rest is used when a person says so.
-fn too_large(files: &Files) -> Vec<Finding> {
-    let finding = |path: &String| {
-        let finding = Odd::StateUnreadable.finding(format!("{path} is too large to be read"));
-        finding.at_path(path).with_hint(format!("{}; make it smaller, or go on without it", room()))
-    };
-    files.unread.iter().map(finding).collect()
+/// What nothing was read of: the rest is used when a person says so.
+fn unread(Unread { path, why }: &Unread) -> Finding {
+    let (what, hint) = words(*why);
+    let finding = Odd::StateUnreadable.finding(format!("{path} {what}"));
+    finding.at_path(path).with_hint(format!("{hint}, or go on without it"))
+}
+
+/// What is the matter, and what helps.
+fn words(why: Unreadable) -> (&'static str, String) {
+    match why {
+        Unreadable::TooLarge => ("is too large to be read", format!("{}; make it smaller", room())),
+        Unreadable::Link => (
+            "is a link, or lies behind one",
+            "onward follows no link in another system's files; put the file itself there"
+                .to_owned(),
+        ),
+        Unreadable::Forbidden => {
+            ("may not be read", "give yourself the right to read it".to_owned())
+        }
+    }
 }
 
 /// Whether a step is adopted that the files show and no line of them records.

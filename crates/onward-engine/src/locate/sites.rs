@@ -19,7 +19,11 @@ use super::Project;
 use crate::world::{
     Stop,
     git::Git,
-    real::{file_time, site::expand, variable},
+    real::{
+        file_time,
+        site::{Found, expand},
+        variable,
+    },
     seen::Seen,
 };
 
@@ -320,9 +324,9 @@ fn names(dir: &Path) -> BTreeMap<String, bool> {
 fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> {
     let mut marks = BTreeMap::new();
     for mark in card.marks {
-        let mut found = BTreeSet::new();
+        let mut found = Found::default();
         expand(dir, mark.glob, &mut found)?;
-        for name in found {
+        for name in found.names {
             let path = dir.join(&name);
             let Ok(meta) = fs::metadata(&path) else { continue };
             // A mark that ends in a separator is a directory.

@@ -11,7 +11,7 @@ use std::{
 
 use onward_core::told::Change;
 use onward_dialects::{
-    Files,
+    Files, Unreadable,
     seam::{Card, Site},
 };
 
@@ -73,13 +73,26 @@ impl Desk {
             make_parents(&path)?;
             match change {
                 Change::Append { bytes, .. } => append_durably(&path, bytes)?,
-                Change::Replace { bytes, .. } => {
+                Change::Replace { path: name, bytes } => {
+                    self.refuse_unread(name)?;
                     // Like any file of the project: other people read it, too.
                     replace(&path, bytes, open::SHARED).map_err(CallError::io("write", &path))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// What cannot be read was shown as empty: a file that takes its place would lose all of it.
+    fn refuse_unread(&self, name: &str) -> Result<(), CallError> {
+        let why = match site::unreadable(&self.dir, name) {
+            None => return Ok(()),
+            Some(Unreadable::Link) => "it is a link, or lies behind one",
+            Some(Unreadable::TooLarge) => "it is too large",
+            Some(Unreadable::Forbidden) => "it may not be read",
+        };
+        let error = std::io::Error::other(why);
+        Err(CallError::io("change", &self.dir.join(name))(error))
     }
 
     /// Moves files below the directory; one that is gone was moved before.

@@ -1,14 +1,19 @@
 //! The files of another system's run, as they are now.
 //!
-//! Invariant: reads only, each file once. A link in the place of a file, or out of the site, is
-//! refused by name, as a resume would refuse to write there. What is too large is told, and empty.
+//! Invariant: reads only, each file once. What cannot be read (a link in the place of a file or out
+//! of the site, a file that is too large or forbidden) is told by name, and empty: the rest counts.
 
 use crate::world::open;
-use std::{collections::BTreeSet, fs, io::ErrorKind, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::ErrorKind,
+    path::Path,
+};
 
 use globset::Glob;
 use onward_dialects::{
-    File, Files, dialect,
+    File, Files, Unread, Unreadable, dialect,
     seam::{Card, Site},
 };
 
@@ -46,9 +51,9 @@ pub(super) fn read(
         git.then = wanted.into_iter().filter_map(then).collect();
     }
     for (name, word) in card.processes {
-        let mut found = BTreeSet::new();
+        let mut found = Found::default();
         expand(&own, name, &mut found)?;
-        let pids = found.iter().filter_map(|name| files.bytes(name)).filter_map(pid);
+        let pids = found.names.iter().filter_map(|name| files.bytes(name)).filter_map(pid);
         let alive: Vec<u32> = pids.filter(|pid| is_alive(*pid, word)).collect();
         files.alive.extend(alive);
     }
@@ -67,31 +72,47 @@ pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
     let mut room = SITE_BYTES_MAX;
     for (number, root) in site.roots.iter().enumerate() {
         let dir = project.join(&root.dir);
-        let mut found = BTreeSet::new();
+        let mut found = Found::default();
         for pattern in &root.reads {
             expand(&dir, pattern, &mut found)?;
         }
-        for path in found {
-            refuse_link(&dir, &path)?;
-            let full = dir.join(&path);
-            match content(&full, &mut room)? {
+        let Found { names, mut unread } = found;
+        for name in names {
+            match content(&dir, &name, &mut room)? {
                 None => {}
-                Some(Content::Whole(file)) => files.insert_in(number, path, file),
-                Some(Content::TooLarge(file)) => {
-                    let place = full.strip_prefix(project).unwrap_or(&full);
-                    files.unread.push(place.display().to_string());
-                    files.insert_in(number, path, file);
+                Some(Content::Whole(file)) => files.insert_in(number, name, file),
+                Some(Content::Hidden) => {
+                    let around = name.rsplit_once('/').map_or("", |(around, _)| around);
+                    unread.insert(around.to_owned(), Unreadable::Forbidden);
+                }
+                Some(Content::Unread(why, file)) => {
+                    unread.insert(name.clone(), why);
+                    files.insert_in(number, name, file);
                 }
             }
         }
+        files.unread.extend(unread.into_iter().map(|(name, why)| {
+            let full = dir.join(name);
+            let place = full.strip_prefix(project).unwrap_or(&full);
+            Unread { path: place.display().to_string(), why }
+        }));
     }
     Ok(files)
+}
+
+/// What patterns lead to below a directory.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Whether or not they are there.
+    pub(crate) names: BTreeSet<String>,
+    /// Directories that no pattern was followed into.
+    unread: BTreeMap<String, Unreadable>,
 }
 
 /// The paths below a directory that a pattern names, whether or not they are there.
 ///
 /// A `*` stands for a part of one name, a `**` for any number of directories.
-pub(crate) fn expand(dir: &Path, pattern: &str, found: &mut BTreeSet<String>) -> Result<(), Stop> {
+pub(crate) fn expand(dir: &Path, pattern: &str, found: &mut Found) -> Result<(), Stop> {
     let parts: Vec<&str> = pattern.split('/').collect();
     let mut walk = Walk { root: dir, entries: 0, found };
     walk.down("", &parts, DEPTH_MAX)
@@ -100,13 +121,13 @@ pub(crate) fn expand(dir: &Path, pattern: &str, found: &mut BTreeSet<String>) ->
 struct Walk<'a> {
     root: &'a Path,
     entries: usize,
-    found: &'a mut BTreeSet<String>,
+    found: &'a mut Found,
 }
 
 impl Walk<'_> {
     fn down(&mut self, below: &str, parts: &[&str], depth: usize) -> Result<(), Stop> {
         let Some((first, rest)) = parts.split_first() else {
-            self.found.insert(below.to_owned());
+            self.found.names.insert(below.to_owned());
             return Ok(());
         };
         let inner = |name: &str| {
@@ -117,9 +138,11 @@ impl Walk<'_> {
         }
         if *first == "**" {
             self.down(below, rest, depth)?;
-            for (name, is_dir) in self.names(below)? {
-                if is_dir {
-                    self.down(&inner(&name), parts, depth - 1)?;
+            for (name, kind) in self.names(below)? {
+                match kind {
+                    Kind::Dir => self.down(&inner(&name), parts, depth - 1)?,
+                    Kind::LinkedDir => self.pass_over(inner(&name)),
+                    Kind::Other => {}
                 }
             }
             return Ok(());
@@ -129,20 +152,36 @@ impl Walk<'_> {
         }
         let Ok(glob) = Glob::new(first) else { return Ok(()) };
         let glob = glob.compile_matcher();
-        for (name, is_dir) in self.names(below)? {
-            if glob.is_match(&name) && is_dir != rest.is_empty() {
-                self.down(&inner(&name), rest, depth - 1)?;
+        for (name, kind) in self.names(below)? {
+            if !glob.is_match(&name) {
+                continue;
+            }
+            match kind {
+                Kind::LinkedDir if !rest.is_empty() => self.pass_over(inner(&name)),
+                Kind::Dir if rest.is_empty() => {}
+                Kind::Other if !rest.is_empty() => {}
+                Kind::Dir | Kind::LinkedDir | Kind::Other => {
+                    self.down(&inner(&name), rest, depth - 1)?;
+                }
             }
         }
         Ok(())
     }
 
-    /// What is in a directory, and whether it is one itself; links are not, and stay names.
-    fn names(&mut self, below: &str) -> Result<Vec<(String, bool)>, Stop> {
+    fn pass_over(&mut self, name: String) {
+        self.found.unread.insert(name, Unreadable::Link);
+    }
+
+    /// What is in a directory, and of which kind each is.
+    fn names(&mut self, below: &str) -> Result<Vec<(String, Kind)>, Stop> {
         let path = self.root.join(below);
         let listed = match fs::read_dir(&path) {
             Ok(listed) => listed,
             Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                self.found.unread.insert(below.to_owned(), Unreadable::Forbidden);
+                return Ok(Vec::new());
+            }
             Err(error) => return Err(io_stop("list", &path)(error)),
         };
         let mut names = Vec::new();
@@ -152,52 +191,90 @@ impl Walk<'_> {
             if self.entries > ENTRIES_MAX {
                 break;
             }
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let (name, is_whole) = (entry.file_name(), |name: &&str| !is_temporary(name));
-            names.extend(name.to_str().filter(is_whole).map(|name| (name.to_owned(), is_dir)));
+            let kind = Kind::of(&entry);
+            names.extend(name.to_str().filter(is_whole).map(|name| (name.to_owned(), kind)));
         }
-        names.sort_unstable();
+        names.sort_unstable_by(|one, two| one.0.cmp(&two.0));
         Ok(names)
     }
 }
 
-fn refuse_link(dir: &Path, path: &str) -> Result<(), Stop> {
-    let full = dir.join(path);
-    let is_link = fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink());
+/// What stands under a name in a directory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Dir,
+    LinkedDir,
+    Other,
+}
+
+impl Kind {
+    fn of(entry: &fs::DirEntry) -> Self {
+        let Ok(kind) = entry.file_type() else { return Self::Other };
+        if kind.is_dir() {
+            return Self::Dir;
+        }
+        let leads_to_dir = || fs::metadata(entry.path()).is_ok_and(|it| it.is_dir());
+        if kind.is_symlink() && leads_to_dir() { Self::LinkedDir } else { Self::Other }
+    }
+}
+
+/// Whether a name is a link, or lies behind one that leads out of the directory.
+fn is_link(dir: &Path, name: &str) -> bool {
+    let full = dir.join(name);
     let leads_out = || {
         let (root, found) = (fs::canonicalize(dir), fs::canonicalize(&full));
         found.is_ok_and(|found| root.is_ok_and(|root| !found.starts_with(root)))
     };
-    if !is_link && !leads_out() {
-        return Ok(());
+    fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink()) || leads_out()
+}
+
+/// Why a file below a directory is not read, whatever room there is; a call replaces no such file.
+pub(crate) fn unreadable(dir: &Path, name: &str) -> Option<Unreadable> {
+    if is_link(dir, name) {
+        return Some(Unreadable::Link);
     }
-    let what = format!("`{}` is a link, or lies behind one", full.display());
-    let hint = "put the file itself there: onward follows no link in another system's files";
-    Err(Stop::Unready { what, hint: hint.to_owned() })
+    let length = fs::metadata(dir.join(name)).map_or(0, |it| it.len());
+    (length > FILE_BYTES_MAX).then_some(Unreadable::TooLarge)
 }
 
 /// What was read of a file.
 enum Content {
     Whole(File),
-    /// Nothing, because it is larger than what is read.
-    TooLarge(File),
+    /// Nothing; the file is empty.
+    Unread(Unreadable, File),
+    /// Not even whether it is there: the directory around it is forbidden.
+    Hidden,
 }
 
 /// `None` for what is no file, or is gone since it was listed.
-fn content(path: &Path, room: &mut u64) -> Result<Option<Content>, Stop> {
-    let meta = match fs::metadata(path) {
+fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, Stop> {
+    let path = dir.join(name);
+    let unread = |why: Unreadable, modified| {
+        Ok(Some(Content::Unread(why, File { bytes: Vec::new(), modified })))
+    };
+    if is_link(dir, name) {
+        return unread(Unreadable::Link, None);
+    }
+    let is_forbidden = |error: &std::io::Error| error.kind() == ErrorKind::PermissionDenied;
+    let meta = match fs::metadata(&path) {
         Ok(meta) => meta,
         Err(error) if is_absence(&error) => return Ok(None),
-        Err(error) => return Err(io_stop("read", path)(error)),
+        Err(error) if is_forbidden(&error) => return Ok(Some(Content::Hidden)),
+        Err(error) => return Err(io_stop("read", &path)(error)),
     };
     if !meta.is_file() {
         return Ok(None);
     }
     let modified = meta.modified().ok().map(file_time);
     if meta.len() > FILE_BYTES_MAX.min(*room) {
-        return Ok(Some(Content::TooLarge(File { bytes: Vec::new(), modified })));
+        return unread(Unreadable::TooLarge, modified);
     }
-    let bytes = open::read_named(path, FILE_BYTES_MAX).map_err(io_stop("read", path))?;
+    let bytes = match open::read_named(&path, FILE_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if is_forbidden(&error) => return unread(Unreadable::Forbidden, modified),
+        Err(error) => return Err(io_stop("read", &path)(error)),
+    };
     *room = room.saturating_sub(bytes.len() as u64);
     Ok(Some(Content::Whole(File { bytes, modified })))
 }
@@ -239,9 +316,9 @@ mod tests {
             fs::write(path, "x").unwrap();
         }
         let found = |pattern: &str| {
-            let mut found = BTreeSet::new();
+            let mut found = Found::default();
             expand(dir.path(), pattern, &mut found).unwrap();
-            found.into_iter().collect::<Vec<_>>()
+            found.names.into_iter().collect::<Vec<_>>()
         };
         assert_eq!(found("*.md"), ["a.md"]);
         assert_eq!(found("**/*.md"), ["a.md", "deep/x/a.md"]);
@@ -256,9 +333,9 @@ mod tests {
         for name in ["run-state.yaml", "run-state.yaml.onward-new"] {
             fs::write(dir.path().join(name), "x").unwrap();
         }
-        let mut found = BTreeSet::new();
+        let mut found = Found::default();
         expand(dir.path(), "*", &mut found).unwrap();
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["run-state.yaml"]);
+        assert_eq!(found.names.into_iter().collect::<Vec<_>>(), ["run-state.yaml"]);
     }
 
     #[test]
