@@ -17,7 +17,11 @@ use onward_engine::{
     world::{Stop, supervisor::SuperviseError},
 };
 
-use crate::{diagnostic::printable, session::word, shapes::Failure};
+use crate::{
+    diagnostic::printable,
+    session::{Looked, word},
+    shapes::Failure,
+};
 
 /// All is well.
 pub(crate) const OK: u8 = 0;
@@ -92,8 +96,8 @@ pub(crate) enum Error {
     Follow(#[from] FollowError),
     #[error("there is no dialect `{name}`")]
     NoSuchDialect { name: String, known: Vec<String> },
-    #[error("{}", no_permanent_task(searched))]
-    NoPermanentTask { searched: Vec<PathBuf> },
+    #[error("{}", no_permanent_task(.0))]
+    NoPermanentTask(Looked),
     #[error("`{}` was written by another system, and no run continues it yet", dir.display())]
     NotAdopted { dir: PathBuf },
     #[error("the demo did not work: {0}")]
@@ -180,7 +184,7 @@ impl Error {
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
             Self::Usage { .. } | Self::NoSuchDialect { .. } => "usage",
-            Self::NoPermanentTask { .. } => "no-permanent-task",
+            Self::NoPermanentTask(_) => "no-permanent-task",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume | Self::AlreadyComplete { .. } | Self::Cancelled { .. } => {
                 "nothing_to_resume"
@@ -254,12 +258,20 @@ impl Error {
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
-            Self::NoPermanentTask { searched } => {
-                let list = searched.first().map(|it| word(&it.display().to_string()));
-                let place = list.map(|it| format!(" --input dir={it}")).unwrap_or_default();
+            Self::NoPermanentTask(Looked { lists, others, .. }) => {
+                let shown = |it: &PathBuf| word(&it.display().to_string());
+                let place = lists.first().map(|it| format!(" --input dir={}", shown(it)));
+                let place = place.unwrap_or_default();
+                let way = others.first().map_or_else(
+                    || {
+                        "a new session has a list of its own: name another one with `--tasks`"
+                            .to_owned()
+                    },
+                    |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),
+                );
                 Some(format!(
-                    "a new session has a list of its own: name another one with `--tasks`; or make \
-                     the task from git log and the working tree: `onward run pipeline{place}`"
+                    "{way}; or make the task from git log and the working tree: `onward run \
+                     pipeline{place}`"
                 ))
             }
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
@@ -319,7 +331,7 @@ impl Error {
             | Self::AlreadyComplete { .. }
             | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
-            | Self::NoPermanentTask { .. }
+            | Self::NoPermanentTask(_)
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Engine(error) => exit_of(error),
@@ -368,9 +380,13 @@ fn code_of(exit: u8) -> &'static str {
     }
 }
 
-fn no_permanent_task(searched: &[PathBuf]) -> String {
-    let named: Vec<String> = searched.iter().map(|it| it.display().to_string()).collect();
-    onward_engine::dialects::pipeline::no_permanent_task(&named).message
+fn no_permanent_task(looked: &Looked) -> String {
+    let named = |dirs: &[PathBuf]| -> Vec<String> {
+        dirs.iter().map(|it| it.display().to_string()).collect()
+    };
+    let root = looked.root.as_ref().map(|it| it.display().to_string());
+    let (lists, others) = (named(&looked.lists), named(&looked.others));
+    onward_engine::dialects::pipeline::no_permanent_task(root.as_deref(), &lists, &others).message
 }
 
 fn exit_of_care(error: &CareError) -> u8 {

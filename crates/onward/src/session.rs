@@ -195,8 +195,13 @@ impl Session {
             return Err(Error::NoSuchDialect { name: name.to_owned(), known });
         }
         // A task list lies in no project: a named one is continued in the user's directory.
-        if wanted.run.is_some() && is_task_list(&dir) {
-            let found = search.of_list(&self.project, &dir);
+        let list = match (wanted.run, &tasks) {
+            (None, Some(tasks)) => Some(tasks),
+            (Some(_), None) => Some(&dir),
+            (Some(_), Some(_)) | (None, None) => None,
+        };
+        if let Some(list) = list.filter(|it| is_task_list(it)) {
+            let found = search.of_list(&self.project, list);
             if let Some(found) = found.filter(|it| it.site.lacks.is_none()) {
                 return self.only(vec![found], wanted);
             }
@@ -256,6 +261,7 @@ impl Session {
             let is_there = wanted.tasks.is_none() || it.card().home == Home::TaskLists;
             is_there && is_meant(it) && wanted.dialect.is_none_or(|name| it.card().name == name)
         };
+        let looked = Looked::of(&search, &below);
         let below: Vec<FoundSite> =
             below.into_iter().filter(|it| is_of(it) && it.is_candidate()).collect();
         match (below.is_empty(), here.is_empty()) {
@@ -263,10 +269,10 @@ impl Session {
             // One that lacks a file: reading it says which.
             (true, false) => self.only(here, wanted),
             (true, true) if is_in_lists || wanted.tasks.is_some() => {
-                Err(Error::NoPermanentTask { searched: search.task_lists() })
+                Err(Error::NoPermanentTask(looked))
             }
             (true, true) if is_task_list(&dir) => {
-                Err(Error::NoPermanentTask { searched: vec![dir] })
+                Err(Error::NoPermanentTask(Looked { lists: vec![dir], ..Looked::default() }))
             }
             (true, true) if wanted.run.is_none() => Err(self.beside_lists(error.into())),
             (true, true) => Err(error.into()),
@@ -403,6 +409,28 @@ impl Session {
             }
         }
         Ok(found)
+    }
+}
+
+/// Where a pipeline of this project was looked for, in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// The directory of all task lists.
+    pub(crate) root: Option<PathBuf>,
+    /// Lists without a pipeline: one can be begun there.
+    pub(crate) lists: Vec<PathBuf>,
+    /// Lists that hold one of another project.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+impl Looked {
+    fn of(search: &Search<'_>, found: &[FoundSite]) -> Self {
+        let in_lists = found.iter().filter(|it| it.card().home == Home::TaskLists);
+        let known: BTreeSet<&PathBuf> = in_lists.clone().map(|it| &it.dir).collect();
+        let mut lists = search.task_lists();
+        lists.retain(|it| !known.contains(it));
+        let others = in_lists.filter(|it| it.site.elsewhere).map(|it| it.dir.clone());
+        Self { root: search.tasks_root(), lists, others: others.collect() }
     }
 }
 

@@ -210,7 +210,12 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                     let is_gone = |path: &&String| told.files.file_in(PROJECT, path).is_none();
                     let Some(path) = item.task.files.iter().find(is_gone) else { continue };
                     let message = "a completed task names it, and it is not there";
-                    Finding::new(Known::MissingArtifact, message).at_path(path)
+                    let hint = format!(
+                        "look whether the last resume did its work; to do the phase again: `onward \
+                         resume --from {}`",
+                        state.phase.as_str()
+                    );
+                    Finding::new(Known::MissingArtifact, message).at_path(path).with_hint(hint)
                 }
                 Stage::Doubtful(Doubt::Restart | Doubt::NoOutput)
                 | Stage::Open

@@ -138,12 +138,19 @@ impl Dialect for PipelineDialect {
 const NO_PERMANENT_HINT: &str = "a new session has a list of its own: name another list with \
      `--tasks`, or make a [PERMANENT] task from git log and the working directory";
 
-/// What is said where no list has a `[PERMANENT]` task. `searched` are the directories.
-pub fn no_permanent_task(searched: &[String]) -> Finding {
-    let named: Vec<String> = searched.iter().map(|dir| shown(dir)).collect();
-    let message = match named.as_slice() {
-        [] => "there is no task list".to_owned(),
-        dirs => format!("no task begins with [PERMANENT] in {}", dirs.join(", ")),
+/// What is said where no list has a `[PERMANENT]` task of this project. `root` is the directory of
+/// all lists; `others` hold one of another project.
+pub fn no_permanent_task(root: Option<&str>, lists: &[String], others: &[String]) -> Finding {
+    let named = |dirs: &[String]| dirs.iter().map(|it| shown(it)).collect::<Vec<_>>().join(", ");
+    let none =
+        (!lists.is_empty()).then(|| format!("no task begins with [PERMANENT] in {}", named(lists)));
+    let theirs =
+        (!others.is_empty()).then(|| format!("another project's pipeline is in {}", named(others)));
+    let said: Vec<String> = none.into_iter().chain(theirs).collect();
+    let message = match (said.as_slice(), root) {
+        ([], None) => "there is no task list".to_owned(),
+        ([], Some(root)) => format!("there is no task list in {}", shown(root)),
+        (said, _) => said.join("; "),
     };
     Odd::NoPermanentTask.finding(message).with_hint(NO_PERMANENT_HINT)
 }
@@ -188,7 +195,7 @@ mod tests {
 
     #[test]
     fn without_a_permanent_task_the_searched_lists_are_named() {
-        let finding = no_permanent_task(&["/users/me/.claude/tasks/a".to_owned()]);
+        let finding = no_permanent_task(None, &["/users/me/.claude/tasks/a".to_owned()], &[]);
         assert_eq!(finding.code, "no-permanent-task");
         assert!(finding.message.contains("/users/me/.claude/tasks/a"));
     }

@@ -1,11 +1,12 @@
 //! Where pipelines are, and whose they are.
 //!
 //! A list belongs to another project when something says so and nothing says that it is ours.
-//! It is ours when a task has the project's slug, when the branch of the `[PERMANENT]` task is a
-//! branch of the project (other than `main` and `master`, which every project has), or when a file
-//! of some task is there. It is another's when a task has another slug, when a task names files by
-//! absolute paths and all lie outside, or when completed tasks name files and none is there. A list
-//! that says nothing either way is shown everywhere, and gone on with only by a person's word: it
+//! It is ours when a task has the project's slug, an absolute path below the project, or when the
+//! branch of the `[PERMANENT]` task is a branch of the project (other than `main` and `master`,
+//! which every project has). It is another's when a task has another slug, whatever files it names:
+//! many projects have a `src/main.rs`. Without a slug it is ours when a file of some task is there,
+//! and another's when a task names files by absolute paths and all lie outside, or when completed
+//! tasks name files and none is there. A list that says nothing either way is shown everywhere, and gone on with only by a person's word: it
 //! may well be another project's. Where none of its files would even have a directory, the person
 //! has to name it.
 
@@ -85,17 +86,23 @@ fn owner(list: &List, project: &Project) -> Owner {
     let branch = permanent.and_then(|it| it.branch.as_deref());
     let has_branch =
         branch.is_some_and(|it| !matches!(it, "main" | "master") && project.branches.contains(it));
-    let ours = slugs.contains(&true)
+    let is_told = slugs.contains(&true)
         || has_branch
-        || tasks().any(|task| task.files.iter().any(|it| is_here(it)) || names_ours(task, project));
-    if ours || project.path.is_empty() {
+        || tasks().any(|task| names_ours(task, project))
+        || project.path.is_empty();
+    if is_told {
+        return Owner::Ours;
+    }
+    if slugs.contains(&false) {
+        return Owner::Another;
+    }
+    if tasks().any(|task| task.files.iter().any(|it| is_here(it))) {
         return Owner::Ours;
     }
     let absolute = |task: &Task| task.refused.iter().any(|path| path.starts_with('/'));
     let completed = || list.tasks.iter().filter(|task| task.is_completed());
     let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());
-    let is_anothers = slugs.contains(&false) || tasks().any(absolute) || is_gone;
-    if is_anothers { Owner::Another } else { Owner::Unknown }
+    if tasks().any(absolute) || is_gone { Owner::Another } else { Owner::Unknown }
 }
 
 /// Some file that the tasks name could lie in the project: its directory is there. Where they name

@@ -446,7 +446,9 @@ impl Told for Pipeline {
                 Address::from_text(task)
             }
             (first, _) => match listed(first) {
-                Some(phase) if self.listing(phase).is_none() => Address::from_text(phase.as_str()),
+                Some(phase) if self.listing(phase).is_none() || self.is_ahead(phase) => {
+                    Address::from_text(phase.as_str())
+                }
                 Some(_) => Address::from_text("intake"),
                 None => at.clone(),
             },
@@ -512,6 +514,11 @@ impl Pipeline {
             ("begin" | "work" | "settle", Stage::Open) => StepTold::Undone,
             (_, Stage::Settled | Stage::Doubtful(_) | Stage::Open) => StepTold::Silent,
         }
+    }
+
+    /// It comes after the phase that is gone on with.
+    fn is_ahead(&self, phase: Phase) -> bool {
+        self.progress.resume.is_some_and(|at| phase > at)
     }
 
     fn is_begun_by_us(&self, task: &str) -> bool {

@@ -11,7 +11,7 @@ use super::{
     epic::{Epic, Member, Next as NextWave},
     project::Lock,
     qa::Loop,
-    spec::{Artifact, Critique, Spec},
+    spec::{Artifact, Critique, Spec, TOGETHER_MS},
     state::{CHECKPOINT, Flow, State},
     status::{Reading, Says, Status, reading},
     step,
@@ -77,9 +77,6 @@ impl Own {
         Finding::of_dialect(self.row(), message)
     }
 }
-
-/// Files that one copy made differ by less.
-const TOGETHER_MS: u64 = 60_000;
 
 pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
     let mut all = Vec::new();
@@ -505,7 +502,8 @@ fn member(
     // The work lies on its branch until the wave is accepted.
     let wave = epic.waves.get(&number);
     let is_apart = member.branch.is_some() && wave.is_some_and(|it| it.verdict.is_none());
-    if !is_apart || member.says != Says::Completed {
+    // A state that cannot be read says nothing: there the stories alone count.
+    if told.rebuilt.is_none() && (!is_apart || member.says != Says::Completed) {
         disagree(member.says, story, Some((number, member)), all);
     }
     if member.says == Says::InProgress {

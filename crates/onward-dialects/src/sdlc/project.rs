@@ -12,7 +12,7 @@ use super::{
     qa::{Loop, Verdict},
     spec::Spec,
     state::State,
-    story::{Story, bare, is_same},
+    story::{Story, bare, id_of, is_same},
 };
 use crate::{
     Files,
@@ -79,7 +79,7 @@ impl Project {
             match kind(path) {
                 Kind::Story => all.stories.extend(Story::read(path, file)),
                 Kind::State => all.state(path, &file.bytes, file.modified),
-                Kind::Loop => match Loop::read(&file.bytes, path, &all.odd) {
+                Kind::Loop => match Loop::of(file, path, &all.odd) {
                     Ok(mut told) => {
                         if told.story.is_empty() {
                             told.story = loop_story(path).unwrap_or_default();
@@ -104,6 +104,9 @@ impl Project {
             files.iter().filter_map(|(path, _)| Spec::folder_of(path)).collect();
         folders.dedup();
         all.specs = folders.iter().map(|(dir, name)| Spec::read(dir, name, files)).collect();
+        for state in all.states.iter_mut().map(|it| &mut it.told) {
+            state.story = state.story.take().map(|it| id_of(&it, &all.stories));
+        }
         for kept in &mut all.epics {
             complete(&mut kept.told, &all.plans, &all.stories);
         }
@@ -111,9 +114,7 @@ impl Project {
     }
 
     fn state(&mut self, path: &str, bytes: &[u8], modified: Option<Timestamp>) {
-        let is_json = path.to_lowercase().ends_with(".json");
-        let map = if is_json { kit::json::object(bytes) } else { kit::yaml::object(bytes) };
-        let map = match map {
+        let map = match state_map(path, bytes) {
             Ok(map) => map,
             Err(why) => return self.broken.push((path.to_owned(), why)),
         };
@@ -160,6 +161,12 @@ impl Project {
         complete(&mut epic, &self.plans, &self.stories);
         epic
     }
+}
+
+/// A state file as the map that it is, by its ending.
+pub fn state_map(path: &str, bytes: &[u8]) -> Result<Map<String, Value>, String> {
+    let is_json = path.to_lowercase().ends_with(".json");
+    if is_json { kit::json::object(bytes) } else { kit::yaml::object(bytes) }
 }
 
 fn complete(epic: &mut Epic, plans: &BTreeMap<String, Map<String, Value>>, stories: &[Story]) {

@@ -10,7 +10,11 @@ use serde_json::{Map, Value};
 
 use super::status::words;
 use crate::{
-    kit::json::{Object, Oddities, object},
+    File,
+    kit::{
+        age,
+        json::{Object, Oddities, object},
+    },
     rules::sdlc::turn::{CLOSING, WAIVED},
 };
 
@@ -87,9 +91,21 @@ pub const ITERATIONS: u32 = 5;
 /// A loop that says more is not believed.
 const ITERATIONS_MAX: u32 = 100;
 
+/// When on a day it was that a file which tells the day alone was written: by the time of the file.
+/// One that was copied since tells that it was over by the end of the day.
+fn within(day: Timestamp, written: Option<Timestamp>) -> Timestamp {
+    const DAY_MS: u64 = 86_400_000;
+    written.map_or(day, |at| at.clamp(day, day.plus_ms(DAY_MS - 1)))
+}
+
 impl Loop {
     pub fn read(bytes: &[u8], path: &str, odd: &Oddities) -> Result<Self, String> {
-        let map = object(bytes)?;
+        Self::of(&File { bytes: bytes.to_vec(), modified: None }, path, odd)
+    }
+
+    /// The same with the time of the file.
+    pub fn of(file: &File, path: &str, odd: &Oddities) -> Result<Self, String> {
+        let map = object(&file.bytes)?;
         let it = Object { map: &map, path, odd };
         let one_of = |keys: &[&str]| keys.iter().find_map(|key| it.text(key));
         let count = |keys: &[&str]| keys.iter().find_map(|key| it.count(key));
@@ -119,9 +135,10 @@ impl Loop {
         let escalated = reason.or_else(|| is_escalated.then(|| "escalated".to_owned()));
         let max = count(&["maxIterations", "max_iterations"]).unwrap_or(ITERATIONS);
         let in_history = it.objects("history").last().and_then(|entry| {
-            ["fixedAt", "fixed_at", "reviewedAt", "date"]
-                .iter()
-                .find_map(|key| entry.moment_or_day(key))
+            ["fixedAt", "fixed_at", "reviewedAt", "date"].iter().find_map(|key| {
+                let day = || Some(within(entry.moment_or_day(key)?, file.modified));
+                entry.get(key)?.as_str().and_then(age::moment).or_else(day)
+            })
         });
         let updated_at = at(&["updatedAt", "updated_at", "resumedAt", "stoppedAt"]).or(in_history);
         Ok(Self {

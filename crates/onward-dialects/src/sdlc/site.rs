@@ -10,18 +10,18 @@ use onward_core::{event::Mode, time::Timestamp};
 use serde_json::Value;
 
 use super::{
-    epic,
-    project::{HOMES, Project, id_of_state, loop_story},
-    qa,
+    epic::{self, Epic},
+    project::{HOMES, Project, id_of_state, loop_story, state_map},
+    qa::{self, Loop},
     spec::{Artifact, Critique, Spec},
-    state::Flow,
-    status::Status,
+    state::{Flow, State},
+    status::{Says, Status},
     story::{Story, bare, is_same},
 };
 use crate::{
     File, Files,
     kit::{
-        age,
+        json::Oddities,
         path::{inside, literal, shown},
     },
     rules::sdlc::{gate, turn, wave},
@@ -318,32 +318,49 @@ fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
     *all = kept;
 }
 
-/// The story of a run as it was when the run's state was last written: what changed in it since is
-/// no work of the run.
+/// The stories of a run as they were when the run's state was last written: what changed in them
+/// since is no work of the run.
 pub(super) fn moments(site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
     let given =
         |name: &str| site.inputs.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
-    let flow = if site.workflow == Flow::QaLoop.as_str() { Flow::QaLoop } else { Flow::Sdc };
-    let Some(id) = given("story") else { return Vec::new() };
-    let Some(state) = given("state").map(str::to_owned).or_else(|| usual_state(flow, id)) else {
+    let flow = [Flow::Sdc, Flow::QaLoop, Flow::Epic];
+    let flow = flow.into_iter().find(|it| it.as_str() == site.workflow);
+    let Some((flow, key)) = flow.and_then(|it| Some((it, given(input(it))?))) else {
         return Vec::new();
     };
-    let said = files.bytes(&state).map(String::from_utf8_lossy);
-    let said = said.as_deref().unwrap_or_default();
-    let Some(at) = ["updated_at", "updatedAt"].iter().find_map(|key| written(said, key)) else {
+    let state = given("state").map(str::to_owned).or_else(|| usual_state(flow, key));
+    let Some((at, ids)) = state.and_then(|path| last_written(flow, key, &path, files)) else {
         return Vec::new();
     };
-    let bare_id = bare(id);
-    let may_be = |path: &str| path.to_lowercase().contains(&bare_id);
+    let ids: Vec<String> = ids.iter().map(|it| bare(it)).collect();
+    let may_be = |path: &str| {
+        let path = path.to_lowercase();
+        ids.iter().any(|id| path.contains(id))
+    };
     let stories = files.iter().filter(|(path, _)| may_be(path));
     let stories = stories.filter_map(|(path, file)| Story::read(path, file));
-    stories.filter(|it| is_same(&it.id, id)).map(|it| (it.path, at)).collect()
+    stories.filter(|it| ids.contains(&bare(&it.id))).map(|it| (it.path, at)).collect()
 }
 
-/// The moment behind a key, in YAML or JSON.
-fn written(text: &str, key: &str) -> Option<Timestamp> {
-    let (_, rest) = text.split_once(key)?;
-    let line = rest.lines().next()?.trim_start_matches(['"', '\'', ' ']);
-    let value = line.strip_prefix(':')?.trim().trim_matches(['"', '\'', ',', '}', ' ']);
-    age::moment(value.split('"').next().unwrap_or(value))
+/// When a state was last written, and the stories that were being worked on then.
+fn last_written(
+    flow: Flow,
+    key: &str,
+    path: &str,
+    files: &Files,
+) -> Option<(Timestamp, Vec<String>)> {
+    let (file, odd) = (files.file(path)?, Oddities::default());
+    let own = vec![key.to_owned()];
+    match flow {
+        Flow::QaLoop => Some((Loop::of(file, path, &odd).ok()?.updated_at?, own)),
+        Flow::Sdc => {
+            Some((State::read(&state_map(path, &file.bytes).ok()?, path, &odd)?.updated_at?, own))
+        }
+        Flow::Epic => {
+            let epic = Epic::read(&state_map(path, &file.bytes).ok()?, path, &odd)?;
+            let open = epic.members().filter(|it| it.says == Says::InProgress);
+            Some((epic.updated_at?, open.map(|it| it.id.clone()).collect()))
+        }
+        Flow::Spec => None,
+    }
 }

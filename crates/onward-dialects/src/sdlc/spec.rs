@@ -58,7 +58,7 @@ pub struct Spec {
 
 const ENDINGS: [&str; 4] = [".json", ".yml", ".yaml", ".md"];
 /// Files made by one copy differ by less.
-const TOGETHER_MS: u64 = 60_000;
+pub const TOGETHER_MS: u64 = 60_000;
 
 impl Spec {
     /// Which directory a file belongs to, where it is part of a spec.
@@ -80,7 +80,13 @@ impl Spec {
             .iter()
             .filter(|(path, _)| path.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/')));
         let mut times = std::collections::BTreeMap::new();
+        let mut made = None;
         for (path, file) in own {
+            // The directory itself: its time is that of the last file that came or went.
+            if path.ends_with('/') {
+                made = file.modified;
+                continue;
+            }
             spec.touched = spec.touched.max(file.modified);
             let name = path[prefix.len()..].to_lowercase();
             let Some(ending) = ENDINGS.iter().find(|it| name.ends_with(**it)) else { continue };
@@ -96,6 +102,7 @@ impl Spec {
                 Err(why) => spec.broken.push((path.to_owned(), why)),
             }
         }
+        spec.touched = spec.touched.or(made);
         let at = |kind: Artifact| times.get(&kind).copied().flatten();
         if let (Some(written), Some(judged)) = (at(Artifact::Spec), at(Artifact::Critique)) {
             spec.rewritten = written > judged.plus_ms(TOGETHER_MS);

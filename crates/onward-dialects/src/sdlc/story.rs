@@ -136,6 +136,23 @@ fn id_of_stem(stem: &str) -> Option<String> {
     if is_named && !rest.is_empty() { Some(rest.to_owned()) } else { None }
 }
 
+/// The id of the story that a state names: by the id itself, or by the path of its file, from
+/// wherever that path is seen.
+pub fn id_of(named: &str, stories: &[Story]) -> String {
+    let Some(stem) = named.strip_suffix(".md") else { return named.to_owned() };
+    let ends = |long: &str, short: &str| {
+        let rest = long.strip_suffix(short);
+        rest.is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    };
+    let is_it = |it: &&Story| ends(named, &it.path) || ends(&it.path, named);
+    if let Some(story) = stories.iter().find(is_it) {
+        return story.id.clone();
+    }
+    let name = stem.rsplit('/').next().unwrap_or(stem);
+    let name = name.strip_suffix(".story").unwrap_or(name);
+    id_of_stem(name).unwrap_or_else(|| name.to_owned())
+}
+
 /// Something with a digit and no blank: 4.2, 001.5, ACT-6, CODEINTEL-RP-001.
 pub fn is_id(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

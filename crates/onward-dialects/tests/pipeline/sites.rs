@@ -78,6 +78,9 @@ fn a_list_is_another_project_s_when_something_says_so_and_nothing_says_it_is_our
     assert!(!is_elsewhere(&task("projectSlug", json!("shop"))));
     assert!(!is_elsewhere(&task("projectSlug", json!("-users-me-shop"))));
     assert!(is_elsewhere(&task("projectSlug", json!("blog"))));
+    let named = task("projectSlug", json!("blog"));
+    assert!(is_elsewhere(&named.clone().task_meta("3", "files", json!(["src/a.ts"]))));
+    assert!(!is_elsewhere(&named.task_meta("3", "files", json!(["/users/me/shop/a.ts"]))));
     assert!(!is_elsewhere(&task("files", json!(["src/a.ts", "src/gone.ts"]))));
     assert!(is_elsewhere(&task("files", json!(["src/gone.ts"]))));
     let planned = plain.clone().task_meta("3", "files", json!(["src/new.ts"]));

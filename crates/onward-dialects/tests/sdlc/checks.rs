@@ -2,7 +2,7 @@
 
 use onward_core::{finding::Severity, plan::Status};
 
-use crate::builder::{LOOP, Project, STATE, project, story_text};
+use crate::builder::{LOOP, Project, STATE, at, project, story_text};
 
 fn severity(it: &Project, code: &str) -> Severity {
     let all = it.findings();
@@ -103,6 +103,23 @@ fn a_story_that_was_edited_since_is_told_and_its_scope_blocks() {
     assert_eq!(same.codes(), [""; 0]);
 }
 
+/// One of the three shapes of a loop tells days alone.
+#[test]
+fn a_day_is_no_moment_and_the_time_of_the_file_says_when_on_it() {
+    let text = "{\"story_id\":\"2.1\",\"current_iteration\":1,\"max_iterations\":5,\"history\":[\
+                {\"iteration\":1,\"date\":\"2026-02-17\",\"verdict\":\"REJECT\"}]}";
+    let (path, page) = ("docs/stories/2.1.story.md", story_text("2.1", "In Review"));
+    let told = |story: &str, written: &str| {
+        project().dated(path, &page, story).dated("qa/loop-status.json", text, written)
+    };
+    let before = told("2026-02-17T09:00:00Z", "2026-02-17T11:00:00Z");
+    assert_eq!(before.codes(), [""; 0]);
+    assert_eq!(before.standing().last_event.unwrap().at, at("2026-02-17T11:00:00Z"));
+    assert_eq!(told("2026-02-17T11:30:00Z", "2026-02-17T11:00:00Z").codes(), ["artifact-changed"]);
+    let copied = told("2026-02-16T09:00:00Z", "2026-02-18T11:00:00Z");
+    assert_eq!(copied.standing().last_event.unwrap().at, at("2026-02-17T23:59:59.999Z"));
+}
+
 #[test]
 fn another_workflow_on_the_same_story_blocks() {
     let other = "workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: 3\nstarted_at: \
@@ -182,6 +199,7 @@ fn a_state_that_cannot_be_read_is_rebuilt_and_asked_about() {
     let plan = "execution:\n  epicId: 3\n  waves:\n    1: {stories: [3.1, 3.2]}\n";
     let planned = epic.clone().file("docs/epics/e/EXECUTION.yaml", plan).story("3.2", "Done");
     assert_eq!(planned.line(), "epic:stories 1 wave[1]/story[3.1]");
+    assert_eq!(planned.codes(), ["state-rebuilt"], "what cannot be read says nothing else");
     let nothing = epic.without("docs/stories/3.1.story.md");
     assert_eq!(nothing.codes(), ["state-rebuilt", "state-unreadable"]);
 }

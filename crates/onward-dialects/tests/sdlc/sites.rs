@@ -57,6 +57,65 @@ fn the_three_names_of_the_state_directory_are_one_thing() {
     assert_eq!(session.line(), "sdc:implement 3 implement");
 }
 
+/// The original's executor notes the path of the story, relative or not.
+#[test]
+fn a_state_may_name_its_story_by_the_path_of_its_file() {
+    for named in [
+        "docs/stories/epic-3/3.2.log-in.story.md",
+        "/home/ann/app/docs/stories/epic-3/3.2.log-in.story.md",
+        "3.2.log-in.story.md",
+    ] {
+        let text = format!(
+            "workflowId: development-cycle\ncurrentPhase: 2_development\ncurrentStory: \
+             {named}\nlastUpdated: 2026-02-17T11:15:00.000Z\nphaseResults:\n  1_validation:\n    \
+             status: completed\n"
+        );
+        let page = story_text("3.2", "In Progress");
+        let told = project().file("docs/stories/epic-3/3.2.log-in.story.md", page);
+        let told = told.file(".aiox/workflow-state/3.2.log-in-state.yaml", text);
+        assert_eq!(names(&told), ["sdc-3.2"], "{named}");
+        assert_eq!(told.line(), "sdc:implement 3 implement", "{named}");
+        assert_eq!(told.codes(), [""; 0], "{named}");
+        let gone = told.without("docs/stories/epic-3/3.2.log-in.story.md");
+        assert_eq!(
+            (names(&gone), gone.codes()),
+            (vec!["sdc-3.2".to_owned()], vec!["missing-artifact".to_owned()])
+        );
+    }
+}
+
+/// Beside the list of the runs there are the directories of specs, with times of their own.
+#[test]
+fn a_spec_is_as_young_as_its_last_file_and_an_empty_one_as_its_directory() {
+    let spec = project().dated("docs/specs/login/", "", "2026-02-17T11:59:00Z");
+    assert_eq!(spec.site().last_activity, Some(at("2026-02-17T11:59:00Z")));
+    let spec = spec.dated("docs/specs/login/requirements.json", "{}", "2026-02-12T12:00:00Z");
+    assert_eq!(spec.site().last_activity, Some(at("2026-02-12T12:00:00Z")));
+}
+
+/// So that what a story asked for then can be held against what it asks for now.
+#[test]
+fn a_story_is_looked_up_as_it_was_when_its_state_was_last_written() {
+    let then = |it: &Project| SDLC.moments(&it.site(), &it.files());
+    let story = project().story("4.2", "InProgress").story("4.20", "Done");
+    let path = |id: &str| format!("docs/stories/{id}.story.md");
+    let wanted = vec![(path("4.2"), at("2026-02-17T11:15:00Z"))];
+    for key in ["updated_at", "paused_at", "lastUpdated", "last_updated", "interrupted_at"] {
+        let text = format!(
+            "workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: 3\n{key}: 2026-02-17T11:15:00Z\n"
+        );
+        assert_eq!(then(&story.clone().file(STATE, text)), wanted, "{key}");
+    }
+    let turn = "{\"story_id\":\"4.2\",\"current_iteration\":1,\"history\":[{\"iteration\":1,\
+                \"date\":\"2026-02-17T11:15:00Z\",\"verdict\":\"REJECT\"}]}";
+    let turn = story.clone().story("4.2", "InReview").file("qa/loop-status.json", turn);
+    assert_eq!(then(&turn), wanted);
+    let waves: &[(&str, &str, &[&str])] =
+        &[("in_progress", "-", &["3.1=completed", "3.2=in_progress"])];
+    let epic = project().story("3.1", "Done").story("3.2", "InProgress").epic(1, waves);
+    assert_eq!(then(&epic), [(path("3.2"), at("2026-02-17T10:00:00Z"))]);
+}
+
 #[test]
 fn what_is_over_is_found_by_its_place_alone() {
     let done = project().story("4.2", "Done");

@@ -433,6 +433,11 @@ impl Reentry {
         Ok(Held { files: self.foreign.parse(files)?.files, lock })
     }
 
+    /// Whether programs of the other system keep out while the lock is held.
+    pub(crate) fn has_lock(&self) -> bool {
+        self.foreign.card().lock.is_some()
+    }
+
     /// What an undo has put back is put back in what was read, too.
     pub(crate) fn put_back<W: World>(
         &self,

@@ -1,11 +1,13 @@
 //! One resume from its first look to what it carries out, with as many looks as that takes.
 //!
 //! Invariant: nothing is written into another system's files, and nothing is recorded about them,
-//! unless they are at that moment, under their own lock, what was examined.
+//! unless they are at that moment, under their own lock, what was examined. Files that change again
+//! and again are examined for the last time while their lock is held.
 
 use onward_core::{
     event::Revert,
     finding::Finding,
+    plan::Resumption,
     policy,
     run::Run,
     workflow::{Loaded, model::Workflow},
@@ -18,7 +20,7 @@ use super::{
 use crate::{
     check::worktrees,
     drive::{Driver, Resume},
-    foreign::Held,
+    foreign::{Held, Reentry},
     revert,
     world::{Connected, Stop, World, seen::Seen},
 };
@@ -82,7 +84,8 @@ impl Round<'_> {
     }
 
     /// Takes the other system's lock where an undo goes on in its files, and sees that they are
-    /// what was examined. What changed meanwhile is examined once more.
+    /// what was examined. What changed meanwhile is examined once more; what changed again, while
+    /// the lock is held.
     pub(super) fn hold_to_settle<W: World>(
         &mut self,
         world: &mut W,
@@ -100,18 +103,24 @@ impl Round<'_> {
             if reentry.files.tell_the_same_as(&held.files) {
                 return Ok((examined, Some(held)));
             }
-            if is_last {
+            let is_locked = reentry.has_lock();
+            self.seen = Seen::of(held.files.clone());
+            let held = Some(held).filter(|_| is_last && is_locked);
+            if is_last && held.is_none() {
                 break;
             }
-            self.seen = Seen::of(held.into_files());
             examined = self.examine(world, examined.into_run(), connected, how)?;
             agree(&examined)?;
+            if held.is_some() {
+                return Ok((examined, held));
+            }
         }
         Err(changing())
     }
 
     /// Carries out what was agreed to, if the other system's files are still what was examined. If
-    /// not, they are examined once more; nothing was written until then.
+    /// not, they are examined once more, and then while their lock is held; nothing was written
+    /// until then.
     pub(super) fn go_on<W: World>(
         &mut self,
         driver: &mut Driver<'_, W>,
@@ -132,7 +141,30 @@ impl Round<'_> {
         if agreed.is_of(held.as_ref()) || !agreed.connected.alive.is_empty() {
             return Ok(driver.go_on_from(agreed, self.edited, held)?);
         }
-        Err(changing())
+        let is_locked = agreed.reentry.as_ref().is_some_and(Reentry::has_lock);
+        match held.filter(|_| is_locked) {
+            Some(held) => self.go_on_as_held(driver, agreed.connected, held),
+            None => Err(changing()),
+        }
+    }
+
+    /// Another program writes all the time: while its lock is held it cannot. Probes and checks may
+    /// take long, and that program would wait for them: where one is to be asked, this is refused.
+    fn go_on_as_held<W: World>(
+        &mut self,
+        driver: &mut Driver<'_, W>,
+        connected: Connected,
+        held: Held,
+    ) -> Result<(), ResumeError> {
+        self.seen = Seen::of(held.files.clone());
+        let run = driver.run.clone();
+        let examined = self.examine(driver.world, run, &connected, &driver.how)?;
+        let Resumption { to_probe, to_check, .. } = &examined.resumption;
+        if !to_probe.is_empty() || !to_check.is_empty() {
+            return Err(changing());
+        }
+        let (_, agreed) = Agreed::settle(driver.world, examined, connected)?;
+        Ok(driver.go_on_from(agreed, self.edited, Some(held))?)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     world::SimWorld,
 };
 use start::{STARTS, Start, UNTOUCHED, others_go_on};
-use system::{CARD, STEPS, WORKFLOW, foreign, lines};
+use system::{CARD, STEPS, WORKFLOW, foreign, lines, locked};
 
 /// How many crashes each test has to go through.
 const ONCE: u64 = 5_000;
@@ -52,8 +52,11 @@ struct Fate<'f> {
 
 impl Toy {
     fn new(start: &'static Start) -> Self {
-        let mut toy =
-            Self { workflow: parse(WORKFLOW), start, foreign: foreign(start.begins()), calls: 0 };
+        Self::of(start, foreign(start.begins()))
+    }
+
+    fn of(start: &'static Start, foreign: Foreign) -> Self {
+        let mut toy = Self { workflow: parse(WORKFLOW), start, foreign, calls: 0 };
         let fate = Fate { crashes: &[], others: false, at_lock: 0, seed: 0 };
         toy.calls = toy.live(&fate, &mut Tally::default()).0;
         toy
@@ -121,6 +124,7 @@ impl Toy {
                     // A run that was just made says so in two records.
                     let written = journal(&world).len() - known.max(2);
                     assert_eq!(written, 0, "nothing is recorded: {}", world.story);
+                    assert!(self.foreign.dialect.card().lock.is_none(), "{}", world.story);
                     tally.refused += 1;
                 }
                 Booted::With(Status::Completed) => break,
@@ -268,6 +272,24 @@ fn what_the_other_system_does_until_we_have_its_lock_is_examined_again() {
         }
     }
     assert!(tally.refused > 0, "one was refused because the other system was at work");
+}
+
+/// The same where its programs keep out while its lock is held: what goes on changing is examined for
+/// the last time then, and nothing is refused because of it.
+#[test]
+fn what_goes_on_changing_is_examined_while_its_own_lock_is_held() {
+    let mut tally = Tally::default();
+    for start in &STARTS[1..] {
+        let toy = Toy::of(start, locked(start.begins()));
+        for seed in 0..40 {
+            for at_lock in 1..=3 {
+                let fate = Fate { crashes: &[], others: false, at_lock, seed };
+                toy.live(&fate, &mut tally);
+                let crashes = &[(30 + seed, Crash::Engine)];
+                toy.live(&Fate { crashes, others: true, at_lock, seed }, &mut tally);
+            }
+        }
+    }
 }
 
 /// Every second start, from the first or from the second on.

@@ -34,7 +34,7 @@ use crate::{
     error::{self, Error},
     outlook,
     prompt::{First, Person},
-    session::{Found, Session, Which, found_in_commands},
+    session::{Found, Looked, Session, Which, found_in_commands},
     style::ago,
 };
 
@@ -130,24 +130,29 @@ pub(crate) fn make_permanent(
     cx: &mut Context,
     session: &Session,
     mut person: Person,
-    searched: Vec<PathBuf>,
+    looked: Looked,
 ) -> Result<ExitCode, Error> {
-    person.screen().line("No task begins with [PERMANENT]. Searched:");
-    for list in &searched {
+    person.screen().line("No task of this project begins with [PERMANENT]. Searched:");
+    let searched = if looked.lists.is_empty() { looked.root.as_slice() } else { &looked.lists };
+    for list in searched {
         person.screen().line(&format!("  {}", printable(&list.display().to_string())));
+    }
+    for list in &looked.others {
+        let list = printable(&list.display().to_string());
+        person.screen().line(&format!("  {list}  another project's"));
     }
     let question = "Make one from git log and the working tree, and start its pipeline?";
     let words = ["no", "yes"].map(str::to_owned);
     match person.pick(question, &words, First::ByDefault) {
         Some(1) => {
-            let list = searched.first().map(|it| Value::from(it.display().to_string()));
+            let list = looked.lists.first().map(|it| Value::from(it.display().to_string()));
             let inputs = list.map(|it| ("dir".to_owned(), it)).into_iter().collect();
             run::builtin(cx, session, "pipeline", inputs, person)
         }
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
-        Some(_) | None => Err(Error::NoPermanentTask { searched }),
+        Some(_) | None => Err(Error::NoPermanentTask(looked)),
     }
 }
 

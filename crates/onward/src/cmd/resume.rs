@@ -150,8 +150,8 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         wanted => session.which(cx, &wanted),
     };
     let which = match which {
-        Err(Error::NoPermanentTask { searched }) if person.is_there() => {
-            return adopt::make_permanent(cx, &session, person, searched);
+        Err(Error::NoPermanentTask(looked)) if person.is_there() => {
+            return adopt::make_permanent(cx, &session, person, looked);
         }
         which => which?,
     };

@@ -53,6 +53,63 @@ fn without_a_permanent_task_it_is_said_where_it_was_looked_for_and_how_to_make_o
     }
 }
 
+#[test]
+fn where_no_list_is_at_all_it_is_said_where_they_were_looked_for() {
+    let kitchen = Kitchen::new("-");
+    let root = kitchen.home.join("tasks").display().to_string();
+    let said = kitchen.exits("plan --dialect pipeline", 17);
+    assert!(said.err.contains(&root), "{said:#?}");
+}
+
+#[test]
+fn a_pipeline_of_another_project_is_said_to_be_so_and_taken_where_its_list_is_named() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let theirs = json!({"projectSlug": "some-other-project", "files": ["src/water.txt"]});
+    pipeline_in(&kitchen, "session-1", &theirs);
+    let list = kitchen.home.join("tasks/session-1");
+    let (before, list) = (fs::read(list.join("1.json")).unwrap(), list.display().to_string());
+    kitchen.exits("resume --no-input", 17);
+    let said = kitchen.exits("plan --dialect pipeline", 17);
+    assert!(said.err.contains(&format!("another project's pipeline is in {list}")), "{said:#?}");
+    assert!(said.err.contains(&format!("onward plan {list}")), "{said:#?}");
+    assert!(!said.err.contains("--input dir="), "nothing is begun in it: {said:#?}");
+    kitchen.exits(&format!("plan --tasks {list}"), 0);
+    kitchen.exits(&format!("plan {list}"), 0);
+    let mut terminal = Terminal::of(&kitchen.command("resume --dialect pipeline"));
+    terminal.shows("another project's");
+    terminal.shows("[NO/yes] ");
+    terminal.types("yes\n");
+    terminal.shows("Commit and deliver this?");
+    terminal.shows("] ");
+    terminal.types("approve\n");
+    terminal.exits(0);
+    assert_eq!(fs::read(kitchen.home.join("tasks/session-1/1.json")).unwrap(), before);
+    assert_eq!(kitchen.lists().len(), 2, "the new one has a list of its own");
+}
+
+/// Tasks that a later phase has already are no work of the first step.
+#[test]
+fn a_later_phase_that_has_its_tasks_is_a_row_of_its_own() {
+    let kitchen = Kitchen::new("-");
+    let list = kitchen.home.join("tasks/session-1");
+    fs::create_dir_all(&list).unwrap();
+    let task = |id: u32, subject: &str, status: &str, metadata: serde_json::Value| {
+        let value = json!({"id": id.to_string(), "subject": subject, "status": status,
+            "metadata": metadata});
+        fs::write(list.join(format!("{id}.json")), value.to_string()).unwrap();
+    };
+    task(1, "[PERMANENT] Tea", "in_progress", json!({"tier": "STANDARD", "current_phase": "P1"}));
+    task(2, "think", "completed", json!({"phase": "P0", "result": "thought"}));
+    task(3, "draw", "in_progress", json!({"phase": "P1"}));
+    task(4, "read", "pending", json!({"phase": "P2"}));
+    let plan = kitchen.exits("plan --json", 0).json();
+    let steps = plan["steps"].as_array().unwrap();
+    let verdict = |step: &str| &steps.iter().find(|it| it["step"] == step).unwrap()["verdict"];
+    assert_eq!(verdict("intake"), "keep", "{plan:#}");
+    assert_eq!(verdict("P1[3]"), "run", "{plan:#}");
+    assert_eq!(verdict("P2"), "run", "{plan:#}");
+}
+
 /// As a session of Claude Code leaves them: lists beside inboxes and the settings of a team, tasks
 /// without metadata, an owner that is empty, a list of which only the lock is left.
 #[test]

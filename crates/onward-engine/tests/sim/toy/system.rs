@@ -52,7 +52,7 @@ steps:
       run: tell toy/rows.txt row close; tell toy/toy.log done close; work }
 ";
 
-pub(crate) static CARD: Card = Card {
+const TOY: Card = Card {
     name: "toy",
     workflows: &["toy"],
     entries: &STEPS,
@@ -64,17 +64,30 @@ pub(crate) static CARD: Card = Card {
     processes: &[],
     lock: None,
 };
+pub(crate) static CARD: Card = TOY;
+static LOCKED: Card = Card { lock: Some("toy.lock"), ..TOY };
 
-pub(crate) struct ToyDialect;
+/// The toy system, with or without a lock that its own programs take.
+pub(crate) struct ToyDialect {
+    card: &'static Card,
+}
+
+static PLAIN: ToyDialect = ToyDialect { card: &CARD };
+static LOCKING: ToyDialect = ToyDialect { card: &LOCKED };
 
 /// The toy system's run in the project.
 pub(crate) fn foreign(begins: bool) -> Foreign {
-    Foreign { dialect: &ToyDialect, site: Site::at(&CARD, DIR), begins }
+    Foreign { dialect: &PLAIN, site: Site::at(&CARD, DIR), begins }
+}
+
+/// The same of a system whose programs keep out while its lock is held.
+pub(crate) fn locked(begins: bool) -> Foreign {
+    Foreign { dialect: &LOCKING, ..foreign(begins) }
 }
 
 impl Dialect for ToyDialect {
     fn card(&self) -> &'static Card {
-        &CARD
+        self.card
     }
 
     fn sites(&self, seen: &Listing) -> Vec<Site> {
