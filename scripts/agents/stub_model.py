@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A model on the loopback: speaks the Messages, the Responses and the Chat Completions protocol.
 
-It does as it is told. What comes next is one word in the file MODE: `ok` answers, `hang` begins an answer and never ends
-it, `tool` asks once for the shell command in the file TOOL and answers when it has its result,
-`limit` says that the usage limit is reached and lifted at the second in the file RESET. `play` does
-what the first fitting rule of the JSON list in PLAY says: its `when` stands in what the user said,
-its `calls` are tools and their input, one after the other, with `{cwd}` for the directory of the
-program; one with `hang` hangs while there is a file HANG. Every request adds a line to the file LOG.
+It does as it is told. What comes next is one word in the file MODE: `ok` answers, `hang` begins an
+answer and never ends it, `tool` asks once for the shell command in the file TOOL and answers when it
+has its result, `limit` says that the usage limit is reached and lifted at the second in the file
+RESET. `play` does what the first fitting rule of the JSON list in PLAY says: its `when` is a pattern
+that the user's words fit, its `calls` are tools and their input, one after the other, with `{cwd}`
+for the directory of the program and `{1}` for what the first group of the pattern found; one with
+`hang` hangs while there is a file HANG. Every request adds a line to the file LOG.
 
     stub_model.py DIRECTORY        # prints its port
 """
@@ -24,23 +25,24 @@ USAGE = {"input_tokens": 100, "output_tokens": 7}
 
 def played(body):
     """The rule that fits, and the tool that is called next; `None` = it is through."""
-    turns = body.get("messages", [])
+    turns = body.get("messages") or body.get("input", [])
     said = [turn.get("content", "") for turn in turns if turn.get("role") == "user"]
     parts = [part for content in said if isinstance(content, list) for part in content]
     texts = [content for content in said if isinstance(content, str)]
-    texts += [part.get("text", "") for part in parts if part.get("type") == "text"]
+    texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
     done = sum(part.get("type") == "tool_result" for part in parts)
     rules = json.loads(word("PLAY", "[]"))
-    rule = next((it for it in rules if any(it["when"] in text for text in texts)), {})
+    fits = ((it, re.search(it["when"], text)) for it in rules for text in texts)
+    rule, fit = next(((it, fit) for it, fit in fits if fit), ({}, None))
     calls = rule.get("calls", [])
     if done >= len(calls):
         return rule, None
     tool, given = calls[done]
-    if tool not in [it.get("name") for it in body.get("tools", [])]:
-        return rule, None
     found = re.search(r"[Ww]orking directory: ([^\\\s\"]+)", json.dumps(body))
-    cwd = found.group(1) if found else "."
-    return rule, (tool, json.loads(json.dumps(given).replace("{cwd}", cwd)))
+    text = json.dumps(given).replace("{cwd}", found.group(1) if found else ".")
+    for number, group in enumerate(fit.groups(), 1):
+        text = text.replace(f"{{{number}}}", group)
+    return rule, (tool, json.loads(text))
 
 
 def word(name, default=""):
@@ -139,7 +141,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         message = {"id": f"msg_{time.time_ns()}", "type": "message", "role": "assistant"}
         message.update(model=body.get("model"), content=[], stop_reason=None, usage=USAGE)
         rule, next_call = played(body) if mode == "play" else ({}, None)
-        if next_call:
+        if next_call and next_call[0] in [it.get("name") for it in body.get("tools", [])]:
             call = {"type": "tool_use", "id": f"toolu_{time.time_ns()}", "name": next_call[0]}
             text, stop = json.dumps(next_call[1]), "tool_use"
             block, delta = {**call, "input": {}}, {"type": "input_json_delta", "partial_json": text}
@@ -187,7 +189,9 @@ class Model(http.server.BaseHTTPRequestHandler):
             item = {"type": "function_call", "call_id": f"call_{time.time_ns()}", "name": tool}
             item["arguments"] = json.dumps(arguments)
         else:
-            content = [{"type": "output_text", "text": "the answer"}]
+            _, call = played(body) if mode == "play" else ({}, None)
+            # It has no tool for a result: the answer is one.
+            content = [{"type": "output_text", "text": json.dumps(call[1]) if call else "the answer"}]
             item = {"type": "message", "role": "assistant", "id": name, "content": content}
         self.event("response.output_item.done", output_index=0, item=item)
         usage = {**USAGE, "total_tokens": 107}
