@@ -45,6 +45,25 @@ pub struct Difference {
     pub is: Option<String>,
 }
 
+/// A part of what a step is, as its author calls it: `its command` for `definition.run`.
+pub fn part_in_words(part: &str) -> String {
+    match part.split_once('.') {
+        Some(("definition", "run")) => "its command".to_owned(),
+        Some(("definition", "prompt")) => "its prompt".to_owned(),
+        Some(("definition", key)) => format!("its `{key}`"),
+        Some(("agent", key)) => format!("its agent's {key}"),
+        Some(("needs", step)) => format!("the output of {step}"),
+        Some(("reads" | "writes", path)) => path.to_owned(),
+        Some(_) | None => part.to_owned(),
+    }
+}
+
+/// The same for several.
+pub(crate) fn parts_in_words(differences: &[Difference]) -> String {
+    let parts: Vec<String> = differences.iter().map(|it| part_in_words(&it.part)).collect();
+    parts.join(", ")
+}
+
 /// Values longer than this are kept as their digest; the whole text is in the attempt's argv.
 const VALUE_BYTES_MAX: usize = 240;
 

@@ -189,10 +189,9 @@ pub fn standing(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<F
 pub fn passed_over(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<String> {
     let silent = |it: &&Finding| it.severity() == Severity::Warning && !choices.settle(it);
     let age = match band {
-        AgeBand::Fresh => "the run is fresh",
-        AgeBand::Recent => "the run is recent",
+        AgeBand::Fresh | AgeBand::Recent => "the run is recent",
         AgeBand::Moderate => "the run is some days old",
-        AgeBand::Stale => "the run is stale",
+        AgeBand::Stale => "the run is more than seven days old",
     };
     let line = |it: &Finding| {
         let Finding { code, message, .. } = it;

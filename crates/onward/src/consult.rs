@@ -30,6 +30,7 @@ use crate::{
     outlook,
     prompt::{First, Person},
     session::{Session, id_of, open_run},
+    style::{columns_of_errors, wrap},
 };
 
 /// Which run is talked about, and how it is looked at.
@@ -77,17 +78,13 @@ pub(crate) fn consult(
             return Ok(Way::GoOn(choices));
         }
         asked = true;
-        plan::show(cx, of.session, &Plan { can_resume: false, ..plan.clone() })?;
+        plan::show(cx, of.session, &plan, &choices)?;
         outlook::show(&mut *cx.err, &plan)?;
         match depth {
             Depth::Glance | Depth::Quick => {}
             Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
         }
-        for finding in &standing {
-            let Finding { code, message, .. } = finding;
-            let message = printable(message);
-            person.screen().line(&format!("Continuing accepts {code}: {message}"));
-        }
+        standing.iter().for_each(|finding| say_accepted(person, finding));
         let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
         match talk.menu(depth)? {
             Choice::Resume => {
@@ -113,6 +110,12 @@ enum Choice {
 
 /// What another point of entry is offered as.
 pub(crate) const OTHER_POINT: &str = "continue at another phase or step";
+
+/// What the user accepts by continuing.
+pub(crate) fn say_accepted(person: &Person, Finding { code, message, .. }: &Finding) {
+    let line = format!("Continuing accepts {code}: {}", printable(message));
+    person.screen().line(&wrap(&line, columns_of_errors(), 0, 2));
+}
 
 /// The word that goes on.
 pub(crate) fn go_on(depth: Depth) -> &'static str {
@@ -294,13 +297,15 @@ impl Talk<'_> {
                             2 => choices.accepted.push(accept),
                             _ => {}
                         }
-                    } else if self.pick(
-                        "Continue despite it, or stop here?",
-                        &["stop", "continue"],
-                        First::ByDefault,
-                    )? == 1
-                    {
-                        choices.accepted.push(accept);
+                    } else {
+                        self.person.screen().line("  stop      decide nothing now");
+                        let goes =
+                            format!("  continue  nothing is undone; {step} runs again on top");
+                        self.person.screen().line(&goes);
+                        let words = ["stop", "continue"];
+                        if self.pick("Which one?", &words, First::ByDefault)? == 1 {
+                            choices.accepted.push(accept);
+                        }
                     }
                 }
             }

@@ -82,6 +82,9 @@ pub(crate) enum Error {
     /// The person left a question with Ctrl-C; `command` asks it again.
     #[error("{}", left(command))]
     Interrupted { command: String },
+    /// The driver that was started in the background ended before it drove, with this exit code.
+    #[error("{message}")]
+    Left { exit: u8, message: String, hint: Option<String> },
     #[error("{}", chain(.0))]
     Supervise(#[from] SuperviseError),
     #[error("there is no step `{step}` in this run")]
@@ -208,6 +211,7 @@ impl Error {
             Self::Call(_) => "call",
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.code(),
             Self::Rehearse(_) => "rehearse",
+            Self::Left { exit, .. } => code_of(*exit),
             Self::Engine(error) => code_of(exit_of(error)),
             Self::Care(error) => code_of(exit_of_care(error)),
         }
@@ -229,6 +233,7 @@ impl Error {
             | Self::Demo(_)
             | Self::Harness(_) => None,
             Self::Usage { hint, .. } => Some(hint.clone()),
+            Self::Left { hint, .. } => hint.clone(),
             Self::Call(error) => error.hint.clone(),
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
@@ -239,10 +244,10 @@ impl Error {
             }
             Self::WhoseList { list } => {
                 let list = word(&list.display().to_string());
-                Some(format!("if it is, go on with it here: `onward resume {list}`"))
+                Some(format!("if it is, continue it here: `onward resume {list}`"))
             }
             Self::Cancelled { run } => {
-                Some(format!("take it up again with `onward resume {run} --force`"))
+                Some(format!("continue it all the same with `onward resume {run} --force`"))
             }
             Self::SeveralWait { first, .. } => Some(format!("say which, such as `{first}`")),
             Self::Interrupted { command } => Some(command.clone()),
@@ -278,6 +283,9 @@ impl Error {
             Self::NotAdopted { dir } => {
                 let dir = dir.display();
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
+            }
+            Self::Engine(EngineError::Resume(ResumeError::Complete)) => {
+                Some("start it again from the beginning with `onward run --again`".into())
             }
             Self::Engine(EngineError::Resume(ResumeError::Damaged)) => {
                 Some("rebuild it with `onward repair`; what can be read is kept".into())
@@ -334,6 +342,7 @@ impl Error {
             | Self::NoPermanentTask(_)
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
+            Self::Left { exit, .. } => *exit,
             Self::Engine(error) => exit_of(error),
             Self::Care(error) => exit_of_care(error),
         }
@@ -347,7 +356,8 @@ pub(crate) fn naming(hint: &str, run: &RunInfo) -> String {
 
 /// A hint whose commands name the run, so that they can be pasted where there are several.
 fn naming_run(hint: &str, run: &str) -> String {
-    const OF_A_RUN: [&str; 6] = ["attach", "plan", "repair", "rescue list", "resume", "status"];
+    const OF_A_RUN: [&str; 7] =
+        ["attach", "plan", "repair", "rescue list", "resume", "run --again", "status"];
     OF_A_RUN.iter().fold(hint.to_owned(), |hint, word| {
         let hint = hint.replace(&format!("`onward {word}`"), &format!("`onward {word} {run}`"));
         hint.replace(&format!("`onward {word} --"), &format!("`onward {word} {run} --"))

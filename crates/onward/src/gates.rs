@@ -23,7 +23,7 @@ use crate::{
     prompt::{Asked, Person},
     seen,
     session::{Session, open_run},
-    style::{DIM, STRONG, paragraph},
+    style::{DIM, STRONG, columns_of_errors, paragraph, wrap},
 };
 
 /// What is open, as it was shown.
@@ -97,9 +97,8 @@ impl Gate {
         }
         let look = if self.shows.is_empty() { "" } else { "v views it, d shows what changed, " };
         let short: String = self.hash.to_string().chars().take(12).collect();
-        screen.line(&format!(
-            "{DIM}  {look}c TEXT adds a comment, Ctrl-D leaves it open ({short}){DIM:#}"
-        ));
+        let keys = format!("  {look}c TEXT adds a comment, Ctrl-D leaves it open ({short})");
+        screen.line(&format!("{DIM}{}{DIM:#}", wrap(&keys, columns_of_errors(), 0, 2)));
     }
 
     /// Shows a text about the files, in the person's pager.
@@ -172,20 +171,32 @@ fn committed(root: &Path, path: &str) -> Option<Vec<u8>> {
     shown.ok().filter(|it| it.status.success()).map(|it| it.stdout)
 }
 
+/// The same where text cannot stand on the screen itself: without `PAGER` as with `less`.
+pub(crate) fn in_any_pager(lines: &[String]) -> bool {
+    let is_set = std::env::var_os("PAGER").is_some_and(|it| !it.is_empty());
+    if is_set { in_pager(lines) } else { through("less", lines) }
+}
+
 /// `false` where there is no pager to be had.
 pub(crate) fn in_pager(lines: &[String]) -> bool {
+    let pager = std::env::var_os("PAGER").filter(|it| !it.is_empty());
+    pager.is_some_and(|pager| through(pager, lines))
+}
+
+fn through(pager: impl AsRef<std::ffi::OsStr>, lines: &[String]) -> bool {
     use std::io::Write as _;
     // The last line ends, too: a pager such as `cat` leaves the cursor behind it, where the next
     // question begins by clearing its line.
     let text = lines.join("\n") + "\n";
-    let Some(pager) = std::env::var_os("PAGER").filter(|it| !it.is_empty()) else { return false };
     let child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn();
     let Ok(mut child) = child else { return false };
     if let Some(mut input) = child.stdin.take() {
         // A person who leaves the pager early has seen enough.
         let _ = input.write_all(text.as_bytes());
     }
-    child.wait().is_ok()
+    // What a shell says of a program that is not there.
+    const NOT_FOUND: i32 = 127;
+    child.wait().is_ok_and(|it| it.code() != Some(NOT_FOUND))
 }
 
 /// Asks every open gate of a run that no engine drives, as long as that is `wanted`; `true` = each

@@ -9,9 +9,11 @@ use std::{
 };
 
 use onward_core::{
-    finding::{Finding, Severity},
-    plan::{Plan, PlannedStep, Status, Verdict, Why},
+    finding::{Code, Finding, Severity},
+    key::part_in_words,
+    plan::{Outlook, Plan, PlannedStep, Status, Verdict, Why},
     plural::count,
+    policy::Choices,
     state::Phase,
     time::Timestamp,
 };
@@ -19,7 +21,7 @@ use onward_core::{
 use crate::{
     diagnostic::printable,
     error::naming,
-    next,
+    next, screen,
     session::named_in_commands,
     style::{self, BAD, DIM, STRONG, WARN, ago, columns, thousands, usd, wrap},
     width,
@@ -33,6 +35,15 @@ pub(crate) enum Rows {
     All,
 }
 
+/// Who reads it.
+#[derive(Clone, Copy)]
+pub(crate) enum For<'a> {
+    /// A person who looks: the last line is what to type next.
+    Reader,
+    /// A person whom a menu asks below it, with what was accepted so far.
+    Menu(&'a Choices),
+}
+
 /// So many rows of one group that say the same stay rows.
 const SAME_MAX: usize = 5;
 /// The widest column of addresses; longer ones push their own line.
@@ -43,9 +54,10 @@ pub(crate) fn write(
     out: &mut dyn Write,
     plan: &Plan,
     rows: Rows,
+    whom: For<'_>,
     now: Timestamp,
 ) -> io::Result<()> {
-    let page = Page { plan, now, width: columns() };
+    let page = Page { plan, whom, now, width: columns() };
     page.headline(out)?;
     page.steps(out, rows)?;
     page.reverts(out)?;
@@ -57,6 +69,7 @@ pub(crate) fn write(
 
 struct Page<'a> {
     plan: &'a Plan,
+    whom: For<'a>,
     now: Timestamp,
     width: Option<usize>,
 }
@@ -240,8 +253,13 @@ impl Page<'_> {
         // The worst is read last, next to the prompt.
         findings.sort_by_key(|it| it.severity());
         for finding in findings {
+            let is_accepted = match self.whom {
+                For::Reader => false,
+                For::Menu(choices) => choices.accept(finding),
+            };
             let (style, word) = match finding.severity() {
                 Severity::Info => (DIM, "info"),
+                Severity::Warning | Severity::Blocking if is_accepted => (DIM, "accepted"),
                 Severity::Warning => (WARN, "warning"),
                 Severity::Blocking => (BAD.bold(), "blocking"),
             };
@@ -284,9 +302,17 @@ impl Page<'_> {
     }
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
-        let run = &self.plan.run;
-        if self.plan.can_resume {
-            writeln!(out, "\nonward resume {}", named_in_commands(run))?;
+        let Self { plan, whom: For::Reader, .. } = self else { return Ok(()) };
+        let has = |code: Code| plan.findings.iter().any(|it| it.code == code.as_str());
+        let run = named_in_commands(&plan.run);
+        if has(Code::JournalDamaged) {
+            return writeln!(out, "\nonward repair {run}");
+        }
+        // At a terminal a resume asks about what needs the user; elsewhere it would be refused.
+        let is_terminal = screen::columns_of_output().is_some();
+        let asks = is_terminal && !plan.needs.is_empty() && plan.outlook() != Outlook::Not;
+        if plan.can_resume || asks {
+            writeln!(out, "\nonward resume {run}")?;
         }
         Ok(())
     }
@@ -349,26 +375,16 @@ fn changed(why: &Why) -> String {
     let shown = [&why.was, &why.is].map(|it| it.as_deref().unwrap_or("nothing"));
     let is_short = |it: &&str| it.chars().count() <= CHANGE_MAX && !it.contains('\n');
     match part {
+        "reads" if why.is.is_none() => format!("{name} is gone"),
+        "writes" if why.is.is_none() => format!("{name}, its output, is gone"),
         "reads" => format!("{name} changed"),
+        "writes" => format!("{name}, its output, was changed"),
         "needs" => format!("the output of {name} changed"),
         "branch" => "its commit is gone from the branch".to_owned(),
         "definition" | "agent" if !shown.iter().all(is_short) => {
             format!("{} changed", part_in_words(&why.cause))
         }
         _ => format!("{}: {}", part_in_words(&why.cause), why.detail),
-    }
-}
-
-/// A part of what a step is, as its author calls it.
-pub(crate) fn part_in_words(part: &str) -> String {
-    match part.split_once('.') {
-        Some(("definition", "run")) => "its command".to_owned(),
-        Some(("definition", "prompt")) => "its prompt".to_owned(),
-        Some(("definition", key)) => format!("its `{key}`"),
-        Some(("agent", key)) => format!("its agent's {key}"),
-        Some(("needs", step)) => format!("the output of {step}"),
-        Some(("reads", path)) => path.to_owned(),
-        Some(_) | None => part.to_owned(),
     }
 }
 

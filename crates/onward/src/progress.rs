@@ -5,7 +5,7 @@
 //! belongs to data.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -16,11 +16,12 @@ use std::{
 use onward_core::{
     address::Address,
     event::{Event, Record},
-    evidence::Outcome,
+    evidence::{Cause, Outcome},
     journal::decode_line,
+    key::part_in_words,
     plan::Status,
     run::Run,
-    state::State,
+    state::{Phase, State},
     time::Timestamp,
     view::{Followed, Live},
 };
@@ -36,12 +37,12 @@ use crate::{
     diagnostic::printable,
     ink::Printer,
     live::{Row, Running, Scene},
-    plan_page::part_in_words,
     screen::{self, Screen},
     session::{Session, open_run},
     style::{
         BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, paragraph, seconds, took, wrap,
     },
+    summary::is_stopped,
     undone,
 };
 
@@ -80,7 +81,7 @@ pub(crate) fn telling(
         if screen.moves() && how_much != HowMuch::Quiet { earlier(dir, &run) } else { None };
     let mut running = Running::default();
     for (step, entry) in &run.state.steps {
-        if entry.phase == onward_core::state::Phase::Running {
+        if entry.phase == Phase::Running {
             running.begin(step, entry.attempts, entry.started_at);
         }
     }
@@ -242,6 +243,23 @@ impl Folds {
     }
 }
 
+/// How many items of a fan-out the user stopped, and nothing else went wrong in.
+fn stopped_items(run: &Run, group: &Address) -> usize {
+    let (mut stopped, mut failed) = (BTreeSet::new(), BTreeSet::new());
+    for (step, entry) in run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed) {
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            if inner.group_and_key().is_some_and(|(around, _)| around == *group) {
+                let of = if is_stopped(entry) { &mut stopped } else { &mut failed };
+                of.insert(inner);
+                break;
+            }
+            scope = inner.parent();
+        }
+    }
+    stopped.difference(&failed).count()
+}
+
 pub(crate) struct Words {
     dir: PathBuf,
     /// How agents are understood.
@@ -304,9 +322,13 @@ impl Words {
             let items = &run.graph.node(id).children;
             let done = items.iter().filter(|item| run.graph.node(**item).is_settled()).count();
             let failed = items.iter().filter(|it| run.graph.has_failed(**it, &run.state)).count();
-            let failed = if failed > 0 { format!(", {failed} failed") } else { String::new() };
-            let span = took(at.ms_since(began));
-            lines.push(format!("{group}  {done} of {} done{failed}, {span}", fold.items));
+            let stopped = stopped_items(run, group);
+            let failed = failed.saturating_sub(stopped);
+            let mut said = vec![format!("{group}  {done} of {} done", fold.items)];
+            said.extend((failed > 0).then(|| format!("{failed} failed")));
+            said.extend((stopped > 0).then(|| format!("{stopped} stopped")));
+            said.push(took(at.ms_since(began)));
+            lines.push(said.join(", "));
         }
         for line in lines {
             self.line(at, &format!("{DIM}fan{DIM:#}   {line}"));
@@ -351,6 +373,9 @@ impl Words {
                 let ms = began.map(|began| at.ms_since(began));
                 match &finished.outcome {
                     Outcome::Done => self.done(&finished.step, at, ms),
+                    Outcome::Failed { cause: Cause::Interrupted, .. } => {
+                        self.stopped(&finished.step, at, ms);
+                    }
                     Outcome::Failed { cause, detail } => {
                         let step = &finished.step;
                         let and =
@@ -445,6 +470,15 @@ impl Words {
         }
         let span = ms.map_or(String::new(), |ms| format!("  {}", took(ms)));
         self.line(at, &format!("{GOOD}done{GOOD:#}  {step}{DIM}{span}{DIM:#}"));
+    }
+
+    /// The user stopped it: that says nothing against the step.
+    fn stopped(&mut self, step: &Address, at: Timestamp, ms: Option<u64>) {
+        if self.is_folded(step, at) {
+            return;
+        }
+        let span = ms.map_or(String::new(), |ms| format!("  after {}", took(ms)));
+        self.line(at, &format!("{WARN}stop{WARN:#}  {step}{DIM}{span}{DIM:#}"));
     }
 
     /// Off a terminal each line has its time.

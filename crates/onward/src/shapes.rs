@@ -90,6 +90,47 @@ pub(crate) struct Written {
     pub(crate) file: String,
 }
 
+/// `decide --json`, `approve --json` and `reject --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Decided {
+    pub(crate) schema: String,
+    pub(crate) run: String,
+    /// The gate.
+    pub(crate) step: String,
+    pub(crate) option: String,
+    /// `journaled`, or `taken by the driver`.
+    pub(crate) how: String,
+}
+
+/// `pause --json` and `cancel --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Asked {
+    pub(crate) schema: String,
+    pub(crate) run: String,
+    /// What became of the request, in words.
+    pub(crate) how: String,
+}
+
+/// `done --json`.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Done {
+    pub(crate) schema: String,
+    pub(crate) step: String,
+}
+
+/// `demo --json`; what else it has depends on the demo.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub(crate) struct Demo {
+    pub(crate) schema: String,
+    pub(crate) dir: String,
+    pub(crate) proved: bool,
+    /// What speaks against it.
+    pub(crate) against: Vec<String>,
+    pub(crate) exit: u8,
+    #[serde(flatten)]
+    pub(crate) facts: serde_json::Map<String, Value>,
+}
+
 /// `version --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Program {

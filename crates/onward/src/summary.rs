@@ -8,6 +8,7 @@ use std::path::Path;
 use onward_core::{
     address::Address,
     decide::used_up,
+    evidence::Cause,
     graph::Role,
     plan::Status,
     plural::count,
@@ -102,7 +103,8 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
     let kept = of(&|_, it| is_old(it) && matches!(it.phase, Phase::Done | Phase::Tolerated));
     let repeated = of(&|_, it| it.started_at >= since && it.attempts > 1);
     let parked = of(&|step, _| run.state.is_parked(step));
-    let failed = of(&|_, it| it.phase == Phase::Failed) - parked;
+    let stopped = of(&|_, it| is_stopped(it));
+    let failed = of(&|_, it| it.phase == Phase::Failed) - parked - stopped;
     let mut facts = Vec::new();
     for (number, word) in [
         (ran, "ran"),
@@ -110,9 +112,11 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
         (taken_over, "taken over"),
         (repeated, "repeated"),
         (failed, "failed"),
+        (stopped, "stopped"),
         (parked, "parked"),
     ] {
-        if number > 0 && !(word == "ran" && kept + taken_over + repeated + failed + parked == 0) {
+        let others = kept + taken_over + repeated + failed + stopped + parked;
+        if number > 0 && !(word == "ran" && others == 0) {
             facts.push(format!("{number} {word}"));
         }
     }
@@ -121,6 +125,12 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
         facts.push(format!("{} spent", usd(spent)));
     }
     facts
+}
+
+/// The user stopped it, and it did not end by itself.
+pub(crate) fn is_stopped(step: &StepState) -> bool {
+    let by_user = step.failure.as_deref().is_some_and(|(cause, _)| *cause == Cause::Interrupted);
+    step.phase == Phase::Failed && by_user
 }
 
 fn slowest(run: &Run, since: Timestamp) -> Vec<String> {

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Output};
 
+use onward_engine::world::schema::Schema;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -21,12 +22,22 @@ fn the_demo_proves_that_nothing_finished_ran_twice() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(said["schema"], "onward.demo/1");
+    let schema = Command::new(env!("CARGO_BIN_EXE_onward")).args(["schema", "demo"]).output();
+    let schema: Value = serde_json::from_slice(&schema.unwrap().stdout).unwrap();
+    assert_eq!(Schema::compile(&schema).unwrap().check(&said), Ok(()));
     assert_eq!((&said["proved"], &said["finished"]), (&true.into(), &14.into()), "{said:#}");
     let finished = said["finished_at_kill"].as_u64().unwrap();
     assert!((7..14).contains(&finished), "{said:#}");
     assert!(!said["in_flight_at_kill"].as_array().unwrap().is_empty(), "{said:#}");
     assert_eq!(said["plan"]["run"]["status"], "interrupted");
     assert!(std::path::Path::new(said["dir"].as_str().unwrap()).starts_with(dir.path()));
+}
+
+#[test]
+fn a_quiet_demo_says_nothing_where_nothing_went_wrong() {
+    let (_dir, output) = demo(&["--quiet"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
 }
 
 #[test]

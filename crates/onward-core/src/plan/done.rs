@@ -9,7 +9,7 @@ use crate::{
     event::{AttemptVerified, Event},
     evidence::Evidence,
     finding::{Code, Finding},
-    key::{Difference, Key, KeyParts},
+    key::{Difference, Key, KeyParts, part_in_words, parts_in_words},
     run::Run,
     state::{Phase, State, StepState},
     survey::{Damage, OutputSeen, ReadSeen, Survey},
@@ -75,9 +75,8 @@ impl Resumption {
             if keeps {
                 kept.extend(differences.iter().cloned());
             } else {
-                let parts: Vec<&str> = differences.iter().map(|it| it.part.as_str()).collect();
-                let was = entry.phase.as_str();
-                let message = format!("{step} is {was}, and {} changed", parts.join(", "));
+                let (was, parts) = (entry.phase.as_str(), parts_in_words(differences));
+                let message = format!("{step} is {was}, and {parts} changed");
                 let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
                 let hint = format!("it runs again; keep it with `--keep {step}`");
                 self.findings.push(finding.with_hint(hint));
@@ -98,7 +97,8 @@ impl Resumption {
             return;
         }
         if let Some(first) = kept.first() {
-            self.explain(step, "kept", format!("{} changed; it is kept, as asked", first.part));
+            let part = part_in_words(&first.part);
+            self.explain(step, "kept", format!("{part} changed; it is kept, as asked"));
             let key = entry.key.as_ref().map(|key| under(key, &kept));
             self.verified(step, None, key, "a person keeps it although that changed");
         }
@@ -113,8 +113,7 @@ impl Resumption {
     pub(super) fn turn_again(&mut self, run: &Run, survey: &Survey) {
         let redefined = survey.edited.iter().flat_map(|it| &it.redefined);
         for (step, causes) in redefined.filter(|(step, _)| run.state.loops.contains_key(*step)) {
-            let parts: Vec<&str> = causes.iter().map(|it| it.part.as_str()).collect();
-            let parts = parts.join(", ");
+            let parts = parts_in_words(causes);
             if self.choices.keep.contains(step) {
                 self.explain(step, "kept", format!("{parts} changed; it is kept, as asked"));
                 continue;

@@ -82,7 +82,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                 let left = survey.left_by_failed.get(step);
                 made.reverts.extend(left.into_iter().flatten().cloned());
                 if let Some(contested) = survey.contested_of_failed.get(step) {
-                    let why = "it failed, and these files were edited by someone else";
+                    let why = "it did not finish, and these files were edited afterwards";
                     let _ = made.contest(step, why, contested);
                 }
             }
@@ -211,7 +211,7 @@ impl Resumption {
         let hint = if contested.snapshot_lost {
             "look at the tree; accepted, it stays as it is, and the step runs again".to_owned()
         } else {
-            format!("look at {paths}, then say which version counts")
+            format!("look at {paths}; accepted, nothing is undone, and the step runs again on top")
         };
         let finding = Finding::new(Code::AttemptContested, message.clone());
         let finding = finding.at_step(step).with_hint(hint);

@@ -8,6 +8,7 @@ pub mod permissions;
 pub mod schema;
 pub mod template;
 
+mod begun;
 mod bounded;
 pub(crate) mod dir;
 pub(crate) mod duration;

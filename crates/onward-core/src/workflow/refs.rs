@@ -97,6 +97,7 @@ pub(super) fn find(source: &str, form: Form) -> Result<Vec<Use>, Vec<Fault>> {
                 walk.quotes = Some(Places::default());
             }
             walk.text(source);
+            walk.piped();
         }
         Form::Condition | Form::Expression => {
             let bare = form == Form::Condition
@@ -123,6 +124,8 @@ struct Walk {
     /// Added to offsets of a bare expression.
     base: usize,
     quotes: Option<Places>,
+    /// Where each value of a command stands.
+    holes: Vec<usize>,
 }
 
 impl Walk {
@@ -236,6 +239,8 @@ impl Walk {
         let is_raw = matches!(expr, Expr::Filter(it) if it.name == "raw");
         if !is_raw {
             places.value();
+            let at = self.at(expr.span());
+            self.holes.push(at);
         }
         if let (Place::Refused(place), false) = (found, is_raw || matches!(expr, Expr::Const(_))) {
             self.faults.push(Fault {
@@ -246,6 +251,17 @@ impl Walk {
                         .to_owned(),
                 ),
             });
+        }
+    }
+
+    /// What a value's command prints goes to a shell: told when the whole command is read.
+    fn piped(&mut self) {
+        let piped = self.quotes.take().map(Places::piped).unwrap_or_default();
+        let hint = "give it to the script as an argument, `… | sh -s {{ … }}`, or write `| raw` \
+                    where you know what it is";
+        for at in piped {
+            let message = "a value piped into a shell, which reads it as shell text, is not safe";
+            self.fault(self.holes[at], message, Some(hint));
         }
     }
 

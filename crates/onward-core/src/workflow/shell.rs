@@ -6,7 +6,9 @@
 //! stands bare.
 //!
 //! Invariant: where a shell would read a variable's content as more than text (arithmetic, `eval`,
-//! `trap`, `sh -c`), or would not look at the reference at all, the place is refused.
+//! `trap`, `sh -c`, `… | sh`), or would not look at the reference at all, the place is refused.
+
+use super::begun::{Begun, FED};
 
 /// The beginning and the end of a value in a rendered command; in between, its bytes in hex.
 const OPEN: char = '\u{f0000}';
@@ -128,39 +130,8 @@ struct Here {
     tabs: bool,
     /// Its end word has begun.
     begun: bool,
-}
-
-/// One command of a script as far as it was read.
-#[derive(Clone, Debug, Default)]
-struct Begun {
-    text: String,
-    /// Where the word begins that is being read.
-    word: usize,
-}
-
-/// Shells that read the word behind `-c` as a script.
-const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "su"];
-/// Words that may stand before the name of a command.
-const BEFORE: [&str; 12] =
-    ["if", "then", "else", "elif", "while", "until", "do", "!", "{", "command", "builtin", "exec"];
-
-impl Begun {
-    /// Which program would read the word that is being read as shell text once more.
-    fn second_shell(&self) -> Option<&'static str> {
-        let words: Vec<&str> = self.text[..self.word].split_whitespace().collect();
-        let is_before = |word: &&&str| BEFORE.contains(*word) || word.contains('=');
-        match words.iter().find(|word| !is_before(word)) {
-            Some(&"eval") => return Some("behind `eval`, which reads it as shell text,"),
-            Some(&"trap") => return Some("behind `trap`, which reads it as shell text,"),
-            Some(_) | None => {}
-        }
-        let (last, earlier) = words.split_last()?;
-        let is_option = |word: &str| word.starts_with('-') && !word.starts_with("--");
-        let shell = earlier.iter().rev().find(|word| !is_option(word))?;
-        let name = shell.rsplit('/').next().unwrap_or(shell);
-        let reads = is_option(last) && last.contains('c') && SHELLS.contains(&name);
-        reads.then_some("in a script for `sh -c`, which reads it as shell text,")
-    }
+    /// A shell reads the text as its script.
+    script: bool,
 }
 
 /// Reads the literal pieces of one command, in order.
@@ -180,6 +151,9 @@ pub(super) struct Places {
     line: String,
     /// The command that is being read, and those that it stands in.
     begun: Vec<Begun>,
+    /// How many values there were, and which of them came to a shell by a pipe.
+    values: usize,
+    piped: Vec<usize>,
 }
 
 impl Places {
@@ -189,6 +163,7 @@ impl Places {
                 Here { quoted: true, .. } => {
                     Place::Refused("in a here-document whose end word is quoted")
                 }
+                Here { script: true, .. } => Place::Refused(FED),
                 _ if self.escaped => Place::Refused("after a backslash"),
                 _ if self.dollar => Place::Refused("after a `$`"),
                 _ => Place::HereDocument,
@@ -240,6 +215,25 @@ impl Places {
     /// A value stood here; it is part of a word.
     pub(super) fn value(&mut self) {
         self.next('x');
+        if let Some(begun) = self.begun.last_mut() {
+            begun.value.get_or_insert(self.values);
+        }
+        self.values += 1;
+    }
+
+    /// At the end of the command: the number of each value that a pipe brings to a shell, which
+    /// reads it as its script.
+    pub(super) fn piped(mut self) -> Vec<usize> {
+        while let Some(begun) = self.begun.pop() {
+            self.ended(&begun);
+        }
+        self.piped
+    }
+
+    fn ended(&mut self, begun: &Begun) {
+        if begun.is_fed && begun.reads_script() {
+            self.piped.extend(begun.value);
+        }
     }
 
     fn next(&mut self, c: char) {
@@ -269,13 +263,30 @@ impl Places {
         let opens = |it: &&Frame| matches!(it, Frame::Command | Frame::Backtick);
         let depth = self.frames.iter().filter(opens).count() + 1;
         let is_inner = self.begun.len() < depth;
+        while self.begun.len() > depth {
+            // What an inner command prints is part of what the outer one prints.
+            let Some(inner) = self.begun.pop() else { break };
+            self.ended(&inner);
+            if let Some(outer) = self.begun.last_mut() {
+                outer.value = outer.value.or(inner.value);
+            }
+        }
         self.begun.resize_with(depth, Begun::default);
-        let Some(begun) = self.begun.last_mut() else { return };
         let is_bare = !escaped && self.frames.last().is_none_or(|it| opens(&it));
+        let Some(begun) = self.begun.last_mut() else { return };
         if is_inner && "(`".contains(c) {
             // The sign that opens it is none of its words.
         } else if is_bare && ";&|\n".contains(c) {
-            *begun = Begun::default();
+            let is_empty = begun.text.trim().is_empty();
+            // `|`, also with `&` or a new line behind it; `||` is none.
+            let is_pipe = if is_empty { c != '|' && begun.is_fed } else { c == '|' };
+            let last = std::mem::take(begun);
+            if is_pipe {
+                (begun.value, begun.is_fed) = (last.value, true);
+            }
+            if !is_empty {
+                self.ended(&last);
+            }
         } else {
             begun.text.push(c);
             if is_bare && c.is_whitespace() {
@@ -387,7 +398,10 @@ impl Places {
             }
             '(' => self.frames.push(Frame::Command),
             ')' if self.frames.last() == Some(&Frame::Command) => drop(self.frames.pop()),
-            '<' if self.last == Some('<') => self.delimiter = Some(Here::default()),
+            '<' if self.last == Some('<') => {
+                let script = self.begun.last().is_some_and(Begun::reads_script);
+                self.delimiter = Some(Here { script, ..Here::default() });
+            }
             '\n' => self.end_line(),
             c => self.expands(c, dollar),
         }
@@ -445,6 +459,9 @@ mod tests {
             ("echo eval ", Word),
             ("git -c a=b ", Word),
             ("eval \"$(cat ", Word),
+            ("sh -s <<EOF > ", Word),
+            ("sh run.sh <<EOF\n", HereDocument),
+            ("cat <<< ", Word),
         ] {
             assert_eq!(after(text), place, "{text:?}");
         }
@@ -471,8 +488,45 @@ mod tests {
             "sh -c \"echo ",
             "env -i /bin/bash -e -lc '",
             "x | xargs sh -c ",
+            "sh <<EOF\necho ",
+            "x=1 sudo -u me /bin/bash -e <<EOF\necho ",
+            "bash <<< ",
         ] {
             assert!(matches!(after(text), Place::Refused(_)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_that_a_pipe_brings_to_a_shell_is_found() {
+        let piped = |text: &str| {
+            let mut places = Places::default();
+            let (first, rest) = text.split_once('@').unwrap();
+            places.read(first);
+            places.value();
+            places.read(rest);
+            places.piped()
+        };
+        for text in [
+            "echo @ | sh",
+            "echo \"@\" | tee x | /bin/bash -e",
+            "a; (echo @) | sudo -u me sh -s one\nb",
+            "echo $(basename @) |\n  x=1 sh",
+            "(echo @ | sh)",
+            "echo @ |& bash > out",
+        ] {
+            assert_eq!(piped(text), [0], "{text}");
+        }
+        for text in [
+            "echo @ || sh",
+            "echo @; sh",
+            "cat script | sh -s @",
+            "echo @ | sh run.sh",
+            "echo @ | sh -c 'cat'",
+            "echo @ | grep sh",
+            "echo '@ | sh'",
+            "echo @ \\| sh",
+        ] {
+            assert!(piped(text).is_empty(), "{text}");
         }
     }
 

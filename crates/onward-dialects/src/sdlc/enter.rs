@@ -79,7 +79,7 @@ fn meant(flow: Flow, place: &str) -> Option<Code> {
 
 fn of_story(told: &SdlcTold, wanted: Code) -> Result<Vec<Change>, NoEntry> {
     if wanted == Code::Create {
-        let why = format!("the story {} is there; move it away to have it written anew", told.key);
+        let why = format!("the story {} is there; move it away to have it written again", told.key);
         return Err(NoEntry::Ahead(why));
     }
     let usual = || usual_state(told.flow, &told.key).unwrap_or_default();

@@ -430,8 +430,9 @@ fn session_lacks<W: World>(
         if let SessionLack::Busy(why) = &lacks {
             let message = format!("the session of {step} is open elsewhere: {why}");
             let finding = Finding::new(Code::SessionBusy, message).at_step(step);
-            findings
-                .push(finding.with_hint("it is left alone: the step begins anew, with a brief"));
+            findings.push(finding.with_hint(
+                "onward leaves it alone: the step begins in a new session, with a brief",
+            ));
         }
         return Ok(Some(lacks.why().to_owned()));
     }

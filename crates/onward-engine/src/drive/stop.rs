@@ -38,10 +38,11 @@ impl<W: World> Driver<'_, W> {
     pub(super) fn asked(&mut self, request: Request) -> Result<(), Stop> {
         match request {
             Request::Pause => {
-                if self.stop == Stopping::No {
-                    self.drain(StopWhy::Paused, None);
+                if self.stop != Stopping::No {
+                    return Ok(());
                 }
-                Ok(())
+                self.drain(StopWhy::Paused, None);
+                self.note_while_running("pausing: what runs finishes first, then the run stops")
             }
             Request::Cancel => {
                 self.begin_ending(StopWhy::Cancelled);
@@ -107,27 +108,27 @@ impl<W: World> Driver<'_, W> {
 
     pub(super) fn interrupted(&mut self) -> Result<(), Stop> {
         match self.stop {
-            Stopping::No => {
+            // A pause sets no limit of time: the interruption after it is the first one.
+            Stopping::No | Stopping::Draining { why: StopWhy::Paused, .. } => {
                 let grace_ms = self.how.options.grace_ms;
                 let until = self.world.now().plus_ms(grace_ms);
                 self.drain(StopWhy::Interrupted, Some(until));
-                if self.run.state.running > 0 {
-                    let grace = grace_ms / 1000;
-                    let text = format!(
-                        "interrupted: what runs gets {grace} s to finish; interrupt again to stop \
-                         it now"
-                    );
-                    self.record(Event::Note { text, step: None })?;
-                }
+                self.note_while_running(&format!(
+                    "interrupted: what runs gets {} s to finish; Ctrl-C again stops it now",
+                    grace_ms / 1000
+                ))
             }
             Stopping::Draining { why, .. } => {
-                // Asked to cancel before, it stays cancelled.
-                let why = if why == StopWhy::Paused { StopWhy::Interrupted } else { why };
                 self.begin_ending(why);
+                Ok(())
             }
-            Stopping::Ending { .. } => {}
+            Stopping::Ending { .. } => Ok(()),
         }
-        Ok(())
+    }
+
+    fn note_while_running(&mut self, text: &str) -> Result<(), Stop> {
+        let note = Event::Note { text: text.to_owned(), step: None };
+        if self.run.state.running > 0 { self.record(note) } else { Ok(()) }
     }
 
     /// Moves a stop on: the grace is over, or nothing runs any more.

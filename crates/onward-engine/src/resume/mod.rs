@@ -402,7 +402,8 @@ impl<W: World> Driver<'_, W> {
             }
             let rescues: BTreeSet<&str> = of.iter().map(|it| it.rescue.as_str()).collect();
             let rescues = rescues.into_iter().collect::<Vec<_>>().join(", ");
-            let text = format!("{what}: {} paths, kept in {rescues}", of.len());
+            let paths = onward_core::plural::count(of.len(), "path");
+            let text = format!("{what}: {paths}, saved in {rescues}");
             self.record(Event::Note { text, step: None })?;
         }
         Ok(())

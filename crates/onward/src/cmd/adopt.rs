@@ -318,13 +318,10 @@ impl Talk<'_> {
                 };
             }
             asks = true;
-            plan::show(cx, self.session, &Plan { can_resume: false, ..plan.clone() })?;
+            plan::show(cx, self.session, &plan, &choices)?;
             let mut ways = Vec::new();
             if can_be_settled {
-                for Finding { code, message, .. } in &standing {
-                    let message = printable(message);
-                    person.screen().line(&format!("Continuing accepts {code}: {message}"));
-                }
+                standing.iter().for_each(|finding| consult::say_accepted(person, finding));
                 ways.push((Choice::Resume, consult::go_on(depth), consult::counts(&plan)));
                 ways.push((Choice::Point, "point", consult::OTHER_POINT.to_owned()));
             }

@@ -45,8 +45,21 @@ pub(crate) fn leave(
         }
         return Ok(ExitCode::SUCCESS);
     };
+    if cx.global.json {
+        return Err(in_shape(code, &said(dir)));
+    }
     write!(cx.err, "{}", said(dir))?;
     Ok(ExitCode::from(code))
+}
+
+/// What a driver that could not begin said on its last lines, for scripts.
+fn in_shape(exit: u8, said: &str) -> Error {
+    let (said, hint) = match said.split_once("\nhelp: ") {
+        Some((said, hint)) => (said, Some(hint.trim_end().to_owned())),
+        None => (said.trim_end(), None),
+    };
+    let message = said.rsplit("error: ").next().unwrap_or(said).to_owned();
+    Error::Left { exit, message, hint }
 }
 
 /// What the driver that was left behind said.

@@ -132,9 +132,11 @@ fn failures(cx: &mut Context, dir: &Path, run: &Run) -> Result<(), Error> {
         let Some((cause, detail)) = failure else { continue };
         let (attempt, ms) = (entry.attempts, entry.ended_at.ms_since(entry.started_at));
         let why = printable(&style::failure(*cause, detail, Some(ms)));
-        writeln!(cx.err, "  {}: {why}", printable(step.as_str()))?;
+        let width = style::columns_of_errors();
+        let line = format!("  {}: {why}", printable(step.as_str()));
+        writeln!(cx.err, "{}", style::wrap(&line, width, 0, 4))?;
         if let Some(words) = last_words(dir, step, attempt) {
-            writeln!(cx.err, "    {words}")?;
+            writeln!(cx.err, "    {}", style::wrap(&words, width, 4, 4))?;
         }
         let step = word(step.as_str());
         writeln!(cx.err, "    onward log {id} --step {step}   # attempt {attempt}")?;
@@ -165,9 +167,11 @@ fn name_gates(cx: &mut Context, id: &str, gates: &[(&Address, &GateState)]) -> R
         for path in &gate.shows {
             writeln!(cx.err, "  look at {}", printable(path))?;
         }
+        // As much of the hash as tells two apart.
+        let hash: String = gate.hash.to_string().chars().take(12).collect();
         for option in &gate.options {
             let (step, option) = (word(step.as_str()), word(option));
-            writeln!(cx.err, "onward decide {id} {step} {option} --hash {}", gate.hash)?;
+            writeln!(cx.err, "onward decide {id} {step} {option} --hash {hash}")?;
         }
     }
     Ok(())

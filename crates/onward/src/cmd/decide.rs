@@ -12,7 +12,6 @@ use onward_engine::{
     locate::RunDir,
     world::{Request, inbox::write_request, real::wall_clock},
 };
-use serde_json::json;
 
 use crate::{
     cmd::{Context, run_and_rest},
@@ -21,10 +20,12 @@ use crate::{
     gates::Gate,
     seen,
     session::{Driving, Session, is_driven, open_run, word},
+    shapes,
 };
 
 /// Answer a gate
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "onward decide [OPTIONS] [RUN] GATE OPTION")]
 pub(crate) struct DecideArgs {
     /// `[RUN] GATE OPTION`
     #[arg(required = true, num_args = 2..=3, value_names = ["RUN", "GATE", "OPTION"])]
@@ -150,10 +151,12 @@ fn answer(
         Decided::Taken => ("taken by the driver", format!("onward attach {id}")),
     };
     if cx.global.json {
-        let object = json!({"schema": "onward.decided/1", "run": id, "step": step,
-            "option": option, "how": how});
-        writeln!(cx.out, "{object}")?;
-    } else if !cx.global.quiet {
+        let (run, step) = (id.into_owned(), step.to_string());
+        let (schema, option) = ("onward.decided/1".to_owned(), option.to_owned());
+        let how = how.to_owned();
+        return cx.print_json(&shapes::Decided { schema, run, step, option, how });
+    }
+    if !cx.global.quiet {
         let (step, option) = (printable(step.as_str()), printable(option));
         match decided {
             Decided::Journaled => {
@@ -233,11 +236,10 @@ fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, 
         }
     };
     if cx.global.json {
-        let object = json!({"schema": "onward.asked/1", "run": id, "how": how});
-        writeln!(cx.out, "{object}")?;
-    } else {
-        writeln!(cx.err, "run {id}: {how}")?;
+        let (schema, how) = ("onward.asked/1".to_owned(), how.to_owned());
+        return cx.print_json(&shapes::Asked { schema, run: id, how });
     }
+    writeln!(cx.err, "run {id}: {how}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -245,6 +247,7 @@ fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, 
 ///
 /// Its declared outputs must exist; its check must pass.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "onward done [OPTIONS] [RUN] STEP")]
 pub(crate) struct DoneArgs {
     /// `[RUN] STEP`
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
@@ -259,9 +262,9 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     let by = session.user();
     engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
     if cx.global.json {
-        writeln!(cx.out, "{}", json!({"schema": "onward.done/1", "step": step}))?;
-    } else {
-        writeln!(cx.err, "{step} now counts as done")?;
+        let (schema, step) = ("onward.done/1".to_owned(), step.to_owned());
+        return cx.print_json(&shapes::Done { schema, step });
     }
+    writeln!(cx.err, "{step} now counts as done")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,7 +14,7 @@ use onward_engine::{
 use crate::{
     cmd::Context,
     error::Error,
-    plan_page::{self, Rows},
+    plan_page::{self, For, Rows},
     session::{Driving, Session, Wanted, Which},
 };
 
@@ -67,7 +67,7 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         writeln!(cx.out, "{text}")?;
     } else {
         let rows = if args.all || cx.global.verbose > 0 { Rows::All } else { Rows::Folded };
-        plan_page::write(&mut *cx.out, &plan, rows, now)?;
+        plan_page::write(&mut *cx.out, &plan, rows, For::Reader, now)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -90,8 +90,13 @@ fn page(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The plan for a person who is about to be asked.
-pub(crate) fn show(cx: &mut Context, session: &Session, plan: &Plan) -> Result<(), Error> {
+/// The plan for a person who is about to be asked, and made these choices so far.
+pub(crate) fn show(
+    cx: &mut Context,
+    session: &Session,
+    plan: &Plan,
+    choices: &Choices,
+) -> Result<(), Error> {
     let rows = if cx.global.verbose > 0 { Rows::All } else { Rows::Folded };
-    Ok(plan_page::write(&mut *cx.err, plan, rows, session.now)?)
+    Ok(plan_page::write(&mut *cx.err, plan, rows, For::Menu(choices), session.now)?)
 }

@@ -170,9 +170,18 @@ fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
     let step = printable(step);
     writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {step}, attempt {attempt}, undone {at}")?;
     for path in &rescue.paths {
-        writeln!(cx.out, "     {:<8} {}", path.now.as_str(), printable(&path.path))?;
+        writeln!(cx.out, "     {:<8} {}", word_of(path.now), printable(&path.path))?;
     }
     Ok(())
+}
+
+/// What has become of a path, next to its name.
+fn word_of(now: Now) -> &'static str {
+    match now {
+        Now::Undone | Now::Changed => now.as_str(),
+        // The file that is there now is the one that was saved.
+        Now::Back => "same",
+    }
 }
 
 /// Bring back what was undone, by the number of its rescue
@@ -180,6 +189,7 @@ fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
 /// A path is brought back where it is as it was when it was undone; one that was changed since
 /// is asked about, or refused. What is replaced is kept in a rescue of its own.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "onward undo [OPTIONS] [RUN] N")]
 pub(crate) struct UndoArgs {
     /// `[RUN] N`: the number that `onward rescue list` shows
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]

@@ -145,7 +145,10 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     };
     let which = match wanted {
         Wanted { run: None, dialect: None, tasks: None, .. } => {
-            adopt::choose(cx, &session, &mut person, args.driving.yes)
+            match adopt::choose(cx, &session, &mut person, args.driving.yes) {
+                Err(Error::NothingToResume) if args.force => last_cancelled(&session),
+                chosen => chosen,
+            }
         }
         wanted => session.which(cx, &wanted),
     };
@@ -199,6 +202,22 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
             writeln!(cx.err, "nothing was done\n{again}")?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// With `--force`, and where nothing is unfinished, the last run is meant if it was cancelled.
+fn last_cancelled(session: &Session) -> Result<Which, Error> {
+    let last = session.project.runs()?.into_iter().next().ok_or(Error::NothingToResume)?;
+    match Status::of(&open_run(&last.dir)?.state, false) {
+        Status::Cancelled => Ok(Which::Ours(last.dir)),
+        Status::Fresh
+        | Status::Running
+        | Status::Interrupted
+        | Status::Waiting
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Completed
+        | Status::Failed => Err(Error::NothingToResume),
     }
 }
 

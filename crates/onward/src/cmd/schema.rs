@@ -18,7 +18,10 @@ use crate::{
         status::Listing, why::Answer,
     },
     error::Error,
-    shapes::{Checked, Failure, Outcome, Place, Program, Text, Written, event_schema},
+    shapes::{
+        Asked, Checked, Decided, Demo, Done, Failure, Outcome, Place, Program, Text, Written,
+        event_schema,
+    },
 };
 
 /// Print the JSON Schema of a format, for editors and scripts
@@ -78,6 +81,14 @@ enum Format {
     Agents,
     /// What `init --json` prints
     Init,
+    /// What `decide --json`, `approve --json` and `reject --json` print
+    Decided,
+    /// What `pause --json` and `cancel --json` print
+    Asked,
+    /// What `done --json` prints
+    Done,
+    /// What `demo --json` prints
+    Demo,
     /// What `version --json` prints
     Version,
     /// What `man --json` and `completions --json` print
@@ -109,6 +120,10 @@ pub(crate) fn run(cx: &mut Context, args: &SchemaArgs) -> Result<ExitCode, Error
         Format::Rehearse => schemars::schema_for!(Rehearsal).into(),
         Format::Agents => schemars::schema_for!(Known).into(),
         Format::Init => schemars::schema_for!(Written).into(),
+        Format::Decided => schemars::schema_for!(Decided).into(),
+        Format::Asked => schemars::schema_for!(Asked).into(),
+        Format::Done => schemars::schema_for!(Done).into(),
+        Format::Demo => schemars::schema_for!(Demo).into(),
         Format::Version => schemars::schema_for!(Program).into(),
         Format::Text => schemars::schema_for!(Text).into(),
     };

@@ -1,6 +1,7 @@
 //! `onward list` and `onward status`: which runs there are, and how one of them is doing.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -31,6 +32,7 @@ use crate::{
     next,
     session::{Driving, Session, Wanted, Which, is_driven, named_in_commands, word},
     style::{self, ago, cut, took},
+    summary::is_stopped,
     undone,
 };
 
@@ -197,8 +199,7 @@ impl Row {
                 };
                 let phase = view.phase.as_deref().unwrap_or("-");
                 let done = format!("{}/{}", counts.done, counts.total);
-                let status = if view.damage.is_empty() { run.status.as_str() } else { "damaged" };
-                let (status, age) = (status.to_owned(), ago(run.age_seconds));
+                let (status, age) = (status_of(view).to_owned(), ago(run.age_seconds));
                 [id, status, done, printable(phase), age, printable(&note)]
             }
             Err(why) => {
@@ -258,13 +259,15 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
     let (run, dialect) = (args.run.as_deref(), args.dialect.as_deref());
     let wanted = Wanted { run, dialect, tasks: args.tasks.as_deref(), newest: true };
     let which = session.which(cx, &wanted)?;
-    let mut first = Vec::new();
+    let (mut first, mut stopped) = (Vec::new(), BTreeSet::new());
     let view = match &which {
         Which::Ours(dir) => {
             let driven = is_driven(dir);
             let (mut view, run) = view_run(dir, &session.machine)?;
             show_now(&mut view, gates_now(dir, &run, &session.machine)?);
             first = next::first(&run, view.run.status);
+            let ended = run.state.steps.iter().filter(|(_, it)| is_stopped(it));
+            stopped.extend(ended.map(|(step, _)| step.to_string()));
             if args.cost {
                 let mut biller = Biller::default();
                 Follower::new(dir).poll()?.iter().for_each(|record| biller.take(record));
@@ -287,7 +290,7 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
         let text = serde_json::to_string(&view).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
     } else {
-        words(cx, &view, first.as_slice(), session.now)?;
+        words(cx, &view, (&first, &stopped), session.now)?;
         if let Which::Ours(dir) = &which {
             rescues(cx, &session, dir)?;
         }
@@ -394,13 +397,19 @@ fn show_now(view: &mut View, now: Vec<Event>) {
 /// So many steps of one state are named.
 const NAMED_MAX: usize = 10;
 
-/// `first` = what a person must do before the next command can work.
-fn words(cx: &mut Context, view: &View, first: &[String], now: Timestamp) -> Result<(), Error> {
-    let View { run, phase, counts, steps, gates, needs, last_completed, damage, .. } = view;
-    let style = style::of_status(run.status);
+/// `first` = what a person must do before the next command can work; `stopped` = the steps that
+/// the user stopped, which the view counts among the failed.
+fn words(
+    cx: &mut Context,
+    view: &View,
+    (first, stopped): (&[String], &BTreeSet<String>),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let View { run, phase, counts, gates, needs, last_completed, damage, .. } = view;
+    let style = if damage.is_empty() { style::of_status(run.status) } else { style::BAD };
     writeln!(cx.out, "Run:            {}", printable(style::name_of(run)))?;
     let until = next::waits(run, now).map_or(String::new(), |it| format!(" {it}"));
-    writeln!(cx.out, "Status:         {style}{}{style:#}{until}", run.status.as_str())?;
+    writeln!(cx.out, "Status:         {style}{}{style:#}{until}", status_of(view))?;
     writeln!(cx.out, "Phase:          {}", printable(phase.as_deref().unwrap_or("-")))?;
     writeln!(cx.out, "Steps:          {} of {} done", counts.done, counts.total)?;
     let last = style::moment(&run.last_event.at, now);
@@ -415,22 +424,7 @@ fn words(cx: &mut Context, view: &View, first: &[String], now: Timestamp) -> Res
     if let Some(next) = view.next.first() {
         writeln!(cx.out, "Next step:      {}", printable(next))?;
     }
-    for state in ["running", "parked", "failed", "lost", "stale", "blocked"] {
-        let of = |it: &&StepView| it.state == state;
-        let style = style::of_state(state);
-        for step in steps.iter().filter(of).take(NAMED_MAX) {
-            let tries = if step.attempts > 1 {
-                format!("  attempt {}", step.attempts)
-            } else {
-                String::new()
-            };
-            writeln!(cx.out, "  {style}{state:<8}{style:#} {}{tries}", printable(&step.step))?;
-        }
-        let more = steps.iter().filter(of).count().saturating_sub(NAMED_MAX);
-        if more > 0 {
-            writeln!(cx.out, "  {style}{state:<8}{style:#} and {more} more")?;
-        }
-    }
+    unfinished(cx, &view.steps, stopped)?;
     for gate in gates {
         gate_words(cx, run, gate)?;
     }
@@ -443,6 +437,39 @@ fn words(cx: &mut Context, view: &View, first: &[String], now: Timestamp) -> Res
     let action = next_action(run, damage, !gates.is_empty());
     writeln!(cx.out, "Next action:    {action}")?;
     Ok(())
+}
+
+/// The steps that are neither done nor to come, by what they are.
+fn unfinished(
+    cx: &mut Context,
+    steps: &[StepView],
+    stopped: &BTreeSet<String>,
+) -> Result<(), Error> {
+    for state in ["running", "parked", "failed", "stopped", "lost", "stale", "blocked"] {
+        let is = |it: &StepView| match it.state.as_str() {
+            "failed" if stopped.contains(&it.step) => state == "stopped",
+            other => other == state,
+        };
+        let style = style::of_state(if state == "stopped" { "lost" } else { state });
+        for step in steps.iter().filter(|it| is(it)).take(NAMED_MAX) {
+            let tries = if step.attempts > 1 {
+                format!("  attempt {}", step.attempts)
+            } else {
+                String::new()
+            };
+            writeln!(cx.out, "  {style}{state:<8}{style:#} {}{tries}", printable(&step.step))?;
+        }
+        let more = steps.iter().filter(|it| is(it)).count().saturating_sub(NAMED_MAX);
+        if more > 0 {
+            writeln!(cx.out, "  {style}{state:<8}{style:#} and {more} more")?;
+        }
+    }
+    Ok(())
+}
+
+/// A run whose journal is damaged is that first of all.
+fn status_of(view: &View) -> &'static str {
+    if view.damage.is_empty() { view.run.status.as_str() } else { "damaged" }
 }
 
 /// The question once, what to look at, and the commands that answer it.
@@ -471,9 +498,12 @@ fn next_action(run: &RunInfo, damage: &[String], has_gate: bool) -> String {
     }
     match run.status {
         Status::Cancelled => {
-            format!("nothing: it was cancelled; or onward resume {which} --force")
+            format!("none; to continue it all the same: onward resume {which} --force")
         }
-        Status::Completed => "nothing; the run is complete".to_owned(),
+        Status::Completed if run.dialect == "onward" => {
+            format!("none; to run it again: onward run --again {which}")
+        }
+        Status::Completed => "none; the run is complete".to_owned(),
         Status::Waiting if has_gate => "answer the gate".to_owned(),
         Status::Waiting
         | Status::Running

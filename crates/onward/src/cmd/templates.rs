@@ -75,7 +75,10 @@ pub(crate) fn chosen(cx: &Context) -> Result<Origin, Error> {
 fn means(text: &str, names: &[String]) -> Result<usize, String> {
     let meant = if text.is_empty() { names.first() } else { crate::prompt::option(text, names) };
     let at = meant.and_then(|meant| names.iter().position(|it| it == meant));
-    at.ok_or_else(|| format!("Type one of {}, or nothing.", names.join(", ")))
+    at.ok_or_else(|| {
+        let text = crate::diagnostic::printable(text);
+        format!("`{text}` is none of these: type one of the names above, or only Return")
+    })
 }
 
 /// Before every workflow, so that editors complete and check it.

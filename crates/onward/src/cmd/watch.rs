@@ -40,6 +40,9 @@ pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error>
             super::closing::words(cx, &dir, &run, status, run.state.opened_at)?;
             Ok(ExitCode::SUCCESS)
         }
-        Left::Stream => super::log::follow(cx, &session, &dir),
+        Left::Stream => {
+            writeln!(cx.err, "Ctrl-C leaves the stream; back to the screen: onward watch")?;
+            super::log::follow(cx, &session, &dir)
+        }
     }
 }

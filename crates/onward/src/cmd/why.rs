@@ -8,8 +8,11 @@ use std::{
 use onward_core::{
     address::Address,
     digest::Digest,
-    plan::{Plan, PlannedStep, Why},
+    key::part_in_words,
+    plan::{Plan, PlannedStep, Verdict, Why},
+    plural::count,
     policy::{Choices, Depth},
+    time::Timestamp,
     workflow::model::{Kind, Step, Workflow},
 };
 use onward_engine::{
@@ -25,15 +28,17 @@ use crate::{
     diagnostic::printable,
     diff,
     error::Error,
-    plan_page::{part_in_words, reason},
+    plan_page::reason,
     session::{Driving, Session, Wanted, Which, open_run},
     style::{self, DIM},
+    width,
 };
 
 /// Say why a step will, or will not, run again
 ///
 /// Shows each part that changed as a diff: the prompt, the command, an input, a file.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = "onward why [OPTIONS] [RUN] STEP")]
 pub(crate) struct WhyArgs {
     /// `[RUN] STEP`: the address of the step, after the run if there are several
     #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
@@ -46,8 +51,12 @@ pub(crate) struct WhyArgs {
 pub(crate) struct Answer {
     schema: String,
     step: String,
+    /// Of a group: that of its first step that is not kept.
     verdict: String,
     causes: Vec<Cause>,
+    /// Of a group: the same for each of its steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<Answer>,
 }
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -73,6 +82,11 @@ pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
         }
     };
     let Some(planned) = plan.steps.iter().find(|it| it.step == step) else {
+        let inner: Vec<&PlannedStep> =
+            plan.steps.iter().filter(|it| is_inside(&it.step, step)).collect();
+        if !inner.is_empty() {
+            return group(cx, step, &inner, session.now);
+        }
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
         return Err(Error::NoSuchStep { step: step.to_owned(), known });
     };
@@ -86,6 +100,49 @@ pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     }
     upstream(cx, &plan, planned)
 }
+
+/// Whether a step is an item, a turn or a child of that group, or stands deeper in it.
+fn is_inside(step: &str, group: &str) -> bool {
+    step.strip_prefix(group).is_some_and(|rest| rest.starts_with(['[', '/']))
+}
+
+/// A group has no verdict of its own: its steps have.
+fn group(
+    cx: &mut Context,
+    name: &str,
+    inner: &[&PlannedStep],
+    now: Timestamp,
+) -> Result<ExitCode, Error> {
+    if cx.global.json {
+        let first = inner.iter().find(|it| it.verdict != Verdict::Keep).or(inner.first());
+        return cx.print_json(&Answer {
+            schema: "onward.why/1".to_owned(),
+            step: name.to_owned(),
+            verdict: first.map_or("", |it| it.verdict.as_str()).to_owned(),
+            causes: Vec::new(),
+            steps: inner.iter().map(|it| answer(it)).collect(),
+        });
+    }
+    writeln!(cx.out, "{}: {}", printable(name), count(inner.len(), "step"))?;
+    let widest = inner.iter().map(|it| width::of(&it.step)).max().unwrap_or(0).min(STEP_MAX);
+    for planned in inner.iter().take(INNER_MAX) {
+        let style = style::of_verdict(planned.verdict);
+        let why: Vec<String> = planned.why.iter().map(|it| reason(it, now)).collect();
+        let (verdict, step) = (planned.verdict.as_str(), printable(&planned.step));
+        let pad = " ".repeat(widest.saturating_sub(width::of(&step)));
+        let at = 14 + widest;
+        let why = style::wrap(&printable(&why.join("; ")), style::columns(), at, at);
+        writeln!(cx.out, "  {style}{verdict:<8}{style:#}  {step}{pad}  {why}")?;
+    }
+    if let Some(more) = inner.len().checked_sub(INNER_MAX).filter(|it| *it > 0) {
+        writeln!(cx.out, "  and {more} more: onward plan --all")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// So many steps of a group are named, in a column of at most this width.
+const INNER_MAX: usize = 50;
+const STEP_MAX: usize = 40;
 
 fn answer(planned: &PlannedStep) -> Answer {
     let cause = |why: &&Why| match (&why.was, &why.is) {
@@ -101,6 +158,7 @@ fn answer(planned: &PlannedStep) -> Answer {
         step: planned.step.clone(),
         verdict: planned.verdict.as_str().to_owned(),
         causes: told.iter().map(cause).collect(),
+        steps: Vec::new(),
     }
 }
 
@@ -122,7 +180,8 @@ fn show(
         writeln!(cx.out, "  the output of {} changed", printable(need))?;
         return Ok(());
     }
-    if let Some(path) = why.cause.strip_prefix("reads.") {
+    let path = why.cause.strip_prefix("reads.").or_else(|| why.cause.strip_prefix("writes."));
+    if let Some(path) = path {
         return file(cx, session, path, why);
     }
     writeln!(cx.out, "  {} changed", printable(&part_in_words(&why.cause)))?;
@@ -212,7 +271,7 @@ fn upstream(cx: &mut Context, plan: &Plan, planned: &PlannedStep) -> Result<Exit
     if planned.why.iter().any(|why| why.cause == "upstream") {
         let again = plan.steps.iter().take_while(|it| it.step != planned.step);
         let again: Vec<&str> = again
-            .filter(|it| it.verdict != onward_core::plan::Verdict::Keep)
+            .filter(|it| it.verdict != Verdict::Keep)
             .map(|it| it.step.as_str())
             .take(5)
             .collect();
@@ -226,7 +285,7 @@ fn upstream(cx: &mut Context, plan: &Plan, planned: &PlannedStep) -> Result<Exit
     });
     if let Some(attempts) = attempts {
         let (id, step) = (&plan.run.id, crate::session::word(&planned.step));
-        let tries = onward_core::plural::count(attempts as usize, "attempt");
+        let tries = count(attempts as usize, "attempt");
         writeln!(cx.out, "  {DIM}{tries} so far: onward log {id} --step {step}{DIM:#}")?;
     }
     Ok(ExitCode::SUCCESS)

@@ -27,7 +27,7 @@ use onward_engine::{
 use crate::{
     diagnostic::printable,
     error::Error,
-    gates::{Gate, in_pager},
+    gates::{Gate, in_any_pager},
     ink::Style,
     prompt::{self, Asked},
     seen,
@@ -251,7 +251,7 @@ impl<'a> Watch<'a> {
         let output = command.arg(row.address.as_str()).output()?;
         let text = [output.stdout, output.stderr].concat();
         let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(printable).collect();
-        if !terminal.lend(|| in_pager(&lines))? {
+        if !terminal.lend(|| in_any_pager(&lines))? {
             "set PAGER to see it: for example PAGER=less".clone_into(&mut self.said);
         }
         Ok(())
@@ -297,7 +297,7 @@ impl<'a> Watch<'a> {
         let page = |lines: Vec<String>, terminal: &mut Terminal| {
             let lines =
                 if lines.is_empty() { vec!["this gate shows no file".into()] } else { lines };
-            terminal.lend(|| in_pager(&lines))
+            terminal.lend(|| in_any_pager(&lines))
         };
         match prompt::key(&text, &['v', 'd', 'c']) {
             Some(Asked::Key('v', _)) => drop(page(at.gate.files(root), terminal)?),

@@ -64,7 +64,7 @@ fn what_the_policy_went_on_over_is_in_the_journal_with_its_reason() {
     bench.exits("resume", 0);
     let log = bench.exits("log --json", 0).out;
     assert!(log.contains("continued despite artifact-changed"), "{log}");
-    assert!(log.contains("the run is fresh"), "{log}");
+    assert!(log.contains("the run is recent"), "{log}");
 }
 
 #[test]

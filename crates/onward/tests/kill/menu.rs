@@ -198,7 +198,7 @@ fn what_became_stale_is_told_by_phases_and_decided_step_by_step() {
         terminal.shows("[RUN/keep] ");
         terminal.types(&format!("{answer}\n"));
         if answer == "keep" {
-            terminal.shows("reads.source changed; it is kept, as asked");
+            terminal.shows("source changed; it is kept, as asked");
         }
         terminal.shows("What now? ");
         terminal.types("resume\n");
@@ -256,9 +256,12 @@ fn paths_that_somebody_changed_are_asked_about_by_their_names() {
     terminal.shows(MENU_THAT_BLOCKS);
     terminal.types("steps\n");
     terminal.shows("a.txt");
+    terminal.shows("continue  nothing is undone; draft runs again on top");
     terminal.shows("[STOP/continue] ");
     terminal.types("continue\n");
     terminal.shows("rerun     draft");
+    // It was settled, and blocks no more.
+    terminal.shows("accepted  dirty-tree");
     terminal.shows("What now? ");
     terminal.types("resume\n");
     terminal.exits(0);

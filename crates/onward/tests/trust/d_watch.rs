@@ -3,7 +3,7 @@
 use onward_engine::care::harness::until;
 
 use crate::{
-    bench::{Bench, journal, sees},
+    bench::{Bench, journal, sees, sees_nobody_left},
     support::terminal::Terminal,
 };
 
@@ -129,4 +129,6 @@ fn d_a_run_of_many_steps_is_watched_while_it_runs() {
         terminal.exits(0);
     }
     bench.exits("cancel", 0);
+    // The driver has heard it before its project goes.
+    sees_nobody_left(&bench.project().runs().unwrap().remove(0).dir);
 }

@@ -103,7 +103,7 @@ fn d_on_a_terminal_init_offers_its_templates() {
     terminal.shows("dotagent");
     terminal.shows("Which one? [commands]");
     terminal.types("poem\n");
-    terminal.shows("Type one of commands, review,");
+    terminal.shows("`poem` is none of these");
     terminal.types("rev\n");
     let shown = terminal.exits(0);
     assert!(shown.ends_with("wrote book.yaml\nonward check book.yaml\n"), "{shown}");

@@ -5,9 +5,13 @@ use crate::bench::Bench;
 #[test]
 fn e16_a_hole_that_a_second_shell_reads_is_an_error_of_check() {
     let head = "inputs: { x: { type: string } }\nsteps:";
-    for command in
-        ["sh -c \"echo {{ inputs.x }}\"", "eval echo {{ inputs.x }}", "trap {{ inputs.x }} EXIT"]
-    {
+    for command in [
+        "sh -c \"echo {{ inputs.x }}\"",
+        "eval echo {{ inputs.x }}",
+        "trap {{ inputs.x }} EXIT",
+        "echo {{ inputs.x }} | sh",
+        "printf %s {{ inputs.x }} | tee said | /bin/bash -e",
+    ] {
         let bench = Bench::new("");
         bench.workflow("w.yaml", head, &format!("  - {{ id: a, run: '{command}' }}\n"));
         let said = bench.exits("check w.yaml", 2);

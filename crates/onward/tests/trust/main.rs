@@ -19,6 +19,7 @@ mod c_shell;
 mod chance;
 mod d_face;
 mod d_manners;
+mod d_newcomer;
 mod d_resize;
 mod d_shells;
 mod d_watch;

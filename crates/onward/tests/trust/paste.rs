@@ -90,7 +90,7 @@ const SITUATIONS: &[Situation] = &[
     Situation {
         name: "it is complete, with a rescue",
         steps: "  - { id: a, run: 'LOG; echo half > made; echo > begun; \
-                test $ONWARD_ATTEMPT = 2 || exec sleep 1000; \
+                test -e held || { echo > held; exec sleep 1000; }; \
                 echo whole > made', writes: [made] }\n",
         make: |bench| {
             let run = killed(bench);

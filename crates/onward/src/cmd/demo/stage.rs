@@ -1,6 +1,7 @@
 //! Where a demo plays: a temporary directory with this very program at work in it.
 //!
-//! Invariant: what a demo prints is words, or with `--json` one object and nothing else.
+//! Invariant: what a demo prints is words, or with `--json` one object and nothing else; with
+//! `--quiet` it prints what went wrong.
 
 use std::{
     os::fd::AsFd as _,
@@ -9,11 +10,12 @@ use std::{
 };
 
 use onward_engine::care::harness::{EngineProcess, until};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     cmd::Context,
     error::{self, Error},
+    shapes::Demo,
 };
 
 pub(super) struct Stage {
@@ -32,9 +34,14 @@ pub(super) struct Told<'a> {
     pub(super) look: &'a str,
 }
 
-/// Words of ours, where there is no object to print instead.
+/// Whether the user wants words, and neither an object nor silence.
+fn speaks(cx: &Context) -> bool {
+    !cx.global.json && !cx.global.quiet
+}
+
+/// Words of ours.
 pub(super) fn say(cx: &mut Context, text: &str) -> Result<(), Error> {
-    if !cx.global.json {
+    if speaks(cx) {
         writeln!(cx.out, "{text}")?;
         cx.out.flush()?;
     }
@@ -89,10 +96,10 @@ impl Stage {
         let mut command = Command::new(&self.this);
         command.current_dir(&self.dir).stdin(Stdio::null());
         command.env_remove("ONWARD_NOW").env_remove("ONWARD_MODE");
-        if cx.global.json {
-            command.stdout(Stdio::null()).stderr(Stdio::null());
-        } else {
+        if speaks(cx) {
             command.stderr(Stdio::from(std::io::stdout().as_fd().try_clone_to_owned()?));
+        } else {
+            command.stdout(Stdio::null()).stderr(Stdio::null());
         }
         Ok(command)
     }
@@ -118,7 +125,7 @@ impl Stage {
 
     /// The plan as a user sees it, and its data.
     pub(super) fn plan(&self, cx: &Context) -> Result<Value, Error> {
-        if !cx.global.json {
+        if speaks(cx) {
             self.onward(cx, &["plan"])?;
         }
         let output = self.command(cx)?.args(["plan", "--json"]).stdout(Stdio::piped()).output()?;
@@ -130,14 +137,17 @@ impl Stage {
         let code = if holds { error::OK } else { error::FAILED };
         let dir = self.dir.display();
         if cx.global.json {
-            let mut object = json!({
-                "schema": "onward.demo/1", "dir": dir.to_string(),
-                "proved": holds, "against": told.against, "exit": code,
-            });
-            for (key, value) in told.facts.as_object().into_iter().flatten() {
-                object[key] = value.clone();
-            }
-            writeln!(cx.out, "{object}")?;
+            cx.print_json(&Demo {
+                schema: "onward.demo/1".to_owned(),
+                dir: dir.to_string(),
+                proved: holds,
+                against: told.against.to_vec(),
+                exit: code,
+                facts: told.facts.as_object().cloned().unwrap_or_default(),
+            })?;
+            return Ok(ExitCode::from(code));
+        }
+        if holds && cx.global.quiet {
             return Ok(ExitCode::from(code));
         }
         if holds {
