@@ -1,5 +1,7 @@
 //! Verdict and reason of each step, read off the run as it would be after the resume.
 
+use std::collections::BTreeMap;
+
 use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why};
 use crate::{
     address::Address,
@@ -48,18 +50,33 @@ fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
 /// Turns and items that are no more, because something before them runs again: each known instance
 /// has a row, behind the one that it followed.
 fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
+    if before.graph.has_the_nodes_of(&after.graph) {
+        return;
+    }
+    let places: BTreeMap<&str, usize> =
+        (1..).zip(&*rows).map(|(place, row)| (row.step.as_str(), place)).collect();
+    let mut vanished_at: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
     let mut place = 0;
     for id in before.graph.in_order().into_iter().filter(|id| is_line(before, *id)) {
         let step = &before.graph.node(id).address;
-        if let Some(at) = rows.iter().position(|row| row.step == step.as_str()) {
-            place = at + 1;
+        if let Some(at) = places.get(step.as_str()) {
+            place = *at;
         } else if after.graph.find(step).is_none() {
             let (verdict, why) = vanished(before, after, step);
             let step = step.to_string();
-            rows.insert(place, PlannedStep { step, verdict, why: vec![why], cost_usd: None });
-            place += 1;
+            let row = PlannedStep { step, verdict, why: vec![why], cost_usd: None };
+            vanished_at.entry(place).or_default().push(row);
         }
     }
+    if vanished_at.is_empty() {
+        return;
+    }
+    let mut all = vanished_at.remove(&0).unwrap_or_default();
+    for (place, row) in (1..).zip(rows.drain(..)) {
+        all.push(row);
+        all.extend(vanished_at.remove(&place).into_iter().flatten());
+    }
+    *rows = all;
 }
 
 /// An item that is no longer listed stays as it is; a turn may come again.
