@@ -55,22 +55,24 @@ pub(crate) fn keep<W: World>(world: &mut W) {
         return;
     }
     let Ok(loaded) = load_kept(world, &journal) else { return };
-    if let Some(sealed) = body(&journal, &loaded).and_then(|it| world.sealed(PURPOSE, &it)) {
+    let part = Part::of(&journal, &loaded);
+    // A long one is not held together with what is made of it.
+    drop(journal);
+    let body = part.and_then(|it| body(it, &loaded.state));
+    if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, &it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
 }
 
-fn load_after(
-    journal: &[u8],
-    kept: impl FnOnce() -> Option<Vec<u8>>,
-) -> Result<Loaded, LoadError> {
+fn load_after(journal: &[u8], kept: impl FnOnce() -> Option<Vec<u8>>) -> Result<Loaded, LoadError> {
     let kept = if journal.len() < JOURNAL_BYTES_MIN { None } else { kept() };
     load_from(journal, kept.as_deref())
 }
 
 /// What is kept of a journal, without the seal. `None` where it could not be read on from there.
 pub fn of(journal: &[u8]) -> Option<Vec<u8>> {
-    body(journal, &load(journal).ok()?)
+    let loaded = load(journal).ok()?;
+    body(Part::of(journal, &loaded)?, &loaded.state)
 }
 
 /// Folds what follows the part of a journal that `kept` tells of, or all of it.
@@ -91,21 +93,32 @@ fn load_rest(mut state: State, offset: usize, journal: &[u8]) -> Result<Loaded, 
     Ok(Loaded { state, tail: reader.tail()? })
 }
 
-/// The version, how much of the journal it tells of, the checksum of that part, the state. `None`
-/// where the rest of the journal could not be read on from there.
-fn body(journal: &[u8], loaded: &Loaded) -> Option<Vec<u8>> {
-    let offset = usize::try_from(loaded.tail.mark.offset).ok()?;
-    let part = journal.get(..offset).filter(|_| !loaded.tail.missing_newline)?;
-    // A damaged line that is read later is told by its number: up to here each is a record.
-    let lines = part.iter().filter(|byte| **byte == b'\n').count();
-    if !part.ends_with(b"\n") || lines as u64 != loaded.state.next_seq {
-        return None;
+/// The beginning of a journal, up to the end of a record.
+struct Part {
+    length: u64,
+    crc: u32,
+}
+
+impl Part {
+    /// All that was folded; `None` where the rest could not be read on from there.
+    fn of(journal: &[u8], loaded: &Loaded) -> Option<Self> {
+        let length = loaded.tail.mark.offset;
+        let part = journal.get(..usize::try_from(length).ok()?)?;
+        // A damaged line that is read later is told by its number: up to here each is a record.
+        let lines = memchr::memchr_iter(b'\n', part).count();
+        let is_whole = part.ends_with(b"\n") && lines as u64 == loaded.state.next_seq;
+        let is_over = is_whole && !loaded.tail.missing_newline;
+        is_over.then(|| Self { length, crc: crc32fast::hash(part) })
     }
+}
+
+/// The version, the part of the journal that is told of, the state.
+fn body(part: Part, state: &State) -> Option<Vec<u8>> {
     let mut to = vec![u8::try_from(VERSION.len()).ok()?];
     to.extend(VERSION);
-    to.extend((offset as u64).to_le_bytes());
-    to.extend(crc32fast::hash(part).to_le_bytes());
-    to.extend(loaded.state.pack()?);
+    to.extend(part.length.to_le_bytes());
+    to.extend(part.crc.to_le_bytes());
+    to.extend(state.pack()?);
     Some(to)
 }
 

@@ -75,11 +75,11 @@ fn is_as_folded(journal: &[u8], kept: &[u8]) {
 
 #[test]
 fn what_is_kept_and_the_tail_fold_as_the_whole() {
-    let journal = journal(5);
+    let journal = journal(1);
     for end in ends(&journal) {
         let kept = of(&journal[..end]).unwrap();
         assert_eq!(unpack(&kept, &journal).unwrap().1, end);
-        for cut in end..=journal.len() {
+        for cut in (end..=journal.len()).step_by(17) {
             is_as_folded(&journal[..cut], &kept);
         }
         let free = [&journal[..], &[0; 4096]].concat();
@@ -90,10 +90,10 @@ fn what_is_kept_and_the_tail_fold_as_the_whole() {
 
 #[test]
 fn damage_is_found_where_it_is_whatever_was_kept() {
-    let journal = journal(5);
-    let middle = ends(&journal).nth(6).unwrap();
+    let journal = journal(2);
+    let middle = ends(&journal).nth(3).unwrap();
     let kept = of(&journal[..middle]).unwrap();
-    for at in (0..journal.len()).filter(|at| journal[*at] != b'\n') {
+    for at in (0..journal.len()).step_by(5).filter(|at| journal[*at] != b'\n') {
         let mut spoilt = journal.clone();
         spoilt[at] ^= 1;
         assert_eq!(unpack(&kept, &spoilt).is_some(), at >= middle, "at {at}");
