@@ -9,6 +9,9 @@ use crate::words;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 16]);
 
+/// So much is gathered before it is hashed.
+const AT_HAND_BYTES: usize = 256;
+
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_blake3(&blake3::hash(bytes))
@@ -23,12 +26,35 @@ impl Digest {
 
     /// A digest of named parts, in which no two different lists look alike.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        let mut hasher = blake3::Hasher::new();
+        // Nearly always it is little, and a hasher costs more than what it is given.
+        let mut at_hand = [0; AT_HAND_BYTES];
+        let mut filled = 0;
+        let mut hasher: Option<blake3::Hasher> = None;
         for part in parts {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part);
+            let length = (part.len() as u64).to_le_bytes();
+            for piece in [&length, part] {
+                if let Some(room) = at_hand.get_mut(filled..filled + piece.len())
+                    && hasher.is_none()
+                {
+                    room.copy_from_slice(piece);
+                    filled += piece.len();
+                    continue;
+                }
+                let begun = || {
+                    let mut hasher = blake3::Hasher::new();
+                    hasher.update(&at_hand[..filled]);
+                    hasher
+                };
+                hasher.get_or_insert_with(begun).update(piece);
+            }
         }
-        Self::from_blake3(&hasher.finalize())
+        let hash = hasher.map_or_else(|| blake3::hash(&at_hand[..filled]), |it| it.finalize());
+        Self::from_blake3(&hash)
+    }
+
+    /// What [`as_bytes`](Self::as_bytes) gave.
+    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
     }
 
     pub fn as_bytes(&self) -> &[u8] {

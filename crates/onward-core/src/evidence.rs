@@ -230,7 +230,7 @@ impl Reaction {
 }
 
 /// Free tries that a step was given since it was first started, or last taken up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreeTries {
     again: u8,
     fresh: u8,

@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{digest::Digest, time::Timestamp};
+use crate::{digest::Digest, time::Timestamp, words};
 
 /// The nonce of one `attempt.started`: 16 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,9 +26,9 @@ impl Nonce {
 
     /// Reads the 16 digits of `Display`; lower case only, as we write it.
     pub fn parse(text: &str) -> Option<Self> {
-        let is_ours = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        let is_nonce = text.len() == 16 && text.bytes().all(is_ours);
-        is_nonce.then(|| u64::from_str_radix(text, 16).ok().map(Self)).flatten()
+        let digits: &[u8; 16] = text.as_bytes().try_into().ok()?;
+        let [high, low] = digits.as_chunks().0 else { return None };
+        Some(Self(u64::from(words::hex(*high)?) << 32 | u64::from(words::hex(*low)?)))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::{
@@ -198,10 +200,11 @@ pub struct Edited {
     pub gone: BTreeSet<String>,
 }
 
-/// The outputs worth a look: of each path, the proof of the step that wrote it last. What a later
+/// The outputs worth a look, in the order of their paths: of each path, the proof of the step that wrote it last. What a later
 /// step replaced says nothing about the earlier one.
 pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
-    let mut last: BTreeMap<&str, (Timestamp, &Address, &FileProof)> = BTreeMap::new();
+    type Last<'a> = IndexMap<&'a str, (Timestamp, &'a Address, &'a FileProof), FixedState>;
+    let mut last = Last::with_capacity_and_hasher(state.steps.len(), FixedState::default());
     for (address, entry) in &state.steps {
         if entry.phase != Phase::Done {
             continue;
@@ -213,6 +216,7 @@ pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
             }
         }
     }
+    last.sort_unstable_keys();
     last.into_values().map(|(_, address, file)| (address, file)).collect()
 }
 

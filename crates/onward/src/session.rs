@@ -24,7 +24,10 @@ use onward_engine::{
         adopt::{Adopter, Adopters},
         plan_site,
     },
-    load::journal::{JOURNAL, Loaded, load},
+    load::{
+        checkpoint::load_looking,
+        journal::{JOURNAL, Loaded},
+    },
     locate::{
         Cast, FindError, FoundSite, Pinned, Project, RunDir, Search, TakeOver,
         config::{Config, Flags, Origin, Setting},
@@ -547,7 +550,8 @@ fn loaded(dir: &Path) -> Result<Loaded, Error> {
     let path = dir.join(JOURNAL);
     let bytes = open::read_own(dir, JOURNAL, open::LOG_BYTES_MAX)
         .map_err(|source| Error::CannotRead { path, source })?;
-    Ok(load(&bytes).map_err(EngineError::from)?)
+    let env: Vec<_> = std::env::vars_os().collect();
+    Ok(load_looking(dir, &env, &bytes).map_err(EngineError::from)?)
 }
 
 fn with_workflow(dir: &Path, state: State) -> Result<Run, Error> {

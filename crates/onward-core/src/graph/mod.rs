@@ -119,6 +119,12 @@ impl Graph {
         self.by_address.get(address).copied()
     }
 
+    /// Whether one is known to have exactly the instances of the other: a graph and its copy, until
+    /// one of them is built again or grows.
+    pub fn has_the_nodes_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.by_address, &other.by_address)
+    }
+
     /// Ready leaves that would take a slot, in order.
     pub fn ready_work(&self) -> impl Iterator<Item = NodeId> {
         self.ready_work.iter().copied()

@@ -194,8 +194,9 @@ fn compare(
 ) {
     let path = |step: &Step| format!("{scope}{}", step.id);
     let pending = |step: &Step| Edit { step: path(step), class: EditClass::Pending };
+    let (pinned_ids, new_ids) = (by_id(pinned_steps), by_id(new_steps));
     for step in new_steps {
-        let Some(was) = pinned_steps.iter().find(|it| it.id == step.id) else {
+        let Some(was) = pinned_ids.get(&step.id) else {
             edits.push(pending(step));
             continue;
         };
@@ -215,8 +216,12 @@ fn compare(
         let inner = format!("{}/", path(step));
         compare(edits, &inner, inside(pinned, was), inside(new, step));
     }
-    let is_gone = |step: &&Step| !new_steps.iter().any(|it| it.id == step.id);
+    let is_gone = |step: &&Step| !new_ids.contains_key(&step.id);
     edits.extend(pinned_steps.iter().filter(is_gone).map(pending));
+}
+
+fn by_id(steps: &[Step]) -> BTreeMap<&StepId, &Step> {
+    steps.iter().map(|step| (&step.id, step)).collect()
 }
 
 fn agent<'a>(workflow: &'a Workflow, step: &Step) -> Option<&'a Agent> {

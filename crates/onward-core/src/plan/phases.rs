@@ -2,6 +2,8 @@
 //!
 //! A phase is a step of the workflow's first level, with all that is inside it.
 
+use indexmap::IndexMap;
+
 use super::{Plan, PlannedStep, Verdict};
 use crate::finding::{Code, Finding, Severity};
 
@@ -44,12 +46,10 @@ impl Plan {
     }
 
     pub fn phases(&self) -> Phases {
-        let mut by_phase: Vec<(&str, Vec<&PlannedStep>)> = Vec::new();
+        // In order of first mention.
+        let mut by_phase: IndexMap<&str, Vec<&PlannedStep>> = IndexMap::new();
         for step in &self.steps {
-            match by_phase.iter_mut().find(|(phase, _)| *phase == step.phase()) {
-                Some((_, steps)) => steps.push(step),
-                None => by_phase.push((step.phase(), vec![step])),
-            }
+            by_phase.entry(step.phase()).or_default().push(step);
         }
         let mut phases = Phases::default();
         for (phase, steps) in by_phase {

@@ -50,28 +50,31 @@ fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
 /// Turns and items that are no more, because something before them runs again: each known instance
 /// has a row, behind the one that it followed.
 fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
-    let known: BTreeMap<&str, usize> =
-        rows.iter().enumerate().map(|(at, row)| (row.step.as_str(), at)).collect();
+    if before.graph.has_the_nodes_of(&after.graph) {
+        return;
+    }
+    let places: BTreeMap<&str, usize> =
+        (1..).zip(&*rows).map(|(place, row)| (row.step.as_str(), place)).collect();
+    let mut vanished_at: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
     let mut place = 0;
-    let mut missing: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
     for id in before.graph.in_order().into_iter().filter(|id| is_line(before, *id)) {
         let step = &before.graph.node(id).address;
-        if let Some(at) = known.get(step.as_str()) {
-            place = at + 1;
+        if let Some(at) = places.get(step.as_str()) {
+            place = *at;
         } else if after.graph.find(step).is_none() {
             let (verdict, why) = vanished(before, after, step);
             let step = step.to_string();
             let row = PlannedStep { step, verdict, why: vec![why], cost_usd: None };
-            missing.entry(place).or_default().push(row);
+            vanished_at.entry(place).or_default().push(row);
         }
     }
-    if missing.is_empty() {
+    if vanished_at.is_empty() {
         return;
     }
-    let mut all = missing.remove(&0).unwrap_or_default();
-    for (row, place) in std::mem::take(rows).into_iter().zip(1..) {
+    let mut all = vanished_at.remove(&0).unwrap_or_default();
+    for (place, row) in (1..).zip(rows.drain(..)) {
         all.push(row);
-        all.extend(missing.remove(&place).unwrap_or_default());
+        all.extend(vanished_at.remove(&place).into_iter().flatten());
     }
     *rows = all;
 }

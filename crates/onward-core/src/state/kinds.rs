@@ -37,3 +37,50 @@ impl Event {
         }
     }
 }
+
+/// Every word, in the order of the events.
+pub(super) const KINDS: [&str; 28] = [
+    "run.opened",
+    "run.adopted",
+    "run.resumed",
+    "run.paused",
+    "run.ended",
+    "run.archived",
+    "group.expanded",
+    "loop.turned",
+    "loop.ended",
+    "step.skipped",
+    "step.invalidated",
+    "attempt.started",
+    "attempt.session",
+    "attempt.spent",
+    "attempt.finished",
+    "attempt.lost",
+    "attempt.adopted",
+    "attempt.verified",
+    "gate.opened",
+    "gate.decided",
+    "effect.intended",
+    "effect.settled",
+    "native.exported",
+    "limit.hit",
+    "budget.hit",
+    "workflow.changed",
+    "journal.repaired",
+    "note",
+];
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::journal::arbitrary::any_event;
+
+    proptest! {
+        #[test]
+        fn every_word_is_in_the_list(event in any_event()) {
+            prop_assert!(KINDS.contains(&event.kind()));
+        }
+    }
+}

@@ -7,6 +7,7 @@
 mod fold;
 mod gates;
 mod kinds;
+mod packed;
 mod steps;
 mod streak;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
@@ -38,7 +40,7 @@ pub use steps::{Iter as StepsIter, Steps};
 pub use streak::Streak;
 
 /// Everything the journal says.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// How many records were folded; also the number the next record gets.
     pub next_seq: u64,
@@ -46,6 +48,7 @@ pub struct State {
     pub batch: u64,
     pub last_at: Timestamp,
     /// Kind of the last record that says something about progress.
+    #[serde(skip)]
     pub last_kind: &'static str,
     pub opened: Option<Arc<RunOpened>>,
     pub opened_at: Timestamp,
@@ -95,13 +98,14 @@ pub struct State {
     /// and what a power cut made of them.
     pub kept_by_hand: BTreeMap<String, Digest>,
     /// In order of first mention.
+    #[serde(skip)]
     pub steps: Steps,
     pub groups: BTreeMap<Address, GroupState>,
     pub loops: BTreeMap<Address, LoopState>,
 }
 
 /// Where an adopted run came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopted {
     pub dialect: String,
     pub source: String,
@@ -109,7 +113,7 @@ pub struct Adopted {
 }
 
 /// What the run as a whole is doing, by its journal alone. Whether a driver is alive is not here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunStatus {
     /// No record yet.
     #[default]
@@ -125,13 +129,13 @@ pub enum RunStatus {
 }
 
 /// A group that was opened by an event.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupState {
     pub items: Vec<Item>,
     pub needs: BTreeMap<String, Digest>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopState {
     pub turns: u32,
     pub ended: Option<LoopEnd>,
@@ -140,7 +144,7 @@ pub struct LoopState {
 }
 
 /// One step instance.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepState {
     pub phase: Phase,
     /// Attempts started so far; the last one has this number.
@@ -182,7 +186,7 @@ pub struct StepState {
 }
 
 /// When a limit is lifted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Lifted {
     At(Timestamp),
     /// The provider did not say; a person who resumes the run says: now.
@@ -203,7 +207,7 @@ impl Lifted {
 }
 
 /// The part of an agent's running totals that was billed. What an agent reports beyond it is owed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Billed {
     /// In this attempt.
     pub attempt: Spent,
@@ -211,7 +215,7 @@ pub struct Billed {
     pub session_before: Spent,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     #[default]
     Pending,
@@ -287,7 +291,7 @@ impl Phase {
 }
 
 /// A gate that was opened at least once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateState {
     pub prompt: String,
     pub options: Vec<String>,
@@ -302,7 +306,7 @@ pub struct GateState {
 }
 
 /// How far a side effect beyond this machine is known to have got.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EffectState {
     #[default]
     None,

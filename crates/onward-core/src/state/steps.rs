@@ -19,6 +19,10 @@ use crate::address::Address;
 pub struct Steps(IndexMap<Address, Arc<StepState>, FixedState>);
 
 impl Steps {
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Self(IndexMap::with_capacity_and_hasher(count, FixedState::default()))
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

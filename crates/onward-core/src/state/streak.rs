@@ -4,10 +4,12 @@
 //! or paid for ends the row. A driver that was killed, a run that was parked or waits, and an
 //! attempt that was only taken up again say nothing.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{evidence::Cause, time::Timestamp};
 
 /// See the module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streak {
     /// Resumes in a row that ended like this, the one under way left out.
     count: u32,

@@ -3,7 +3,7 @@
 //! Invariant: a step counts as done exactly if its row is kept, skipped or taken as it is, and what
 //! starts next is what the plan starts. So `status`, `list` and `plan` cannot differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Counts, LastCompleted, StepView, View, is_over, top};
 use crate::{
@@ -34,10 +34,9 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             phase = Some(top(&step.step).to_owned());
         }
     }
-    let counts_no_more = |step: &Address| {
-        let is_it = |it: &StepView| it.step == step.as_str() && it.state == "stale";
-        view.steps.iter().any(is_it)
-    };
+    let stale = view.steps.iter().filter(|it| it.state == "stale");
+    let stale: BTreeSet<&str> = stale.map(|it| it.step.as_str()).collect();
+    let counts_no_more = |step: &Address| stale.contains(step.as_str());
     let mut done: Vec<_> =
         run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Done).collect();
     done.sort_by_key(|(_, entry)| entry.ended_at);

@@ -10,7 +10,10 @@ use onward_core::{address::Address, event::Event, graph::Defs, journal::Rest, ru
 use crate::{
     check::witness,
     drive::gate::{self, Answer, Refused},
-    load::journal::{JOURNAL, Journal, LoadError, load, mend_tail},
+    load::{
+        checkpoint::load_kept,
+        journal::{JOURNAL, Journal, LoadError, mend_tail},
+    },
     world::{At, Stop, World, real::RealWorld},
 };
 
@@ -75,7 +78,7 @@ pub fn write_offline(
     make: impl FnOnce(&mut RealWorld, &Run) -> Result<Vec<Event>, DecideError>,
 ) -> Result<(), DecideError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
-    let loaded = load(&bytes)?;
+    let loaded = load_kept(&mut world, &bytes)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(DecideError::Damaged);
     }

@@ -25,7 +25,7 @@ use onward_core::{
 
 use super::{EngineError, Machine, view_run};
 use crate::{
-    load::journal::{JOURNAL, load},
+    load::{checkpoint::load_looking, journal::JOURNAL},
     locate::{Pinned, holder},
     world::{
         open,
@@ -74,7 +74,7 @@ impl Shelf {
                 io_stop("read", &run_dir.join(JOURNAL))(error).into()
             }
         })?;
-        let loaded = load(&bytes)?;
+        let loaded = load_looking(run_dir, &machine.env, &bytes)?;
         let state = loaded.state;
         let is_whole = match loaded.tail.rest {
             Rest::Clean | Rest::Torn(_) => true,

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     agents::{Spoken, adapter_of},
     foreign::Foreign,
-    load::journal::{JOURNAL, load},
+    load::{checkpoint::load_looking, journal::JOURNAL},
     locate::{FoundSite, Holder, LoadWorkflowError, Origin, Pinned, Project, holder, load_builtin},
     resume::{
         self,
@@ -103,7 +103,7 @@ fn look_at(
             EngineError::from(io_stop("read", &run_dir.join(JOURNAL))(error))
         }
     })?;
-    let loaded = load(&bytes)?;
+    let loaded = load_looking(run_dir, &machine.env, &bytes)?;
     drop(bytes);
     let mut findings = Vec::new();
     match &loaded.tail.rest {

@@ -40,7 +40,10 @@ use crate::{
     agents::{self, Adapters, AgentError, Continuations, missing_agent},
     drive::{Options, Resume, gate, offline::DecideError},
     engine::parked::Then,
-    load::journal::{JOURNAL, LoadError},
+    load::{
+        checkpoint,
+        journal::{JOURNAL, LoadError},
+    },
     locate::{
         Cast, CreateError, LoadWorkflowError, LockError, NewRun, Origin, Pinned, Project, RunLock,
         Share, TakeOver, TreeLock, create_run, keep_beside,
@@ -377,6 +380,7 @@ fn drive_held(
         }
     }
     drop(driver);
+    checkpoint::keep(&mut world);
     world.finish()?;
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());

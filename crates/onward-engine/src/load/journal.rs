@@ -10,6 +10,7 @@ use onward_core::{
     state::State,
 };
 
+use super::checkpoint;
 use crate::world::{At, Stop, World};
 
 pub use crate::world::JOURNAL;
@@ -22,12 +23,26 @@ pub struct Journal {
     batch: u64,
     /// The last record on disk has no newline; the next batch begins with one.
     owes_newline: bool,
+    /// Bytes that were committed since the state was last kept, and after how many it is again.
+    unkept: usize,
+    keep_after: usize,
 }
+
+/// Twice as much before each further time: so that keeping costs a part of writing, however long
+/// the journal becomes.
+const KEEP_AFTER_BYTES: usize = 1 << 20;
 
 impl Journal {
     /// For a journal that ends as `state` says, under a new epoch.
     pub fn after(state: &State, owes_newline: bool) -> Self {
-        Self { buffer: Vec::new(), epoch: state.epoch + 1, batch: state.batch + 1, owes_newline }
+        Self {
+            buffer: Vec::new(),
+            epoch: state.epoch + 1,
+            batch: state.batch + 1,
+            owes_newline,
+            unkept: 0,
+            keep_after: KEEP_AFTER_BYTES,
+        }
     }
 
     pub fn epoch(&self) -> u32 {
@@ -65,9 +80,14 @@ impl Journal {
         world.append(At::Run(JOURNAL), &self.buffer)?;
         world.sync(At::Run(JOURNAL))?;
         world.published(&self.buffer);
+        self.unkept += self.buffer.len();
         self.buffer.clear();
         self.owes_newline = false;
         self.batch += 1;
+        if self.unkept >= self.keep_after {
+            checkpoint::keep(world);
+            (self.unkept, self.keep_after) = (0, self.keep_after.saturating_mul(2));
+        }
         Ok(())
     }
 }

@@ -41,7 +41,10 @@ use crate::{
         brief::{self, Behind},
     },
     foreign::{Held, Reading, Reentry, import_announced},
-    load::journal::{JOURNAL, Journal, LoadError, load, mend_tail},
+    load::{
+        checkpoint::load_kept,
+        journal::{JOURNAL, Journal, LoadError, load, mend_tail},
+    },
     locate::pinned_names,
     revert::{self, CutShort, rescue::Undoing},
     world::{At, Connected, Input, Stop, World, files},
@@ -94,7 +97,7 @@ pub fn open_kept<'w, W: World>(
     how: &Resume,
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
-    let loaded = load(&bytes)?;
+    let loaded = load_kept(world, &bytes)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
     }

@@ -166,6 +166,15 @@ pub trait World {
         Vec::new()
     }
 
+    /// The bytes under a seal that only this user can make; `None` where there is no such seal.
+    fn sealed(&self, _purpose: &str, _bytes: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+    /// What this user sealed for this purpose; of anything else nothing.
+    fn unsealed(&self, _purpose: &str, _sealed: Vec<u8>) -> Option<Vec<u8>> {
+        None
+    }
+
     // Files. Nothing is durable before `sync`, and no name before `sync_dir`.
 
     /// The whole content, or `None` when there is no such file.

@@ -21,7 +21,10 @@ use onward_engine::{
     agents::{Adapter as _, Stream, lines::Lines},
     drive::{Options, Resume},
     foreign::Foreign,
-    load::journal::{JOURNAL, load},
+    load::{
+        checkpoint,
+        journal::{JOURNAL, load},
+    },
     resume::{ResumeError, open},
     world::{At, Stop, World, files::write_durably, out_name, seen::Seen},
 };
@@ -192,6 +195,29 @@ impl Case {
                 })
                 .collect();
             self.live_through(&crashes, seed * 1000 + life, tally);
+        }
+    }
+
+    /// What was kept of a journal, at any record of it, and the rest of it fold as the whole, after
+    /// a crash at every call. What was kept before a power cut may tell of more than is left.
+    pub(crate) fn fold_from_records(&self, crash: Crash, seed: u64, tally: &mut Tally) {
+        for fuse in 0..self.calls {
+            let mut world = SimWorld::new(seed.wrapping_mul(1 << 32) + fuse);
+            world.story = format!("{crash:?} at {fuse}, workflow:{}", self.text);
+            world.fuses = [(fuse, crash)].into_iter().collect();
+            let mut before = Vec::new();
+            for _ in 0..10 {
+                let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
+                fold_from_records(&world, fuse, &mut before);
+                match booted {
+                    Booted::With(Status::Completed) => break,
+                    Booted::With(Status::Parked) => wait_for_reset(&mut world),
+                    Booted::Dark => tally.crashes += 1,
+                    Booted::With(_) | Booted::Refused { .. } | Booted::InUse => {
+                        panic!("{}", world.story)
+                    }
+                }
+            }
         }
     }
 
@@ -425,6 +451,22 @@ fn digests(files: &Files) -> BTreeMap<String, Digest> {
 
 pub(crate) fn state(world: &SimWorld) -> State {
     load(world.disk.read("run/journal.jsonl").unwrap()).unwrap().state
+}
+
+/// At the last record of the journal, and at one that `which` chooses. `before` is what was kept at
+/// the last look.
+fn fold_from_records(world: &SimWorld, which: u64, before: &mut Vec<Vec<u8>>) {
+    let Some(journal) = world.disk.read("run/journal.jsonl") else { return };
+    let newlines = journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let ends: Vec<usize> = newlines.map(|(at, _)| at + 1).collect();
+    let one = usize::try_from(which).unwrap() % ends.len();
+    let now = [ends[one], ends[ends.len() - 1]].map(|end| checkpoint::of(&journal[..end]).unwrap());
+    let whole = load(journal).unwrap();
+    for kept in before.iter().chain(&now) {
+        let loaded = checkpoint::load_from(journal, Some(kept)).unwrap();
+        assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail), "{}", world.story);
+    }
+    *before = now.into();
 }
 
 /// What the journal itself must show: each step finished once, everything on disk folded.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command, time::SystemTime};
 
-use crate::bench::{Bench, codes, id};
+use crate::bench::{Bench, Said, codes, id};
 
 const STEPS: &str = "  - { id: one, run: LOG; echo 1 > one, writes: [one] }\n\
     \x20 - { id: two, run: LOG; echo 2 > two, reads: [one], writes: [two] }\n\
@@ -82,6 +82,63 @@ fn what_a_failed_step_complained_of_is_among_the_last_words() {
         Bench::new("  - { id: a, run: 'echo first >&2; echo \"no such flour\" >&2; exit 3' }");
     let said = bench.exits("run w.yaml", 10);
     assert!(said.err.contains("a: exit 3\n    no such flour\n"), "{said:?}");
+}
+
+#[test]
+fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
+    let long = "x".repeat(40_000);
+    let step = |id: usize| {
+        format!("  - {{ id: s{id}, run: 'echo 1 > o{id} # {long}', writes: [o{id}] }}\n")
+    };
+    let steps: String = (0..10).map(step).collect();
+    let bench = Bench::new(&format!("{steps}  - {{ id: ask, gate: Go on? }}\n"));
+    // What is kept is under the seal of a user, who has a home for it.
+    let says = |arguments: &str, code: i32| {
+        let mut command = bench.command(arguments);
+        let said = Said::of(&command.env("XDG_STATE_HOME", bench.path("home")).output().unwrap());
+        assert_eq!(said.code, code, "{arguments}: {said:?}");
+        said
+    };
+    says("run w.yaml", 11);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let kept = run.join("checkpoint");
+    let good = fs::read(&kept).expect("a long journal is kept when it is left");
+    let plan = || says("plan --json --now 2099-01-01T00:00:00Z", 0).json();
+    let is_same_without = || {
+        let with = plan();
+        let held = fs::read(&kept).unwrap();
+        fs::remove_file(&kept).unwrap();
+        assert_eq!(with, plan());
+        assert!(!kept.exists(), "a look writes nothing");
+        fs::write(&kept, held).unwrap();
+        with
+    };
+    let before = is_same_without();
+    let mut spoilt = good.clone();
+    spoilt[good.len() / 2] ^= 1;
+    for other in [&good[..good.len() / 2], &spoilt, b""] {
+        fs::write(&kept, other).unwrap();
+        is_same_without();
+    }
+    fs::write(&kept, &good).unwrap();
+    // What comes after it counts.
+    says("approve", 0);
+    assert_eq!(fs::read(&kept).unwrap(), good);
+    assert_ne!(is_same_without(), before);
+    // Damage is found where it is.
+    let path = run.join("journal.jsonl");
+    let whole = fs::read(&path).unwrap();
+    for at in [whole.len() / 3, whole.len() - 300] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        let told = is_same_without();
+        assert!(codes(&told).iter().any(|it| matches!(*it, "journal-damaged" | "torn-tail")));
+    }
+    fs::write(&path, whole).unwrap();
+    says("resume", 0);
+    assert_ne!(fs::read(&kept).unwrap(), good);
+    assert_eq!(says("status --json", 0).json()["run"]["status"], "completed");
 }
 
 type Picture = BTreeMap<String, (Vec<u8>, SystemTime)>;

@@ -64,14 +64,17 @@ pub(super) fn connect(
         opened_in(&seals, &boot_id, place).saturating_sub(usize::from(welcome.is_new));
     let alive: Vec<_> = welcome.alive.into_iter().map(|it| (it.step, it.attempt)).collect();
     // One whose end is written and whose snapshot is being taken is waited for.
-    let is_over = |seal: &&Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
-    let (counting, unsettled) = seals.seals_in_boot(&boot_id);
+    let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let (spawned, unreadable) = (spawned(&seals), seals.doubtful());
+    let spawned_is_complete = lives_before > 0 && is_whole(&seals);
+    let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
+    seals.retain(is_over);
     let connected = Connected {
-        spawned: spawned(&seals),
-        spawned_is_complete: lives_before > 0 && is_whole(&seals),
-        seals: counting.into_iter().filter(is_over).cloned().collect(),
-        unsettled: unsettled.into_iter().cloned().collect(),
-        unreadable: seals.doubtful(),
+        spawned,
+        spawned_is_complete,
+        seals,
+        unsettled,
+        unreadable,
         alive,
         orphans,
         survived,
@@ -95,14 +98,17 @@ pub fn look(place: &Place) -> Result<Connected, Stop> {
         Vec::new()
     };
     let alive = if lives { held(&seals) } else { Vec::new() };
-    let is_over = |seal: &&Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
-    let (counting, unsettled) = seals.seals_in_boot(&boot_id);
+    let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
+    let (spawned, unreadable) = (spawned(&seals), seals.doubtful());
+    let spawned_is_complete = had_supervisor && is_whole(&seals);
+    let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
+    seals.retain(is_over);
     Ok(Connected {
-        spawned: spawned(&seals),
-        spawned_is_complete: had_supervisor && is_whole(&seals),
-        seals: counting.into_iter().filter(is_over).cloned().collect(),
-        unsettled: unsettled.into_iter().cloned().collect(),
-        unreadable: seals.doubtful(),
+        spawned,
+        spawned_is_complete,
+        seals,
+        unsettled,
+        unreadable,
         alive,
         orphans: u32::try_from(orphans.len()).unwrap_or(u32::MAX),
         survived: survived_of(&orphans),

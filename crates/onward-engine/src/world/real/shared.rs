@@ -56,6 +56,31 @@ pub(crate) fn known_key(env: &[(OsString, OsString)], purpose: &str) -> Option<[
     key_from(&Shared::of(env).known_salt()?, purpose)
 }
 
+/// These bytes under the seal of this user: no one else can make it, and nothing in them can be
+/// changed behind it.
+pub(crate) fn sealed(env: &[(OsString, OsString)], purpose: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    let key = own_key(env, purpose)?;
+    let mut sealed = blake3::keyed_hash(&key, bytes).as_bytes().to_vec();
+    sealed.extend_from_slice(bytes);
+    Some(sealed)
+}
+
+/// What was sealed by this user for this purpose; of anything else nothing.
+pub(crate) fn unsealed(
+    env: &[(OsString, OsString)],
+    purpose: &str,
+    mut sealed: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let (seal, bytes) = sealed.split_at_checked(blake3::OUT_LEN)?;
+    let key = known_key(env, purpose)?;
+    // Compared in a time that tells nothing.
+    if blake3::keyed_hash(&key, bytes) != blake3::Hash::from_slice(seal).ok()? {
+        return None;
+    }
+    sealed.drain(..blake3::OUT_LEN);
+    Some(sealed)
+}
+
 /// An empty salt is no secret.
 fn key_from(salt: &[u8], purpose: &str) -> Option<[u8; 32]> {
     (!salt.is_empty()).then(|| blake3::derive_key(purpose, salt))

@@ -35,7 +35,7 @@ use super::{
     probe::probe,
     schema::Schemas,
     setup::Setup,
-    shared::Shared,
+    shared::{self, Shared},
     site,
     stand_in::StandIn,
     trees::{self, Trees},
@@ -575,6 +575,14 @@ impl World for RealWorld {
 
     fn absolute(&self, at: At<'_>) -> String {
         self.disk.path(at).to_string_lossy().into_owned()
+    }
+
+    fn sealed(&self, purpose: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+        shared::sealed(&self.env, purpose, bytes)
+    }
+
+    fn unsealed(&self, purpose: &str, sealed: Vec<u8>) -> Option<Vec<u8>> {
+        shared::unsealed(&self.env, purpose, sealed)
     }
 
     fn published(&mut self, lines: &[u8]) {

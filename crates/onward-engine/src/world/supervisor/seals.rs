@@ -181,10 +181,10 @@ impl Seals {
 
     /// The seals that count in the boot `boot_id`, and those that do not: of an earlier boot, of a
     /// success, and written before what they speak of was on the disk.
-    pub fn seals_in_boot(&self, boot_id: &str) -> (Vec<&Seal>, Vec<&Seal>) {
+    pub fn seals_in_boot(self, boot_id: &str) -> (Vec<Seal>, Vec<Seal>) {
         let mut is_this_boot = false;
         let (mut counting, mut unsettled) = (Vec::new(), Vec::new());
-        for line in &self.lines {
+        for line in self.lines {
             match line {
                 Line::Opened(opened) => is_this_boot = opened.boot_id == boot_id,
                 Line::Exited(seal) if is_this_boot || seal.outlasts_a_restart() => {
@@ -289,9 +289,13 @@ pub(super) fn decode(bytes: &[u8]) -> Seals {
     let mut unclear: Vec<Unreadable> = Vec::new();
     // Where this line begins, and where the last one that cannot be read does.
     let (mut offset, mut begun) = (0, 0);
-    for (line, text) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
-        let length = text.len();
-        let text = text.strip_suffix(b"\n").unwrap_or(text);
+    for line in 1.. {
+        let rest = &bytes[offset..];
+        if rest.is_empty() {
+            break;
+        }
+        let end = memchr::memchr(b'\n', rest);
+        let (text, length) = end.map_or((rest, rest.len()), |end| (&rest[..end], end + 1));
         if let Some(decoded) = decode_line(text) {
             let ends_a_life = matches!(decoded, Line::Opened(_));
             let sort = if ends_a_life { &mut seals.torn } else { &mut seals.damaged };

@@ -53,10 +53,11 @@ impl<'a> Cursor<'a> {
 
     /// Up to the closing quote, which is taken too. An escape is for the parser.
     fn text(&mut self) -> Option<&'a str> {
-        let end = self.0.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))?;
+        let end = memchr::memchr2(b'"', b'\\', self.0)?;
         let (text, rest) = self.0.split_at(end);
         self.0 = rest.strip_prefix(b"\"")?;
-        std::str::from_utf8(text).ok()
+        let is_plain = text.iter().all(|byte| *byte >= b' ');
+        is_plain.then(|| std::str::from_utf8(text).ok()).flatten()
     }
 
     /// As we write it: no sign, no zero in front.

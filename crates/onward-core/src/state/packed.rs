@@ -1,0 +1,251 @@
+//! A folded state as bytes that are read again without folding: what a large run keeps beside its
+//! journal.
+//!
+//! Invariant: what is unpacked is the state that was packed, field for field; [`State::pack`] has
+//! seen it, and gives nothing where it is not so. The bytes are our own and nothing else reads
+//! them: what is cut short, or is of another [`LAYOUT`], gives `None` and never a panic.
+
+use super::{Phase, State, StepState, Steps, kinds::KINDS};
+use crate::{
+    address::Address,
+    digest::Digest,
+    evidence::{Evidence, FileProof, Stat},
+    key::Key,
+    time::Timestamp,
+    workflow::packed::{Pack, take, text},
+};
+
+/// Another number whenever anything in here, or in the state, is written differently.
+const LAYOUT: u32 = 1;
+
+/// A step that is done and of which nothing else is to be told: nearly all steps of a large run.
+const PLAIN: u8 = 0;
+/// Any other step, as JSON.
+const WHOLE: u8 = 1;
+
+impl State {
+    /// `None` where the state would not come back as it is.
+    pub fn pack(&self) -> Option<Vec<u8>> {
+        let mut to = Vec::with_capacity(256 * self.steps.len() + 4096);
+        LAYOUT.pack(&mut to);
+        serde_json::to_string(self).ok()?.pack(&mut to);
+        put_text(self.last_kind, &mut to);
+        self.steps.len().pack(&mut to);
+        for (step, entry) in &self.steps {
+            put_text(step.as_str(), &mut to);
+            if let Some(key) = key_of_plain(entry) {
+                to.push(PLAIN);
+                put_plain(entry, key, &mut to);
+            } else {
+                to.push(WHOLE);
+                serde_json::to_string(entry).ok()?.pack(&mut to);
+            }
+        }
+        self.comes_back_from(&to).then_some(to)
+    }
+
+    /// Takes the bytes that [`pack`](Self::pack) gave. That they are as they were written is for
+    /// the caller to know.
+    pub fn unpack(mut from: &[u8]) -> Option<Self> {
+        let from = &mut from;
+        let (mut state, count) = head(from)?;
+        // A count that is a lie ends with the bytes, and little is reserved for it.
+        state.steps = Steps::with_capacity(count.min(from.len() / 8));
+        for _ in 0..count {
+            let (step, entry) = step(from)?;
+            if state.steps.insert(step, entry).is_some() {
+                return None;
+            }
+        }
+        from.is_empty().then_some(state)
+    }
+
+    /// Step by step, so that a large run is not held twice for it.
+    fn comes_back_from(&self, mut from: &[u8]) -> bool {
+        let from = &mut from;
+        let Some((head, count)) = head(from) else { return false };
+        let is_head = Self { steps: self.steps.clone(), ..head } == *self;
+        let mut steps = self.steps.iter();
+        let comes_back = |(address, entry): (&Address, &StepState)| {
+            step(from).is_some_and(|it| it.0 == *address && it.1 == *entry)
+        };
+        is_head && count == self.steps.len() && steps.all(comes_back) && from.is_empty()
+    }
+}
+
+/// All but the steps, and how many of them follow.
+fn head(from: &mut &[u8]) -> Option<(State, usize)> {
+    if u32::unpack(from)? != LAYOUT {
+        return None;
+    }
+    let mut state: State = serde_json::from_str(text(from)?).ok()?;
+    let kind = text(from)?;
+    state.last_kind = KINDS.into_iter().chain([""]).find(|it| *it == kind)?;
+    Some((state, usize::unpack(from)?))
+}
+
+fn step(from: &mut &[u8]) -> Option<(Address, StepState)> {
+    let address = Address::from_text(text(from)?);
+    let entry = match take(from, 1)? {
+        [PLAIN] => plain(from)?,
+        [WHOLE] => serde_json::from_str(text(from)?).ok()?,
+        _ => return None,
+    };
+    Some((address, entry))
+}
+
+/// The key of a step of which only what [`put_plain`] writes is to be told. A new field of a step
+/// is named here, or the compiler says so.
+fn key_of_plain(entry: &StepState) -> Option<&Key> {
+    let StepState {
+        phase: Phase::Done,
+        attempts: _,
+        failures: 0,
+        free_tries,
+        free_wait_ms: None,
+        failure: None,
+        lost_by: None,
+        started_at: _,
+        ended_at: _,
+        started: None,
+        after: None,
+        key: Some(key),
+        evidence: Evidence { files: _, result: None, stdout: None, branch_head: None },
+        by_hand,
+        head: None,
+        result: None,
+        stdout: None,
+        session: None,
+        outlived_boot: false,
+        elsewhere: false,
+        spent,
+        billed: None,
+        gate: None,
+        effect,
+    } = entry
+    else {
+        return None;
+    };
+    let is_bare = *free_tries == <_>::default() && *spent == <_>::default();
+    (is_bare && by_hand.is_empty() && *effect == <_>::default()).then_some(key)
+}
+
+fn put_plain(entry: &StepState, key: &Key, to: &mut Vec<u8>) {
+    entry.attempts.pack(to);
+    put_number(entry.started_at.as_micros(), to);
+    put_number(entry.ended_at.as_micros(), to);
+    put_text(key.as_str(), to);
+    entry.evidence.files.len().pack(to);
+    for FileProof { path, hash, stat } in &entry.evidence.files {
+        put_text(path, to);
+        to.extend_from_slice(hash.as_bytes());
+        let Stat { size, mtime_ns, inode } = *stat;
+        size.pack(to);
+        put_number(mtime_ns, to);
+        inode.pack(to);
+    }
+}
+
+fn plain(from: &mut &[u8]) -> Option<StepState> {
+    let attempts = u32::unpack(from)?;
+    let started_at = Timestamp::from_micros(number(from)?);
+    let ended_at = Timestamp::from_micros(number(from)?);
+    let key = Some(Key::from_canonical(text(from)?));
+    let count = usize::unpack(from)?;
+    let mut files = Vec::with_capacity(count.min(from.len()));
+    for _ in 0..count {
+        let path = text(from)?.to_owned();
+        let hash = Digest::from_bytes(take(from, 16)?.try_into().ok()?);
+        let size = u64::unpack(from)?;
+        let mtime_ns = number(from)?;
+        let stat = Stat { size, mtime_ns, inode: u64::unpack(from)? };
+        files.push(FileProof { path, hash, stat });
+    }
+    let evidence = Evidence { files, ..Evidence::default() };
+    let phase = Phase::Done;
+    Some(StepState { phase, attempts, started_at, ended_at, key, evidence, ..StepState::default() })
+}
+
+fn put_text(text: &str, to: &mut Vec<u8>) {
+    text.len().pack(to);
+    to.extend_from_slice(text.as_bytes());
+}
+
+/// A number that is nearly always large.
+fn put_number(number: i64, to: &mut Vec<u8>) {
+    to.extend_from_slice(&number.to_le_bytes());
+}
+
+fn number(from: &mut &[u8]) -> Option<i64> {
+    Some(i64::from_le_bytes(take(from, 8)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Bench;
+
+    const YAML: &str = "steps:
+  - { id: a, run: x, writes: [a.txt] }
+  - { id: s, run: x, when: '{{ false }}' }
+  - { id: m, each: [p, q], steps: [{ id: b, run: y, retry: { max: 2, on: [failed] } }] }
+  - { id: g, gate: Go on? }
+  - id: l
+    repeat: { max: 2, until: '{{ false }}', on_max: continue }
+    steps: [{ id: c, run: z }]
+";
+
+    /// After each record of a run; one of them with a step of which little is to be told.
+    fn states() -> Vec<State> {
+        let bench = Bench::new(YAML).tell("a! m[p]/b? m[q]/b!");
+        let mut state = State::default();
+        let after = |record: &crate::event::Record| {
+            state.after(record.clone()).unwrap();
+            state.clone()
+        };
+        let mut states: Vec<State> = bench.records.iter().map(after).collect();
+        let stat = Stat { size: 1 << 40, mtime_ns: -3, inode: u64::MAX };
+        let file = |path: &str| FileProof { path: path.into(), hash: Digest::of(b"x"), stat };
+        let plain = StepState {
+            phase: Phase::Done,
+            attempts: 300,
+            started_at: Timestamp::MIN,
+            ended_at: Timestamp::MAX,
+            key: Some(Key::from_canonical(r#"{"definition":{"run":"é"}}"#)),
+            evidence: Evidence { files: vec![file("a"), file("")], ..Evidence::default() },
+            ..StepState::default()
+        };
+        let last = states.last_mut().unwrap();
+        last.steps.insert(Address::from_text("plain"), plain);
+        states
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_was() {
+        let states = states();
+        let mut of_last = states.last().unwrap().steps.values();
+        assert!(of_last.any(|it| key_of_plain(it).is_some()));
+        for state in states.into_iter().chain([State::default()]) {
+            let packed = state.pack().unwrap();
+            assert_eq!(State::unpack(&packed), Some(state));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_of_another_layout_is_none() {
+        let packed = states().pop().unwrap().pack().unwrap();
+        for cut in 0..packed.len() {
+            assert_eq!(State::unpack(&packed[..cut]), None, "cut at {cut}");
+        }
+        let mut other = packed.clone();
+        other[0] ^= 1;
+        assert_eq!(State::unpack(&other), None);
+        assert_eq!(State::unpack(&[&packed[..], b"x"].concat()), None);
+        // Whatever stands there, it does not panic.
+        for at in 0..packed.len() {
+            let mut spoilt = packed.clone();
+            spoilt[at] ^= 0xff;
+            let _ = State::unpack(&spoilt);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+use std::fs;
+
+use onward_core::{
+    address::Address,
+    digest::Digest,
+    event::{AttemptFinished, AttemptStarted, Event, Mode, Record, RunOpened},
+    evidence::{Cause, Evidence, FileProof, Outcome, Stat},
+    journal::{FORMAT, Rest, encode},
+    time::Timestamp,
+};
+
+use super::*;
+
+fn opened() -> Event {
+    Event::RunOpened(Box::new(RunOpened {
+        format: FORMAT,
+        run: "r-1".parse().unwrap(),
+        workflow: "w".into(),
+        workflow_hash: Digest::of(b"w"),
+        file: None,
+        inputs: [].into(),
+        git: None,
+        engine: "0".into(),
+        boot_id: "b".into(),
+        mode: Mode::Autopilot,
+    }))
+}
+
+fn finished(step: &Address, outcome: Outcome) -> Event {
+    let stat = Stat { size: 3, mtime_ns: 17, inode: 5 };
+    let file = FileProof { path: format!("o/{step}"), hash: Digest::of(b"x"), stat };
+    Event::AttemptFinished(Box::new(AttemptFinished {
+        step: step.clone(),
+        attempt: 1,
+        outcome,
+        ending: None,
+        evidence: Evidence { files: vec![file], ..Evidence::default() },
+        result: None,
+        stdout: None,
+        after: None,
+        footprint: Vec::new(),
+        tolerated: false,
+        head: None,
+    }))
+}
+
+/// So many steps that are done, then one that failed and one that runs.
+fn journal(steps: usize) -> Vec<u8> {
+    let step = |index: usize| Address::from_text(&format!("s{index}"));
+    let started = |index| Event::AttemptStarted(Box::new(AttemptStarted::bare(step(index), 1)));
+    let mut events = vec![opened()];
+    for index in 0..steps {
+        events.extend([started(index), finished(&step(index), Outcome::Done)]);
+    }
+    let failed = Outcome::Failed { cause: Cause::Crash, detail: "it is over".into() };
+    events.extend([started(steps), finished(&step(steps), failed), started(steps + 1)]);
+    let mut lines = Vec::new();
+    for (seq, event) in (0..).zip(events) {
+        let at = Timestamp::from_micros(1_000_000 * i64::try_from(seq).unwrap());
+        let record = Record { seq, at, epoch: 1, batch: seq + 1, event };
+        encode(&record, &mut lines).unwrap();
+    }
+    lines
+}
+
+fn ends(journal: &[u8]) -> impl Iterator<Item = usize> {
+    journal.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1)
+}
+
+#[track_caller]
+fn is_as_folded(journal: &[u8], kept: &[u8]) {
+    let (whole, loaded) = (load(journal).unwrap(), load_from(journal, Some(kept)).unwrap());
+    assert_eq!((loaded.state, loaded.tail), (whole.state, whole.tail));
+}
+
+#[test]
+fn what_is_kept_and_the_tail_fold_as_the_whole() {
+    let journal = journal(1);
+    for end in ends(&journal) {
+        let kept = of(&journal[..end]).unwrap();
+        assert_eq!(unpack(&kept, &journal).unwrap().1, end);
+        for cut in (end..=journal.len()).step_by(17) {
+            is_as_folded(&journal[..cut], &kept);
+        }
+        let free = [&journal[..], &[0; 4096]].concat();
+        is_as_folded(&free, &kept);
+        assert!(of(&journal[..end - 1]).is_none(), "its last line may still be written");
+    }
+}
+
+#[test]
+fn damage_is_found_where_it_is_whatever_was_kept() {
+    let journal = journal(2);
+    let middle = ends(&journal).nth(3).unwrap();
+    let kept = of(&journal[..middle]).unwrap();
+    for at in (0..journal.len()).step_by(5).filter(|at| journal[*at] != b'\n') {
+        let mut spoilt = journal.clone();
+        spoilt[at] ^= 1;
+        assert_eq!(unpack(&kept, &spoilt).is_some(), at >= middle, "at {at}");
+        let (whole, loaded) = (load(&spoilt), load_from(&spoilt, Some(&kept)));
+        let (Ok(whole), Ok(loaded)) = (&whole, &loaded) else {
+            assert!(whole.is_err() && loaded.is_err(), "at {at}");
+            continue;
+        };
+        assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail), "at {at}");
+        assert_ne!(whole.tail.rest, Rest::Clean, "at {at}");
+    }
+}
+
+#[test]
+fn what_is_torn_or_of_another_journal_is_passed_over() {
+    let (journal, other) = (journal(5), journal(6));
+    let kept = of(&journal).unwrap();
+    for cut in 0..kept.len() {
+        assert!(unpack(&kept[..cut], &journal).is_none(), "cut at {cut}");
+    }
+    for journal in [&other[..], &journal[..journal.len() - 1], b""] {
+        assert!(unpack(&kept, journal).is_none());
+    }
+    let mut newer = kept;
+    newer[1] ^= 1;
+    assert!(unpack(&newer, &journal).is_none(), "of another version");
+    is_as_folded(&journal, &newer);
+}
+
+#[test]
+fn only_what_this_user_sealed_counts() {
+    let dir = tempfile::tempdir().unwrap();
+    let user = |name: &str| vec![("XDG_STATE_HOME".into(), dir.path().join(name).into())];
+    let (me, stranger) = (user("me"), user("stranger"));
+    let path = dir.path().join(CHECKPOINT);
+    let journal = journal(700);
+    assert!(journal.len() >= JOURNAL_BYTES_MIN);
+    let kept = of(&journal).unwrap();
+    let good = shared::sealed(&me, PURPOSE, &kept).unwrap();
+    let foreign = shared::sealed(&stranger, PURPOSE, &kept).unwrap();
+    let other = shared::sealed(&me, "another purpose", &kept).unwrap();
+    let mut spoilt = good.clone();
+    *spoilt.last_mut().unwrap() ^= 1;
+    let torn = good[..good.len() / 2].to_vec();
+    let whole = load(&journal).unwrap();
+    for (bytes, counts) in
+        [(good, true), (foreign, false), (other, false), (spoilt, false), (torn, false)]
+    {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(kept_in(dir.path(), &me).is_some(), counts);
+        assert!(kept_in(dir.path(), &[]).is_none(), "no one without a home has a seal");
+        let loaded = load_looking(dir.path(), &me, &journal).unwrap();
+        assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(load_looking(dir.path(), &me, &journal).unwrap().state, whole.state);
+    assert!(!path.exists(), "a look writes nothing");
+}
