@@ -151,16 +151,19 @@ fn workflow_file(run: &Run) -> Option<&str> {
     run.state.opened.as_ref()?.file.as_deref()
 }
 
-/// Leaves out what a step of the run made: that is known, whichever attempt took the last snapshot.
+/// Leaves out what a step of the run made, and what the last resume put back: that is known,
+/// whichever attempt took the last snapshot.
 fn retain_strange<W: World>(
     world: &mut W,
     run: &Run,
     changed: &mut Vec<String>,
 ) -> Result<(), Stop> {
     let mut strange = Vec::new();
+    let undone = run.state.resumed.as_deref().map_or(&[][..], |it| &it.reverts);
     for path in changed.drain(..) {
         let now = world.digest(&path)?;
-        if !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
+        let is_back = undone.iter().any(|it| it.path == path && it.base == now);
+        if !is_back && !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
             strange.push(path);
         }
     }
