@@ -117,7 +117,8 @@ pub fn survey<W: World>(
     }
     // What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
     let changes = all.iter().flat_map(|one| &one.left.changes);
-    let unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    let mut unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    unfinished.extend(announced(world, run)?);
     let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
     for tree in worktrees::trees(&worktrees) {
         moved.extend(world.moved(tree)?);
@@ -145,22 +146,40 @@ pub fn survey<W: World>(
     Ok(Seen { survey, undoing, worktrees })
 }
 
+/// Paths that a start or a resume announced to be put back, and nothing put back yet: what is there
+/// was left by the attempt before it.
+fn announced<W: World>(world: &mut W, run: &Run) -> Result<Vec<String>, Stop> {
+    let mut found = Vec::new();
+    let running = run.state.steps.values().filter(|entry| is_running(entry));
+    let begun = running.filter_map(|it| it.started.as_deref()).flat_map(|it| &it.reverts);
+    let all = begun.chain(run.state.pending_reverts()).filter(|it| !it.keeps_in_place());
+    for revert in all {
+        if world.digest(&revert.path)? == revert.left {
+            found.push(revert.path.clone());
+        }
+    }
+    Ok(found)
+}
+
 /// The file that the run was made from. What a person edits in it is told and decided as an edit of
 /// the workflow.
 fn workflow_file(run: &Run) -> Option<&str> {
     run.state.opened.as_ref()?.file.as_deref()
 }
 
-/// Leaves out what a step of the run made: that is known, whichever attempt took the last snapshot.
+/// Leaves out what a step of the run made, and what the last resume put back: that is known,
+/// whichever attempt took the last snapshot.
 fn retain_strange<W: World>(
     world: &mut W,
     run: &Run,
     changed: &mut Vec<String>,
 ) -> Result<(), Stop> {
     let mut strange = Vec::new();
+    let undone = run.state.resumed.as_deref().map_or(&[][..], |it| &it.reverts);
     for path in changed.drain(..) {
         let now = world.digest(&path)?;
-        if !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
+        let is_back = undone.iter().any(|it| it.path == path && it.base == now);
+        if !is_back && !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
             strange.push(path);
         }
     }

@@ -72,7 +72,8 @@ impl<W: World> Driver<'_, W> {
         self.stop = Stopping::Draining { why, until };
     }
 
-    /// A person asked to cancel, all attempts have ended, and some came to nothing.
+    /// A person asked to cancel, or answered a gate so, all attempts have ended, and some came to
+    /// nothing.
     pub(super) fn leaves_half_done(&self) -> bool {
         let (Stopping::Draining { why, .. } | Stopping::Ending { why }) = self.stop else {
             return false;
@@ -84,7 +85,6 @@ impl<W: World> Driver<'_, W> {
             && is_idle
             && self.how.options.ending.is_none()
             && state.status == RunStatus::UnderWay
-            && state.cancelling.is_none()
             && state.steps.values().any(|it| is_left(it))
     }
 

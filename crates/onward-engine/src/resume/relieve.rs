@@ -60,9 +60,16 @@ impl Losses {
 fn put_away<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     driver.journal.commit(driver.world)?;
     driver.how.options.ending = Some(BY_PERSON.to_owned());
-    driver.how.foreign = None;
     driver.how.choices.from = None;
     driver.how.choices.yes = true;
+    // Its files are not gone on with; that the run was cancelled is said in them at the end.
+    let foreign = driver.how.foreign.take();
+    let settled = undo_half_done(driver);
+    driver.how.foreign = foreign;
+    settled.map_err(stopped)
+}
+
+fn undo_half_done<W: World>(driver: &mut Driver<'_, W>) -> Result<(), ResumeError> {
     let connected = driver.world.look_at_hands()?;
     let (findings, before, seen) = (Vec::new(), Before::default(), Seen::default());
     let mut round = Round { edited: None, findings, before, seen };
@@ -72,9 +79,8 @@ fn put_away<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     }
     driver.how.choices.accept_all(&found.resumption.findings);
     let examined = round.examine(driver.world, driver.run.clone(), &connected, &driver.how)?;
-    let settled = Agreed::settle(driver.world, examined, connected)
-        .and_then(|(_, agreed)| round.go_on(driver, agreed));
-    settled.map_err(stopped)
+    let (_, agreed) = Agreed::settle(driver.world, examined, connected)?;
+    round.go_on(driver, agreed)
 }
 
 fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {

@@ -6,7 +6,7 @@ use onward_engine::revert::rescue;
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, id, kill_all, sees, signal},
+    bench::{Bench, codes, id, kill_all, sees, signal},
     support::repo::git,
 };
 
@@ -295,6 +295,24 @@ fn b5_what_is_half_done_when_a_driven_run_is_cancelled_is_undone_and_kept() {
     assert_eq!(rescued(&bench, "new.txt"), ["new\n"]);
     let said = bench.text("said");
     assert!(said.contains("base.txt") && said.contains("onward undo"), "{said}");
+    assert_eq!(codes(&bench.plan(&run)), [""; 0], "what was undone is no stranger's change");
     bench.exits(&format!("undo {} 1 --yes", id(&run)), 0);
     assert_eq!((bench.text("base.txt"), bench.text("new.txt")), ("half\n".into(), "new\n".into()));
+}
+
+#[test]
+fn b5_what_is_half_done_when_an_answer_ends_the_run_is_undone_and_kept() {
+    let bench = in_git(
+        "  - { id: ok, needs: [], gate: go on? }\n  \
+         - { id: a, needs: [], edits: true, run: 'LOG; echo half > base.txt; touch begun; \
+         sleep 1000' }\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    bench.exits("reject", 0);
+    engine.wait().unwrap();
+    let status = bench.onward(&format!("status --json {}", id(&run))).json();
+    assert_eq!(status["run"]["status"], "cancelled", "{status:#}");
+    assert_eq!(bench.text("base.txt"), "base\n");
+    assert_eq!(rescued(&bench, "base.txt"), ["half\n"]);
 }

@@ -1,6 +1,7 @@
 //! What broke when strangers attacked the program, each as a test named by its number in the list
 //! of findings: `a1_…` to `a27_…` the plan, `b1_…` to `b9_…` what is finished, `c1_…` to `c8_…`
-//! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack.
+//! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
+//! found about them.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
