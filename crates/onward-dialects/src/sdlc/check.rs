@@ -271,6 +271,9 @@ fn changed(
     if let Some(then) = then.filter(|_| !is_older || !logged.is_empty()) {
         let file = crate::File { bytes: then.clone(), modified: None };
         let Some(before) = Story::read(&story.path, &file) else { return };
+        // An epic's own state says what its stories wait for.
+        let is_new = |id: &&String| told.flow != Flow::Epic && !before.after.contains(id);
+        all.extend(story.after.iter().filter(is_new).filter_map(|id| waits(told, story, id)));
         let sections = story.document.sections();
         let differs = |title: &&str| story.section(title) != before.section(title);
         let titles: Vec<String> =
@@ -511,16 +514,17 @@ fn member(
     }
     let is_known = |id: &&String| epic.members().any(|it| is_same(&it.id, id));
     for id in story.after.iter().filter(|it| !is_known(it)) {
-        let open = told.status_of(id).is_some_and(|it| it != Status::Done);
-        if open && !member.says.is_over() {
-            let message = format!(
-                "story {} now depends on {}, which is not done",
-                shown(&member.id),
-                shown(id)
-            );
-            all.push(Own::NewDependency.finding(message).at_step(&at).at_path(&story.path));
+        if !member.says.is_over() {
+            all.extend(waits(told, story, id).map(|it| it.at_step(&at)));
         }
     }
+}
+
+fn waits(told: &SdlcTold, story: &Story, id: &str) -> Option<Finding> {
+    let open = told.status_of(id).is_some_and(|it| it != Status::Done);
+    let (one, other) = (shown(&story.id), shown(id));
+    let message = format!("story {one} now depends on {other}, which is not done");
+    open.then(|| Own::NewDependency.finding(message).at_path(&story.path))
 }
 
 /// A lock that is held: young enough, and its process not known to be gone.

@@ -181,9 +181,11 @@ impl State {
         self.word.as_deref().map(|it| words(it).concat()).unwrap_or_default()
     }
 
-    /// The last phase that has a result, with all before it.
+    /// The last phase that has a result, with all before it. A cycle that begins with the
+    /// validation gives no result of the creation.
     pub fn reached(&self) -> u32 {
-        (1..=CHECKPOINT).take_while(|it| self.completed.contains(it)).last().unwrap_or(0)
+        let has = |it: &u32| self.completed.contains(it) || *it == 1 && self.completed.contains(&2);
+        (1..=CHECKPOINT).take_while(has).last().unwrap_or(0)
     }
 }
 

@@ -43,6 +43,18 @@ fn the_pointer_is_held_against_what_is_done() {
     );
     assert_eq!(behind.line(), "sdc:qa-gate 4 qa-gate");
     assert_eq!(story("In Progress").state("soon").codes(), ["missing-current-phase"]);
+    // As the original's executor leaves it: it has no phase in which a story is created.
+    let results = ["1_validation", "2_development", "3_self_healing", "4_quality_gate", "5_push"];
+    let results = results.map(|it| format!("  {it}: {{status: completed}}\n")).concat();
+    let text = format!(
+        "workflowId: development-cycle\ncurrentPhase: 3_self_healing\ncurrentStory: \
+         4.2\nlastUpdated: 2026-02-17T11:15:00Z\nphaseResults:\n{results}  6_checkpoint: {{status: \
+         completed, decision: GO"
+    );
+    let ended = story("In Progress").file(STATE, format!("{text}}}\n"));
+    assert_eq!(ended.codes(), ["pointer-behind-evidence"], "the results count");
+    let asked = story("In Progress").file(STATE, format!("{text}, awaiting_input: true}}\n"));
+    assert_eq!(asked.point().code, "sdc:checkpoint");
     let over = story("Done").state("4");
     let text = over.files[STATE].0.clone() + "status: completed\n";
     assert_eq!(over.file(STATE, text).codes(), [""; 0], "both say so");
@@ -136,6 +148,13 @@ fn a_story_that_now_waits_for_another_is_told() {
     let told = told.epic(1, &[("in_progress", "-", &["3.1=in_progress"])]);
     assert_eq!(told.codes(), ["new-dependency"]);
     assert_eq!(told.story("9.9", "Done").codes(), [""; 0]);
+    let path = "docs/stories/4.2.story.md";
+    let page = story_text("4.2", "InProgress");
+    let mut lone = project().story("9.9", "Draft").state("3");
+    lone = lone.dated(path, page.clone() + "\n## Dependencies\n\n- 9.9\n", "2026-02-17T11:40:00Z");
+    lone.then.insert(path.into(), page);
+    assert_eq!(lone.codes(), ["new-dependency", "artifact-changed"]);
+    assert_eq!(lone.story("9.9", "Done").codes(), ["artifact-changed"]);
 }
 
 #[test]

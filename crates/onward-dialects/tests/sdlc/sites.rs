@@ -62,7 +62,7 @@ fn the_three_names_of_the_state_directory_are_one_thing() {
 fn a_state_may_name_its_story_by_the_path_of_its_file() {
     for named in [
         "docs/stories/epic-3/3.2.log-in.story.md",
-        "/home/ann/app/docs/stories/epic-3/3.2.log-in.story.md",
+        "/users/ann/app/docs/stories/epic-3/3.2.log-in.story.md",
         "3.2.log-in.story.md",
     ] {
         let text = format!(

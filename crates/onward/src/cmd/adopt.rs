@@ -3,10 +3,7 @@
 //!
 //! Invariant: until the user, or the policy, has agreed to the plan, nothing is made anywhere.
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::Path, process::ExitCode};
 
 use onward_core::{
     event::Mode,
