@@ -117,9 +117,21 @@ def costs_add_up(bench):
     assert tokens <= 100 * len(requests), (tokens, requests)
 
 
+def handed_a_long_task(bench):
+    """A task longer than an argument, in a worktree: the agent may read the file with it."""
+    step = "{ id: work, agent: claude, worktree: true, permissions: read-only, prompt: '%s' }"
+    text = "onward: 1\nname: w\nsteps:\n  - " + step % ("word " * 30000)
+    (bench.project / "w.yaml").write_text(text)
+    rule = {"when": r"the file (\S+): it is your task", "calls": [["Read", {"file_path": "{1}"}]]}
+    bench.say("PLAY", json.dumps([rule]))
+    bench.say("MODE", "play")
+    bench.onward("run", "w.yaml", "--yes")
+    assert len(bench.read("LOG").splitlines()) > 1, "nothing was read"
+
+
 SCENARIOS = {
-    "claude": [plain, costs_add_up, killed_inside_a_tool, parked_at_a_limit, parked_in_place,
-               conference, agent_memory, dotagent, pipeline, sdc],
+    "claude": [plain, handed_a_long_task, costs_add_up, killed_inside_a_tool, parked_at_a_limit,
+               parked_in_place, conference, agent_memory, dotagent, pipeline, sdc],
     "codex": [plain, costs_add_up, killed_inside_a_tool, parked_at_a_limit],
     # At a limit it tries again for ever, and says nothing.
     "qwen": [plain, costs_add_up, killed_inside_a_tool],

@@ -1,7 +1,10 @@
 //! Aider: plain text, and exit code 0 whatever happened. Its words are all there is.
+//!
+//! A message stands between what aider tells of itself, which ends with the line `Repo-map`, and
+//! the line with the tokens of the message.
 
 use onward_core::{
-    said::{Said, Spent},
+    said::{Closed, Said, Spent},
     workflow::permissions::Permissions,
 };
 
@@ -45,23 +48,40 @@ impl Adapter for Aider {
             return;
         }
         let lines = String::from_utf8_lossy(lines);
+        let mut message = String::new();
         for line in lines.lines() {
+            if line.starts_with("Repo-map: ") {
+                message.clear();
+                continue;
+            }
             // Its library names the error first; the words may be broken over lines.
             if line.starts_with("litellm.") || line.starts_with("The API provider") {
                 let known = notice::cause_of(None, line).is_some();
-                if known || said.closed.is_none() {
+                if known || !ended_badly(said) {
                     notice::end_badly(said, CARD.provider, None, line);
                 }
-            } else if said.closed.is_some() && notice::cause_of(None, line).is_some() {
+            } else if ended_badly(said) && notice::cause_of(None, line).is_some() {
                 notice::end_badly(said, CARD.provider, None, line);
             } else if let Some(spent) = tokens(line) {
                 // It got an answer after all.
-                said.closed = None;
+                said.closed = Some(Closed::Well);
                 said.limit = None;
                 said.spent = said.spent.plus(spent);
+                let answer = std::mem::take(&mut message).trim().to_owned();
+                if notice::is_limit_notice(&answer) {
+                    notice::end_badly(said, CARD.provider, None, &answer);
+                }
+                said.answer = Some(answer);
+            } else {
+                message.push_str(line);
+                message.push('\n');
             }
         }
     }
+}
+
+fn ended_badly(said: &Said) -> bool {
+    matches!(said.closed, Some(Closed::Badly { .. }))
 }
 
 /// `Tokens: 5.9k sent, 7 received.`

@@ -18,6 +18,7 @@ const CLAUDE: Card = Card {
     limits: Limits::Moment,
     credentials: &["CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY"],
     account: Some((".claude.json", "/oauthAccount/accountUuid")),
+    moved_by: Some(("CLAUDE_CONFIG_DIR", ".claude")),
     ..Card::usual("claude", "anthropic")
 };
 
@@ -41,6 +42,7 @@ impl Adapter for Claude {
         if !order.allow.is_empty() {
             argv.push(format!("--allowedTools={}", order.allow.join(",")));
         }
+        argv.extend(order.reads.map(|dir| format!("--add-dir={dir}")));
         argv.extend(order.model.map(|model| format!("--model={model}")));
         argv.extend(order.system_file.map(|file| format!("--append-system-prompt-file={file}")));
         argv.extend(order.schema.map(|schema| format!("--json-schema={schema}")));
@@ -94,6 +96,7 @@ impl Adapter for Qwen {
         };
         argv.push(format!("--approval-mode={mode}"));
         argv.extend(order.allow.iter().map(|tool| format!("--allowed-tools={tool}")));
+        argv.extend(order.reads.map(|dir| format!("--include-directories={dir}")));
         argv.extend(order.model.map(|model| format!("--model={model}")));
         argv.extend(order.system.map(|system| format!("--append-system-prompt={system}")));
         argv.extend(order.schema.map(|schema| format!("--json-schema={schema}")));

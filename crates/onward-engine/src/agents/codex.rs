@@ -28,6 +28,7 @@ const CARD: Card = Card {
     takes_schema: true,
     credentials: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     account: Some((".codex/auth.json", "/tokens/account_id")),
+    moved_by: Some(("CODEX_HOME", ".codex")),
     // After TERM its tools live on.
     stop: StopSignal::Int,
     ..Card::usual("codex", "openai")
@@ -63,7 +64,7 @@ impl Adapter for Codex {
 
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
         match from {
-            Stream::Out => events::each(lines, |event| take(event, said)),
+            Stream::Out => events::each(CARD.provider, lines, said, take),
             Stream::Err => read_errors(CARD.provider, lines, said),
         }
     }

@@ -24,6 +24,7 @@ const CARD: Card = Card {
     transcript: Some("~/.copilot/session-state/{session}/events.jsonl"),
     cost: Cost::Unknown,
     credentials: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
+    moved_by: Some(("COPILOT_HOME", ".copilot")),
     ..Card::usual("copilot", "github")
 };
 
@@ -41,6 +42,7 @@ impl Adapter for Copilot {
             Permissions::Full => words(&["--allow-all-tools", "--allow-all-paths"]),
         });
         argv.extend(order.allow.iter().map(|tool| format!("--allow-tool={tool}")));
+        argv.extend(order.reads.map(|dir| format!("--add-dir={dir}")));
         argv.extend(order.model.map(|model| format!("--model={model}")));
         argv.extend(["-p".to_owned(), order.whole_prompt()]);
         argv
@@ -48,7 +50,7 @@ impl Adapter for Copilot {
 
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
         match from {
-            Stream::Out => events::each(lines, |event| take(event, said)),
+            Stream::Out => events::each(CARD.provider, lines, said, take),
             Stream::Err => read_errors(CARD.provider, lines, said),
         }
     }

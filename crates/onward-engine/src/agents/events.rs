@@ -1,17 +1,29 @@
 //! Programs that print one JSON event a line: the part that is the same for all of them.
 //!
-//! Invariant: a line that is no JSON is passed over when it is understood, and shown as it is when
-//! it is told.
+//! Invariant: a line that is no JSON is passed over when it is understood, unless the whole of it
+//! is the notice of a limit, and shown as it is when it is told.
 
+use onward_core::{evidence::Cause, said::Said};
 use serde_json::Value;
 
 use super::notice;
 
 /// Hands every event in `lines` to `take`.
-pub(super) fn each(lines: &[u8], mut take: impl FnMut(&Value)) {
+pub(super) fn each(
+    provider: &str,
+    lines: &[u8],
+    said: &mut Said,
+    mut take: impl FnMut(&Value, &mut Said),
+) {
     for line in lines.split(|byte| *byte == b'\n') {
         if let Ok(event) = serde_json::from_slice(line) {
-            take(&event);
+            take(&event, said);
+            continue;
+        }
+        let text = String::from_utf8_lossy(line);
+        // Without JSON at all, as a program prints that was not asked for it.
+        if notice::is_limit_notice(&text) {
+            notice::end_with(said, provider, Cause::UsageLimit, &text);
         }
     }
 }

@@ -42,6 +42,7 @@ impl Adapter for Gemini {
         };
         argv.push(format!("--approval-mode={mode}"));
         argv.extend(order.allow.iter().map(|tool| format!("--allowed-tools={tool}")));
+        argv.extend(order.reads.map(|dir| format!("--include-directories={dir}")));
         argv.extend(order.model.map(|model| format!("--model={model}")));
         argv.extend(["-p".to_owned(), order.whole_prompt()]);
         argv
@@ -49,7 +50,7 @@ impl Adapter for Gemini {
 
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
         match from {
-            Stream::Out => events::each(lines, |event| take(event, said)),
+            Stream::Out => events::each(CARD.provider, lines, said, take),
             Stream::Err => {
                 String::from_utf8_lossy(lines).lines().for_each(|line| take_error(line, said));
             }

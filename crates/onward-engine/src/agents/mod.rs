@@ -37,7 +37,7 @@ pub mod transcripts;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, fmt, ops::Deref, sync::Arc};
+use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc};
 
 use onward_core::{launch::StopSignal, said::Said, workflow::permissions::Permissions};
 
@@ -135,6 +135,9 @@ pub struct Card {
     pub credentials: &'static [&'static str],
     /// A file below the home directory that names the account, and where in its JSON.
     pub account: Option<(&'static str, &'static str)>,
+    /// The variable by which a user moves what the program keeps, and where that is below the home
+    /// directory otherwise.
+    pub moved_by: Option<(&'static str, &'static str)>,
     /// The signal that makes the program and its tools tidy up; the supervisor kills what is left
     /// after the grace.
     pub stop: StopSignal,
@@ -156,8 +159,21 @@ impl Card {
             provider,
             credentials: &[],
             account: None,
+            moved_by: None,
             stop: StopSignal::Term,
         }
+    }
+
+    /// Where a file is that the program keeps at `path` below the home directory, if the user has
+    /// moved it.
+    pub(crate) fn moved(
+        &self,
+        path: &str,
+        variable: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Option<PathBuf> {
+        let (name, usual) = self.moved_by?;
+        let rest = path.strip_prefix(usual).and_then(|it| it.strip_prefix('/'));
+        Some(variable(name)?.join(rest.unwrap_or(path)))
     }
 
     /// A program that only the configuration knows.
@@ -220,6 +236,9 @@ pub struct Order<'a> {
     /// The JSON Schema of the answer, and a file with it.
     pub schema: Option<&'a str>,
     pub schema_file: Option<&'a str>,
+    /// A directory outside the tree it works in, with files that it is told to read: a long prompt,
+    /// what an earlier attempt left.
+    pub reads: Option<&'a str>,
 }
 
 impl Order<'_> {

@@ -13,12 +13,13 @@ use onward_core::{
 
 /// Phrases in lower case, with plain apostrophes.
 #[rustfmt::skip]
-const TABLE: [(Cause, &[&str]); 12] = [
+const TABLE: [(Cause, &[&str]); 13] = [
     (Cause::SessionBusy, &["is already in use", "already has an active writer",
         "session is locked"]),
     (Cause::SessionMissing, &["no conversation found", "no rollout found", "session not found",
         "no deferred tool marker", "invalid session identifier", "no previous sessions found",
         "error resuming session"]),
+    (Cause::SchemaViolation, &["as required by --json-schema"]),
     (Cause::ContextOverflow, &["prompt is too long", "context window", "context_length_exceeded",
         "maximum context length", "contextoverflow", "input is too long"]),
     (Cause::UsageLimit, &["usage limit", "usage_limit", "hit your limit", "limit reached|",

@@ -24,6 +24,7 @@ const CARD: Card = Card {
     // One file has all of them; a session that is not in it says so itself.
     transcript: Some("~/.local/share/opencode/opencode.db"),
     cost: Cost::Usd,
+    moved_by: Some(("XDG_DATA_HOME", ".local/share")),
     credentials: &["OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"],
     ..Card::usual("opencode", "opencode")
 };
@@ -49,18 +50,21 @@ impl Adapter for OpenCode {
     }
 
     fn env(&self, order: &Order<'_>) -> Vec<(String, String)> {
-        let rules = match order.permissions {
+        let mut rules = match order.permissions {
             Permissions::ReadOnly => json!({"edit": "deny", "bash": shell(order.allow)}),
             Permissions::Edit => json!({"edit": "allow", "bash": shell(order.allow)}),
             Permissions::Full => return Vec::new(),
         };
+        if let Some(dir) = order.reads {
+            rules["external_directory"] = json!({ format!("{dir}/**"): "allow" });
+        }
         let config = json!({"permission": rules}).to_string();
         vec![("OPENCODE_CONFIG_CONTENT".to_owned(), config)]
     }
 
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
         match from {
-            Stream::Out => events::each(lines, |event| take(event, said)),
+            Stream::Out => events::each(CARD.provider, lines, said, take),
             Stream::Err => read_errors(CARD.provider, lines, said),
         }
     }
@@ -90,9 +94,16 @@ fn take(event: &Value, said: &mut Said) {
     }
     match text(event, "/type") {
         Some("text") => said.answer = text(event, "/part/text").map(str::to_owned),
+        Some("tool_use") if is_refused(event) => {
+            let tool = text(event, "/part/tool").unwrap_or("a tool");
+            if !said.denied.iter().any(|it| it == tool) {
+                said.denied.push(tool.to_owned());
+            }
+        }
         Some("step_finish") => {
             said.spent = said.spent.plus(spent(event));
-            if text(event, "/part/reason") == Some("tool-calls") {
+            // A refusal may be its end.
+            if text(event, "/part/reason") == Some("tool-calls") && said.denied.is_empty() {
                 said.closed = None;
             } else {
                 said.answer.get_or_insert_default();
@@ -116,6 +127,13 @@ fn take(event: &Value, said: &mut Said) {
         }
         Some(_) | None => {}
     }
+}
+
+/// By a rule, or because there was no one to ask.
+fn is_refused(event: &Value) -> bool {
+    let words = text(event, "/part/state/error").unwrap_or_default();
+    words.contains("rule which prevents you from using this specific tool call")
+        || words.contains("rejected permission to use this specific tool call")
 }
 
 fn spent(event: &Value) -> Spent {

@@ -10,6 +10,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
+    path::PathBuf,
 };
 
 use onward_core::{
@@ -158,7 +159,22 @@ fn command_of<'c>(
 pub(crate) struct GoesOn {
     /// The configured command; empty where the adapter knows.
     command: Vec<String>,
-    pub(crate) transcript: String,
+    /// As configured, or where the adapter's program keeps it.
+    transcript: String,
+    is_own: bool,
+}
+
+impl GoesOn {
+    /// Where the transcript lies, when the user may have moved what the program keeps.
+    pub(crate) fn transcript(
+        &self,
+        adapter: &Spoken,
+        variable: impl Fn(&str) -> Option<PathBuf>,
+    ) -> String {
+        let usual = self.transcript.strip_prefix("~/").filter(|_| self.is_own);
+        let moved = usual.and_then(|path| adapter.card().moved(path, variable));
+        moved.map_or_else(|| self.transcript.clone(), |it| it.to_string_lossy().into_owned())
+    }
 }
 
 /// What stands for a name.
@@ -190,12 +206,12 @@ impl Known<'_> {
     pub(crate) fn goes_on(&self, name: &str, program: &str) -> Option<GoesOn> {
         let configured = self.continuations.get(name).or_else(|| self.continuations.get(program));
         if let Some(Continuation { command, transcript }) = configured.cloned() {
-            return Some(GoesOn { command, transcript });
+            return Some(GoesOn { command, transcript, is_own: false });
         }
         let adapter = self.adapter(name, program);
         let own = command_of(name, program, self.commands).is_ok_and(<[String]>::is_empty);
         let transcript = adapter.card().transcript.filter(|_| own)?.to_owned();
-        Some(GoesOn { command: Vec::new(), transcript })
+        Some(GoesOn { command: Vec::new(), transcript, is_own: true })
     }
 
     /// The session that an attempt will have, where its agent takes an id that we choose.
@@ -282,6 +298,9 @@ impl Known<'_> {
             call.prompt.clone()
         };
         let session = session_id(run, launch);
+        // Below the project's root it has everything before its eyes.
+        let reads = prompt_file.rsplit_once('/').map(|(dir, _)| dir);
+        let reads = reads.filter(|_| !launch.cwd.is_empty());
         let order = Order {
             command,
             go_on_command,
@@ -294,6 +313,7 @@ impl Known<'_> {
             allow: &call.allow,
             schema: call.schema.as_deref(),
             schema_file: schema_file.as_deref(),
+            reads,
         };
         let argv = match &call.goes_on_in {
             None => adapter.start(&order),
@@ -304,7 +324,7 @@ impl Known<'_> {
                 launch.env.entry(name).or_insert(value);
             }
         }
-        launch.env.insert("ONWARD_PROMPT".to_owned(), prompt_file);
+        launch.env.insert("ONWARD_PROMPT".to_owned(), prompt_file.clone());
         launch.env.extend(system_file.map(|file| ("ONWARD_SYSTEM".to_owned(), file)));
         launch.stop = Some(adapter.card().stop);
         launch.program = Program::Argv(argv);

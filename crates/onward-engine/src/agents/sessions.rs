@@ -11,15 +11,23 @@ use std::{
 
 use serde_json::Value;
 
-/// Where Claude Code keeps one file per live session, below the home directory.
-const CLAUDE: &str = ".claude/sessions";
+use super::{Adapter as _, claude::Claude};
+
+/// Where Claude Code keeps one file per live session, below its own directory.
+const CLAUDE: &str = "sessions";
+
+/// The directory in which Claude Code keeps its files, by the user's environment.
+pub(crate) fn dir(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let moved = Claude.card().moved(".claude/", &variable);
+    moved.or_else(|| Some(variable("HOME")?.join(".claude")))
+}
 
 /// Whether the process with this id and start time lives.
 type IsAlive<'a> = &'a dyn Fn(i32, u64) -> bool;
 
 /// One description for each live session whose working directory lies in `project`.
-pub(crate) fn live_sessions(home: &Path, project: &Path, is_alive: IsAlive<'_>) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(home.join(CLAUDE)) else { return Vec::new() };
+pub(crate) fn live_sessions(claude: &Path, project: &Path, is_alive: IsAlive<'_>) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(claude.join(CLAUDE)) else { return Vec::new() };
     let mut found: Vec<String> =
         entries.flatten().filter_map(|it| live_session(&it.path(), project, is_alive)).collect();
     found.sort_unstable();
@@ -27,8 +35,8 @@ pub(crate) fn live_sessions(home: &Path, project: &Path, is_alive: IsAlive<'_>) 
 }
 
 /// The live process that has a session open, by the registry.
-pub(crate) fn open_in(home: &Path, session: &str, is_alive: IsAlive<'_>) -> Option<u32> {
-    let entries = fs::read_dir(home.join(CLAUDE)).ok()?.flatten();
+pub(crate) fn open_in(claude: &Path, session: &str, is_alive: IsAlive<'_>) -> Option<u32> {
+    let entries = fs::read_dir(claude.join(CLAUDE)).ok()?.flatten();
     entries.filter_map(|it| fs::read(it.path()).ok()).find_map(|bytes| {
         let entry: Value = serde_json::from_slice(&bytes).ok()?;
         let pid = entry.get("pid")?.as_u64()?;

@@ -21,19 +21,12 @@ const INTERRUPTED: &str = "another program interrupted it in the middle of its t
 
 /// Takes in lines of the stream.
 pub(super) fn read(provider: &str, lines: &[u8], said: &mut Said) {
-    for line in lines.split(|byte| *byte == b'\n') {
-        match serde_json::from_slice(line) {
-            Ok(Value::Array(events)) => events.iter().for_each(|it| take(provider, it, said)),
-            Ok(event) => take(provider, &event, said),
-            Err(_) => {
-                let text = String::from_utf8_lossy(line);
-                // Without JSON at all, as a program prints that was not asked for it.
-                if notice::is_limit_notice(&text) {
-                    notice::end_with(said, provider, Cause::UsageLimit, &text);
-                }
-            }
+    events::each(provider, lines, said, |event, said| {
+        let events = event.as_array().map_or(std::slice::from_ref(event), Vec::as_slice);
+        for event in events {
+            take(provider, event, said);
         }
-    }
+    });
 }
 
 /// What such a program says on standard error alone, when it does not start.
@@ -90,7 +83,8 @@ fn take_result(provider: &str, event: &Value, subtype: Option<&str>, said: &mut 
     let answer = text(event, "/result");
     let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten();
     let errors: Vec<&str> = errors.filter_map(Value::as_str).collect();
-    let words = answer.map_or_else(|| errors.join("; "), str::to_owned);
+    let own = || text(event, "/error/message").map_or_else(|| errors.join("; "), str::to_owned);
+    let words = answer.map_or_else(own, str::to_owned);
     let is_error =
         event.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != Some("success"));
     if !is_error && !notice::is_limit_notice(&words) {
@@ -209,7 +203,8 @@ pub(super) fn tell(line: &str) -> Vec<String> {
             vec![format!("(denied: {})", text(event, "/tool_name").unwrap_or("a tool"))]
         }
         (Some("result"), _) if event.get("is_error") == Some(&Value::Bool(true)) => {
-            let words = text(event, "/result").or_else(|| text(event, "/errors/0"));
+            let places = ["/result", "/error/message", "/errors/0"];
+            let words = places.into_iter().find_map(|at| text(event, at));
             vec![events::ended_badly(words)]
         }
         _ => Vec::new(),

@@ -8,6 +8,7 @@ use onward_core::{
 
 use super::*;
 
+mod handed;
 mod touched;
 
 fn heard(adapter: &dyn Adapter, out: &str, err: &str) -> Said {
@@ -379,10 +380,7 @@ fn qwen_and_copilot_are_understood() {
 #[test]
 fn aider_exits_with_0_and_its_words_are_all_there_is() {
     let said = heard(&aider::Aider, "Model: x\n\nhello\nTokens: 1.2k sent, 7 received.\n", "");
-    assert_eq!(
-        (end(&said), said.spent.input_tokens, said.spent.output_tokens),
-        ("nothing", 1200, 7)
-    );
+    assert_eq!((end(&said), said.spent.input_tokens, said.spent.output_tokens), ("well", 1200, 7));
     for (out, ended) in [
         (
             "litellm.AuthenticationError: AuthenticationError: OpenAIException - invalid\nx-api-k\
@@ -400,7 +398,7 @@ fn aider_exits_with_0_and_its_words_are_all_there_is() {
         ),
         (
             "litellm.RateLimitError: Rate limit reached\nhello\nTokens: 5 sent, 7 received.\n",
-            "nothing",
+            "well",
         ),
         ("I would say: litellm.AuthenticationError\n", "nothing"),
     ] {
@@ -467,6 +465,7 @@ const ORDER: Order<'_> = Order {
     allow: &[],
     schema: Some("{}"),
     schema_file: Some("/j"),
+    reads: None,
 };
 
 fn line(argv: &[String]) -> String {

@@ -107,6 +107,23 @@ impl Ear {
     }
 }
 
+/// The session of the attempt that a step is at: as the journal has it, or as the agent told it to
+/// no one, because its driver was gone before it looked. A program tells it at its beginning.
+pub fn session<W: World>(
+    world: &mut W,
+    run: &Run,
+    step: &Address,
+    journaled: Option<&str>,
+) -> Result<Option<String>, Stop> {
+    if let Some(session) = journaled {
+        return Ok(Some(session.to_owned()));
+    }
+    let Some(mut ear) = Ear::of(world, run, step).filter(Ear::is_live) else { return Ok(None) };
+    let name = out_name(step, ear.attempt, "out");
+    ear.take(&world.read_from(At::Run(&name), 0, CHUNK_BYTES)?);
+    Ok(ear.said.session)
+}
+
 /// The files that the agent of a step's last attempt reports to have changed, where that tells its
 /// work from a person's: it reports them, and began with the tree as it was saved.
 pub fn touched<W: World>(

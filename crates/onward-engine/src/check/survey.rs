@@ -102,7 +102,8 @@ pub fn survey<W: World>(
             }
             survey.in_flight.insert(one.step.clone(), InFlight { reverts, ..seen });
         } else if (one.entry.phase == Phase::Lost || one.entry.may_go_on())
-            && session_lacks(world, run, one, &mut survey.findings)?.is_none()
+            && session_lacks(world, run, one, one.entry.session.as_deref(), &mut survey.findings)?
+                .is_none()
         {
             survey.sessions.insert(one.step.clone());
         } else if !keeps(run, one.step) {
@@ -370,8 +371,13 @@ fn in_flight<W: World>(
     let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
     let over = sealed || alive || proof.is_some();
-    let has_session = one.entry.session.is_some() && !over;
-    let session_lacks = if has_session { session_lacks(world, run, one, findings)? } else { None };
+    let session =
+        if over { None } else { hear::session(world, run, step, one.entry.session.as_deref())? };
+    let has_session = session.is_some();
+    let session_lacks = match &session {
+        Some(session) => session_lacks(world, run, one, Some(session), findings)?,
+        None => None,
+    };
     // Without a probe there is nothing to ask.
     let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
     let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
@@ -431,11 +437,11 @@ fn session_lacks<W: World>(
     world: &mut W,
     run: &Run,
     one: &Unfinished<'_>,
+    session: Option<&str>,
     findings: &mut Vec<Finding>,
 ) -> Result<Option<String>, Stop> {
     let Unfinished { step, entry, .. } = one;
-    let (Some(started), Some(session)) = (entry.started.as_deref(), entry.session.as_deref())
-    else {
+    let (Some(started), Some(session)) = (entry.started.as_deref(), session) else {
         return Ok(Some("there is none".to_owned()));
     };
     let key = started.key.get();

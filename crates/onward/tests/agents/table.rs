@@ -94,6 +94,10 @@ fn check(program: &Program, row: &Row) {
         "overloaded" | "server" | "network" => (Some(130), 1, json!("interrupted"), Value::Null, 0),
         // A person must do something first.
         "auth" | "budget" | "permission_denied" => (Some(11), 1, json!("person"), Value::Null, 0),
+        // There is no session in which it could put the result right.
+        "schema_violation" if program.name == "aider" => {
+            (Some(10), 1, Value::Null, json!("failed"), 0)
+        }
         // Another attempt, in a new session or to put the result right, or a plain retry.
         "context_overflow" | "session_missing" | "session_busy" | "schema_violation" | "crash" => {
             (Some(0), 2, Value::Null, json!("completed"), 0)
@@ -104,7 +108,7 @@ fn check(program: &Program, row: &Row) {
     };
     assert_eq!(seen, expected, "{what}: {}", stage.journal());
     if let Some(second) = starts.get(1) {
-        let repairs = *cause == "schema_violation" && program.name != "aider";
+        let repairs = *cause == "schema_violation";
         assert_eq!(second["continues"] == json!(true), repairs, "{what}: {second}");
         if !repairs {
             let brief = format!("Attempt 1 did not finish: {cause}");
@@ -134,6 +138,9 @@ fn interrupted(stage: &Stage) -> Option<i32> {
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     child.wait().unwrap().code()
 }
+
+/// As a program says it that was not asked for JSON.
+const PLAIN_LIMIT: &str = "You've hit your session limit \u{b7} resets 9pm (Europe/Stockholm)";
 
 fn shaped(name: &'static str, transcript: &'static str) -> Program {
     let well = |rest: &str| {
@@ -229,16 +236,35 @@ fn shaped_rows() -> Vec<Row> {
     ]
 }
 
+/// What they say in words: qwen has its own place for them.
+fn shaped_words() -> Vec<Row> {
+    let own = |words: &str| {
+        let error = json!({"message": words});
+        let subtype = "error_during_execution";
+        json!({"type": "result", "subtype": subtype, "is_error": true, "session_id": "SESSION",
+            "error": error})
+        .to_string()
+    };
+    let refused = "Model produced plain text instead of a call, as required by --json-schema";
+    vec![
+        ("the schema refused, in words", own(refused), "", Code(1), "schema_violation"),
+        ("401 in words", own("[API Error: 401 unauthorized]"), "", Code(1), "auth"),
+        ("a limit in plain words", PLAIN_LIMIT.to_owned(), "", Code(1), "usage_limit"),
+    ]
+}
+
 #[test]
 fn claude() {
     let program = shaped("claude", ".claude/projects/p/SESSION.jsonl");
     check_all(&program, &shaped_rows());
+    check_all(&program, &shaped_words());
 }
 
 #[test]
 fn qwen() {
     let program = shaped("qwen", ".qwen/projects/p/chats/SESSION.jsonl");
     check_all(&program, &shaped_rows());
+    check_all(&program, &shaped_words());
 }
 
 #[test]
@@ -269,6 +295,7 @@ fn codex() {
             Code(1),
             "usage_limit",
         ),
+        ("a limit in plain words", PLAIN_LIMIT.to_owned(), "", Code(0), "usage_limit"),
         ("529", failed("unexpected status 529: Overloaded"), "", Code(1), "overloaded"),
         ("500", failed("We\u{2019}re currently experiencing high demand"), "", Code(1), "server"),
         ("the stream dropped", failed("stream disconnected"), "", Code(1), "network"),
@@ -316,6 +343,8 @@ fn gemini() {
     let quota = "Attempt 2 failed: You exceeded your current quota. Retrying after 11259ms...\n";
     let rows: Vec<Row> = vec![
         ("429", init.to_owned(), quota, Code(1), "usage_limit"),
+        ("a limit in plain words", PLAIN_LIMIT.to_owned(), "", Code(0), "usage_limit"),
+        ("529", failed("the model is overloaded"), "", Code(1), "overloaded"),
         ("500", failed("internal server error"), "", Code(1), "server"),
         ("401", failed("API key not valid"), "", Code(145), "auth"),
         ("too many turns", failed("Reached max session turns"), "", Code(53), "max_turns"),
@@ -354,6 +383,10 @@ fn opencode() {
         "message": "slow down", "statusCode": 429, "responseHeaders": {"retry-after": "3600"},
     });
     let begun = r#"{"type":"step_start","sessionID":"SESSION","part":{}}"#;
+    let refused = json!({"type": "tool_use", "sessionID": "SESSION", "part": {"tool": "bash",
+        "state": {"status": "error",
+            "error": "The user rejected permission to use this specific tool call."}}});
+    let calls = json!({"type": "step_finish", "part": {"reason": "tool-calls"}});
     let program = Program {
         name: "opencode",
         transcript: ".local/share/opencode/opencode.db",
@@ -363,6 +396,7 @@ fn opencode() {
     let rows: Vec<Row> = vec![
         ("429", api(429, "Rate limit"), "", Code(1), "rate_limited"),
         ("429 with a reset", failed("APIError", limited), "", Code(1), "rate_limited"),
+        ("a limit in plain words", PLAIN_LIMIT.to_owned(), "", Code(1), "usage_limit"),
         ("529", api(529, "Overloaded"), "", Code(1), "overloaded"),
         ("500", api(500, "no"), "", Code(1), "server"),
         ("401", api(401, "no"), "", Code(1), "auth"),
@@ -373,6 +407,7 @@ fn opencode() {
             Code(1),
             "context_overflow",
         ),
+        ("a tool denied", format!("{refused}\n{calls}"), "", Code(0), "permission_denied"),
         ("the stream dropped", begun.to_owned(), "", Code(0), "crash"),
         ("the schema refused", text("no").trim().to_owned(), "", Code(0), "schema_violation"),
         ("SIGTERM", begun.to_owned(), "", Signal("TERM"), "crash"),
@@ -404,6 +439,8 @@ fn copilot() {
     };
     let rows: Vec<Row> = vec![
         ("429", failed("rate_limit", 429, "slow down"), "", Code(1), "rate_limited"),
+        ("a limit in plain words", PLAIN_LIMIT.to_owned(), "", Code(0), "usage_limit"),
+        ("529", failed("api", 529, "no"), "", Code(1), "overloaded"),
         ("500", failed("api", 500, "no"), "", Code(1), "server"),
         ("401", failed("api", 401, "no"), "", Code(1), "auth"),
         ("overflow", failed("api", 400, "maximum context length"), "", Code(1), "context_overflow"),
@@ -418,11 +455,14 @@ fn copilot() {
 
 #[test]
 fn aider() {
+    let message = |text: &str| {
+        format!("Aider v0\nRepo-map: disabled\n\n{text}\nTokens: 1.2k sent, 7 received.\n")
+    };
     let program = Program {
         name: "aider",
         transcript: ".aider",
         well: "done\nTokens: 1.2k sent, 7 received.\n".to_owned(),
-        result: String::new(),
+        result: message("```json\n{\"n\": 1}\n```"),
     };
     let rows: Vec<Row> = vec![
         ("429", "litellm.RateLimitError: too many requests".into(), "", Code(0), "rate_limited"),
@@ -433,6 +473,8 @@ fn aider() {
             Code(0),
             "usage_limit",
         ),
+        ("a limit as an answer", message(PLAIN_LIMIT), "", Code(0), "usage_limit"),
+        ("the schema refused", message("no"), "", Code(0), "schema_violation"),
         ("500", "litellm.InternalServerError: server_error".into(), "", Code(0), "server"),
         ("401", "litellm.AuthenticationError: invalid x-api-key".into(), "", Code(0), "auth"),
         (
@@ -446,4 +488,19 @@ fn aider() {
         ("SIGKILL", "working".into(), "", Signal("KILL"), "crash"),
     ];
     check_all(&program, &rows);
+    let row = ("a result", program.result.clone(), "", Code(0), "");
+    stage(&program, &row, ", result: { schema: s.json }").exits("run w.yaml --yes", 0);
+}
+
+#[test]
+fn a_session_is_found_where_the_user_has_the_program_keep_it() {
+    let program = shaped("claude", "../moved/projects/p/SESSION.jsonl");
+    let rows = shaped_rows();
+    let row = rows.iter().find(|it| it.0 == "the schema refused").unwrap();
+    let stage = stage(&program, row, ", result: { schema: s.json }");
+    let mut command = stage.command("run w.yaml --yes");
+    let status = command.env("CLAUDE_CONFIG_DIR", stage.path("moved")).status().unwrap();
+    assert_eq!(status.code(), Some(0), "{}", stage.journal());
+    let starts = stage.of("attempt.started");
+    assert_eq!(starts[1]["continues"], json!(true), "{}", starts[1]);
 }

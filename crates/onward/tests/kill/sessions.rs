@@ -35,13 +35,23 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new() -> Self {
-        let bench = repo(AGENT, STEPS);
+        let begins = "command = ['sh', 'agent.sh', 'new', 'PLACE/{session}.log', '{prompt}']";
+        Self::with(AGENT, begins)
+    }
+
+    /// Its agent chooses the id of a session itself.
+    fn telling(agent: &str) -> Self {
+        let begins = "command = ['sh', 'agent.sh', 'new', '/dev/null', '{prompt}']";
+        Self::with(agent, &format!("adapter = 'lines'\n{begins}"))
+    }
+
+    fn with(agent: &str, begins: &str) -> Self {
+        let bench = repo(agent, STEPS);
         let outside = tempfile::TempDir::new().unwrap();
         let transcripts = fs::canonicalize(outside.path()).unwrap();
-        let config = "[agents.claude]\n\
-            command = ['sh', 'agent.sh', 'new', 'PLACE/{session}.log', '{prompt}']\n\
-            continue = ['sh', 'agent.sh', 'on', 'PLACE/{session}.log', '{prompt}']\n\
+        let goes_on = "continue = ['sh', 'agent.sh', 'on', 'PLACE/{session}.log', '{prompt}']\n\
             transcript = 'PLACE/{session}.log'\n";
+        let config = format!("[agents.claude]\n{begins}\n{goes_on}");
         bench.write(".onward/config.toml", &config.replace("PLACE", transcripts.to_str().unwrap()));
         Self { bench, transcripts, _outside: outside }
     }
@@ -106,6 +116,25 @@ fn an_agent_killed_in_mid_edit_goes_on_in_its_session_and_over_its_edits() {
     });
     let footprint = finished.unwrap();
     assert!(footprint.contains(&"b.txt".to_owned()), "{footprint:?}");
+}
+
+/// The program chooses the id, and tells it in the second in which its driver dies.
+#[test]
+fn a_session_that_was_told_to_no_driver_goes_on_all_the_same() {
+    let desk = Desk::telling(&format!("{AGENT}echo '{{\"answer\":\"written\"}}'\n"));
+    let bench = &desk.bench;
+    let run = killed_half_way(bench, Killed::All);
+    desk.plans(&run, "rerun", &["died-dirty"]);
+    fs::write(run.join("out/draft.1.out"), "{\"session\":\"told-1\"}\n").unwrap();
+    desk.plans(&run, "rerun", &["died-dirty", "session"]);
+    fs::write(desk.transcripts.join("told-1.log"), "x\n").unwrap();
+    desk.plans(&run, "continue", &["session-dirty"]);
+    bench.exits("resume", 0);
+    assert_eq!([bench.text("a.txt"), bench.text("made.o")], ["half\nrest\n", "whole\n"]);
+    let journal = journal(&run);
+    assert!(journal.contains("\"session\":\"told-1\""), "{journal}");
+    assert!(journal.contains("\"continues\":true"), "{journal}");
+    bench.is_proved(&run);
 }
 
 #[test]

@@ -120,7 +120,9 @@ impl Shared {
             return Some(given.to_owned());
         }
         let (file, pointer) = card.account?;
-        let path = Path::new(variable(&self.env, "HOME")?).join(file);
+        let moved = card.moved(file, |name| variable(&self.env, name).map(PathBuf::from));
+        let usual = || Some(Path::new(variable(&self.env, "HOME")?).join(file));
+        let path = moved.or_else(usual)?;
         let bytes = open::read_named(&path, open::SMALL_BYTES_MAX).ok()?;
         let value: Value = serde_json::from_slice(&bytes).ok()?;
         value.pointer(pointer)?.as_str().map(str::to_owned)

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -211,6 +211,10 @@ impl RealWorld {
         variable(&self.env, "HOME").map(Path::new)
     }
 
+    fn path_in(&self, name: &str) -> Option<PathBuf> {
+        variable(&self.env, name).map(PathBuf::from)
+    }
+
     fn known(&self) -> Known<'_> {
         let Self { commands, continuations, adapters, call, .. } = self;
         Known { commands, continuations, adapters, call }
@@ -239,8 +243,8 @@ fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
 impl World for RealWorld {
     fn others(&mut self) -> Vec<String> {
         let is_alive = |pid, start_time| Identity { pid, start_time }.is_alive();
-        let found = |home| live_sessions(home, &self.place.project_dir, &is_alive);
-        self.home().map(found).unwrap_or_default()
+        let found = |dir: PathBuf| live_sessions(&dir, &self.place.project_dir, &is_alive);
+        sessions::dir(|name| self.path_in(name)).map(found).unwrap_or_default()
     }
 
     fn now(&mut self) -> Timestamp {
@@ -542,13 +546,16 @@ impl World for RealWorld {
         let now = self.now.unwrap_or_else(wall_clock);
         let spot = Spot::of(&self.place.run_dir).map(|it| it.to_string()).unwrap_or_default();
         let asked = Asked { session, run, spot: &spot, dir: &dir, home: self.home(), now };
-        if let Some(why) = transcripts::lacks(&how.transcript, &asked) {
+        let adapter = self.known().adapter(of.agent, of.adapter);
+        let transcript = how.transcript(&adapter, |name| self.path_in(name));
+        if let Some(why) = transcripts::lacks(&transcript, &asked) {
             return unusable(why);
         }
         let is_alive = |pid, start_time| Identity { pid, start_time }.is_alive();
+        let of_claude = sessions::dir(|name| self.path_in(name));
         let of_another = || self.shared.is_held_elsewhere(session).then(|| HELD.to_owned());
         let busy = transcripts::writer(&asked)
-            .or_else(|| sessions::open_in(asked.home?, session, &is_alive))
+            .or_else(|| sessions::open_in(&of_claude?, session, &is_alive))
             .filter(|pid| !transcripts::is_ours(*pid, &asked))
             .map(|pid| format!("process {pid} has it open"))
             .or_else(of_another);
