@@ -231,8 +231,8 @@ impl Places {
     }
 
     fn ended(&mut self, begun: &Begun) {
-        if begun.is_fed && begun.reads_script() {
-            self.piped.extend(begun.value);
+        if begun.reads_script() {
+            self.piped.extend(begun.fed);
         }
     }
 
@@ -268,7 +268,7 @@ impl Places {
             let Some(inner) = self.begun.pop() else { break };
             self.ended(&inner);
             if let Some(outer) = self.begun.last_mut() {
-                outer.value = outer.value.or(inner.value);
+                outer.value = outer.value.or(inner.value).or(inner.fed);
             }
         }
         self.begun.resize_with(depth, Begun::default);
@@ -282,7 +282,7 @@ impl Places {
             let is_pipe = if is_empty { c != '|' && begun.is_fed } else { c == '|' };
             let last = std::mem::take(begun);
             if is_pipe {
-                (begun.value, begun.is_fed) = (last.value, true);
+                (begun.fed, begun.is_fed) = (last.fed.or(last.value), true);
             }
             if !is_empty {
                 self.ended(&last);
