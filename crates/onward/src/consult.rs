@@ -84,7 +84,9 @@ pub(crate) fn consult(
             Depth::Glance | Depth::Quick => {}
             Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
         }
-        standing.iter().for_each(|finding| say_accepted(person, finding));
+        for finding in &standing {
+            say_accepted(person, finding);
+        }
         let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
         match talk.menu(depth)? {
             Choice::Resume => {

@@ -183,6 +183,9 @@ pub(crate) fn in_pager(lines: &[String]) -> bool {
     pager.is_some_and(|pager| through(pager, lines))
 }
 
+/// What a shell says of a program that is not there.
+const NOT_FOUND: i32 = 127;
+
 fn through(pager: impl AsRef<std::ffi::OsStr>, lines: &[String]) -> bool {
     use std::io::Write as _;
     // The last line ends, too: a pager such as `cat` leaves the cursor behind it, where the next
@@ -194,8 +197,6 @@ fn through(pager: impl AsRef<std::ffi::OsStr>, lines: &[String]) -> bool {
         // A person who leaves the pager early has seen enough.
         let _ = input.write_all(text.as_bytes());
     }
-    // What a shell says of a program that is not there.
-    const NOT_FOUND: i32 = 127;
     child.wait().is_ok_and(|it| it.code() != Some(NOT_FOUND))
 }
 

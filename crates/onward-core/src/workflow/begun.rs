@@ -9,10 +9,11 @@ pub(super) struct Begun {
     pub(super) text: String,
     /// Where the word begins that is being read.
     pub(super) word: usize,
-    /// The number of a value that stands in it, or in a command that it pipes from.
+    /// The number of a value that stands in it.
     pub(super) value: Option<usize>,
-    /// It reads what another command prints.
+    /// It reads what another command prints, and the number of a value in that.
     pub(super) is_fed: bool,
+    pub(super) fed: Option<usize>,
 }
 
 /// Shells that read the word behind `-c` as a script.

@@ -130,8 +130,16 @@ struct Here {
     tabs: bool,
     /// Its end word has begun.
     begun: bool,
-    /// A shell reads the text as its script.
-    script: bool,
+    reader: Reader,
+}
+
+/// Who reads the text of a here-document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Reader {
+    #[default]
+    Program,
+    /// As its script.
+    Shell,
 }
 
 /// Reads the literal pieces of one command, in order.
@@ -163,7 +171,7 @@ impl Places {
                 Here { quoted: true, .. } => {
                     Place::Refused("in a here-document whose end word is quoted")
                 }
-                Here { script: true, .. } => Place::Refused(FED),
+                Here { reader: Reader::Shell, .. } => Place::Refused(FED),
                 _ if self.escaped => Place::Refused("after a backslash"),
                 _ if self.dollar => Place::Refused("after a `$`"),
                 _ => Place::HereDocument,
@@ -231,8 +239,8 @@ impl Places {
     }
 
     fn ended(&mut self, begun: &Begun) {
-        if begun.is_fed && begun.reads_script() {
-            self.piped.extend(begun.value);
+        if begun.reads_script() {
+            self.piped.extend(begun.fed);
         }
     }
 
@@ -268,7 +276,7 @@ impl Places {
             let Some(inner) = self.begun.pop() else { break };
             self.ended(&inner);
             if let Some(outer) = self.begun.last_mut() {
-                outer.value = outer.value.or(inner.value);
+                outer.value = outer.value.or(inner.value).or(inner.fed);
             }
         }
         self.begun.resize_with(depth, Begun::default);
@@ -282,7 +290,7 @@ impl Places {
             let is_pipe = if is_empty { c != '|' && begun.is_fed } else { c == '|' };
             let last = std::mem::take(begun);
             if is_pipe {
-                (begun.value, begun.is_fed) = (last.value, true);
+                (begun.fed, begun.is_fed) = (last.fed.or(last.value), true);
             }
             if !is_empty {
                 self.ended(&last);
@@ -399,8 +407,9 @@ impl Places {
             '(' => self.frames.push(Frame::Command),
             ')' if self.frames.last() == Some(&Frame::Command) => drop(self.frames.pop()),
             '<' if self.last == Some('<') => {
-                let script = self.begun.last().is_some_and(Begun::reads_script);
-                self.delimiter = Some(Here { script, ..Here::default() });
+                let is_shell = self.begun.last().is_some_and(Begun::reads_script);
+                let reader = if is_shell { Reader::Shell } else { Reader::Program };
+                self.delimiter = Some(Here { reader, ..Here::default() });
             }
             '\n' => self.end_line(),
             c => self.expands(c, dollar),

@@ -318,7 +318,9 @@ impl Talk<'_> {
             plan::show(cx, self.session, &plan, &choices)?;
             let mut ways = Vec::new();
             if can_be_settled {
-                standing.iter().for_each(|finding| consult::say_accepted(person, finding));
+                for finding in &standing {
+                    consult::say_accepted(person, finding);
+                }
                 ways.push((Choice::Resume, consult::go_on(depth), consult::counts(&plan)));
                 ways.push((Choice::Point, "point", consult::OTHER_POINT.to_owned()));
             }

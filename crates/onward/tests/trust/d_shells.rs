@@ -56,6 +56,22 @@ fn d_bash_completes_runs_steps_codes_and_no_internal_command() {
     });
 }
 
+/// The shell's own menu is left out: what would be in it is printed.
+#[test]
+fn d_zsh_completes_runs_steps_codes_and_no_internal_command() {
+    let (bench, runs) = finished();
+    completes(&runs, |line| {
+        let words = line.strip_suffix(' ').map_or(line.to_owned(), |it| format!("{it} ''"));
+        let count = words.split(' ').count();
+        let script = format!(
+            "compdef() {{ : }}; _describe() {{ print -l -- ${{(P)@[-1]}} }}; \
+             source <(onward completions zsh); words=({words}); CURRENT={count}; \
+             _clap_dynamic_completer_onward"
+        );
+        prints(&bench, &["zsh", "-f"], &script)
+    });
+}
+
 #[test]
 fn d_fish_completes_runs_steps_codes_and_no_internal_command() {
     let (bench, runs) = finished();
