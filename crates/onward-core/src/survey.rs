@@ -200,8 +200,8 @@ pub struct Edited {
     pub gone: BTreeSet<String>,
 }
 
-/// The outputs worth a look, in the order of their paths: of each path, the proof of the step that wrote it last. What a later
-/// step replaced says nothing about the earlier one.
+/// The outputs worth a look, in the order of their paths: of each, the proof of the step that wrote
+/// it last. What a later step replaced says nothing about the earlier one.
 pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
     type Last<'a> = IndexMap<&'a str, (Timestamp, &'a Address, &'a FileProof), FixedState>;
     let mut last = Last::with_capacity_and_hasher(state.steps.len(), FixedState::default());

@@ -58,7 +58,7 @@ pub(crate) fn keep<W: World>(world: &mut W) {
     let part = Part::of(&journal, &loaded);
     // A long one is not held together with what is made of it.
     drop(journal);
-    let body = part.and_then(|it| body(it, &loaded.state));
+    let body = part.and_then(|it| body(&it, &loaded.state));
     if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, &it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
@@ -72,7 +72,7 @@ fn load_after(journal: &[u8], kept: impl FnOnce() -> Option<Vec<u8>>) -> Result<
 /// What is kept of a journal, without the seal. `None` where it could not be read on from there.
 pub fn of(journal: &[u8]) -> Option<Vec<u8>> {
     let loaded = load(journal).ok()?;
-    body(Part::of(journal, &loaded)?, &loaded.state)
+    body(&Part::of(journal, &loaded)?, &loaded.state)
 }
 
 /// Folds what follows the part of a journal that `kept` tells of, or all of it.
@@ -113,7 +113,7 @@ impl Part {
 }
 
 /// The version, the part of the journal that is told of, the state.
-fn body(part: Part, state: &State) -> Option<Vec<u8>> {
+fn body(part: &Part, state: &State) -> Option<Vec<u8>> {
     let mut to = vec![u8::try_from(VERSION.len()).ok()?];
     to.extend(VERSION);
     to.extend(part.length.to_le_bytes());

@@ -208,7 +208,6 @@ impl Case {
             let mut before = Vec::new();
             for _ in 0..10 {
                 let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
-                fold_from_records(&world, fuse, &mut before);
                 match booted {
                     Booted::With(Status::Completed) => break,
                     Booted::With(Status::Parked) => wait_for_reset(&mut world),
@@ -217,7 +216,9 @@ impl Case {
                         panic!("{}", world.story)
                     }
                 }
+                fold_from_records(&world, fuse, &mut before);
             }
+            fold_from_records(&world, fuse, &mut before);
         }
     }
 

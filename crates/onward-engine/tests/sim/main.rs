@@ -177,7 +177,7 @@ const EVERYTHING_TWICE: u64 = 25_000;
 const LAZY_TWICE: u64 = 8_000;
 const TALK_ONCE: u64 = 500;
 const TALK_RANDOM: u64 = 500;
-const KEPT: u64 = 500;
+const KEPT: u64 = 300;
 const RANDOM: u64 = 15_000;
 const _: () = assert!(
     ONCE + DIAMOND_TWICE + RETRY_TWICE + EDITS_TWICE + EVERYTHING_TWICE + RANDOM >= 100_000,
@@ -271,10 +271,11 @@ fn random_workflows_survive_random_crashes() {
 #[test]
 fn what_was_kept_of_a_journal_and_its_tail_fold_as_the_whole_after_a_crash_at_every_call() {
     let mut tally = Tally::default();
-    for text in [DIAMOND, RETRY, EVERYTHING, EDITS, TALK] {
+    let power = &[Crash::Power][..];
+    for (text, crashes) in [(DIAMOND, &Crash::ALL[..]), (EVERYTHING, power), (TALK, power)] {
         let case = Case::new(text);
-        for crash in Crash::ALL {
-            case.fold_from_records(crash, 5, &mut tally);
+        for crash in crashes {
+            case.fold_from_records(*crash, 5, &mut tally);
         }
     }
     tally.require(KEPT);

@@ -116,7 +116,7 @@ fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
     let before = is_same_without();
     let mut spoilt = good.clone();
     spoilt[good.len() / 2] ^= 1;
-    for other in [&good[..good.len() / 2], &spoilt, b""] {
+    for other in [&good[..good.len() / 2], &spoilt[..], &[][..]] {
         fs::write(&kept, other).unwrap();
         is_same_without();
     }

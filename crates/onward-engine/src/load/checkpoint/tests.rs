@@ -1,3 +1,5 @@
+//! What is kept and what follows it, against the whole; and what is not ours.
+
 use std::fs;
 
 use onward_core::{
