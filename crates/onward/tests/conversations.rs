@@ -359,7 +359,7 @@ fn plans_and_states_are_what_their_schemas_say() {
 }
 
 /// Every screen is a file, made by this test at two widths: language and layout are reviewed by
-/// reading `docs/screens` in one sitting. Write them anew with `ONWARD_SCREENS=write`.
+/// reading `docs/screens` in one sitting. Write them again with `ONWARD_SCREENS=write`.
 #[test]
 fn the_screens_in_the_docs_are_what_the_program_shows() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens");

@@ -52,7 +52,7 @@ fn the_demo_reads_well_without_a_terminal() {
         .map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")))
         .collect();
     assert!(places.is_sorted(), "{text}");
-    assert!(!text.contains('\x1b'), "no colour where nobody sees it");
+    assert!(!text.contains('\x1b'), "no colour off a terminal");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
 

@@ -92,7 +92,7 @@ impl Bench {
     }
 
     pub(crate) fn kill_supervisor(&self, run: &Path) {
-        let here = Whereabouts::read(&self.place(run)).unwrap().unwrap();
+        let here = Whereabouts::read(&self.place(run)).unwrap();
         support::kill(here.identity());
     }
 
@@ -131,7 +131,7 @@ impl Drop for Bench {
             return;
         }
         for run in Project::locate(&self.root).unwrap().runs().unwrap_or_default() {
-            if let Ok(Some(here)) = Whereabouts::read(&self.place(&run.dir)) {
+            if let Some(here) = Whereabouts::read(&self.place(&run.dir)) {
                 support::kill(here.identity());
             }
             let place = self.place(&run.dir);

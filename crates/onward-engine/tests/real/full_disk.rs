@@ -23,7 +23,7 @@ fn a_full_disk_stops_the_engine_and_the_run_goes_on_when_there_is_room() {
     let mount = ["-t", "tmpfs", "-o", "size=1m", "tmpfs"];
     let mounted = Command::new("mount").args(mount).arg(&root).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test's output must know")]
+        #[expect(clippy::print_stderr, reason = "a reader of the test's output must know")]
         {
             eprintln!("not tested: only a user who may mount can make a small disk");
         }
@@ -40,7 +40,7 @@ fn a_full_disk_stops_the_engine_and_the_run_goes_on_when_there_is_room() {
     let filler = bench.path("filler");
     let _ = std::fs::write(&filler, vec![1; 700 << 10]);
     let stopped = bench.resume(&run).unwrap_err();
-    // Whoever writes first finds out, and either says so.
+    // The first to write finds out, and either says so.
     let reason = if let EngineError::Stop(Stop::Io { source, .. }) = &stopped {
         source.to_string()
     } else if let EngineError::Stop(Stop::HandsGaveUp(why)) = &stopped {

@@ -1,4 +1,4 @@
-//! Runs that nobody disturbs, and the people around them.
+//! Runs that are not disturbed, and the people around them.
 
 use onward_core::{address::Address, plan::Status, state::Phase};
 use onward_engine::{

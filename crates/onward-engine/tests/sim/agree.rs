@@ -133,7 +133,7 @@ impl Case {
                 score.refused += 1;
                 before.check(&after, &|| after.story.clone());
                 if choices == Choices::default() && self.foreign.is_none() {
-                    // Nobody has changed anything.
+                    // No one has changed anything.
                     let what = format!("{findings:#?}\n{plan:#?}\n{}", after.story);
                     score.note("asked about a crash", what);
                 }

@@ -182,7 +182,7 @@ impl SimWorld {
         self.disk.sync_all();
     }
 
-    /// A resume was refused. The person puts right what nobody can accept, and now and then what
+    /// A resume was refused. The person puts right what cannot be accepted, and now and then what
     /// they could accept; the rest they accept.
     pub(crate) fn answer(&mut self, findings: &[Finding]) -> Choices {
         for place in self.worktrees() {

@@ -43,7 +43,7 @@ use crate::{
 /// The run's id.
 pub(crate) const RUN: &str = "sim-20270115-aaaa";
 
-/// A workflow, and how it ends when nobody disturbs it.
+/// A workflow, and how it ends undisturbed.
 pub(crate) struct Case {
     workflow: Workflow,
     text: String,
@@ -276,7 +276,7 @@ impl Case {
         tally.crashes += u64::try_from(burnt).unwrap();
         tally.windows.extend(&world.windows);
         world.fuses.clear();
-        // Whoever comes back to a finished run leaves it alone.
+        // A driver that comes back to a finished run leaves it alone.
         let again = boot(&mut world, &self.workflow, &Choices::default(), None);
         assert!(matches!(again, Booted::With(Status::Completed)), "{}", story());
         self.check_ending(&world, &story);

@@ -24,7 +24,7 @@ steps:
   - { id: end, needs: [draft, two], run: write end.txt over, writes: [end.txt] }
 ";
 
-/// What is done twice shows: nobody breaks these.
+/// What is done twice shows: no person breaks these.
 const EDITS: &str = "
 onward: 1
 name: edits

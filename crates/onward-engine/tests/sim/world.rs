@@ -60,7 +60,7 @@ pub(crate) struct SimWorld {
     pub(crate) chance: Chance,
     /// Calls made in this life.
     pub(crate) calls: u64,
-    /// Exits that were seen by nobody but the world, per step.
+    /// Exits that were seen by the world alone, per step.
     exits: BTreeMap<Address, u32>,
     /// Effects beyond the machine, each as often as it happened.
     pub(crate) effects: BTreeMap<String, u32>,
@@ -96,7 +96,7 @@ pub(crate) struct SimWorld {
     pub(crate) stage: Option<Rc<Stage>>,
     /// The run of another system that ours goes on with.
     pub(crate) site: Option<Site>,
-    /// What this world is to live through, for whoever reads a failure.
+    /// What this world is to live through, for the reader of a failure.
     pub(crate) story: String,
 }
 
@@ -172,7 +172,7 @@ impl SimWorld {
             Crash::Engine => {
                 self.supervisor.engine_connected = false;
                 self.supervisor.unreported.clear();
-                // Nobody is connected any more: from here on every seal is synced.
+                // No engine is connected any more: from here on every seal is synced.
                 self.supervisor.synced = self.supervisor.seals.len();
             }
             Crash::Processes | Crash::Hands => self.end_processes(),

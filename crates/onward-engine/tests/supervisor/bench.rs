@@ -84,7 +84,7 @@ impl Bench {
     }
 
     pub(crate) fn supervisor(&self) -> Option<Identity> {
-        Whereabouts::read(&self.place).unwrap().map(|here| here.identity())
+        Whereabouts::read(&self.place).map(|here| here.identity())
     }
 
     pub(crate) fn output(&self, name: &str) -> Option<String> {
@@ -111,7 +111,7 @@ impl Bench {
 impl Drop for Bench {
     /// A failing test leaves nothing behind either.
     fn drop(&mut self) {
-        if let Some(it) = Whereabouts::read(&self.place).ok().flatten() {
+        if let Some(it) = Whereabouts::read(&self.place) {
             kill(it.identity());
         }
         let _ = clear_orphans(&self.place, &self.seals(), Stop { grace_ms: 0, ..TERM });

@@ -110,7 +110,7 @@ fn the_newest_engine_alone_is_listened_to() {
 fn what_an_older_engine_still_wanted_is_dropped() {
     let bench = Bench::new("unread");
     let mut old = bench.connect(1);
-    let here = Whereabouts::read(&bench.place).unwrap().unwrap();
+    let here = Whereabouts::read(&bench.place).unwrap();
     freeze(here.pid);
     old.hands.spawn(&[argv("late", &["true"])]).unwrap();
     let mut new = UnixStream::connect(&here.socket).unwrap();
@@ -130,7 +130,7 @@ fn what_an_older_engine_still_wanted_is_dropped() {
 fn a_foreign_run_or_version_is_refused_and_noise_is_hung_up_on() {
     let bench = Bench::new("foreign");
     let engine = bench.connect(1);
-    let here = Whereabouts::read(&bench.place).unwrap().unwrap();
+    let here = Whereabouts::read(&bench.place).unwrap();
     let ask = |hello: &str| {
         let mut stream = UnixStream::connect(&here.socket).unwrap();
         stream.write_all(format!("{hello}\n").as_bytes()).unwrap();

@@ -35,7 +35,7 @@ fn verdict<'a>(plan: &'a Value, step: &str) -> &'a str {
     steps.find(|it| it["step"] == step).map_or("none", |it| it["verdict"].as_str().unwrap())
 }
 
-/// The events without the word that somebody went on, those of parallel researchers in order.
+/// The events without the line of a resume, those of parallel researchers in order.
 fn story(tea: &Tea) -> Vec<String> {
     let mut events = tea.events();
     events.retain(|it| it != "conference.resumed");

@@ -45,7 +45,7 @@ fn whoever_disagrees_names_another_place_and_sees_what_that_means_first() {
     terminal.types("peer-review\n");
     terminal.shows("enters-earlier");
     terminal.shows(MENU);
-    assert_eq!(tea.contents(), before, "nothing is done until somebody says so");
+    assert_eq!(tea.contents(), before, "nothing is done until the user says so");
     terminal.types("resume\n");
     terminal.exits(0);
     assert_eq!(tea.calls(), ["round[2]/review/judge", "synthesis/draft"]);

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::tea::{Said, Tea};
 
-/// The command with the conference as its last argument, in a directory of somebody else's project.
+/// The command with the conference as its last argument, in a directory of another project.
 fn from_afar(tea: &Tea, arguments: &str) -> Said {
     let other = TempDir::new().unwrap();
     fs::create_dir_all(other.path().join(".onward")).unwrap();
@@ -48,7 +48,7 @@ fn a_plan_tells_that_an_agent_is_missing_where_one_is_needed_and_only_there() {
     let plan = tea.json("plan --json");
     assert!(found(&plan, "prerequisite-missing"), "{plan:#}");
     tea.exits("resume --yes --no-input", 2);
-    // Only the closing event is missing: nobody has to think for that.
+    // Only the closing event is missing: no agent is needed for that.
     let tea = Tea::left(&finished, lines - 1);
     without_agents(&tea);
     let plan = tea.json("plan --json");

@@ -24,7 +24,7 @@ fn left(contents: &Contents) -> BTreeMap<String, Vec<String>> {
     contents.iter().filter(|(name, _)| !name.ends_with("_log.md")).map(of).collect()
 }
 
-/// An event without its time; nothing for one that says that somebody went on.
+/// An event without its time; nothing for the line of a resume.
 fn payload(line: &str) -> Option<String> {
     let event: serde_json::Value = serde_json::from_str(line).unwrap();
     (event["event"] != "conference.resumed")

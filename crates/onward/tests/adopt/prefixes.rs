@@ -14,7 +14,7 @@ fn every_third_prefix(first: usize) {
         let log = tea.log();
         let code = tea.json("plan --json")["recovery_point"]["code"].clone();
         if code == "close" {
-            // Nobody logged that these outputs are the final ones.
+            // It is not logged that these outputs are the final ones.
             assert!(tea.exits("resume --yes --no-input", 16).err.contains("artifact-unproved"));
             assert_eq!((tea.log(), tea.runs().len()), (log, 0), "{told}");
             tea.exits("resume --accept artifact-unproved --no-input", 0);

@@ -59,7 +59,7 @@ fn a_run_that_is_driven_or_lives_stays_where_it_is() {
     assert!(said.err.contains("attempt 1 at `one` of run"), "{said:?}");
     assert!(said.err.contains("onward resume"), "{said:?}");
     kill_all(&run);
-    // Given up: nobody lives, nobody drives it.
+    // Given up: no process of it lives, no driver holds it.
     let said = bench.exits(&format!("archive {}", id(&run)), 0);
     assert!(said.err.contains("one was killed half-way"), "{said:?}");
     assert_eq!(archives(&bench).len(), 1);
@@ -98,7 +98,7 @@ fn gc_deletes_only_archives_beyond_the_last_and_only_after_a_yes() {
     let left = archives(&bench);
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left.contains(&"mine".to_owned()));
-    assert_eq!(bench.project().runs().unwrap().len(), 1, "runs are nobody's to collect");
+    assert_eq!(bench.project().runs().unwrap().len(), 1, "runs are never collected");
     bench.exits("gc --keep many", 2);
 }
 

@@ -193,7 +193,7 @@ fn without_seals_only_what_speaks_for_itself_is_kept() {
     story.bench.exits(&format!("approve {id}"), 0);
     story.bench.exits(&format!("resume {id}"), 0);
     assert_eq!(story.bench.ran("plan"), [1]);
-    // What printed something left a trace of its number; what did not begins anew.
+    // What printed something left a trace of its number; what did not starts over.
     assert_eq!(story.bench.ran("round[1]/judge"), [1, 2]);
     assert_eq!(story.bench.ran("look[x]"), [1, 1]);
 }

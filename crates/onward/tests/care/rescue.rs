@@ -150,7 +150,7 @@ fn half_done_edits_of_a_killed_agent_come_back_as_it_left_them() {
     fs::remove_file(bench.path("brief.txt")).unwrap();
     let undone = repo::tree(&bench);
     assert_ne!(undone, left);
-    // The second attempt made it anew: that is somebody's work too.
+    // The second attempt made it again: that is work too.
     let said = bench.exits("undo 1 --yes", 16);
     assert!(said.err.contains("left alone: made.o\n"), "{said:?}");
     assert_eq!(repo::tree(&bench), undone);

@@ -52,7 +52,7 @@ impl Hall {
         Leash::start(&mut self.bench.command(arguments))
     }
 
-    /// Whole lines of the native log, without those that say that somebody went on.
+    /// Whole lines of the native log, without those of resumes.
     pub(crate) fn events(&self) -> Vec<String> {
         let text = self.bench.text("conference_events.jsonl");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

@@ -1,4 +1,4 @@
-//! What a conference does when nobody disturbs it.
+//! What a conference does undisturbed.
 
 use crate::{hall::Hall, terminal::Terminal};
 
@@ -75,7 +75,7 @@ fn a_target_that_is_reached_ends_the_rounds() {
     assert_eq!(count(&hall, "round.started"), 1);
     let converged = hall.events().into_iter().find(|it| it.contains("conference.converged"));
     assert!(converged.unwrap().contains("\"reason\":\"target_reached\""));
-    assert_eq!(count(&hall, "researcher.iteration"), 6, "nobody goes on after the target");
+    assert_eq!(count(&hall, "researcher.iteration"), 6, "no researcher goes on after the target");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Worktrees that somebody broke during the pause: each case is told of before anything is done,
+//! Worktrees that the user broke during the pause: each case is told of before anything is done,
 //! has a way on, and loses nothing that was committed.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
@@ -48,7 +48,7 @@ const CONFLICT: &str = "cd $DIR && git stash -q -u && git checkout -q -b theirs 
 
 #[test]
 fn case_10_a_worktree_deleted_pruned_detached_or_in_mid_rebase_has_a_way_on() {
-    // What somebody did, what the plan says of it, and what they do before they resume.
+    // What the user did, what the plan says of it, and what they do before they resume.
     let cases: [(&str, &str, &str); 10] = [
         ("rm -rf $DIR", "worktree-missing", ""),
         ("rm -rf $DIR; git worktree prune", "worktree-missing", ""),

@@ -1,4 +1,4 @@
-//! A resume that is killed while it undoes: whoever comes next is told what is left to be undone,
+//! A resume that is killed while it undoes: the next user is told what is left to be undone,
 //! and is asked about what a person did meanwhile.
 
 use std::{fs, path::PathBuf};

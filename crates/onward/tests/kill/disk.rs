@@ -22,7 +22,7 @@ fn a_run_on_a_full_disk_stops_with_a_reason_and_goes_on_when_there_is_room() {
     let mount = ["-t", "tmpfs", "-o", "size=1m", "tmpfs"];
     let mounted = Command::new("mount").args(mount).arg(&root).output();
     if !mounted.is_ok_and(|output| output.status.success()) {
-        #[expect(clippy::print_stderr, reason = "whoever reads the test's output must know")]
+        #[expect(clippy::print_stderr, reason = "a reader of the test's output must know")]
         {
             eprintln!("not tested: only a user who may mount can make a small disk");
         }
@@ -39,7 +39,7 @@ fn a_run_on_a_full_disk_stops_with_a_reason_and_goes_on_when_there_is_room() {
     let filler = bench.path("filler");
     let _ = fs::write(&filler, vec![1; 700 << 10]);
     let said = bench.exits("run w.yaml", 1);
-    // Whoever writes first finds out, the engine or the supervisor; either says so.
+    // The first to write finds out, the engine or the supervisor; either says so.
     assert!(said.err.to_lowercase().contains("no space left"), "{said:?}");
     assert!(said.err.contains("then `onward resume "), "{said:?}");
     fs::remove_file(&filler).unwrap();

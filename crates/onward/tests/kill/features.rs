@@ -212,7 +212,7 @@ fn an_answer_can_be_any_of_the_options_and_only_a_stopping_one_ends_the_run() {
     bench.exits("decide ask cancel", 0);
     bench.exits("resume", 10);
     assert_eq!([bench.ran("left"), bench.ran("right")], [vec![], vec![1]]);
-    // Whoever takes a cancelled run up again is asked again: no cancelled gate lets anybody past.
+    // A user who resumes a cancelled run is asked again: a cancelled gate lets no run past.
     let run = id(&run_of(&bench));
     assert_eq!(bench.plan(&run_of(&bench))["steps"][0]["verdict"], "ask");
     bench.exits(&format!("resume {run}"), 17);

@@ -304,7 +304,7 @@ fn a_run_keeps_the_mode_it_was_started_in() {
     bench.exits("run w.yaml --mode autopilot", 10);
     bench.write("ok", "");
     Terminal::start(&bench, "resume").exits(0);
-    assert_eq!(ran(&bench), "a a", "nothing stood in the way, so nobody was asked");
+    assert_eq!(ran(&bench), "a a", "nothing stood in the way, so the user was not asked");
 }
 
 /// Up to a question: what is typed, and what is then asked.
@@ -425,7 +425,7 @@ fn a_run_that_nobody_can_accept_to_go_on_names_its_reasons_and_the_ways_out() {
         }
     }
     assert_eq!(journal(&run), before);
-    // Nobody needs an agent to clean up and leave.
+    // Cleaning up and leaving needs no agent.
     bench.exits(&format!("cancel {}", id(&run)), 0);
 }
 

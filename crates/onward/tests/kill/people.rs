@@ -1,4 +1,4 @@
-//! Somebody is at the terminal, or nobody is.
+//! A user is at the terminal, or none is.
 
 use crate::{
     bench::{Bench, id, sees, watched},

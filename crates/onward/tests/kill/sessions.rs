@@ -1,5 +1,5 @@
 //! An agent with a session of its own, killed in the middle of its edits: it goes on in its session
-//! and over its edits, or, where that cannot be, begins anew in a clean tree.
+//! and over its edits, or, where that cannot be, starts over in a clean tree.
 
 use std::{fs, path::PathBuf};
 

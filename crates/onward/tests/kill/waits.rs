@@ -38,7 +38,7 @@ fn an_answer_holds_for_the_content_that_was_seen() {
     let hash = bench.exits("status --json", 0).json()["gates"][0]["hash"].clone();
     let hash = hash.as_str().unwrap();
     std::fs::write(bench.path("one"), "somebody's own words\n").unwrap();
-    // Nobody has opened the gate again yet; the answer is for other words all the same.
+    // The gate has not been opened again yet; the answer is for other words all the same.
     for seen in ["approve", &format!("approve --hash {hash}")] {
         let said = bench.exits(seen, 1);
         assert!(said.err.contains("has changed since you looked"), "{said:?}");

@@ -1,5 +1,5 @@
 //! Steps with a worktree of their own: where they work, what they leave on their branch, and what
-//! becomes of them when somebody is killed.
+//! becomes of them when a process is killed.
 
 use std::{
     fs,

@@ -46,7 +46,7 @@ impl Bench {
         bench
     }
 
-    /// A project that is there already, and is somebody else's to clear away.
+    /// A project that is there already, and that another owner clears away.
     pub(crate) fn at_existing(root: PathBuf) -> Self {
         Self { _dir: None, root }
     }
@@ -221,7 +221,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
     status.unwrap();
 }
 
-/// The supervisor and all it holds, until nothing is left. Nobody sees anybody else die.
+/// The supervisor and all it holds, until nothing is left. None of them sees another die.
 pub(crate) fn kill_all(run: &Path) {
     until("everything to be killed", || {
         let left = processes(run);

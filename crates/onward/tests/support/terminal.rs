@@ -29,7 +29,7 @@ pub(crate) struct Terminal {
     pending: Vec<u8>,
     /// What a person sees of it.
     pub(crate) glass: Glass,
-    /// Up to here somebody has looked.
+    /// Up to here the test has looked.
     seen: usize,
 }
 
@@ -137,7 +137,7 @@ impl Terminal {
             return false;
         }
         let mut bytes = [0; 4096];
-        // An error is the end: nobody has the other side open any more.
+        // An error is the end: no process has the other side open any more.
         let count = self.keyboard_and_screen.read(&mut bytes).unwrap_or(0);
         self.glass.write(&bytes[..count]);
         self.pending.extend_from_slice(&bytes[..count]);

@@ -10,7 +10,7 @@ pub(crate) fn forbid(code: &str, words: &[&str], why: &str) -> Vec<String> {
     found.map(|(word, number)| format!("line {number}: `{word}` {why}")).collect()
 }
 
-/// The names under every `dependencies` table but `dev-dependencies`, which ship to nobody.
+/// The names under every `dependencies` table but `dev-dependencies`, which are not shipped.
 pub(crate) fn dependencies(manifest: &str) -> Vec<String> {
     named_in(manifest, |table| !table.contains("dev-dependencies"))
 }

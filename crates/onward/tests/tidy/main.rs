@@ -103,7 +103,7 @@ fn a_dependency_that_nobody_uses_is_found() {
     let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
     assert_eq!(
         unused_dependencies(&files),
-        ["crates/a/Cargo.toml: nobody uses `three`", "Cargo.toml: no crate takes `four`"]
+        ["crates/a/Cargo.toml: no code uses `three`", "Cargo.toml: no crate takes `four`"]
     );
 }
 

@@ -268,7 +268,7 @@ fn layers_point_down(path: &str, text: &str) -> Vec<String> {
     upward.map(|it| format!("`{name}` must not depend on `{it}`")).collect()
 }
 
-/// Words, colour, arguments and runtimes belong to whoever talks to a person.
+/// Words, colour, arguments and runtimes belong to the front end.
 fn libraries_take_no_front_end_crate(path: &str, text: &str) -> Vec<String> {
     const FRONT: [&str; 7] = ["clap", "anstream", "anstyle", "tokio", "ratatui", "axum", "rand"];
     let Some(name) = crate_of_manifest(path).filter(|it| *it != "onward") else {
@@ -299,7 +299,7 @@ fn core_is_pure(path: &str, text: &str) -> Vec<String> {
     forbid(&code_of(text), &WORDS, "has no place in core, which is pure")
 }
 
-/// Looking at somebody's run must be safe, whatever it turns out to be.
+/// Looking at a stranger's run must be safe, whatever it turns out to be.
 fn dialects_only_read(path: &str, text: &str) -> Vec<String> {
     const WORDS: [&str; 16] = [
         "fs::write",
@@ -398,7 +398,7 @@ fn async_lives_in_front_ends(path: &str, text: &str) -> Vec<String> {
     forbid(&code_of(text), &WORDS, "is only for front ends whose libraries need it")
 }
 
-/// A silenced lint, an unwritten function and a skipped test are all debts nobody is reminded of.
+/// A silenced lint, an unwritten function and a skipped test are all debts without a reminder.
 /// `#[expect(…, reason = "…")]` is the one that complains when it is no longer needed.
 fn nothing_is_put_off(path: &str, text: &str) -> Vec<String> {
     const WORDS: [&str; 5] = ["#[allow(", "#![allow(", "todo!", "unimplemented!", "#[ignore"];
@@ -482,14 +482,14 @@ fn no_path_of_a_machine(_path: &str, text: &str) -> Vec<String> {
     complaints
 }
 
-/// A document nobody is led to is not read, and so not kept true.
+/// A document without a link to it is not read, and so not kept true.
 pub(crate) fn unmentioned_docs(paths: &[&str], entrances: &str) -> Vec<String> {
     let is_doc = |path: &&&str| path.starts_with("docs/") && ends_in(path, "md");
     let lost = paths.iter().filter(is_doc).filter(|path| !entrances.contains(**path));
     lost.map(|path| format!("{path}: mention it in README.md or ARCHITECTURE.md")).collect()
 }
 
-/// What nobody uses is still compiled, audited and kept up to date.
+/// What no code uses is still compiled, audited and kept up to date.
 pub(crate) fn unused_dependencies(files: &[(String, String)]) -> Vec<String> {
     let mut complaints = Vec::new();
     let of_manifest = |path: &str| crate_of_manifest(path).map(str::to_owned);
@@ -501,7 +501,7 @@ pub(crate) fn unused_dependencies(files: &[(String, String)]) -> Vec<String> {
         for dependency in all_dependencies(manifest) {
             let word = dependency.replace('-', "_");
             if !code.iter().any(|text| text.lines().any(|line| contains_word(line, &word))) {
-                complaints.push(format!("crates/{name}/Cargo.toml: nobody uses `{dependency}`"));
+                complaints.push(format!("crates/{name}/Cargo.toml: no code uses `{dependency}`"));
             }
         }
     }

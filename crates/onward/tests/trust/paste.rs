@@ -51,7 +51,7 @@ const SITUATIONS: &[Situation] = &[
         typed: LOOKS,
     },
     Situation {
-        name: "an effect that nobody can tell",
+        name: "an effect without a probe",
         steps: "  - { id: a, effect: outside, \
                 run: 'LOG; echo > begun; test $ONWARD_ATTEMPT = 2 || exec sleep 1000' }\n",
         make: killed,
