@@ -11,7 +11,7 @@ use crate::{
     graph::{NodeId, Role},
     key::{Difference, KeyParts},
     plural::count,
-    recovery::Decision,
+    recovery::{Decision, Row},
     run::Run,
     state::{EffectState, Phase, StepState},
 };
@@ -186,29 +186,7 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         return (Verdict::Skip, Vec::new());
     }
     if let Some(row) = made.rungs.get(step) {
-        if made.to_probe.contains(step) {
-            return (Verdict::Verify, outdated_effect(after, id));
-        }
-        if made.to_check.contains(step) {
-            return (Verdict::Verify, Vec::new());
-        }
-        if made.superseded.contains(step) {
-            return (Verdict::Rerun, Vec::new());
-        }
-        // An effect whose end is not known is settled first, whatever became of the session.
-        let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
-        let decision = if gives_up { Decision::Rerun } else { row.decision };
-        if decision == Decision::AdoptSeal && is_tried_again(after, id) {
-            return (Verdict::Rerun, Vec::new());
-        }
-        let verdict = in_flight(decision, after.state.phase(step));
-        let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
-        // What it stands on runs again: whether its result counts is not known before that.
-        if takes && !node.is_reachable() {
-            let detail = "it is taken, and kept if what it needs comes out the same";
-            return (Verdict::Verify, vec![because("upstream", detail)]);
-        }
-        return (verdict, Vec::new());
+        return of_attempt(after, id, row, made);
     }
     let entry = before.state.step(step);
     match was {
@@ -294,6 +272,35 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         }
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
     }
+}
+
+/// What becomes of an attempt in flight.
+fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict, Vec<Why>) {
+    let node = after.graph.node(id);
+    let step = &node.address;
+    if made.to_probe.contains(step) {
+        return (Verdict::Verify, outdated_effect(after, id));
+    }
+    if made.to_check.contains(step) {
+        return (Verdict::Verify, Vec::new());
+    }
+    if made.superseded.contains(step) {
+        return (Verdict::Rerun, Vec::new());
+    }
+    // An effect whose end is not known is settled first, whatever became of the session.
+    let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
+    let decision = if gives_up { Decision::Rerun } else { row.decision };
+    if decision == Decision::AdoptSeal && is_tried_again(after, id) {
+        return (Verdict::Rerun, Vec::new());
+    }
+    let verdict = in_flight(decision, after.state.phase(step));
+    let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
+    // What it stands on runs again: whether its result counts is not known before that.
+    if takes && !node.is_reachable() {
+        let detail = "it is taken, and kept if what it needs comes out the same";
+        return (Verdict::Verify, vec![because("upstream", detail)]);
+    }
+    (verdict, Vec::new())
 }
 
 /// The first attempt that failed while the engine was down and is not tried again: the resume

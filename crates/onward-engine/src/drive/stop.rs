@@ -85,7 +85,7 @@ impl<W: World> Driver<'_, W> {
             && is_idle
             && self.how.options.ending.is_none()
             && state.status == RunStatus::UnderWay
-            && state.steps.values().any(|it| is_left(it))
+            && state.steps.values().any(is_left)
     }
 
     /// This driver was only called to bring the run to its end.

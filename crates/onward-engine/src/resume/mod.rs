@@ -340,7 +340,7 @@ impl<W: World> Driver<'_, W> {
         let mut resumed = made.resumed(&self.run.state, self.how.mode, boot_id, git);
         (resumed.code, resumed.summary) = (point.code, point.summary);
         if self.how.options.ending.is_some() {
-            resumed.summary = "only to put away what is half done, and to end".to_owned();
+            "only to put away what is half done, and to end".clone_into(&mut resumed.summary);
         }
         resumed.last_sign = connected.last_heartbeat;
         if let Some(reentry) = &reentry {
