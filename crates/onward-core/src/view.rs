@@ -215,12 +215,11 @@ pub fn of_plan(plan: &Plan) -> View {
     let mut steps = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let state = match step.verdict {
-            // What the other system's files show is done, whether or not a line records it.
-            Verdict::Keep | Verdict::Adopt => "done",
+            Verdict::Keep => "done",
             Verdict::Skip => "skipped",
             Verdict::Verify | Verdict::Rerun => "stale",
             Verdict::Reattach => "running",
-            Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
+            Verdict::Adopt | Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
         };
         counts.total += 1;
         counts.done += u32::from(matches!(state, "done" | "skipped"));
