@@ -9,9 +9,6 @@ use crate::words;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 16]);
 
-/// So much is gathered before it is hashed.
-const AT_HAND_BYTES: usize = 256;
-
 impl Digest {
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_blake3(&blake3::hash(bytes))
@@ -26,30 +23,12 @@ impl Digest {
 
     /// A digest of named parts, in which no two different lists look alike.
     pub fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
-        // Nearly always it is little, and a hasher costs more than what it is given.
-        let mut at_hand = [0; AT_HAND_BYTES];
-        let mut filled = 0;
-        let mut hasher: Option<blake3::Hasher> = None;
+        let mut hasher = blake3::Hasher::new();
         for part in parts {
-            let length = (part.len() as u64).to_le_bytes();
-            for piece in [&length, part] {
-                if let Some(room) = at_hand.get_mut(filled..filled + piece.len())
-                    && hasher.is_none()
-                {
-                    room.copy_from_slice(piece);
-                    filled += piece.len();
-                    continue;
-                }
-                let begun = || {
-                    let mut hasher = blake3::Hasher::new();
-                    hasher.update(&at_hand[..filled]);
-                    hasher
-                };
-                hasher.get_or_insert_with(begun).update(piece);
-            }
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part);
         }
-        let hash = hasher.map_or_else(|| blake3::hash(&at_hand[..filled]), |it| it.finalize());
-        Self::from_blake3(&hash)
+        Self::from_blake3(&hasher.finalize())
     }
 
     /// What [`as_bytes`](Self::as_bytes) gave.

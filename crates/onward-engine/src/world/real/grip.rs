@@ -70,12 +70,12 @@ pub(super) fn connect(
     let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
     seals.retain(is_over);
     let connected = Connected {
+        alive,
         spawned,
-        spawned_is_complete,
         seals,
         unsettled,
+        spawned_is_complete,
         unreadable,
-        alive,
         orphans,
         survived,
         last_heartbeat,
@@ -104,12 +104,12 @@ pub fn look(place: &Place) -> Result<Connected, Stop> {
     let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
     seals.retain(is_over);
     Ok(Connected {
+        alive,
         spawned,
-        spawned_is_complete,
         seals,
         unsettled,
+        spawned_is_complete,
         unreadable,
-        alive,
         orphans: u32::try_from(orphans.len()).unwrap_or(u32::MAX),
         survived: survived_of(&orphans),
         last_heartbeat: heartbeat(place)?,
