@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Resumption, Why};
+use super::{Resumption, Why, checks};
 use crate::{
     address::Address,
     event::{Event, Item, Revert},
@@ -218,7 +218,8 @@ impl Resumption {
     /// replaced is asked about first.
     pub(super) fn replace(&mut self, run: &Run, survey: &Survey) {
         let is_none = survey.by_hand.is_empty() && survey.strange_by_hand.is_empty();
-        if is_none || self.is_over {
+        // Where nothing starts, nothing is replaced.
+        if is_none || self.is_over || checks::is_over_budget(run) {
             return;
         }
         let Ok(after) = self.folded(run, survey) else { return };

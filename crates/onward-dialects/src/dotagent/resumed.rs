@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Code, EXECUTION, PHASE, Phase,
     enter::voided,
-    read::{Presence, Sheet},
+    read::{Presence, Sheet, VERIFICATION},
     tasks::{Stage, Turn},
     told::{DotagentTold, place},
     write::{Checkpoint, ENTERED},
@@ -31,8 +31,7 @@ pub(super) fn resumed(told: &DotagentTold, at: Timestamp, alive: &[Address]) -> 
         let started = told.state.started_at.unwrap_or(at);
         checkpoint.begin(&id, started);
     }
-    // A failed verification goes back to the implementation when its repair begins.
-    if told.state.current != Some(phase) && !told.repairs {
+    if let Some(phase) = entered(told, phase) {
         if told.state.current.is_some_and(|now| now < phase) {
             // What an earlier run left of the phase must not count from now on.
             changes.extend(voided(told, told.code, &archive_name(&checkpoint, at)));
@@ -47,6 +46,18 @@ pub(super) fn resumed(told: &DotagentTold, at: Timestamp, alive: &[Address]) -> 
     }
     changes.extend(checkpoint.changes(&told.files));
     changes
+}
+
+/// The phase that the checkpoint does not name yet. A failed verification goes back to the
+/// implementation when its repair begins, and is named until then, also by a checkpoint that is
+/// made because the old one cannot be read.
+fn entered(told: &DotagentTold, phase: Phase) -> Option<Phase> {
+    let is_refused = told.state.verdict(VERIFICATION) == Some(false);
+    match told.state.current {
+        Some(_) if told.repairs => None,
+        None if told.repairs && is_refused => Some(Phase::Verification),
+        now => Some(phase).filter(|phase| now != Some(*phase)),
+    }
 }
 
 fn tasks(told: &DotagentTold, checkpoint: &mut Checkpoint, alive: &[Address], at: Timestamp) {

@@ -135,6 +135,19 @@ fn files_that_cannot_be_read_are_kept_before_they_are_rebuilt() {
 }
 
 #[test]
+fn a_refused_verification_is_repaired_although_the_checkpoint_cannot_be_read() {
+    let here = built("VERIFICATION")
+        .demand()
+        .tasks(&[task("t1", "verified", 1)])
+        .file("reports/verification.json", r#"{"verdict":"FAIL"}"#)
+        .file("state/phase.json", "");
+    let point = line(&here.point());
+    assert_eq!(point, "implementation IMPLEMENTATION repair");
+    let after = DOTAGENT.read(&site(), resumed(&here.files())).unwrap();
+    assert_eq!(line(&after.standing(now()).point), point);
+}
+
+#[test]
 fn a_file_with_something_else_in_the_place_of_a_list_is_kept_before_it_gets_one() {
     let text = r#"{"workflow_id":"wf","tasks":"none"}"#;
     let here = built("IMPLEMENTATION").file("state/execution.json", text).files();

@@ -276,8 +276,8 @@ fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt()
     .unwrap();
     let plan = bench.plan(&run);
     assert_eq!(codes(&plan), ["orphan-process", "dirty-tree"], "{plan:#}");
-    // No process of ours saw what it did since: a person must look. Until they have, nothing is done, and the
-    // answer does not change by being asked for twice.
+    // No process of ours saw what it did since: a person must look. Until they have, nothing is
+    // done, and the answer does not change by being asked for twice.
     let journaled = journal(&run);
     for _ in 0..2 {
         let said = bench.exits("resume", 16);

@@ -196,6 +196,15 @@ fn heartbeat(place: &Place) -> Result<Option<Timestamp>, Stop> {
     }
 }
 
+/// Hands that are gone are heard of as [`Input::HandsLost`](crate::world::Input::HandsLost), which sees to everything they held or
+/// were about to.
+pub(super) fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
+    match asked {
+        Err(HandsError::Gone { .. }) => Ok(()),
+        other => other.map_err(|it| hands_stop(&it)),
+    }
+}
+
 pub(super) fn hands_stop(error: &HandsError) -> Stop {
     let mut text = error.to_string();
     let cause = std::error::Error::source(error);

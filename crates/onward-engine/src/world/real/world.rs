@@ -29,7 +29,7 @@ use onward_dialects::{
 use super::{
     clock::wall_clock,
     disk::{Disk, hold_dir, hold_file, io_stop},
-    grip::{self, hands_stop},
+    grip::{self, not_if_gone},
     inputs::{Heard, Inputs, Waited},
     look::Looker,
     probe::probe,
@@ -58,7 +58,7 @@ use crate::world::{
     out_name,
     secrets::Redactor,
     spot::Spot,
-    supervisor::{Hands, HandsError, Identity, Place, Stop as StopLadder},
+    supervisor::{Hands, Identity, Place, Stop as StopLadder},
 };
 
 /// Why a session of another run is left alone.
@@ -228,15 +228,6 @@ impl RealWorld {
 impl From<AgentError> for Stop {
     fn from(error: AgentError) -> Self {
         Self::Unready { what: error.to_string(), hint: error.hint() }
-    }
-}
-
-/// Hands that are gone are heard of as [`Input::HandsLost`], which sees to everything they held or
-/// were about to.
-fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
-    match asked {
-        Err(HandsError::Gone { .. }) => Ok(()),
-        other => other.map_err(|it| hands_stop(&it)),
     }
 }
 
