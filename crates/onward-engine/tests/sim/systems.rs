@@ -171,7 +171,7 @@ macro_rules! in_halves {
     };
 }
 
-in_halves!(a_run_of_agent_memory_survives_a_crash_at_every_call, System::AgentMemory, 500, 500);
-in_halves!(a_run_of_dotagent_survives_a_crash_at_every_call, System::Dotagent, 350, 350);
-in_halves!(a_pipeline_survives_a_crash_at_every_call, System::Pipeline, 350, 350);
-in_halves!(stories_loops_and_specs_survive_a_crash_at_every_call, System::Sdlc, 250, 250);
+in_halves!(a_run_of_agent_memory_survives_a_crash_at_every_call, System::AgentMemory, 650, 320);
+in_halves!(a_run_of_dotagent_survives_a_crash_at_every_call, System::Dotagent, 350, 340);
+in_halves!(a_pipeline_survives_a_crash_at_every_call, System::Pipeline, 340, 360);
+in_halves!(stories_loops_and_specs_survive_a_crash_at_every_call, System::Sdlc, 250, 230);

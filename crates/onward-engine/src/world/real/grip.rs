@@ -196,8 +196,8 @@ fn heartbeat(place: &Place) -> Result<Option<Timestamp>, Stop> {
     }
 }
 
-/// Hands that are gone are heard of as [`Input::HandsLost`](crate::world::Input::HandsLost), which sees to everything they held or
-/// were about to.
+/// Hands that are gone are heard of as [`HandsLost`](crate::world::Input::HandsLost), which sees to
+/// everything they held or were about to.
 pub(super) fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
     match asked {
         Err(HandsError::Gone { .. }) => Ok(()),
