@@ -208,11 +208,11 @@ for_each_first_crash!(
 );
 
 for_each_first_crash!(retries_survive_a_crash_at_every_call_and_another_after_it, |first| {
-    crash_twice(RETRY, first, 4, RETRY_TWICE)
+    crash_twice(RETRY, first, 4, RETRY_TWICE);
 });
 
 for_each_first_crash!(edits_survive_a_crash_at_every_call_and_another_after_it, |first| {
-    crash_twice(EDITS, first, 23, EDITS_TWICE)
+    crash_twice(EDITS, first, 23, EDITS_TWICE);
 });
 
 #[test]
