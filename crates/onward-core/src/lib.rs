@@ -23,6 +23,7 @@ pub mod launch;
 mod listed;
 pub mod mark;
 pub mod name;
+pub mod nearest;
 pub mod plan;
 pub mod plural;
 pub mod policy;

@@ -2,11 +2,14 @@
 
 use std::{ffi::OsStr, io::Write as _, path::PathBuf, process::ExitCode};
 
-use clap::{ArgAction, Args, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    ArgAction, Args, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use onward_core::time::Timestamp;
 
 use crate::{
-    cmd, error,
+    cmd, diagnostic, error, guess,
     ink::{self, Printer},
 };
 
@@ -80,8 +83,7 @@ pub(crate) enum Command {
     Done(cmd::decide::DoneArgs),
     /// Let running steps end, start nothing new, then stop
     Pause(cmd::decide::AskArgs),
-    /// Stop everything and end the run for good
-    Cancel(cmd::decide::AskArgs),
+    Cancel(cmd::decide::CancelArgs),
     Rescue(cmd::rescue::RescueArgs),
     Undo(cmd::rescue::UndoArgs),
     Repair(cmd::repair::RepairArgs),
@@ -128,10 +130,31 @@ pub(crate) fn version() -> ExitCode {
     ExitCode::from(error::OK)
 }
 
+/// What is wrong, and what to type instead, where the word is one of another tool's.
+fn meant(error: &clap::Error) -> Option<(String, String)> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        Some(_) | None => None,
+    };
+    if let Some(typed) = word(ContextKind::InvalidSubcommand) {
+        return Some((format!("there is no command `{typed}`"), guess::command(typed)?));
+    }
+    let typed = word(ContextKind::InvalidArg)?;
+    Some((format!("there is no option `{typed}`"), guess::flag(typed)?.to_owned()))
+}
+
 /// Answers a command line that is not one, or that asks for help.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
+    if let Some((message, hint)) = meant(error) {
+        let _ = if json {
+            writeln!(Printer::json(), "{}", error::json("usage", &message, Some(&hint)))
+        } else {
+            diagnostic::failure(&mut Printer::stderr(), &message, Some(&hint))
+        };
+        return ExitCode::from(error::INVALID);
+    }
     if asked || !json {
         // When this cannot be printed, nothing else can.
         let _ = if asked { ink::help(&error.render()) } else { error.print() };

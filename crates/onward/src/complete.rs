@@ -4,13 +4,15 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::CommandFactory as _;
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
 use onward_core::{finding::Code, run::Run};
-use onward_engine::locate::{Project, RunDir};
+use onward_engine::locate::{Project, RunDir, builtin_names};
 
 use crate::{cli::Cli, session::open_run};
 
@@ -53,6 +55,19 @@ pub(crate) fn run_or_rescue() -> ArgValueCompleter {
     })
 }
 
+/// A workflow file, a directory on the way to one, or a built-in workflow.
+pub(crate) fn workflow() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let is_yaml = |it: &Path| it.extension().is_some_and(|it| it == "yaml" || it == "yml");
+        let files =
+            PathCompleter::any().current_dir(here()).filter(move |it| is_yaml(it) || it.is_dir());
+        let names = builtin_names().map(|it| (it.to_owned(), "built-in workflow".to_owned()));
+        let mut all = files.complete(typed);
+        all.extend(matching(typed, names.collect()));
+        all
+    })
+}
+
 /// One of the commands that a person types.
 pub(crate) fn command() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
@@ -76,6 +91,7 @@ pub(crate) fn code() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let mut codes: Vec<Offer> =
             Code::ALL.iter().map(|code| (code.as_str().to_owned(), String::new())).collect();
+        codes.retain(|(code, _)| Code::can_be_accepted(code));
         codes.sort();
         codes.dedup();
         matching(typed, codes)

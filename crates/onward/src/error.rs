@@ -4,6 +4,7 @@ use std::{io, path::PathBuf};
 
 use onward_core::{
     finding::{Code, Finding, RUN_OVER},
+    nearest::nearest,
     plan::RunInfo,
     plural::count,
 };
@@ -66,6 +67,11 @@ pub(crate) enum Error {
     InvalidWorkflow { name: String, first: String },
     #[error("there is nothing to resume here")]
     NothingToResume,
+    #[error("there is nothing to resume here: run {run} is complete")]
+    LastIsComplete { run: String },
+    /// It is no file, and no built-in workflow is called so.
+    #[error("cannot read `{}`: no such file or directory", path.display())]
+    NoSuchWorkflow { path: PathBuf, near: Option<String> },
     /// In the words of the system that wrote it.
     #[error("{what}")]
     AlreadyComplete { what: String },
@@ -183,15 +189,16 @@ fn care_chain(error: &CareError) -> String {
 impl Error {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Self::CannotRead { .. } => "cannot_read",
+            Self::CannotRead { .. } | Self::NoSuchWorkflow { .. } => "cannot_read",
             Self::CannotMake { .. } => "cannot_make",
             Self::CannotWrite(_) => "cannot_write",
             Self::Usage { .. } | Self::NoSuchDialect { .. } => "usage",
             Self::NoPermanentTask(_) => "no-permanent-task",
             Self::InvalidWorkflow { .. } => "invalid_workflow",
-            Self::NothingToResume | Self::AlreadyComplete { .. } | Self::Cancelled { .. } => {
-                "nothing_to_resume"
-            }
+            Self::NothingToResume
+            | Self::LastIsComplete { .. }
+            | Self::AlreadyComplete { .. }
+            | Self::Cancelled { .. } => "nothing_to_resume",
             Self::SeveralWait { .. } | Self::SeveralRuns { .. } => "several_runs",
             Self::WhoseList { .. } => "whose_list",
             Self::NotConfirmed { .. } => "not_confirmed",
@@ -223,7 +230,7 @@ impl Error {
                 Some("check the path; relative ones start at `--cwd`, or here".into())
             }
             Self::CannotMake { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
-                Some("it is there already; choose another name".into())
+                Some("choose another name".into())
             }
             Self::CannotRead { .. }
             | Self::CannotMake { .. }
@@ -238,6 +245,15 @@ impl Error {
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
+            }
+            Self::LastIsComplete { run } => {
+                Some(format!("run it again from the beginning with `onward run --again {run}`"))
+            }
+            Self::NoSuchWorkflow { near: Some(near), .. } => {
+                Some(format!("did you mean `{near}`?"))
+            }
+            Self::NoSuchWorkflow { near: None, .. } => {
+                Some("check the path; relative ones start at `--cwd`, or here".into())
             }
             Self::SeveralRuns { first, .. } => {
                 Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
@@ -255,9 +271,12 @@ impl Error {
                 "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
             )),
             Self::Supervise(error) => error.hint().map(str::to_owned),
-            Self::NoSuchStep { known, .. } => {
-                let near: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-                Some(format!("steps: {}", near.join(", ")))
+            Self::NoSuchStep { step, known } => {
+                if let Some(near) = nearest(step, known.iter().map(String::as_str)) {
+                    return Some(format!("did you mean {}?", word(near)));
+                }
+                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+                Some(format!("steps: {}", some.join(", ")))
             }
             Self::WhichGate { open } if open.is_empty() => Some("see `onward status`".into()),
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
@@ -313,6 +332,7 @@ impl Error {
             // The reader of our output has seen enough.
             Self::CannotWrite(error) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             Self::CannotRead { .. }
+            | Self::NoSuchWorkflow { .. }
             | Self::CannotMake { .. }
             | Self::CannotWrite(_)
             | Self::NoSuchStep { .. }
@@ -336,6 +356,7 @@ impl Error {
             Self::Interrupted { .. } => INTERRUPTED,
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
+            | Self::LastIsComplete { .. }
             | Self::AlreadyComplete { .. }
             | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
@@ -457,6 +478,9 @@ fn exit_of(error: &EngineError) -> u8 {
 
 /// Without the number that the operating system gives its errors.
 pub(crate) fn reason(error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        return "it is there already".to_owned();
+    }
     let text = error.to_string();
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()

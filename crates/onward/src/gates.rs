@@ -56,6 +56,11 @@ impl Gate {
         Some(Self { step, prompt, options, shows, hash })
     }
 
+    /// As much of the hash as tells two apart.
+    pub(crate) fn short_hash(&self) -> String {
+        self.hash.to_string().chars().take(12).collect()
+    }
+
     /// Asks until there is an answer. `dir` is the run's.
     pub(crate) fn ask(&self, person: &mut Person, dir: &Path, wanted: &dyn Fn() -> bool) -> Said {
         let root = Project::of_run(dir).map_or_else(PathBuf::new, |it| it.root().to_owned());
@@ -96,8 +101,7 @@ impl Gate {
             screen.line(&format!("  {}. {}", index + 1, printable(option)));
         }
         let look = if self.shows.is_empty() { "" } else { "v views it, d shows what changed, " };
-        let short: String = self.hash.to_string().chars().take(12).collect();
-        let keys = format!("  {look}c TEXT adds a comment, Ctrl-D leaves it open ({short})");
+        let keys = format!("  {look}c TEXT adds a comment, Ctrl-D leaves it open");
         screen.line(&format!("{DIM}{}{DIM:#}", wrap(&keys, columns_of_errors(), 0, 2)));
     }
 

@@ -4,6 +4,7 @@
 //! and a command is offered only where it can work once the line above it is heeded.
 
 use onward_core::{
+    digest::Digest,
     evidence::Cause,
     plan::{RunInfo, Status},
     run::Run,
@@ -13,6 +14,7 @@ use onward_core::{
 
 use crate::{
     diagnostic::printable,
+    gates::Gate,
     session::word,
     style::{clock, took, usd},
 };
@@ -121,19 +123,34 @@ fn remedy(cause: Cause, step: &str) -> Option<String> {
     }
 }
 
-/// The one next thing to type; nothing for a run that is over. `id` = how commands name the run.
-pub(crate) fn command(id: &str, status: Status, gate: Option<&str>) -> Option<String> {
+/// The one next thing to type where no gate is open; nothing for a run that is over. `id` = how
+/// commands name the run.
+pub(crate) fn command(id: &str, status: Status) -> Option<String> {
     match status {
         Status::Completed | Status::Cancelled => None,
         Status::Running => Some(format!("onward attach {id}")),
-        Status::Waiting => Some(match gate {
-            Some(gate) => format!("onward approve {id} {}", word(gate)),
-            None => format!("onward resume {id}"),
-        }),
-        Status::Fresh
+        Status::Waiting
+        | Status::Fresh
         | Status::Interrupted
         | Status::Parked
         | Status::OverBudget
         | Status::Failed => Some(format!("onward resume {id}")),
     }
+}
+
+/// The command that answers a gate with its first option. An answer holds for what was `opened`; if
+/// the gate shows something else now, the command names that.
+pub(crate) fn answer(id: &str, gate: &Gate, opened: Option<Digest>) -> String {
+    let step = word(gate.step.as_str());
+    let mut command = match gate.options.first() {
+        Some(option) if !gate.options.iter().any(|it| it == "approve") => {
+            format!("onward decide {id} {step} {}", word(option))
+        }
+        Some(_) | None => format!("onward approve {id} {step}"),
+    };
+    if opened != Some(gate.hash) {
+        command.push_str(" --hash ");
+        command.push_str(&gate.short_hash());
+    }
+    command
 }

@@ -38,7 +38,7 @@ use crate::{
     ink::Printer,
     live::{Row, Running, Scene},
     screen::{self, Screen},
-    session::{Session, open_run},
+    session::{Session, id_of, open_run, word},
     style::{
         BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, paragraph, seconds, took, wrap,
     },
@@ -101,6 +101,7 @@ pub(crate) fn telling(
         how_much,
         said: Vec::new(),
         gates: Vec::new(),
+        unanswered: Vec::new(),
         block: Vec::new(),
         turn: 0,
         drawn: now,
@@ -127,6 +128,8 @@ const TICK: Duration = Duration::from_millis(200);
 const DRAW_MS: u64 = 50;
 /// Off a terminal a line a minute says that the run is alive.
 const BEAT_MS: u64 = 60_000;
+/// A driver that has left its gate open so long has not left itself.
+const STAYS_MS: u64 = 1_000;
 
 /// Takes durable lines as they come.
 pub(crate) fn sink(telling: Telling) -> Sink {
@@ -275,6 +278,8 @@ pub(crate) struct Words {
     /// What is to be shown with the next frame, and what became of gates meanwhile.
     said: Vec<String>,
     gates: Vec<Event>,
+    /// Open gates with their options, since they were heard of.
+    unanswered: Vec<(Address, Vec<String>, Timestamp)>,
     block: Vec<Row>,
     turn: usize,
     drawn: Timestamp,
@@ -402,19 +407,17 @@ impl Words {
                 let parts = printable(&parts.join(", "));
                 self.line(at, &format!("{WARN}stale{WARN:#} {step}  changed: {parts}"));
             }
-            Event::GateOpened { step, prompt, .. } => {
+            Event::GateOpened { step, prompt, options, .. } => {
                 // A person at this terminal reads the question where it is asked.
-                let prompt = match &self.asks {
-                    Asks::Here(_) => None,
-                    Asks::Later => Some("opened".to_owned()),
-                    Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
-                };
-                if let Some(prompt) = prompt {
+                if !matches!(self.asks, Asks::Here(_)) {
+                    let prompt = paragraph(prompt, step.as_str().len() + 8, 2);
                     self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {prompt}"));
                 }
+                self.unanswered.push((step.clone(), options.clone(), wall_clock()));
                 self.screen.notify(&format!("onward: {step} waits for your answer"));
             }
             Event::GateDecided { step, option, by, .. } => {
+                self.unanswered.retain(|(gate, ..)| gate != step);
                 let (option, by) = (printable(option), printable(by));
                 self.line(at, &format!("{GOOD}gate{GOOD:#}  {step}  \"{option}\" by {by}"));
             }
@@ -498,8 +501,26 @@ impl Words {
 
     /// What was said, above the block as it is now.
     fn redraw(&mut self) {
+        self.say_how_to_answer();
         self.block = self.rows();
         self.show();
+    }
+
+    /// A driver that stays at an open gate waits for its answer at a terminal of its own: a person
+    /// who watches is told how to answer from here.
+    fn say_how_to_answer(&mut self) {
+        if !matches!(self.asks, Asks::Later) {
+            return;
+        }
+        let (now, run) = (wall_clock(), id_of(&self.dir));
+        let stays = |it: &mut (Address, Vec<String>, Timestamp)| now.ms_since(it.2) >= STAYS_MS;
+        let waiting: Vec<_> = self.unanswered.extract_if(.., stays).collect();
+        for (step, options, _) in waiting {
+            let gate = word(step.as_str());
+            for option in options {
+                self.line(now, &format!("      onward decide {run} {gate} {}", word(&option)));
+            }
+        }
     }
 
     /// The same with the block as it was, without the steps that ended: cheap enough for each

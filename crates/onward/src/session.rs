@@ -43,7 +43,7 @@ use onward_engine::{
 #[cfg(feature = "watch")]
 use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 
-use crate::{cmd::Context, error::Error};
+use crate::{cmd::Context, error::Error, nothing};
 
 /// Everything a command about runs needs to know before it begins.
 pub(crate) struct Session {
@@ -242,7 +242,10 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
-            return if called.is_empty() { Err(error.into()) } else { self.only(called, wanted) };
+            if called.is_empty() {
+                return Err(nothing::called(cx, &search, name, error).map_err(cannot_read)?);
+            }
+            return self.only(called, wanted);
         }
         let below = search.below(&dir).map_err(cannot_read)?;
         let is_inside = |it: &FoundSite| it.dir.starts_with(&dir);

@@ -203,7 +203,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> String {
 
 /// The same for every moment in a text.
 pub(crate) fn local_times(text: &str, now: Timestamp) -> String {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-:.".contains(letter);
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-:._".contains(letter);
     let (mut all, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(start) = rest.find(is_part) {
         all.push_str(&rest[..start]);

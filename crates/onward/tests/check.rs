@@ -517,7 +517,7 @@ fn junk_is_answered_with_a_place_and_a_hint() {
     --- stderr
     error: the file is empty
      --> junk:1:1
-    help: see docs/workflow.md, or `onward schema`, for what can stand here
+    help: `onward schema workflow` has all that can stand here; `onward init` writes an example
 
     error: `junk` cannot be run: 1 error
     --- exit 2
@@ -541,4 +541,36 @@ fn colour_is_for_those_who_want_it() {
     assert!(coloured("CLICOLOR_FORCE", "1"));
     assert!(!coloured("NO_COLOR", "1"));
     assert!(!coloured("TERM", "xterm"), "a pipe is no terminal");
+}
+
+#[test]
+fn every_mistake_of_a_newcomer_comes_with_what_to_write() {
+    for (steps, help) in [
+        ("steps: []\n", "such as `steps: [{ id: hello, run: echo hello }]`"),
+        ("steps: { a: { run: x } }\n", "begin each item on a line of its own, with `- `"),
+        ("steps:\n  - id: a\n   run: x\n", "check the indentation"),
+        ("steps:\n  - { id: a, agent: claude }\n", "add `prompt:` with what the agent is to do"),
+        ("steps:\n  - { id: a, run: [1] }\n", "write it in quotes"),
+        ("steps:\n  - { id: a, run: 'echo {{ run.id' }\n", "a value is written `{{ name }}`"),
+        ("steps:\n  - { id: a, run: 'echo {{ run.id | nope }}' }\n", "there are: "),
+        ("steps:\n  - { id: a, run: x, needs: [other] }\n", "there are: a"),
+        ("steps:\n  - { id: a, workflow: no.yaml }\n", "paths begin at the directory"),
+        ("steps:\n  - { id: a, call: my.thing }\n", "only built-in workflows call"),
+        ("steps:\n  - { id: a, call: conference.transfr }\n", "did you mean `conference.transfer`"),
+        ("steps:\n  - { id: a, agent: cursor, prompt: x }\n", "define [agents.cursor]"),
+        (
+            "steps:\n  - { id: a, run: \"sh -c 'echo {{ run.id }}'\" }\n",
+            "give it to the script as an argument: `sh -c 'echo \"$1\"' _ {{ … }}`",
+        ),
+    ] {
+        let project = Project::flow(&format!("onward: 1\n{steps}"));
+        let said = project.onward("check flow.yaml");
+        assert!(said.contains("error: ") && said.contains(help), "{steps}{said}");
+        assert!(said.trim_end().ends_with("--- exit 2"), "{said}");
+    }
+    // A name that neither the file nor the configuration knows is an error beside others too.
+    let project =
+        Project::flow("onward: 1\nsteps:\n  - { id: a, agent: claud, prompt: x, k: 1 }\n");
+    let said = project.onward("check flow.yaml");
+    assert!(said.contains("error: there is no agent `claud`"), "{said}");
 }

@@ -217,8 +217,8 @@ fn a_run_is_told_from_its_start_to_its_end() {
     "#);
     assert_snapshot!(talk.onward("resume"), @r#"
     --- stderr
-    error: there is nothing to resume here
-    help: start something with `onward run FILE`, or see `onward list`
+    error: there is nothing to resume here: run story-ID is complete
+    help: run it again from the beginning with `onward run --again story-ID`
     --- exit 17
     "#);
 }

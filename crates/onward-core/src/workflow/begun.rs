@@ -24,6 +24,8 @@ const BEFORE: [&str; 12] =
 /// Programs that start the one that is named behind their options.
 const STARTERS: [&str; 6] = ["env", "nice", "nohup", "sudo", "time", "timeout"];
 
+/// Where an argument is a script.
+pub(super) const IN_SCRIPT: &str = "in a script for `sh -c`, which reads it as shell text,";
 /// Where the text of a here-document, or of `<<<`, is a script.
 pub(super) const FED: &str = "in the text that a shell reads as its script";
 
@@ -67,6 +69,6 @@ impl Begun {
         let shell = earlier.iter().rev().find(|word| !is_option(word))?;
         let name = shell.rsplit('/').next().unwrap_or(shell);
         let reads = is_option(last) && last.contains('c') && SHELLS.contains(&name);
-        reads.then_some("in a script for `sh -c`, which reads it as shell text,")
+        reads.then_some(IN_SCRIPT)
     }
 }

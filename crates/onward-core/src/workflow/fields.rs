@@ -96,6 +96,13 @@ pub(super) fn expected(node: &Node, what: &str, problems: &mut Problems) {
     }
 }
 
+/// The same with what to write instead.
+fn expected_so(node: &Node, what: &str, hint: &str, problems: &mut Problems) {
+    if !matches!(node.tree, Tree::Broken) {
+        problems.error(node.at, format!("{what}, found {}", node.kind_name())).hint(hint);
+    }
+}
+
 /// Any scalar is text as it is spelled, so that `run: true` runs `true`.
 pub(super) fn text<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> Option<&'n str> {
     match &node.tree {
@@ -107,7 +114,8 @@ pub(super) fn text<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> O
             Some(&scalar.text)
         }
         Tree::Scalar(_) | Tree::List(_) | Tree::Map(_) | Tree::Broken => {
-            expected(node, &format!("`{name}` is text"), problems);
+            let hint = "write it in quotes, or on lines of its own below `|`";
+            expected_so(node, &format!("`{name}` is text"), hint, problems);
             None
         }
     }
@@ -168,7 +176,8 @@ pub(super) fn list<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> &
             &[]
         }
         Tree::Scalar(_) | Tree::Map(_) | Tree::Broken => {
-            expected(node, &format!("`{name}` is a list"), problems);
+            let hint = "begin each item on a line of its own, with `- `";
+            expected_so(node, &format!("`{name}` is a list"), hint, problems);
             &[]
         }
     }

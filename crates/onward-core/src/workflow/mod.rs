@@ -16,7 +16,6 @@ mod fields;
 mod graph;
 mod keys;
 mod names;
-mod nearest;
 mod outline;
 pub(crate) mod packed;
 mod parallel;

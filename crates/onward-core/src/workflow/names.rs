@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use super::{
     graph,
     model::{Count, Items, Kind, Many, Place, Span, Step, Template, Workflow, Worktree},
-    nearest::nearest,
     outline::{Outline, sees_stdout},
     problem::Problems,
     refs::{self, Form, Part, Use},
     source::Source,
 };
+use crate::nearest::nearest;
 
 /// What all `steps[computed]` of a workflow may refer to together; each refers to all it can see.
 const COMPUTED_REFS_MAX: usize = 200_000;

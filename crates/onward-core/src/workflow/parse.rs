@@ -27,8 +27,8 @@ const PINNED_BYTES_MAX: usize = 64 << 20;
 /// Workflows within workflows.
 const INCLUDE_DEPTH_MAX: usize = 16;
 /// Agent programs that need no declaration.
-pub const ADAPTERS: [&str; 10] =
-    ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "cursor", "goose", "amp"];
+pub const ADAPTERS: [&str; 7] =
+    ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider"];
 
 /// A workflow that can be run, and all it was made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -268,7 +268,9 @@ impl Reader<'_> {
         let bytes = match (self.read)(&path) {
             Ok(bytes) => bytes,
             Err(why) => {
-                self.problems.error(node.at, format!("cannot read `{given}`: {why}"));
+                self.problems
+                    .error(node.at, format!("cannot read `{given}`: {why}"))
+                    .hint("paths begin at the directory of the workflow file");
                 return None;
             }
         };

@@ -8,11 +8,10 @@ use serde_json::Value;
 use super::{
     fields::{self, Fields},
     model::{Agent, Input, InputKind, Limits, PARALLEL_DEFAULT},
-    nearest::nearest,
     parse::{ADAPTERS, Reader, Surroundings, VERSION},
     yaml::Node,
 };
-use crate::evidence::Usd;
+use crate::{evidence::Usd, nearest::nearest};
 
 impl Reader<'_> {
     /// Nothing else is looked at in a file for another version.

@@ -31,7 +31,9 @@ impl Reader<'_> {
     ) -> Vec<Step> {
         let nodes = fields::list(node, "steps", &mut self.problems);
         if matches!(&node.tree, Tree::List(nodes) if nodes.is_empty()) {
-            self.problems.error(node.at, "`steps` is empty");
+            self.problems
+                .error(node.at, "`steps` is empty")
+                .hint("such as `steps: [{ id: hello, run: echo hello }]`");
         }
         if depth > DEPTH_MAX {
             let message = format!("groups are nested more than {DEPTH_MAX} deep");
@@ -82,7 +84,11 @@ impl Reader<'_> {
             } else {
                 let message = format!("there is no step `{id}` in this list");
                 let known = places.keys().map(String::as_str);
-                self.problems.unknown(node.at, message, id, known);
+                let problem = self.problems.unknown(node.at, message, id, known);
+                if problem.hint.is_none() {
+                    let some: Vec<&str> = places.keys().take(8).map(String::as_str).collect();
+                    problem.hint(format!("there are: {}", some.join(", ")));
+                }
             }
         }
         needs.into_iter().collect()
@@ -259,7 +265,9 @@ impl Reader<'_> {
                 }
                 let prompt = fields.get("prompt");
                 if prompt.is_none() {
-                    self.problems.error(key.at, "an agent step needs a `prompt`");
+                    self.problems
+                        .error(key.at, "an agent step needs a `prompt`")
+                        .hint("add `prompt:` with what the agent is to do");
                 }
                 let problems = &mut self.problems;
                 let prompt = prompt.and_then(|it| fields::template(it, "prompt", problems));

@@ -59,7 +59,7 @@ impl Problem {
 const PROBLEMS_MAX: usize = 1000;
 /// For an error that speaks for itself: where to read on.
 pub(super) const READ_ON: &str =
-    "see docs/workflow.md, or `onward schema`, for what can stand here";
+    "`onward schema workflow` has all that can stand here; `onward init` writes an example";
 /// Longer lines are not shown.
 const LINE_CHARS_MAX: usize = 400;
 
@@ -88,7 +88,7 @@ impl Problems {
         given: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) -> &mut Problem {
-        let near = super::nearest::nearest(given, known);
+        let near = crate::nearest::nearest(given, known);
         let problem = self.error(at, message);
         if let Some(near) = near {
             problem.hint(format!("did you mean `{near}`?"));

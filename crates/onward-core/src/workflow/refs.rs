@@ -15,6 +15,7 @@ use minijinja::{
 };
 
 use super::{
+    begun::IN_SCRIPT,
     bounded::check_depth,
     shell::{Place, Places},
     template::{FILTERS, FUNCTIONS, TESTS, message},
@@ -157,7 +158,8 @@ impl Walk {
 
     fn syntax_error(&mut self, error: &minijinja::Error) {
         let offset = error.range().map_or(0, |range| range.start) + self.base;
-        self.fault(offset, &format!("template: {}", message(error)), None);
+        let hint = "a value is written `{{ name }}`; braces that are text, `{{ '{{' }}`";
+        self.fault(offset, &format!("template: {}", message(error)), Some(hint));
     }
 
     fn at(&self, span: Span) -> usize {
@@ -246,10 +248,13 @@ impl Walk {
             self.faults.push(Fault {
                 offset: self.at(expr.span()),
                 message: format!("a value {place} is not safe"),
-                hint: Some(
+                hint: Some(if place == IN_SCRIPT {
+                    "give it to the script as an argument: `sh -c 'echo \"$1\"' _ {{ … }}`"
+                        .to_owned()
+                } else {
                     "put it into a variable first, `x={{ … }}` on a line of its own, and use `$x`"
-                        .to_owned(),
-                ),
+                        .to_owned()
+                }),
             });
         }
     }
@@ -342,11 +347,14 @@ impl Walk {
 
     fn named(&mut self, kind: &str, name: &str, known: &[&str], span: Span) {
         if !known.contains(&name) {
-            let near = super::nearest::nearest(name, known.iter().copied());
+            let near = crate::nearest::nearest(name, known.iter().copied());
             self.faults.push(Fault {
                 offset: self.at(span),
                 message: format!("there is no {kind} `{name}`"),
-                hint: near.map(|near| format!("did you mean `{near}`?")),
+                hint: Some(match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are: {}", known.join(", ")),
+                }),
             });
         }
     }

@@ -100,7 +100,8 @@ fn hint(kind: &ErrorKind) -> Option<&'static str> {
             Some("it is opened here and never closed")
         }
         ErrorKind::RecursionLimitExceeded => Some("nest less deeply"),
-        _ => None,
+        // Of all the others, most are a line that begins in the wrong column.
+        _ => Some("check the indentation: what belongs together begins in the same column"),
     }
 }
 

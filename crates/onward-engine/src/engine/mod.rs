@@ -271,12 +271,21 @@ pub fn begin_run(
     begin_with(project, &NewRun { workflow, file, inputs, mode, now, boot_id, adopted }, machine)
 }
 
-/// The same for whatever a run begins with.
-pub(crate) fn begin_with(
+/// Whether a run of this workflow could begin. Writes nothing.
+pub fn can_begin(
     project: &Project,
-    new: &NewRun<'_>,
+    workflow: &Loaded,
+    inputs: BTreeMap<String, Value>,
     machine: &Machine,
-) -> Result<Begun, EngineError> {
+    mode: Mode,
+) -> Result<(), EngineError> {
+    let (boot_id, now) = (this_boot()?, wall_clock());
+    let new = NewRun { workflow, file: None, inputs, mode, now, boot_id, adopted: None };
+    begins(project, &new, machine).map(|_| ())
+}
+
+/// What a run that is about to begin must not lack.
+fn begins(project: &Project, new: &NewRun<'_>, machine: &Machine) -> Result<Redactor, EngineError> {
     let workflow = new.workflow;
     // Whether another system's run takes an agent at all is found when it is examined.
     let is_ours = new.adopted.as_ref().is_none_or(|it| it.files.is_empty());
@@ -288,8 +297,19 @@ pub(crate) fn begin_with(
     }
     let redactor = Redactor::of_environment(&machine.env);
     new.check(&redactor)?;
+    Ok(redactor)
+}
+
+/// The same as [`begin_run`], for whatever a run begins with.
+pub(crate) fn begin_with(
+    project: &Project,
+    new: &NewRun<'_>,
+    machine: &Machine,
+) -> Result<Begun, EngineError> {
+    let redactor = begins(project, new, machine)?;
     project.prepare()?;
-    let mut tree = TreeLock::take(project, None, share_of(&workflow.workflow), TakeOver::No)?;
+    let share = share_of(&new.workflow.workflow);
+    let mut tree = TreeLock::take(project, None, share, TakeOver::No)?;
     let (run, dir) = create_run(project, new, &redactor)?;
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree, seen: Seen::default() })

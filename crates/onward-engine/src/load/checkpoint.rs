@@ -20,6 +20,8 @@ use crate::world::{At, World, files, open, real::shared};
 const CHECKPOINT: &str = "checkpoint";
 /// A shorter journal is folded as soon.
 const JOURNAL_BYTES_MIN: usize = 256 << 10;
+/// So much behind what is kept is folded faster than all of it is kept again.
+const REST_BYTES_MAX: usize = 16 << 10;
 /// What the seal is for; another purpose has another one.
 const PURPOSE: &str = "onward checkpoint";
 const VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
@@ -40,11 +42,12 @@ fn kept_in(run_dir: &Path, env: &[(OsString, OsString)]) -> Option<Vec<u8>> {
 
 /// The same for one who drives the run.
 pub(crate) fn load_kept<W: World>(world: &mut W, journal: &[u8]) -> Result<Loaded, LoadError> {
-    let kept = || {
-        let sealed = world.read(At::Run(CHECKPOINT)).ok()??;
-        world.unsealed(PURPOSE, sealed)
-    };
-    load_after(journal, kept)
+    load_after(journal, || kept_by(world))
+}
+
+fn kept_by<W: World>(world: &mut W) -> Option<Vec<u8>> {
+    let sealed = world.read(At::Run(CHECKPOINT)).ok()??;
+    world.unsealed(PURPOSE, sealed)
 }
 
 /// Keeps what the journal on the disk folds to. That it cannot be kept costs time at the next look,
@@ -54,7 +57,13 @@ pub(crate) fn keep<W: World>(world: &mut W) {
     if journal.len() < JOURNAL_BYTES_MIN {
         return;
     }
-    let Ok(loaded) = load_kept(world, &journal) else { return };
+    let kept = kept_by(world);
+    let covered = kept.as_deref().and_then(|it| covers(it, &journal)).map_or(0, |(part, _)| part);
+    if covered > 0 && journal.len() - covered < REST_BYTES_MAX {
+        return;
+    }
+    let Ok(loaded) = load_from(&journal, kept.as_deref()) else { return };
+    drop(kept);
     let part = Part::of(&journal, &loaded);
     // A long one is not held together with what is made of it.
     drop(journal);
@@ -123,7 +132,13 @@ fn body(part: &Part, state: &State) -> Option<Vec<u8>> {
 }
 
 /// The state at a place in this very journal, and that place.
-fn unpack(mut body: &[u8], journal: &[u8]) -> Option<(State, usize)> {
+fn unpack(body: &[u8], journal: &[u8]) -> Option<(State, usize)> {
+    let (offset, state) = covers(body, journal)?;
+    Some((State::unpack(state)?, offset))
+}
+
+/// How much of this very journal is told of, and the state there as it is kept.
+fn covers<'b>(mut body: &'b [u8], journal: &[u8]) -> Option<(usize, &'b [u8])> {
     let (length, rest) = body.split_first()?;
     body = rest.get(usize::from(*length)..).filter(|_| rest.starts_with(VERSION))?;
     if usize::from(*length) != VERSION.len() {
@@ -136,7 +151,7 @@ fn unpack(mut body: &[u8], journal: &[u8]) -> Option<(State, usize)> {
     if crc32fast::hash(part) != u32::from_le_bytes(*crc) {
         return None;
     }
-    Some((State::unpack(state)?, offset))
+    Some((offset, state))
 }
 
 #[cfg(test)]

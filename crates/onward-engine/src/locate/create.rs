@@ -84,8 +84,23 @@ impl CreateError {
                  read it there"
                     .to_owned(),
             ),
-            Self::WrongKind { .. } | Self::Unwritable(_) | Self::Stop(_) => None,
+            Self::WrongKind { name, kind } => {
+                Some(format!("for example --input {name}={}", example(*kind)))
+            }
+            Self::Unwritable(_) | Self::Stop(_) => None,
         }
+    }
+}
+
+/// A value as a person types it.
+fn example(kind: InputKind) -> &'static str {
+    match kind {
+        InputKind::String => "bees",
+        InputKind::Number => "2.5",
+        InputKind::Integer => "3",
+        InputKind::Boolean => "true",
+        InputKind::List => r#"'["ann", "bob"]'"#,
+        InputKind::Object => r#"'{"name": "ann"}'"#,
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::{id::RunId, time::Timestamp};
+use onward_core::{id::RunId, nearest::distance, time::Timestamp};
 
 use super::{Project, lock::holder, pinned::WORKFLOW};
 use crate::{load::journal::JOURNAL, world::real::file_time};
@@ -31,7 +31,7 @@ impl RunDir {
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error("no run is called `{wanted}`")]
-    NoSuchRun { wanted: String, near: Vec<RunId> },
+    NoSuchRun { wanted: String, near: Vec<String> },
     #[error("there is no run here")]
     NoRuns,
     #[error("run `{run}` has lost its journal")]
@@ -47,7 +47,7 @@ impl FindError {
         let list = |ids: &[RunId]| ids.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ");
         match self {
             Self::NoSuchRun { near, .. } if near.is_empty() => "see `onward list`".to_owned(),
-            Self::NoSuchRun { near, .. } => format!("did you mean {}?", list(near)),
+            Self::NoSuchRun { near, .. } => format!("did you mean {}?", near.join(", ")),
             Self::NoRuns => "start one with `onward run FILE`, or try `onward demo`".to_owned(),
             Self::LostJournal { run } => format!("rebuild it with `onward repair {run}`"),
             Self::Several { all, .. } => format!("say which: {}", list(all)),
@@ -115,7 +115,7 @@ impl Project {
         let meant: Vec<&RunDir> = runs.iter().filter(begin_so).collect();
         match meant[..] {
             [] => {
-                let near = near(wanted, &runs);
+                let near = near(wanted, runs.iter().map(|run| run.id.as_str()));
                 Err(FindError::NoSuchRun { wanted: wanted.to_owned(), near })
             }
             [one] => Ok(one.clone()),
@@ -137,34 +137,18 @@ fn run_at(dir: &Path) -> Option<RunDir> {
     Some(RunDir { id, dir: dir.to_owned(), last_activity, has_journal })
 }
 
-fn near(wanted: &str, runs: &[RunDir]) -> Vec<RunId> {
+/// The names that a person who typed another one may have meant.
+pub fn near<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
     // A person who mistypes mostly mistypes a part: compare with as much as they typed.
-    let distance = |run: &RunDir| {
-        let id = run.id.as_str();
-        let part = id.get(..wanted.len()).unwrap_or(id);
-        edits(wanted, part).min(edits(wanted, id))
+    let apart = |name: &str| {
+        let part = name.get(..wanted.len()).unwrap_or(name);
+        distance(wanted, part).min(distance(wanted, name))
     };
-    let mut all: Vec<(usize, &RunId)> = runs.iter().map(|run| (distance(run), &run.id)).collect();
-    all.sort();
+    let mut all: Vec<(usize, &str)> = names.map(|name| (apart(name), name)).collect();
+    all.sort_unstable();
     let allowed = wanted.len().div_ceil(3);
-    let close = all.into_iter().take_while(|(distance, _)| *distance <= allowed);
-    close.take(NEAR_MAX).map(|(_, id)| id.clone()).collect()
-}
-
-/// Letters to add, drop or change.
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
-        for (at, wanted) in other.iter().enumerate() {
-            let changed = diagonal + usize::from(letter != *wanted);
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
+    let close = all.into_iter().take_while(|(apart, _)| *apart <= allowed);
+    close.take(NEAR_MAX).map(|(_, name)| name.to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -224,6 +208,5 @@ mod tests {
         assert_eq!(project.find("zzzzzz").unwrap_err().hint(), "see `onward list`");
         let (_dir, empty) = self::project(&[]);
         assert!(matches!(empty.find("x"), Err(FindError::NoRuns)));
-        assert_eq!([edits("abc", "abc"), edits("abc", "ac"), edits("", "ab")], [0, 1, 2]);
     }
 }

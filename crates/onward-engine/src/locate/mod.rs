@@ -24,7 +24,7 @@ mod sites;
 
 pub use builtin::{Cast, builtin_names, builtin_roles, load_builtin};
 pub use create::{CreateError, NewRun, OPENED, create_run};
-pub use find::{FindError, RunDir};
+pub use find::{FindError, RunDir, near};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use origin::{Origin, opened};
 pub use pinned::{

@@ -39,7 +39,9 @@ pub(crate) fn run(cx: &mut Context, args: &AgentsArgs) -> Result<ExitCode, Error
         let schema = "onward.agents/1".to_owned();
         return cx.print_json(&Known { schema, agents: all, configured });
     }
-    for agent in &all {
+    let is_configured = |name: &str| session.config.agents.contains_key(name);
+    // A name that the configuration defines means what it says there.
+    for agent in all.iter().filter(|it| !is_configured(it.agent)) {
         let found = match (&agent.path, &agent.version) {
             (None, _) => match agent.install {
                 Some(install) => format!("not installed; {install}"),

@@ -7,10 +7,15 @@ use std::{
     process::ExitCode,
 };
 
-use onward_core::workflow::{
-    HEAD_BYTES, Loaded, Problem, Severity, TEXT_BYTES_MAX, begins_as_workflow, load,
+use onward_core::{
+    nearest::nearest,
+    workflow::{
+        HEAD_BYTES, Loaded, Problem, Severity, TEXT_BYTES_MAX, begins_as_workflow, load,
+        model::{Kind, Step},
+    },
 };
-use onward_engine::locate::{Cast, Project, load_builtin};
+use onward_engine::dialects::builtin::CALLS;
+use onward_engine::locate::{Cast, Project, builtin_names, load_builtin};
 
 use crate::{
     cmd::Context,
@@ -27,6 +32,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CheckArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
+    #[arg(add = crate::complete::workflow())]
     file: PathBuf,
     /// Draw the steps as a Mermaid flowchart
     #[arg(long)]
@@ -65,24 +71,54 @@ pub(crate) fn read_workflow(
     cast: &Cast,
 ) -> Result<Result<Loaded, Vec<Problem>>, Error> {
     let name = file.to_string_lossy();
-    let mut loaded = match read_alone(&cx.path(file), &name, cast)? {
-        Ok(loaded) => loaded,
-        Err(problems) => return Ok(Err(problems)),
+    let mut read = read_alone(&cx.path(file), &name, cast)?;
+    let problems = match &mut read {
+        Ok(loaded) => &mut loaded.warnings,
+        Err(problems) => problems,
     };
-    if loaded.warnings.iter().any(|it| it.agent.is_some()) {
+    if problems.iter().any(|it| it.agent.is_some()) {
         let config = Session::new(cx, &Driving::default())?.config;
         let is_known =
             |it: &String| config.agents.contains_key(it) || config.adapters.contains_key(it);
-        loaded.warnings.retain(|it| !it.agent.as_ref().is_some_and(is_known));
+        problems.retain(|it| !it.agent.as_ref().is_some_and(is_known));
     }
-    if loaded.warnings.iter().all(|it| it.agent.is_none()) {
-        return Ok(Ok(loaded));
-    }
-    let mut problems = loaded.warnings;
+    // Neither the workflow nor the configuration knows it.
     for problem in problems.iter_mut().filter(|it| it.agent.is_some()) {
         problem.severity = Severity::Error;
     }
-    Ok(Err(problems))
+    if let Ok(loaded) = &mut read {
+        let mut calls = unknown_calls(&loaded.workflow.steps, &name);
+        loaded.warnings.append(&mut calls);
+    }
+    let is_error = |it: &Problem| it.severity == Severity::Error;
+    Ok(match read {
+        Ok(loaded) if loaded.warnings.iter().any(is_error) => Err(loaded.warnings),
+        Ok(_) | Err(_) => read,
+    })
+}
+
+/// Steps that call a built-in function which is not there.
+fn unknown_calls(steps: &[Step], file: &str) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for step in steps {
+        match &step.kind {
+            Kind::Call { name, .. } if !CALLS.contains(&name.as_str()) => {
+                let near = nearest(name, CALLS.iter().copied());
+                let hint = near.map_or_else(
+                    || "only built-in workflows call functions: use `run` or `agent`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                );
+                let message = format!("there is no built-in function `{name}`");
+                found.push(Problem { at: step.at, ..Problem::at_start(file, message, &hint) });
+            }
+            Kind::Group { steps } => found.append(&mut unknown_calls(steps, file)),
+            Kind::Sub { path, workflow, .. } => {
+                found.append(&mut unknown_calls(&workflow.steps, path));
+            }
+            Kind::Call { .. } | Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) => {}
+        }
+    }
+    found
 }
 
 /// `name` is what problems call it.
@@ -95,7 +131,13 @@ fn read_alone(path: &Path, name: &str, cast: &Cast) -> Result<Result<Loaded, Vec
     {
         return Ok(loaded);
     }
-    let text = match read_bounded(path).map_err(cannot_read)? {
+    let read = read_bounded(path);
+    if let Err(error) = &read
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        return Err(Error::NoSuchWorkflow { path: path.to_owned(), near: meant(path, here, name) });
+    }
+    let text = match read.map_err(cannot_read)? {
         Bounded::Text(text) => text,
         Bounded::TooLarge { bytes, most } => {
             let most = most >> 20;
@@ -110,6 +152,36 @@ fn read_alone(path: &Path, name: &str, cast: &Cast) -> Result<Result<Loaded, Vec
         Bounded::Text(text) => Ok(text),
         Bounded::TooLarge { bytes, .. } => Err(format!("it has {bytes} bytes")),
     }))
+}
+
+/// The workflow that a person who typed this name may have meant: with its extension, another one
+/// in that directory, or a built-in one.
+fn meant(path: &Path, here: &Path, name: &str) -> Option<String> {
+    let with = |extension: &str| Some(path.with_extension(extension)).filter(|it| it.is_file());
+    if let Some(file) = with("yaml").or_else(|| with("yml")) {
+        let file = file.file_name()?.to_string_lossy().into_owned();
+        let file = Path::new(name).with_file_name(file);
+        return Some(file.to_string_lossy().into_owned());
+    }
+    let mut known = workflow_files(here);
+    known.extend(builtin_names().map(str::to_owned));
+    nearest(path.file_name()?.to_str()?, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The names of the workflow files in a directory, sorted.
+pub(crate) fn workflow_files(dir: &Path) -> Vec<String> {
+    let is_yaml = |path: &Path| path.extension().is_some_and(|it| it == "yaml" || it == "yml");
+    let begins = |path: &Path| {
+        let mut head = Vec::new();
+        let read = open::named(path).map(|it| it.take(HEAD_BYTES as u64).read_to_end(&mut head));
+        read.is_ok_and(|it| it.is_ok()) && begins_as_workflow(&head)
+    };
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let files = entries.map(|it| it.path()).filter(|it| is_yaml(it) && begins(it));
+    let names = files.filter_map(|it| Some(it.file_name()?.to_str()?.to_owned()));
+    let mut names: Vec<String> = names.collect();
+    names.sort_unstable();
+    names
 }
 
 enum Bounded {

@@ -25,7 +25,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     next,
-    session::{id_of, open_run, word},
+    session::{id_of, word},
     shapes, style, summary,
 };
 
@@ -57,10 +57,11 @@ pub(crate) fn shape(outcome: &Outcome, exit: u8) -> shapes::Outcome {
     }
 }
 
-/// For the command that drove it. `since` = when this drive began.
+/// For the command that drove it, with the run as it left it. `since` = when this drive began.
 pub(crate) fn tell(
     cx: &mut Context,
     outcome: &Outcome,
+    run: &Run,
     since: Timestamp,
 ) -> Result<ExitCode, Error> {
     let code = exit_code(outcome.status);
@@ -71,10 +72,9 @@ pub(crate) fn tell(
     if let Some(why) = &outcome.not_notified {
         writeln!(cx.err, "the notify command failed: {}", printable(why))?;
     }
-    let run = open_run(&outcome.dir)?;
     // As they would be shown now: what a gate showed when it was opened may have been edited.
     let gates: Vec<_> = outcome.gates.iter().map(|(step, gate)| (step, gate)).collect();
-    closing(cx, &outcome.dir, &run, outcome.status, since, &gates)?;
+    closing(cx, &outcome.dir, run, outcome.status, since, &gates)?;
     Ok(ExitCode::from(code))
 }
 
@@ -99,7 +99,11 @@ fn closing(
 ) -> Result<(), Error> {
     let id = id_of(dir);
     let lines = summary::lines(&id, dir, run, status, since);
-    let most = if cx.global.quiet { 1 } else { lines.len() };
+    let most = match (cx.global.quiet, status) {
+        (true, Status::Completed) => 0,
+        (true, _) => 1,
+        (false, _) => lines.len(),
+    };
     for line in lines.iter().take(most) {
         writeln!(cx.err, "{}", style::wrap(line, style::columns_of_errors(), 0, 4))?;
     }
@@ -118,7 +122,7 @@ fn closing(
     for first in next::first(run, status) {
         writeln!(cx.err, "{first}")?;
     }
-    if let Some(next) = next::command(&id, status, None) {
+    if let Some(next) = next::command(&id, status) {
         writeln!(cx.err, "{next}")?;
     }
     Ok(())

@@ -154,6 +154,12 @@ const COLUMNS_MAX: usize = 120;
 
 /// Makes the file if there is none, with everything in it as a comment.
 fn edit(cx: &mut Context, path: &Path) -> Result<ExitCode, Error> {
+    if !path.exists() {
+        let parent = path.parent().unwrap_or(path);
+        let made = std::fs::create_dir_all(parent)
+            .and_then(|()| open::put(path, TEMPLATE.as_bytes(), open::SHARED));
+        made.map_err(|source| Error::CannotMake { path: path.to_owned(), source })?;
+    }
     let editor = ["VISUAL", "EDITOR"].into_iter().find_map(std::env::var_os);
     let Some(editor) = editor.filter(|it| !it.is_empty()) else {
         return Err(Error::Usage {
@@ -161,12 +167,6 @@ fn edit(cx: &mut Context, path: &Path) -> Result<ExitCode, Error> {
             hint: format!("set EDITOR, or open {} yourself", path.display()),
         });
     };
-    if !path.exists() {
-        let parent = path.parent().unwrap_or(path);
-        let made = std::fs::create_dir_all(parent)
-            .and_then(|()| open::put(path, TEMPLATE.as_bytes(), open::SHARED));
-        made.map_err(|source| Error::CannotMake { path: path.to_owned(), source })?;
-    }
     let line = format!("{} {}", editor.to_string_lossy(), word(&path.display().to_string()));
     let status = std::process::Command::new("sh").arg("-c").arg(line).status()?;
     if !status.success() {

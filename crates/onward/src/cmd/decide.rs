@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use onward_core::{address::Address, digest::Digest, run::Run};
+use onward_core::{address::Address, digest::Digest, plan::Status, run::Run};
 use onward_engine::{
     drive::gate::Answer,
     engine::{self, Decided},
@@ -15,11 +15,12 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, run_and_rest},
+    confirm::{self, confirm},
     diagnostic::printable,
     error::Error,
     gates::Gate,
     seen,
-    session::{Driving, Session, is_driven, open_run, word},
+    session::{Driving, Session, id_of, is_driven, open_run, word},
     shapes,
 };
 
@@ -91,6 +92,9 @@ fn the_one_that_waits(
     for run in session.project.runs()? {
         // One that cannot be read waits for no answer.
         let Ok(folded) = open_run(&run.dir) else { continue };
+        if matches!(Status::of(&folded.state, false), Status::Cancelled | Status::Completed) {
+            continue;
+        }
         let mut open = open_gates(&folded);
         open.retain(|it| gate.is_none_or(|gate| it.as_str() == gate));
         if let Some(step) = open.first() {
@@ -210,24 +214,50 @@ pub(crate) struct AskArgs {
 }
 
 pub(crate) fn pause(cx: &mut Context, args: &AskArgs) -> Result<ExitCode, Error> {
-    ask(cx, args, &Request::Pause)
-}
-
-pub(crate) fn cancel(cx: &mut Context, args: &AskArgs) -> Result<ExitCode, Error> {
-    ask(cx, args, &Request::Cancel)
-}
-
-fn ask(cx: &mut Context, args: &AskArgs, request: &Request) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, args.run.as_deref())?;
-    let id = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let how = if is_driven(&dir) {
-        write_request(&dir, request, wall_clock()).map_err(engine::EngineError::from)?;
+    ask(cx, &session, &dir, &Request::Pause)
+}
+
+/// Stop everything and end the run for good
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct CancelArgs {
+    /// Which run; without it the last active one, after a question
+    #[arg(add = crate::complete::run())]
+    run: Option<String>,
+    /// End it without asking
+    #[arg(short, long)]
+    yes: bool,
+}
+
+pub(crate) fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<ExitCode, Error> {
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
+    // A person who names the run means it.
+    if args.run.is_none() && !cx.global.json {
+        let question = format!("End run {} for good? Its files stay.", id_of(&dir));
+        if confirm(cx, args.yes, &question) == confirm::Answer::No {
+            writeln!(cx.err, "nothing was done")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    ask(cx, &session, &dir, &Request::Cancel)
+}
+
+fn ask(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    request: &Request,
+) -> Result<ExitCode, Error> {
+    let id = id_of(dir);
+    let how = if is_driven(dir) {
+        write_request(dir, request, wall_clock()).map_err(engine::EngineError::from)?;
         "sent to the running engine"
     } else {
         match request {
             Request::Cancel => {
-                engine::cancel(&dir, &session.machine)?;
+                engine::cancel(dir, &session.machine)?;
                 "cancelled; its files stay"
             }
             Request::Pause | Request::Unattended | Request::Decide { .. } => {

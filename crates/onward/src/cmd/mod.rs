@@ -36,15 +36,17 @@ use std::{
 };
 
 use clap::CommandFactory as _;
-use onward_core::{address::Address, plan::Status};
+use onward_core::plan::Status;
+use onward_engine::{engine::person::gates_now, play::conference::has_started};
 
 use crate::{
     cli::{Cli, Global},
     diagnostic,
     error::{self, Error},
+    gates::Gate,
     ink::{self, Printer},
     next,
-    session::{self, Driving, Session, named_in_commands},
+    session::{Driving, Session, named_in_commands, word},
 };
 
 /// What every command gets. Built once, in `main`.
@@ -103,6 +105,19 @@ pub(crate) fn run_and_rest(words: &[String]) -> (Option<&str>, &str) {
     }
 }
 
+/// The command that starts what lies here, where nothing has run yet.
+fn begins_here(cx: &Context) -> Option<String> {
+    let here = cx.path(Path::new("."));
+    if here.join(CONFERENCE).is_file() && !has_started(&here) {
+        return Some("onward run conference".to_owned());
+    }
+    let files = check::workflow_files(&here);
+    files.first().map(|file| format!("onward run {}", word(file)))
+}
+
+/// The file that a conference begins with.
+const CONFERENCE: &str = "conference.md";
+
 /// Without a command: what is here, and the one next thing to type.
 pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     if cx.global.json {
@@ -111,6 +126,15 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let runs = session.unfinished()?;
     let mut rows = status::rows(cx, &session, None)?;
+    if rows.is_empty()
+        && let Some(next) = begins_here(cx)
+    {
+        writeln!(
+            cx.out,
+            "Nothing has run here yet; `onward --help` shows all commands.\n\n{next}"
+        )?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if rows.is_empty() {
         ink::help(&Cli::command().render_help())?;
         writeln!(cx.out, "\nNothing to resume here. Try `onward demo`, or `onward init`.")?;
@@ -121,7 +145,7 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         // A run that another system left is continued by its directory.
         let open = rows.iter().find_map(|row| {
             let view = row.shown.as_ref().ok().filter(|it| it.run.dialect != "onward")?;
-            next::command(&named_in_commands(&view.run), view.run.status, None)
+            next::command(&named_in_commands(&view.run), view.run.status)
         });
         let nothing = "nothing to resume; start something with `onward run FILE`".to_owned();
         writeln!(cx.out, "\n{}", open.unwrap_or(nothing))?;
@@ -142,21 +166,21 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     let Some(first) = runs.into_iter().min_by_key(|it| rank(it.status)) else {
         return Ok(ExitCode::SUCCESS);
     };
-    let (id, status) = (first.dir.id.to_string(), first.status);
+    let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
     let run = first.run()?;
-    let gate = run.graph.open_gates().next().map(|it| run.graph.node(it).address.clone());
+    let asks = matches!(status, Status::Waiting | Status::Running);
+    let gates = if asks { gates_now(&dir, &run, &session.machine)? } else { Vec::new() };
+    let gate = gates.iter().find_map(Gate::of);
     writeln!(cx.out)?;
     for first in next::first(&run, status).iter().filter(|_| gate.is_none()) {
         writeln!(cx.out, "{first}")?;
     }
-    let known = gate.as_ref().and_then(|gate| run.state.step(gate)?.gate.as_deref());
-    let other = known.filter(|it| !it.options.iter().any(|option| option == "approve"));
-    let next = match (&gate, other.and_then(|it| it.options.first())) {
-        (Some(gate), Some(option)) if status == Status::Waiting => {
-            let (gate, option) = (session::word(gate.as_str()), session::word(option));
-            Some(format!("onward decide {id} {gate} {option}"))
+    let next = match &gate {
+        Some(gate) => {
+            let opened = run.state.step(&gate.step).and_then(|it| it.gate.as_deref());
+            Some(next::answer(&id, gate, opened.map(|it| it.hash)))
         }
-        (gate, _) => next::command(&id, status, gate.as_ref().map(Address::as_str)),
+        None => next::command(&id, status),
     };
     writeln!(cx.out, "{}", next.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)

@@ -32,6 +32,7 @@ use crate::{
     onward rehearse conference --limit 10")]
 pub(crate) struct RehearseArgs {
     /// The workflow: a file, or the name of a built-in one
+    #[arg(add = crate::complete::workflow())]
     file: PathBuf,
     /// Run commands as they are, in the copies; only agents are played
     #[arg(long)]

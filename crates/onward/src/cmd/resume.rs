@@ -28,7 +28,7 @@ use crate::{
     cmd::{Context, adopt, closing},
     consult::{Subject, Way, consult},
     error::{self, Error},
-    next, outlook,
+    next, nothing, outlook,
     progress::{self, Asks, Telling},
     prompt::Person,
     session::{Driving, Found, Session, Wanted, Which, id_of, open_run},
@@ -263,7 +263,7 @@ pub(crate) fn choose(
             // One that lost its journal is no reason to start another.
             let lost = session.project.last_run().err();
             let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
-            let nothing = || session.beside_lists(Error::NothingToResume);
+            let nothing = || session.beside_lists(nothing::unfinished(session));
             return Err(lost.map_or_else(nothing, Error::Find));
         }
         1 => return Ok(runs.remove(0).dir.dir),
@@ -357,7 +357,8 @@ pub(crate) fn drive(
     screen.end();
     let of_run = |error| Error::OfRun { run: id_of(dir), error: Box::new(Error::Engine(error)) };
     let outcome = outcome.map_err(of_run)?;
-    let became = next::became(outcome.status, &open_run(dir)?);
+    let run = open_run(dir)?;
+    let became = next::became(outcome.status, &run);
     screen.notify(&format!("onward: run {} {became}", outcome.run));
-    closing::tell(cx, &outcome, since)
+    closing::tell(cx, &outcome, &run, since)
 }

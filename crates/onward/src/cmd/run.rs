@@ -7,12 +7,14 @@ use std::{
 };
 
 use onward_core::{
+    journal::encode,
     plan::Status,
     policy::Choices,
     workflow::{Loaded, model::InputKind},
 };
 use onward_engine::{
-    engine::{self, Begun, EngineError, begin_run},
+    engine::{self, Begun, EngineError, begin_run, can_begin},
+    load::follow::Follower,
     locate::{Cast, Origin, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
@@ -23,6 +25,7 @@ use crate::{
     cmd::{Context, check, resume::drive},
     diagnostic,
     error::{self, Error},
+    progress::{self, Telling},
     prompt::Person,
     session::{Driving, Session, id_of, open_run},
 };
@@ -37,10 +40,11 @@ use crate::{
     onward run --again release-20261115-k3fq")]
 pub(crate) struct RunArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
-    #[arg(required_unless_present = "again")]
+    #[arg(required_unless_present = "again", add = crate::complete::workflow())]
     file: Option<PathBuf>,
     /// Start over with the workflow and inputs of this run; it is cancelled, and its files stay
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "inputs", "detach"])]
+    #[arg(add = crate::complete::run())]
     again: Option<String>,
     /// An input of the workflow; lists and objects as JSON
     #[arg(long = "input", value_name = "NAME=VALUE")]
@@ -140,6 +144,14 @@ fn drive_new(
     if !cx.global.json && !cx.global.quiet {
         writeln!(cx.err, "run {}", id_of(&begun.dir))?;
     }
+    if cx.global.json {
+        // It was opened before there was a driver to tell of it.
+        let mut lines = Vec::new();
+        for record in Follower::new(&begun.dir).poll()? {
+            encode(&record, &mut lines).map_err(std::io::Error::other)?;
+        }
+        progress::sink(Telling::Json)(&lines);
+    }
     let how = session.how(Choices::default());
     drive(cx, session, how, person, &begun.dir.clone(), |how, sink| {
         begun.drive(&session.machine, &how, Some(sink))
@@ -176,6 +188,9 @@ pub(crate) fn again(
         Origin::Gone | Origin::Invalid(_) => (None, kept()?),
     };
     let mode = session.mode_of(dir);
+    let (inputs, machine) = (opened.inputs.clone(), &session.machine);
+    // The old run ends only for a new one that can begin.
+    can_begin(&session.project, &workflow, inputs.clone(), machine, mode)?;
     if Status::of(&old.state, false) != Status::Completed {
         let why = "started over as a new run".to_owned();
         match engine::end(dir, &session.machine, why, &Choices::default()) {
@@ -189,7 +204,6 @@ pub(crate) fn again(
             Err(error) => return Err(error.into()),
         }
     }
-    let (inputs, machine) = (opened.inputs.clone(), &session.machine);
     let begun = begin_run(&session.project, &workflow, file.as_deref(), inputs, machine, mode)?;
     drive_new(cx, session, begun, person)
 }

@@ -504,13 +504,13 @@ fn next_action(run: &RunInfo, damage: &[String], has_gate: bool) -> String {
             format!("none; to run it again: onward run --again {which}")
         }
         Status::Completed => "none; the run is complete".to_owned(),
-        Status::Waiting if has_gate => "answer the gate".to_owned(),
+        Status::Waiting | Status::Running if has_gate => "answer the gate".to_owned(),
         Status::Waiting
         | Status::Running
         | Status::Fresh
         | Status::Interrupted
         | Status::Parked
         | Status::OverBudget
-        | Status::Failed => next::command(&which, run.status, None).unwrap_or_default(),
+        | Status::Failed => next::command(&which, run.status).unwrap_or_default(),
     }
 }

@@ -4,6 +4,7 @@
 mod archive;
 mod cost;
 mod doctor;
+mod newcomer;
 mod people;
 mod rehearse;
 mod repair;

@@ -4,24 +4,25 @@
 const DISTANCE_MAX: usize = 3;
 
 /// The closest of `known`, if it is close enough to be worth a question.
-pub(super) fn nearest<'k>(
-    given: &str,
-    known: impl IntoIterator<Item = &'k str>,
-) -> Option<&'k str> {
+pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let given: Vec<char> = given.chars().take(65).collect();
     // Any letter is close to any other.
     let bound = if given.len() < 2 { 0 } else { given.len().div_ceil(3).min(DISTANCE_MAX) };
     let (near, _) = known
         .into_iter()
         .filter(|word| word.chars().count().abs_diff(given.len()) <= bound)
-        .map(|word| (word, distance(&given, word)))
+        .map(|word| (word, letters_apart(&given, word)))
         .filter(|(_, distance)| *distance <= bound)
         .min_by_key(|(_, distance)| *distance)?;
     Some(near)
 }
 
 /// Letters to add, drop, change, or swap with their neighbour; case is free.
-fn distance(given: &[char], word: &str) -> usize {
+pub fn distance(given: &str, word: &str) -> usize {
+    letters_apart(&given.chars().collect::<Vec<char>>(), word)
+}
+
+fn letters_apart(given: &[char], word: &str) -> usize {
     let word: Vec<char> = word.chars().collect();
     let width = word.len() + 1;
     let mut table = vec![0; (given.len() + 1) * width];

@@ -1,0 +1,49 @@
+//! Words of other tools that a person may type here, and the command that does it.
+
+/// What was typed, and what is meant. Sorted by what is meant.
+const COMMANDS: &[(&str, &str)] = &[
+    ("clean", "archive"),
+    ("delete", "archive"),
+    ("remove", "archive"),
+    ("rm", "archive"),
+    ("abort", "cancel"),
+    ("kill", "cancel"),
+    ("lint", "check"),
+    ("validate", "check"),
+    ("answer", "decide"),
+    ("prune", "gc"),
+    ("new", "init"),
+    ("ls", "list"),
+    ("ps", "list"),
+    ("runs", "list"),
+    ("history", "log"),
+    ("logs", "log"),
+    ("tail", "log -f"),
+    ("stop", "pause"),
+    ("diff", "rescue diff"),
+    ("continue", "resume"),
+    ("restart", "resume"),
+    ("retry", "resume"),
+    ("exec", "run"),
+    ("start", "run"),
+    ("info", "status"),
+    ("show", "status"),
+    ("restore", "undo"),
+    ("explain", "why"),
+];
+
+/// The command that a person who typed this one means.
+pub(crate) fn command(typed: &str) -> Option<String> {
+    let (_, meant) = COMMANDS.iter().find(|(word, _)| *word == typed)?;
+    Some(format!("try `onward {meant}`"))
+}
+
+/// What does the job of a flag that other tools have.
+pub(crate) fn flag(typed: &str) -> Option<&'static str> {
+    match typed {
+        "--dry-run" | "-n" => {
+            Some("`onward check FILE` draws the steps, `onward rehearse FILE` plays them")
+        }
+        _ => None,
+    }
+}
