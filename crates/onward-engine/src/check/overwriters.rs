@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::GlobBuilder;
 use onward_core::{
     address::Address,
     decide,
@@ -17,6 +16,7 @@ use onward_core::{
     survey::{Overwriter, Survey},
     workflow::{
         model::{Count, Many, Repeat, Template},
+        pattern::matcher,
         template::Quoting,
     },
     worktree::{below, worktree_path},
@@ -94,8 +94,7 @@ struct Pattern {
 impl Pattern {
     fn matcher(&self) -> Option<globset::GlobMatcher> {
         // What fills a hole may have any form, directories included.
-        let glob = GlobBuilder::new(&self.text).literal_separator(self.is_known).build();
-        glob.ok().map(|it| it.compile_matcher())
+        matcher(&self.text, self.is_known).ok()
     }
 
     /// As far as it is known before its step is there.

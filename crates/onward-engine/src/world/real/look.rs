@@ -19,20 +19,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use onward_core::{
     digest::Digest,
     event::FileKind,
     evidence::{FileProof, Stat},
     name,
+    workflow::pattern::{is_glob, matcher},
 };
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    io::Errno,
+    time::{ClockId, clock_gettime},
+};
 
 use super::{disk::io_stop, stats};
-use crate::{
-    world::is_glob,
-    world::{Looked, Stop},
-};
+use crate::world::{Looked, Stop};
 
 /// Directories that belong to tools, not to the work.
 const SKIPPED: [&str; 2] = [".git", ".onward"];
@@ -164,11 +165,10 @@ impl Looker {
             let dir = pattern.trim_end_matches('/');
             return self.matching(dir, None, &[]);
         }
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        let glob = glob.map_err(|error| {
-            io_stop("match", Path::new(pattern))(io::Error::new(ErrorKind::InvalidInput, error))
+        let glob = matcher(pattern, true).map_err(|why| {
+            io_stop("match", Path::new(pattern))(io::Error::new(ErrorKind::InvalidInput, why))
         })?;
-        self.matching(fixed_prefix(pattern), Some(&glob.compile_matcher()), known)
+        self.matching(fixed_prefix(pattern), Some(&glob), known)
     }
 
     fn matching(
@@ -300,8 +300,11 @@ fn outside(path: &str, full: &Path) -> Option<FileProof> {
     Some(FileProof { path: path.to_owned(), hash, stat: Stat::OUTSIDE })
 }
 
+/// A name that no file can have names none, and a link that leads to itself leads nowhere.
 fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    use ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    let leads_nowhere = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    leads_nowhere || matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 fn stat_of(found: &Metadata) -> Stat {
