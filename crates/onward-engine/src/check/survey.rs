@@ -63,6 +63,7 @@ pub fn survey<W: World>(
     }
     doubts::look_for_leftovers(world, run, &mut survey)?;
     let mut all = unfinished(world, run, connected, git.as_ref())?;
+    let now = world.now();
     for one in &mut all {
         // A worktree that the resume makes again is looked into when it is there.
         let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
@@ -70,7 +71,7 @@ pub fn survey<W: World>(
             one.left = Footprint::default();
         }
         if let (Some(file), Some(started)) = (workflow_file(run), one.entry.started.as_deref()) {
-            let limit_ns = test(connected, one, started).limit_ns;
+            let limit_ns = test(connected, one, started, now).limit_ns;
             one.left.leave_edits_of(file, limit_ns);
         }
     }
@@ -91,7 +92,8 @@ pub fn survey<W: World>(
         let touched =
             if may_be_undone { hear::touched(world, run, one.step, started)? } else { None };
         let (touched, others) = (touched.as_ref(), &Others::of(run, one, &all));
-        let judged = one.left.judge(&Test { touched, others, ..test(connected, one, started) });
+        let judged =
+            one.left.judge(&Test { touched, others, ..test(connected, one, started, now) });
         if one.entry.phase == Phase::Running {
             let reverts = announce(started, &judged);
             let found = &mut survey.findings;
@@ -258,7 +260,12 @@ fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), 
 }
 
 /// How an attempt's own changes are told from later ones.
-fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarted) -> Test<'o> {
+fn test<'o>(
+    connected: &Connected,
+    one: &Unfinished<'_>,
+    started: &AttemptStarted,
+    now: Timestamp,
+) -> Test<'o> {
     const NO_OTHERS: &Others = &Others::NONE;
     let entry = one.entry;
     if entry.phase == Phase::Failed {
@@ -276,9 +283,11 @@ fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarte
     if sealed.is_some_and(|it| it.after.is_some()) {
         return Test { limit_ns: None, survived: false, touched: None, others: NO_OTHERS };
     }
-    // Until its end, what it changed is its own, also while a resume ends it.
+    // Until its end, what it changed is its own, also while a resume ends it: of a process that
+    // outlived its supervisor until this very examination the end is known.
     let ended = sealed.or_else(|| witness::unsettled(connected, one.step, entry));
-    let ended = ended.map(|seal| seal.at);
+    let lived_on = connected.survived.names(one.step, entry.attempts);
+    let ended = ended.map(|seal| seal.at).or(lived_on.then_some(now));
     let signs = [connected.last_heartbeat, ended].into_iter().flatten();
     let last_sign = signs.fold(entry.started_at, Timestamp::max);
     let survived = connected.survived.has(one.step, entry.attempts);
