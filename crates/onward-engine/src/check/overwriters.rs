@@ -51,7 +51,7 @@ pub(super) fn look<W: World>(
         let Some(fits) = pattern.matcher() else { continue };
         // Of a path that is known by a pattern with holes alone only what the run made is kept.
         let all = made.iter().chain(strange.iter().filter(|_| pattern.is_known));
-        for path in all.filter(|path| fits.is_match(path)) {
+        for path in all.filter(|path| **path == pattern.text || fits.is_match(path)) {
             let by = Overwriter { step: step.clone(), is_known: pattern.is_known };
             found.entry(path.clone()).or_default().push(by);
         }

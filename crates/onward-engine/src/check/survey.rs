@@ -18,6 +18,7 @@ use onward_core::{
     state::{Phase, StepState},
     survey::{CommitSeen, GitSeen, InFlight, Proof, Survey, was_made_by_the_run},
     time::Timestamp,
+    workflow::model::{Kind, Step},
     worktree::{WorktreePlace, subject},
 };
 
@@ -288,8 +289,10 @@ fn test<'o>(
     let ended = sealed.or_else(|| witness::unsettled(connected, one.step, entry));
     let lived_on = connected.survived.names(one.step, entry.attempts);
     let ended = ended.map(|seal| seal.at).or(lived_on.then_some(now));
-    let signs = [connected.last_heartbeat, ended].into_iter().flatten();
-    let last_sign = signs.fold(entry.started_at, Timestamp::max);
+    let signs = [connected.last_heartbeat, ended, Some(entry.started_at)].into_iter().flatten();
+    // A sign from the future is of a clock that was set back since: it does not say when it was.
+    let latest = now.plus_ms(revert::AFTERGLOW_MS);
+    let last_sign = signs.filter(|it| *it <= latest).max().unwrap_or_default();
     let survived = connected.survived.has(one.step, entry.attempts);
     Test { limit_ns: Some(revert::limit_ns(last_sign)), survived, touched: None, others: NO_OTHERS }
 }
@@ -484,8 +487,13 @@ fn proof<W: World>(
     (committed, is_whole): (Committed, bool),
 ) -> Result<Option<(Proof, Rests)>, Stop> {
     let (step, entry) = (one.step, one.entry);
-    let declared = run.defs.step(run.graph.node(id).def);
+    let def = run.graph.node(id).def;
+    let declared = run.defs.step(def);
     let Some(started) = entry.started.as_deref() else { return Ok(None) };
+    // What it printed until it was killed may be half of what another step is to look at.
+    if run.defs.stdout_is_read(def) {
+        return Ok(None);
+    }
     let rests = match (committed, &declared.check) {
         (Committed::No, _) if declared.result.is_none() => return Ok(None),
         (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
@@ -500,7 +508,8 @@ fn proof<W: World>(
     }
     let result = match seen.result {
         ResultSeen::Valid(result) => Some(result),
-        ResultSeen::Absent if declared.result.is_none() => None,
+        // A call answers at its very end: others rest on its answer.
+        ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
     let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
@@ -510,6 +519,10 @@ fn proof<W: World>(
     };
     let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
     Ok(Some((Proof { evidence, result }, rests)))
+}
+
+fn is_call(step: &Step) -> bool {
+    matches!(step.kind, Kind::Call { .. })
 }
 
 /// What a proof needs besides itself.

@@ -1,6 +1,6 @@
 //! SIGKILL: of the engine, twenty times; of everything at once; of the supervisor alone.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use onward_core::event::Event;
 use onward_engine::care::harness::{Watch, until};
@@ -140,6 +140,29 @@ fn what_an_orphan_wrote_long_after_the_last_sign_of_its_supervisor_is_its_own() 
     bench.is_proved(&run);
     assert_eq!(bench.text("out.txt"), "2\n");
     sees_nobody_left(&run);
+}
+
+#[test]
+fn a_sign_from_the_future_makes_no_edit_of_a_person_the_attempts_own() {
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; echo half > out.txt; touch began; sleep 1000', writes: [out.txt] }\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("began"));
+    engine.kill().unwrap();
+    kill_all(&run);
+    let put_off = |path: &Path, seconds| {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(now + Duration::from_secs(seconds)).unwrap();
+    };
+    // The clock was a day ahead, and then put right; the person comes later than two seconds.
+    put_off(&run.join("heartbeat"), 86_400);
+    bench.write("out.txt", "by hand\n");
+    put_off(&bench.path("out.txt"), 60);
+    let said = bench.exits("resume --no-input", 16);
+    assert!(said.err.contains("dirty-tree"), "{said:?}");
+    assert_eq!((bench.text("out.txt"), bench.ran("one")), ("by hand\n".into(), vec![1]));
 }
 
 /// `ends`: its attempt ended by itself before the engine saw that the supervisor was gone.

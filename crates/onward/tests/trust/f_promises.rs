@@ -317,6 +317,24 @@ fn b5_what_is_half_done_when_an_answer_ends_the_run_is_undone_and_kept() {
     assert_eq!(rescued(&bench, "base.txt"), ["half\n"]);
 }
 
+/// Its result proves it done; what it had printed until it was killed proves nothing.
+#[test]
+fn a12_a_killed_step_whose_output_another_looks_at_runs_again() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo hi; echo 1 > $ONWARD_RESULT; touch begun; \
+         test $ONWARD_ATTEMPT = 2 || sleep 1000', result: { schema: s.json } }\n  \
+         - { id: b, run: 'LOG; echo {{ steps.a.stdout }} > b.o' }\n",
+    );
+    bench.write("s.json", "{}");
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    engine.kill().unwrap();
+    kill_all(&run);
+    assert_eq!(row(&bench.plan(&run), "a")["verdict"], "rerun");
+    bench.exits("resume --no-input", 0);
+    assert_eq!((bench.ran("a"), bench.text("b.o").trim()), (vec![1, 2], "hi"));
+}
+
 /// What the plan found before a person answered a gate, it finds after it.
 #[test]
 fn a4_an_answer_without_a_driver_hides_no_change() {

@@ -151,7 +151,8 @@ impl Looker {
         found
     }
 
-    /// A pattern without wildcards names one file, or a directory and all files in it.
+    /// A pattern without wildcards names one file, or a directory and all files in it. One with
+    /// wildcards names the file of that very name too, such as `app/[slug]/page.tsx`.
     pub(super) fn glob(
         &mut self,
         pattern: &str,
@@ -168,7 +169,14 @@ impl Looker {
         let glob = matcher(pattern, true).map_err(|why| {
             io_stop("match", Path::new(pattern))(io::Error::new(ErrorKind::InvalidInput, why))
         })?;
-        self.matching(fixed_prefix(pattern), Some(&glob), known)
+        let mut found = self.matching(fixed_prefix(pattern), Some(&glob), known)?;
+        if !glob.is_match(pattern)
+            && let Some(named) = self.proof(pattern, known.iter().find(|it| it.path == pattern))?
+        {
+            found.push(named);
+            found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        }
+        Ok(found)
     }
 
     fn matching(

@@ -48,6 +48,8 @@ struct Figure {
     wrong_files: u64,
     /// A child lived on while no one watched it, and wrote: what it changed is a person's to judge.
     asked: u64,
+    /// What about, and after which kills.
+    questions: String,
     stories: String,
 }
 
@@ -92,6 +94,7 @@ struct Soaked {
     engine: EngineProcess,
     starts: u32,
     asked: u64,
+    questions: String,
     /// A supervisor was killed: what its attempts wrote until the next one came, no one saw.
     was_unwatched: bool,
     story: String,
@@ -104,7 +107,18 @@ impl Soaked {
         let (engine, run) = bench.start_run();
         let watch = Watch::new(&run);
         let story = format!("workflow of seed {seed}:\n{}", bench.text("w.yaml"));
-        Self { bench, random, run, watch, engine, starts: 1, asked: 0, was_unwatched: false, story }
+        Self {
+            bench,
+            random,
+            run,
+            watch,
+            engine,
+            starts: 1,
+            asked: 0,
+            questions: String::new(),
+            was_unwatched: false,
+            story,
+        }
     }
 
     /// The engine goes on until the journal has so many more records; false when it ended first.
@@ -150,6 +164,11 @@ impl Soaked {
         }
         for (_, output) in self.random.outputs.iter().filter(|it| !done.contains(it.0)) {
             let _ = fs::remove_file(self.bench.path(output));
+        }
+        let kills = self.story.lines().filter(|line| line.contains(" killed after "));
+        let last = kills.last().unwrap_or_default();
+        for line in said.lines().filter(|line| line.contains("dirty-tree:")) {
+            writeln!(self.questions, "{last}: {}", line.trim()).unwrap();
         }
         writeln!(self.story, "a person was asked, and put the files back:\n{said}").unwrap();
         self.resume("--accept dirty-tree ");
@@ -233,6 +252,7 @@ impl Soaked {
             }
         }
         figure.asked += self.asked;
+        figure.questions += &self.questions;
         figure.workflows += 1;
         figure.steps += u64::try_from(self.random.steps.len()).unwrap();
     }
@@ -295,7 +315,7 @@ fn soak_nothing_is_lost_twice_left_over_or_wrong_under_random_kills() {
     }
     #[expect(clippy::print_stdout, reason = "the figure is what the script is started for")]
     {
-        println!("soak, seed {seed}: {figure}");
+        println!("soak, seed {seed}: {figure}\n{}", figure.questions);
     }
     assert!(figure.is_clean(), "{figure}\n{}", figure.stories);
 }
