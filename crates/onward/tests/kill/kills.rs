@@ -145,7 +145,8 @@ fn what_an_orphan_wrote_long_after_the_last_sign_of_its_supervisor_is_its_own() 
 #[test]
 fn a_sign_from_the_future_makes_no_edit_of_a_person_the_attempts_own() {
     let bench = Bench::new(
-        "  - { id: one, run: 'LOG; echo half > out.txt; touch began; sleep 1000', writes: [out.txt] }\n",
+        "  - { id: one, run: 'LOG; echo half > out.txt; touch began; sleep 1000', \
+         writes: [out.txt] }\n",
     );
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("began"));

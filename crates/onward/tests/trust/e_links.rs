@@ -95,7 +95,8 @@ fn e8_errors_show_nothing_of_what_a_link_leads_to() {
 #[test]
 fn e23_a_file_whose_name_looks_like_a_pattern_is_named_by_it() {
     let bench = Bench::new(
-        "  - { id: one, run: 'LOG; echo 1 > \"app/[slug]/one.tsx\"', writes: ['app/[slug]/one.tsx'] }\n  \
+        "  - { id: one, run: 'LOG; echo 1 > \"app/[slug]/one.tsx\"', \
+         writes: ['app/[slug]/one.tsx'] }\n  \
          - { id: two, dir: 'app/[slug]', run: 'echo 1 > two.tsx', writes: [two.tsx] }\n  \
          - { id: three, run: LOG, reads: ['app/[slug]/one.tsx'] }\n  \
          - { id: last, run: test -e go }\n",

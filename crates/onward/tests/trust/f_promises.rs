@@ -347,7 +347,7 @@ fn a4_an_answer_without_a_driver_hides_no_change() {
     bench.write("d/1.txt", "1\n");
     bench.onward("run w.yaml --no-input");
     let run = only_run(&bench);
-    // A file system whose clock only ticks now and then tells it from the last record a little later.
+    // A file system whose clock only ticks now and then shows it a little later.
     until("the new file to be seen", || {
         bench.write("d/2.txt", "2\n");
         Ok((row(&bench.plan(&run), "a")["verdict"] == "rerun").then_some(()))

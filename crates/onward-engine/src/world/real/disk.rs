@@ -292,8 +292,8 @@ fn is_missing(path: &Path) -> bool {
 }
 
 fn is_absence(error: &io::Error) -> bool {
-    // A directory is no file that could be read, below a file there is none, and a name that no file
-    // can have names none.
+    // A directory is no file that could be read, below a file there is none, and a name that no
+    // file can have names none.
     use ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound};
     matches!(error.kind(), NotFound | NotADirectory | IsADirectory | InvalidFilename)
 }
