@@ -15,6 +15,7 @@ use crate::{
     state::{LoopState, Phase},
     workflow::{
         model::{Count, Each, Gate, Items, Kind, Many, Repeat, Step},
+        pattern::understood,
         template::Quoting,
     },
 };
@@ -203,6 +204,9 @@ impl Decider<'_> {
         let scope = Scope { run: self.run, node: id, facts };
         let prompt = scope.text(&gate.prompt, Quoting::Plain)?;
         let patterns = scope.texts(&gate.shows)?;
+        for pattern in &patterns {
+            understood(pattern).map_err(|why| Hold::Fails(format!("shows: {why}")))?;
+        }
         let files = facts.files(&patterns)?;
         let by_path: BTreeMap<&str, Digest> =
             files.iter().map(|file| (file.path.as_str(), file.hash)).collect();

@@ -17,6 +17,7 @@ use crate::{
         dir::{inside_project, output},
         duration,
         model::{Durability, Kind, Span, Step, Template, Workflow},
+        pattern::understood,
         permissions::Permissions,
         template::Quoting,
     },
@@ -155,6 +156,9 @@ impl Decider<'_> {
             define("dir", &cwd);
             writes = writes.into_iter().map(|pattern| below(&cwd, pattern)).collect();
         }
+        for pattern in &writes {
+            understood(pattern).map_err(|why| Hold::Fails(format!("writes: {why}")))?;
+        }
         self.add_reads(&scope, step, &cwd, &mut key)?;
         key.needs = self.run.graph.need_digests(id, &self.run.defs);
         let launch = Launch {
@@ -186,6 +190,9 @@ impl Decider<'_> {
         let facts = self.facts.of(&self.run.graph.node(scope.node).address);
         let patterns = scope.texts(&step.reads)?.into_iter();
         let patterns: Vec<String> = patterns.map(|pattern| below(cwd, pattern)).collect();
+        for pattern in &patterns {
+            understood(pattern).map_err(|why| Hold::Fails(format!("reads: {why}")))?;
+        }
         for file in facts.files(&patterns)? {
             key.reads.insert(file.path.clone(), file.hash);
         }

@@ -59,8 +59,13 @@ pub fn encode(record: &Record, out: &mut Vec<u8>) -> Result<(), EncodeError> {
 
 const TAKES_ALL: &str = "a vector takes all";
 
+/// Whether a value is flat enough for a record.
+pub fn is_flat_enough(value: &Value) -> bool {
+    is_within(value, VALUE_DEPTH_MAX)
+}
+
 fn nesting_is_bounded(event: &Event) -> bool {
-    let bounded = |value: &Value| is_within(value, VALUE_DEPTH_MAX);
+    let bounded = is_flat_enough;
     match event {
         Event::RunOpened(opened) => opened.inputs.values().all(bounded),
         Event::GroupExpanded { items, .. } => items.iter().all(|item| bounded(&item.value)),

@@ -18,7 +18,7 @@ pub(crate) mod arbitrary;
 mod tests;
 
 pub use decode::{LineError, decode_line};
-pub use encode::{EncodeError, encode};
+pub use encode::{EncodeError, encode, is_flat_enough};
 pub use read::{Mark, ReadError, Reader, Tail};
 pub use suspect::{Damage, DamagedLines, Fault, Rest, Torn};
 

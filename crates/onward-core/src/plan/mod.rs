@@ -8,6 +8,7 @@ mod done;
 mod edits;
 mod enter;
 mod phases;
+mod rechecks;
 mod resumption;
 mod retell;
 mod settle;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why};
+use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why, rechecks};
 use crate::{
     address::Address,
     bill,
@@ -23,6 +23,7 @@ pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<P
     let mut rows: Vec<PlannedStep> =
         shown.map(|id| planned(before, after, id, resumption)).collect();
     add_vanished(before, after, &mut rows);
+    rechecks::add(before, after, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }

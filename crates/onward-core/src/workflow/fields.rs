@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     duration,
     model::{Place, Template},
+    pattern::understood,
     problem::Problems,
     refs::lone_expression,
     yaml::{Key, Node, Tree},
@@ -186,6 +187,19 @@ pub(super) fn list<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> &
 pub(super) fn templates(node: &Node, name: &str, problems: &mut Problems) -> Vec<Template> {
     let nodes = list(node, name, problems);
     nodes.iter().filter_map(|node| template(node, name, problems)).collect()
+}
+
+/// Names and patterns of files.
+pub(super) fn patterns(node: &Node, name: &str, problems: &mut Problems) -> Vec<Template> {
+    let all = templates(node, name, problems);
+    for template in all.iter().filter(|it| it.is_literal()) {
+        if let Err(why) = understood(&template.source) {
+            problems
+                .error(template.at, format!("`{name}`: {why}"))
+                .hint("in the name of a file write `[[]` for `[`, and `[{]` for `{`");
+        }
+    }
+    all
 }
 
 /// A value as the source of a template that gives it back with its type: text stays as it is, `5`

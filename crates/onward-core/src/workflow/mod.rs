@@ -24,6 +24,7 @@ mod parse_head;
 mod parse_many;
 mod parse_options;
 mod parse_step;
+pub mod pattern;
 mod problem;
 mod refs;
 pub mod shell;

@@ -123,7 +123,7 @@ impl Reader<'_> {
         let many = self.many(&fields, &id);
         let problems = &mut self.problems;
         let mut list = |name: &str| {
-            get(name).map(|it| fields::templates(it, name, problems)).unwrap_or_default()
+            get(name).map(|it| fields::patterns(it, name, problems)).unwrap_or_default()
         };
         let (reads, writes) = (list("reads"), list("writes"));
         for template in writes.iter().filter(|it| it.is_literal()) {
@@ -325,7 +325,7 @@ impl Reader<'_> {
     fn gate(&mut self, node: &Node, fields: &Fields<'_>) -> Gate {
         let problems = &mut self.problems;
         let prompt = fields::template(node, "gate", problems).unwrap_or_default();
-        let shows = fields.get("shows").map(|it| fields::templates(it, "shows", problems));
+        let shows = fields.get("shows").map(|it| fields::patterns(it, "shows", problems));
         let mut options: Vec<String> = Vec::new();
         match fields.get("options") {
             None => options.extend(["approve".into(), "reject".into()]),

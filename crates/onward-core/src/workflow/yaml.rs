@@ -2,7 +2,9 @@
 //!
 //! Built straight on the event parser: keys keep their places and order, scalars their spelling
 //! (`model: 4.10` is not 4.1), and a file can have many problems instead of one. Invariant: keys of
-//! a map are unique, and aliases never make the tree much larger than the text.
+//! a map are unique, aliases never make the tree much larger than the text, and no branch of it is
+//! longer than [`NESTING_MAX`]: the tree is built, copied and dropped by functions that call
+//! themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,8 @@ pub(super) struct Key {
     pub(super) text: String,
 }
 
+/// Lists and mappings in each other, those included that the text spells without brackets
+/// (`[: : :`) or repeats by an alias. The parser's own limits count brackets and indentation alone.
 const NESTING_MAX: usize = 100;
 /// What all aliases together may add, in bytes of text and [`NODE_BYTES`] for each node.
 const ALIAS_BYTES_MAX: usize = 8 << 20;
@@ -53,7 +57,7 @@ pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<No
     };
     let events = Parser::new_from_str_with_options(text, options);
     let mut builder =
-        Builder { events, file, problems, anchors: Vec::new(), bytes: 0, alias_bytes: 0 };
+        Builder { events, file, problems, anchors: Vec::new(), bytes: 0, alias_bytes: 0, depth: 0 };
     match builder.document() {
         Ok(node) => node,
         Err(error) => {
@@ -99,7 +103,8 @@ fn hint(kind: &ErrorKind) -> Option<&'static str> {
         ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnclosedQuotedScalar => {
             Some("it is opened here and never closed")
         }
-        ErrorKind::RecursionLimitExceeded => Some("nest less deeply"),
+        // What the parser knows no name for is what the builder refuses.
+        ErrorKind::RecursionLimitExceeded | ErrorKind::Custom(_) => Some("nest less deeply"),
         // Of all the others, most are a line that begins in the wrong column.
         _ => Some("check the indentation: what belongs together begins in the same column"),
     }
@@ -120,10 +125,24 @@ struct Builder<'t, 'p> {
     events: Parser<'t, granit_parser::StrInput<'t>>,
     file: u32,
     problems: &'p mut Problems,
-    /// By anchor id, with what it weighs.
-    anchors: Vec<(usize, Node, usize)>,
+    anchors: Vec<Anchored>,
     bytes: usize,
     alias_bytes: usize,
+    /// Lists and mappings around the node that is being built.
+    depth: usize,
+}
+
+/// What an alias repeats.
+struct Anchored {
+    id: usize,
+    node: Node,
+    bytes: usize,
+    /// Lists and mappings in each other.
+    levels: usize,
+}
+
+fn too_deep(at: granit_parser::Marker) -> ScanError {
+    ScanError::new(at, format!("lists and mappings are nested deeper than {NESTING_MAX} levels"))
 }
 
 impl<'t> Builder<'t, '_> {
@@ -170,13 +189,13 @@ impl<'t> Builder<'t, '_> {
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.is_text_tag(tag.as_deref(), at);
-                (anchor, self.list()?)
+                (anchor, self.within(span, Self::list)?)
             }
             Event::MappingStart(_, anchor, tag) => {
                 self.is_text_tag(tag.as_deref(), at);
-                (anchor, self.map(at)?)
+                (anchor, self.within(span, |it| it.map(at))?)
             }
-            Event::Alias(id) => return Ok(self.alias(id, at)),
+            Event::Alias(id) => return self.alias(id, at, span),
             // Not asked for, or not a node; whatever it is, it carries no value.
             _ => (0, Tree::Broken),
         };
@@ -185,9 +204,25 @@ impl<'t> Builder<'t, '_> {
             let bytes = self.bytes - bytes_before;
             // What is marked is kept once more, and marks may lie in each other.
             let kept = if self.adds(bytes, at) { node.clone() } else { broken(at) };
-            self.anchors.push((anchor, kept, bytes));
+            let levels = kept.levels();
+            self.anchors.push(Anchored { id: anchor, node: kept, bytes, levels });
         }
         Ok(node)
+    }
+
+    /// Reads what a list or a mapping holds.
+    fn within(
+        &mut self,
+        span: Span,
+        read: impl FnOnce(&mut Self) -> Result<Tree, ScanError>,
+    ) -> Result<Tree, ScanError> {
+        if self.depth >= NESTING_MAX {
+            return Err(too_deep(span.start));
+        }
+        self.depth += 1;
+        let tree = read(self);
+        self.depth -= 1;
+        tree
     }
 
     fn is_text_tag(&mut self, tag: Option<&Tag>, at: Place) -> bool {
@@ -199,18 +234,20 @@ impl<'t> Builder<'t, '_> {
         is_text
     }
 
-    fn alias(&mut self, id: usize, at: Place) -> Node {
-        let Some((_, node, bytes)) = self.anchors.iter().rev().find(|(anchor, ..)| *anchor == id)
-        else {
+    fn alias(&mut self, id: usize, at: Place, span: Span) -> Result<Node, ScanError> {
+        let Some(anchored) = self.anchors.iter().rev().find(|it| it.id == id) else {
             self.problems.error(at, "this repeats something that contains it");
-            return broken(at);
+            return Ok(broken(at));
         };
-        let (node, bytes) = (node.clone(), *bytes);
+        if self.depth + anchored.levels > NESTING_MAX {
+            return Err(too_deep(span.start));
+        }
+        let (node, bytes) = (anchored.node.clone(), anchored.bytes);
         if !self.adds(bytes, at) {
-            return broken(at);
+            return Ok(broken(at));
         }
         self.bytes += bytes;
-        node
+        Ok(node)
     }
 
     /// False when anchors and aliases have added too much.
@@ -332,6 +369,16 @@ fn number(text: &str) -> Option<Value> {
 }
 
 impl Node {
+    /// Lists and mappings in each other.
+    fn levels(&self) -> usize {
+        let inner = |nodes: &mut dyn Iterator<Item = &Self>| nodes.map(Self::levels).max();
+        match &self.tree {
+            Tree::Scalar(_) | Tree::Broken => 0,
+            Tree::List(nodes) => 1 + inner(&mut nodes.iter()).unwrap_or(0),
+            Tree::Map(pairs) => 1 + inner(&mut pairs.iter().map(|it| &it.1)).unwrap_or(0),
+        }
+    }
+
     /// As JSON; keys stay words.
     pub(super) fn value(&self) -> Value {
         match &self.tree {
@@ -488,10 +535,46 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
-        for text in ["[".repeat(100_000), "- ".repeat(5000), "{a: ".repeat(5000)] {
+    fn c7_every_way_to_nest_is_refused_beyond_a_depth() {
+        let many = 20_000;
+        let lines = |of: &str| (0..1000).map(|it| " ".repeat(it) + of + "\n").collect::<String>();
+        let chained = |levels: usize| {
+            let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+            let of = |it: usize| format!("a{it}: &a{it} {open}*a{}{close}\n", it.saturating_sub(1));
+            (1..300).map(of).fold("a0: &a0 x\n".to_owned(), |all, line| all + &line)
+        };
+        for text in [
+            "[".repeat(100_000),
+            "{".repeat(many),
+            "- ".repeat(many),
+            "? ".repeat(many),
+            ": ".repeat(many),
+            "{a: ".repeat(many),
+            format!("[{}", ": ".repeat(many)),
+            format!("{{{}", ": ".repeat(many)),
+            format!("[{}", "? ".repeat(many)),
+            format!("{{{}", "? ".repeat(many)),
+            format!("[{}", "a: ".repeat(many)),
+            format!("[{}", "\"a\": ".repeat(many)),
+            format!("[{}", "&b : ".repeat(many)),
+            format!("[{}", "!!str : ".repeat(many)),
+            format!("a: {}x", "!!str ".repeat(many)),
+            lines("a:"),
+            lines("-"),
+            lines("?"),
+            chained(1),
+            chained(90),
+        ] {
             let (value, problems) = read(&text);
-            assert_eq!((value, problems.len()), (None, 1));
+            let begins: String = text.chars().take(40).collect();
+            assert_eq!((value, problems.len()), (None, 1), "{begins} {problems:?}");
         }
+        let deep = |levels| format!("{}x{}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(read(&deep(NESTING_MAX)).1, Vec::<String>::new());
+        assert_eq!(read(&deep(NESTING_MAX + 1)).1.len(), 1);
+        let twice = format!("- &a {}\n- {}*a{}\n", deep(49), "[".repeat(50), "]".repeat(50));
+        assert_eq!(read(&twice).1, Vec::<String>::new());
+        let more = twice.replace("*a", "[*a]");
+        assert!(read(&more).1[0].contains("nested deeper than 100 levels"), "{:?}", read(&more).1);
     }
 }

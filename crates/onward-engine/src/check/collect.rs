@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use onward_core::{
     address::Address,
     evidence::{FileProof, Stat},
+    journal::{VALUE_DEPTH_MAX, is_flat_enough},
     judge::{Collected, ResultSeen},
     workflow::model::Step,
 };
@@ -90,6 +91,11 @@ pub fn result<W: World>(
         Ok(value) => value,
         Err(error) => return Ok(ResultSeen::NotJson(format!("not JSON: {error}"))),
     };
+    if !is_flat_enough(&value) {
+        return Ok(ResultSeen::NotJson(format!(
+            "nested deeper than the {VALUE_DEPTH_MAX} levels that a result may have"
+        )));
+    }
     match &step.result {
         None => Ok(ResultSeen::Valid(value)),
         Some(schema) => match world.validate(&schema.text, &value) {

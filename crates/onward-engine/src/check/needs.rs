@@ -33,7 +33,8 @@ pub(crate) fn find_out<W: World>(
     Ok(())
 }
 
-/// It leads out of the project, is no file, or is too large.
+/// It leads out of the project, is no file, is too large, or has a name that no file can have.
 fn is_none_to_read(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::InvalidInput | ErrorKind::FileTooLarge)
+    use ErrorKind::{FileTooLarge, InvalidFilename, InvalidInput};
+    matches!(kind, InvalidInput | FileTooLarge | InvalidFilename)
 }

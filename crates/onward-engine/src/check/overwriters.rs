@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::GlobBuilder;
 use onward_core::{
     address::Address,
     decide,
@@ -17,6 +16,7 @@ use onward_core::{
     survey::{Overwriter, Survey},
     workflow::{
         model::{Count, Many, Repeat, Template},
+        pattern::matcher,
         template::Quoting,
     },
     worktree::{below, worktree_path},
@@ -51,7 +51,7 @@ pub(super) fn look<W: World>(
         let Some(fits) = pattern.matcher() else { continue };
         // Of a path that is known by a pattern with holes alone only what the run made is kept.
         let all = made.iter().chain(strange.iter().filter(|_| pattern.is_known));
-        for path in all.filter(|path| fits.is_match(path)) {
+        for path in all.filter(|path| **path == pattern.text || fits.is_match(path)) {
             let by = Overwriter { step: step.clone(), is_known: pattern.is_known };
             found.entry(path.clone()).or_default().push(by);
         }
@@ -94,8 +94,7 @@ struct Pattern {
 impl Pattern {
     fn matcher(&self) -> Option<globset::GlobMatcher> {
         // What fills a hole may have any form, directories included.
-        let glob = GlobBuilder::new(&self.text).literal_separator(self.is_known).build();
-        glob.ok().map(|it| it.compile_matcher())
+        matcher(&self.text, self.is_known).ok()
     }
 
     /// As far as it is known before its step is there.

@@ -2,14 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use globset::Glob;
 use onward_core::{
     address::Address,
     decide::{self, Defined, newly_read},
     facts::Facts,
     run::Run,
+    state::Phase,
     survey::{ReadSeen, Survey, was_made_by_the_run},
-    workflow::template::Quoting,
+    time::Timestamp,
+    workflow::{
+        pattern::{is_glob, matcher},
+        template::Quoting,
+    },
     worktree::{below, worktree_path},
 };
 
@@ -17,7 +21,7 @@ use super::survey::Ours;
 use crate::{
     check::needs::find_out,
     revert,
-    world::{Connected, Stop, World, is_glob},
+    world::{Connected, Stop, World},
 };
 
 pub(super) fn look<W: World>(
@@ -36,7 +40,8 @@ pub(super) fn look<W: World>(
             continue;
         };
         let declared = declared(run, step);
-        let patterns: Vec<&String> = declared.iter().filter(|it| is_glob(it)).collect();
+        let is_pattern = |it: &&String| is_glob(it) && matcher(it, true).is_ok();
+        let patterns: Vec<&String> = declared.iter().filter(is_pattern).collect();
         // Most keys name no file at all; those are not looked into.
         if patterns.is_empty() && names_reads.find(key.as_str().as_bytes()).is_none() {
             continue;
@@ -76,11 +81,35 @@ pub(super) fn look<W: World>(
 /// From when on a new file is not the work of one of the run's own steps, declared or not.
 fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
     let state = &run.state;
+    let driven =
+        if BY_PERSONS.contains(&state.last_kind) { worked_until(run) } else { state.last_at };
     let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
-        Some(heartbeat) => heartbeat.max(state.last_at).plus_ms(revert::AFTERGLOW_MS),
-        None => state.last_at,
+        Some(heartbeat) => heartbeat.max(driven).plus_ms(revert::AFTERGLOW_MS),
+        None => driven,
     };
     last_sign.as_micros().saturating_mul(1000)
+}
+
+/// Records that a person's command may have written while no driver lived: as the last ones they
+/// are no sign of a driver.
+const BY_PERSONS: [&str; 3] = ["gate.decided", "attempt.adopted", "step.skipped"];
+
+/// The last moment that a record about an attempt of the run's own tells of.
+fn worked_until(run: &Run) -> Timestamp {
+    let steps = run.state.steps.values().filter(|it| it.attempts > 0);
+    let moments = steps.map(|it| match it.phase {
+        // Adopted, answered or passed over, by a person perhaps.
+        Phase::Skipped | Phase::Waiting => it.started_at,
+        Phase::Done if it.key.is_none() => it.started_at,
+        Phase::Pending
+        | Phase::Running
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Tolerated
+        | Phase::Lost
+        | Phase::Stale => it.started_at.max(it.ended_at),
+    });
+    moments.fold(run.state.opened_at, Timestamp::max)
 }
 
 /// What a step says that it reads.
@@ -104,9 +133,7 @@ fn is_read<W: World>(
     (step, declared): (&Address, &[String]),
     path: &str,
 ) -> Result<bool, Stop> {
-    let fits = |it: &String| {
-        it == path || Glob::new(it).is_ok_and(|glob| glob.compile_matcher().is_match(path))
-    };
+    let fits = |it: &String| it == path || matcher(it, false).is_ok_and(|glob| glob.is_match(path));
     if declared.iter().any(fits) {
         return Ok(true);
     }

@@ -18,6 +18,7 @@ use onward_core::{
     state::{Phase, StepState},
     survey::{CommitSeen, GitSeen, InFlight, Proof, Survey, was_made_by_the_run},
     time::Timestamp,
+    workflow::model::{Kind, Step},
     worktree::{WorktreePlace, subject},
 };
 
@@ -63,6 +64,7 @@ pub fn survey<W: World>(
     }
     doubts::look_for_leftovers(world, run, &mut survey)?;
     let mut all = unfinished(world, run, connected, git.as_ref())?;
+    let now = world.now();
     for one in &mut all {
         // A worktree that the resume makes again is looked into when it is there.
         let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
@@ -70,7 +72,7 @@ pub fn survey<W: World>(
             one.left = Footprint::default();
         }
         if let (Some(file), Some(started)) = (workflow_file(run), one.entry.started.as_deref()) {
-            let limit_ns = test(connected, one, started).limit_ns;
+            let limit_ns = test(connected, one, started, now).limit_ns;
             one.left.leave_edits_of(file, limit_ns);
         }
     }
@@ -91,7 +93,8 @@ pub fn survey<W: World>(
         let touched =
             if may_be_undone { hear::touched(world, run, one.step, started)? } else { None };
         let (touched, others) = (touched.as_ref(), &Others::of(run, one, &all));
-        let judged = one.left.judge(&Test { touched, others, ..test(connected, one, started) });
+        let judged =
+            one.left.judge(&Test { touched, others, ..test(connected, one, started, now) });
         if one.entry.phase == Phase::Running {
             let reverts = announce(started, &judged);
             let found = &mut survey.findings;
@@ -258,7 +261,12 @@ fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), 
 }
 
 /// How an attempt's own changes are told from later ones.
-fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarted) -> Test<'o> {
+fn test<'o>(
+    connected: &Connected,
+    one: &Unfinished<'_>,
+    started: &AttemptStarted,
+    now: Timestamp,
+) -> Test<'o> {
     const NO_OTHERS: &Others = &Others::NONE;
     let entry = one.entry;
     if entry.phase == Phase::Failed {
@@ -276,11 +284,15 @@ fn test<'o>(connected: &Connected, one: &Unfinished<'_>, started: &AttemptStarte
     if sealed.is_some_and(|it| it.after.is_some()) {
         return Test { limit_ns: None, survived: false, touched: None, others: NO_OTHERS };
     }
-    // Until its end, what it changed is its own, also while a resume ends it.
+    // Until its end, what it changed is its own, also while a resume ends it: of a process that
+    // outlived its supervisor until this very examination the end is known.
     let ended = sealed.or_else(|| witness::unsettled(connected, one.step, entry));
-    let ended = ended.map(|seal| seal.at);
-    let signs = [connected.last_heartbeat, ended].into_iter().flatten();
-    let last_sign = signs.fold(entry.started_at, Timestamp::max);
+    let lived_on = connected.survived.names(one.step, entry.attempts);
+    let ended = ended.map(|seal| seal.at).or(lived_on.then_some(now));
+    let signs = [connected.last_heartbeat, ended, Some(entry.started_at)].into_iter().flatten();
+    // A sign from the future is of a clock that was set back since: it does not say when it was.
+    let latest = now.plus_ms(revert::AFTERGLOW_MS);
+    let last_sign = signs.filter(|it| *it <= latest).max().unwrap_or_default();
     let survived = connected.survived.has(one.step, entry.attempts);
     Test { limit_ns: Some(revert::limit_ns(last_sign)), survived, touched: None, others: NO_OTHERS }
 }
@@ -475,8 +487,13 @@ fn proof<W: World>(
     (committed, is_whole): (Committed, bool),
 ) -> Result<Option<(Proof, Rests)>, Stop> {
     let (step, entry) = (one.step, one.entry);
-    let declared = run.defs.step(run.graph.node(id).def);
+    let def = run.graph.node(id).def;
+    let declared = run.defs.step(def);
     let Some(started) = entry.started.as_deref() else { return Ok(None) };
+    // What it printed until it was killed may be half of what another step is to look at.
+    if run.defs.stdout_is_read(def) {
+        return Ok(None);
+    }
     let rests = match (committed, &declared.check) {
         (Committed::No, _) if declared.result.is_none() => return Ok(None),
         (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
@@ -491,7 +508,8 @@ fn proof<W: World>(
     }
     let result = match seen.result {
         ResultSeen::Valid(result) => Some(result),
-        ResultSeen::Absent if declared.result.is_none() => None,
+        // A call answers at its very end: others rest on its answer.
+        ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };
     let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
@@ -501,6 +519,10 @@ fn proof<W: World>(
     };
     let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
     Ok(Some((Proof { evidence, result }, rests)))
+}
+
+fn is_call(step: &Step) -> bool {
+    matches!(step.kind, Kind::Call { .. })
 }
 
 /// What a proof needs besides itself.

@@ -17,6 +17,7 @@ use onward_core::{
     mark::{Mark, Nonce},
     recovery::Probed,
     state::Phase,
+    workflow::pattern::is_glob,
     worktree::{WorktreePlace, worktree_path},
 };
 
@@ -24,7 +25,7 @@ use crate::{
     check::hear,
     drive::Driver,
     revert::{self, Others, Test, Unfinished, snapshot_of},
-    world::{Condition, SessionOf, Snapshot, Stop, Taken, When, World, files, is_glob},
+    world::{Condition, SessionOf, Snapshot, Stop, Taken, When, World, files},
 };
 
 /// More paths than this are not written into the journal: git has them all.

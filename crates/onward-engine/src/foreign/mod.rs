@@ -19,7 +19,7 @@ mod reentry;
 use std::fmt;
 
 use globset::Glob;
-use onward_core::{decide::Source, told::Told};
+use onward_core::{decide::Source, told::Told, workflow::pattern::is_glob};
 use onward_dialects::{
     File, Files,
     seam::{Card, Dialect, Site},
@@ -29,7 +29,7 @@ pub(crate) use export::{exported, say_cancelled, write};
 pub use import::{Importing, Onlooker, import, import_announced};
 pub(crate) use reentry::{Held, Reentry};
 
-use crate::world::{Stop, World, is_glob};
+use crate::world::{Stop, World};
 
 /// The run of another system that a run of ours goes on with.
 #[derive(Clone)]

@@ -89,6 +89,9 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     // It may live and only have let go of us; a later epoch takes it from our former selves.
     driver.journal.begin_epoch();
     let mut connected = driver.world.connect(driver.journal.epoch())?;
+    // This engine was there all the while. The last sign of the dead supervisor may be seconds old
+    // on a busy machine; what its attempts wrote since, until they ended, is no person's.
+    connected.last_heartbeat = Some(driver.world.now());
     driver.announced.clear();
     driver.ask_again_to_stop();
     // Where to enter was for the first time.

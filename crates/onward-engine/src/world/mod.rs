@@ -525,9 +525,18 @@ impl Default for Survived {
 }
 
 impl Survived {
+    /// Whether a process of this attempt may be among them.
     pub fn has(&self, step: &Address, attempt: u32) -> bool {
         match self {
             Self::Any => true,
+            Self::These(_) => self.names(step, attempt),
+        }
+    }
+
+    /// Whether a process of this attempt is among them for sure.
+    pub fn names(&self, step: &Address, attempt: u32) -> bool {
+        match self {
+            Self::Any => false,
             Self::These(these) => these.iter().any(|it| it.0 == *step && it.1 == attempt),
         }
     }
@@ -562,9 +571,4 @@ pub enum Request {
     Cancel,
     /// The person who could answer gates is gone: an open gate no longer keeps the driver.
     Unattended,
-}
-
-/// Whether a declared output is a pattern and not the name of one file.
-pub(crate) fn is_glob(pattern: &str) -> bool {
-    pattern.contains(['*', '?', '[', '{'])
 }

@@ -1,12 +1,12 @@
 //! SIGKILL: of the engine, twenty times; of everything at once; of the supervisor alone.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use onward_core::event::Event;
 use onward_engine::care::harness::{Watch, until};
 
 use crate::{
-    bench::{Bench, id, kill_all, processes, sees, sees_nobody_left, signal, watched},
+    bench::{Bench, Living, id, kill_all, processes, sees, sees_nobody_left, signal, watched},
     leash::Leash,
 };
 
@@ -116,17 +116,96 @@ fn what_an_orphan_writes_while_it_is_ended_is_undone_too() {
     sees_nobody_left(&run);
 }
 
+/// Its first attempt writes once more when it is older than what may be its own after the last sign
+/// of a supervisor: two seconds.
+const WRITES_ON: &str = "  - id: one\n    writes: [out.txt]\n    run: |\n      LOG\n      \
+    echo $ONWARD_ATTEMPT >> out.txt\n      [ $ONWARD_ATTEMPT = 2 ] && exit\n      \
+    touch began\n      while ! test -e go; do sleep 0.01; done\n      \
+    sleep 2.5\n      echo late >> out.txt\n      touch wrote\n      \
+    while ! test -e stop; do sleep 0.01; done\n";
+
+#[test]
+fn what_an_orphan_wrote_long_after_the_last_sign_of_its_supervisor_is_its_own() {
+    let bench = Bench::new(WRITES_ON);
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("began"));
+    engine.kill().unwrap();
+    kill_supervisor(&run);
+    bench.write("go", "");
+    sees(&bench.path("wrote"));
+    let plan = bench.plan(&run);
+    assert_eq!(crate::bench::codes(&plan), ["orphan-process"], "{plan:#}");
+    assert_eq!(plan["reverts"][0]["path"], "out.txt", "{plan:#}");
+    bench.exits("resume --no-input", 0);
+    bench.is_proved(&run);
+    assert_eq!(bench.text("out.txt"), "2\n");
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn a_sign_from_the_future_makes_no_edit_of_a_person_the_attempts_own() {
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; echo half > out.txt; touch began; sleep 1000', \
+         writes: [out.txt] }\n",
+    );
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("began"));
+    engine.kill().unwrap();
+    kill_all(&run);
+    let put_off = |path: &Path, seconds| {
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        let now = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(now + Duration::from_secs(seconds)).unwrap();
+    };
+    // The clock was a day ahead, and then put right; the person comes later than two seconds.
+    put_off(&run.join("heartbeat"), 86_400);
+    bench.write("out.txt", "by hand\n");
+    put_off(&bench.path("out.txt"), 60);
+    let said = bench.exits("resume --no-input", 16);
+    assert!(said.err.contains("dirty-tree"), "{said:?}");
+    assert_eq!((bench.text("out.txt"), bench.ran("one")), ("by hand\n".into(), vec![1]));
+}
+
+/// `ends`: its attempt ended by itself before the engine saw that the supervisor was gone.
+fn outlives_its_supervisor(ends: bool) {
+    let bench = Bench::new(WRITES_ON);
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("began"));
+    // A machine so busy that the engine does not come to see the death at once.
+    signal(engine.pid(), "-STOP");
+    kill_supervisor(&run);
+    bench.write("go", "");
+    sees(&bench.path("wrote"));
+    if ends {
+        bench.write("stop", "");
+        let left = || processes(&run).into_iter().filter(|pid| *pid != engine.pid()).count();
+        until("the orphan to end", || Ok((left() == 0).then_some(()))).unwrap();
+    }
+    signal(engine.pid(), "-CONT");
+    assert_eq!(engine.wait().unwrap().code(), Some(0), "{}", bench.text("said"));
+    bench.is_proved(&run);
+    assert_eq!(bench.text("out.txt"), "2\n");
+    sees_nobody_left(&run);
+}
+
+#[test]
+fn what_an_attempt_wrote_after_its_supervisor_died_beside_a_living_engine_is_its_own() {
+    outlives_its_supervisor(false);
+}
+
+#[test]
+fn what_an_attempt_wrote_and_ended_after_its_supervisor_died_beside_an_engine_is_its_own() {
+    outlives_its_supervisor(true);
+}
+
 /// The one that is there now, alone.
 pub(crate) fn kill_supervisor(run: &Path) {
     let text = std::fs::read_to_string(run.join("supervisor")).unwrap();
     let here: serde_json::Value = serde_json::from_str(&text).unwrap();
     let pid = u32::try_from(here["pid"].as_u64().unwrap()).unwrap();
+    let Some(supervisor) = Living::of(pid) else { return };
     signal(pid, "-9");
-    until("the supervisor to die", || {
-        let lives = Path::new("/proc").join(pid.to_string()).join("exe").exists();
-        Ok((!lives).then_some(()))
-    })
-    .unwrap();
+    until("the supervisor to die", || Ok((!supervisor.lives()).then_some(()))).unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::{
-    bench::kill_all,
+    bench::{id, kill_all},
     kitchen::Kitchen,
     leash::{Leash, Share},
 };
@@ -87,6 +87,34 @@ fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_fil
 #[test]
 fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_files_even() {
     killed_at_every_event("COMPLEX", the_engine, Share::Even);
+}
+
+/// Killed between its commit and its answer, the call is made again, and finds the commit.
+#[test]
+fn a_commit_whose_call_could_not_say_so_any_more_is_found_by_the_next_attempt() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    kitchen.exits("run pipeline --no-input --input request=tea", 11);
+    kitchen.exits("approve P8/confirm", 0);
+    let mut engine = kitchen.leash("resume --no-input --yes");
+    let spawns = kitchen.run_dir().join("exits.jsonl");
+    let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
+    assert!(engine.until(is_begun), "{}", engine.last);
+    everything(&kitchen, &mut engine);
+    let _ = fs::remove_file(kitchen.bench.path(".git/index.lock"));
+    if kitchen.git(&["log", "--format=%s"]).lines().count() == 1 {
+        let run = id(&kitchen.run_dir());
+        let marks = format!("Onward-Run: {run}\nOnward-Step: P8/commit\nOnward-Attempt: 1\n");
+        kitchen.git(&["add", "--all"]);
+        kitchen.git(&["commit", "-q", "-m", &format!("tea\n\n{marks}")]);
+    }
+    for entry in fs::read_dir(kitchen.run_dir().join("out")).unwrap().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        if name.contains("commit") && name.ends_with(".result") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    kitchen.exits("resume --no-input --yes", 0);
+    assert_eq!(kitchen.git(&["log", "--format=%s"]).lines().count(), 2);
 }
 
 #[test]

@@ -223,16 +223,41 @@ pub(crate) fn signal(pid: u32, name: &str) {
 
 /// The supervisor and all it holds, until nothing is left. None of them sees another die.
 pub(crate) fn kill_all(run: &Path) {
+    let mut killed = Vec::new();
     until("everything to be killed", || {
         let left = processes(run);
+        killed.extend(left.iter().filter_map(|pid| Living::of(*pid)));
         for name in ["-STOP", "-KILL"] {
             for pid in &left {
                 signal(*pid, name);
             }
         }
-        Ok(left.is_empty().then_some(()))
+        Ok((left.is_empty() && killed.iter().all(|it| !it.lives())).then_some(()))
     })
     .unwrap();
+}
+
+/// A process, by its number and when it began. One that is killed loses its memory first: for a
+/// moment it has no environment, and is still not dead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Living {
+    pid: u32,
+    began: String,
+}
+
+impl Living {
+    /// `None` when it is dead; a zombie is.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        let is_dead = matches!(fields.next()?, "Z" | "X");
+        let began = fields.nth(18)?.to_owned();
+        (!is_dead).then_some(Self { pid, began })
+    }
+
+    pub(crate) fn lives(&self) -> bool {
+        Self::of(self.pid).as_ref() == Some(self)
+    }
 }
 
 /// Waits for the supervisor to leave; whatever else lives makes this fail.

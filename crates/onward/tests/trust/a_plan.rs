@@ -157,6 +157,9 @@ fn a2_checks_of_kept_steps_run_before_an_effect_that_rests_on_them() {
     // Not declared, so that nothing but the check knows of it.
     fs::remove_file(bench.path("made")).unwrap();
     bench.exits("approve", 0);
+    let plan = bench.plan(&only_run(&bench));
+    assert_eq!(verdict(&plan, "make"), "keep");
+    assert!(plan.to_string().contains("its check runs again before send"), "{plan:#}");
     for _ in 0..2 {
         let said = bench.onward("resume --no-input");
         if said.code == 11 {

@@ -124,12 +124,26 @@ pub(crate) fn copy_all(from: &Path, to: &Path) {
     assert!(status.success());
 }
 
-/// A quarter of all places.
+/// Nothing is left, a byte, the last byte is gone; half of the first record and of the last one,
+/// each without its newline, each whole, and with the first byte of the next.
+fn corners(journal: &[u8]) -> Vec<usize> {
+    let ends: Vec<usize> =
+        journal.iter().enumerate().filter(|it| *it.1 == b'\n').map(|it| it.0).collect();
+    let (first, last) = (ends[0], ends[ends.len() - 2]);
+    let around = |end: usize| [end, end + 1, end + 2];
+    let halves = [first / 2, usize::midpoint(last, journal.len())];
+    let all = [0, 1, journal.len() - 1].into_iter().chain(halves);
+    all.chain([first, last].into_iter().flat_map(around)).collect()
+}
+
+/// A quarter of all places: the corners first, then any.
 fn cuts(saved: &Saved, part: u64) {
     let seed = asked_for("ONWARD_CUTS_SEED").unwrap_or(1);
     let mut chance = Chance(seed * 4 + part);
-    for _ in 0..asked_for("ONWARD_CUTS").unwrap_or(CUTS) / 4 {
-        let length = usize::try_from(chance.below(saved.journal.len() as u64)).unwrap();
+    let any = || usize::try_from(chance.below(saved.journal.len() as u64)).unwrap();
+    let places = corners(&saved.journal).into_iter().chain(std::iter::repeat_with(any));
+    let count = usize::try_from(asked_for("ONWARD_CUTS").unwrap_or(CUTS) / 4).unwrap();
+    for length in places.take(count) {
         let unnamed = saved.unnamed(length);
         assert_eq!(unnamed, [""; 0], "seed {seed}, cut at {length}");
     }

@@ -26,6 +26,90 @@ fn b7_a_result_that_is_too_large_is_a_failed_attempt() {
 }
 
 #[test]
+fn b7_a_result_that_is_nested_too_deep_is_a_failed_attempt() {
+    let bench = Bench::new("");
+    // 120 levels: what a parser of JSON takes, and a record of the journal does not.
+    let deep = format!("{}{}", "[".repeat(120), "]".repeat(120));
+    bench.workflow(
+        "w.yaml",
+        "steps:",
+        &format!(
+            "  - id: a\n    run: LOG; test -e go && echo 1 > $ONWARD_RESULT || \
+             echo '{deep}' > $ONWARD_RESULT\n"
+        ),
+    );
+    let said = bench.exits("run w.yaml", 10);
+    assert!(said.err.contains("nested deeper than the 100 levels"), "{said:?}");
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    bench.exits(&format!("plan {}", id(&run)), 0);
+    bench.write("go", "");
+    bench.exits(&format!("resume --no-input {}", id(&run)), 0);
+    assert_eq!(bench.ran("a"), [1, 2]);
+}
+
+/// A list from outside may hold any text, and a step may leave anything where its output should be:
+/// the step fails and says why, and the run goes on when that is put right.
+#[test]
+fn b7_a_name_that_no_file_can_have_fails_its_step_and_wedges_nothing() {
+    let long = "l".repeat(300);
+    let braces = format!("{}{}", "{a,".repeat(300), "}".repeat(300));
+    let writes = "run: 'LOG; echo 1 > fine.o', writes: ['{{ item }}.o']";
+    let reads = "run: LOG, reads: ['{{ item }}.o']";
+    for (what, item, reason) in [
+        (writes, "a[b", "unclosed character class"),
+        (writes, &*long, "no file can have a name of 302 bytes"),
+        (writes, &*braces, "braces in more than 20 others"),
+        (reads, "a[b", "unclosed character class"),
+        (reads, &*long, "no file can have a name of 302 bytes"),
+        ("gate: \"{{ read_text(item ~ '.o') }}\"", &*long, ".o"),
+        ("gate: well?, shows: ['{{ item }}']", "a[b", "unclosed character class"),
+        (
+            "run: 'LOG; ln -sf {{ item }}.o {{ item }}.o; rm -f fine.o; echo 1 > fine.o', \
+             writes: ['{{ item }}.o']",
+            "loop",
+            "nothing was written to loop.o",
+        ),
+    ] {
+        let bench = Bench::new("");
+        bench.write("fine.o", "0");
+        bench.write("items", &format!("[\"{item}\"]"));
+        bench.workflow(
+            "w.yaml",
+            "steps:",
+            &format!(
+                "  - {{ id: list, run: cp items $ONWARD_RESULT, reads: [items] }}\n  \
+                 - {{ id: use, each: '{{{{ steps.list.result }}}}', {what} }}\n"
+            ),
+        );
+        let said = bench.exits("run w.yaml --no-input", 10);
+        assert!(said.err.contains(reason), "{reason}: {said:?}");
+        for command in ["plan", "status", "list"] {
+            bench.exits(command, 0);
+        }
+        let said = bench.exits("resume --no-input", 10);
+        assert!(said.err.contains(reason), "{reason}: {said:?}");
+        bench.write("items", "[\"fine\"]");
+        let said = bench.onward("resume --no-input --mode autopilot");
+        let wanted = if what.starts_with("gate") { 11 } else { 0 };
+        assert_eq!(said.code, wanted, "{what}: {said:?}");
+    }
+}
+
+#[test]
+fn b7_a_pattern_that_is_none_is_an_error_of_check() {
+    let bench = Bench::new("");
+    for (steps, reason) in [
+        ("  - { id: a, run: ls, writes: ['a[b'] }\n", "unclosed character class"),
+        ("  - { id: a, run: ls, reads: ['a{b'] }\n", "unclosed alternate group"),
+        ("  - { id: a, gate: well?, shows: ['[z-a]'] }\n", "invalid range"),
+    ] {
+        bench.workflow("v.yaml", "steps:", steps);
+        let said = bench.exits("check v.yaml", 2);
+        assert!(format!("{said:?}").contains(reason), "{reason}: {said:?}");
+    }
+}
+
+#[test]
 fn b5_what_a_person_changed_meanwhile_is_told_with_the_command_that_brings_it_back() {
     let bench = Bench::new(
         "  - id: a\n    edits: true\n    retry: { max: 2, backoff: 0s, on: [failed] }\n    \

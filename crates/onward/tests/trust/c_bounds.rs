@@ -27,7 +27,12 @@ fn c7_a_workflow_file_that_is_a_bomb_is_refused_with_a_reason() {
     };
     let nots = step(&format!("{{{{ {} true }}}}", "not ".repeat(10_000)));
     let deep = step(&format!("{{{{ {}1{} }}}}", "(".repeat(20_000), ")".repeat(20_000)));
+    let nested = format!("onward: 1\nname: x\nsteps: [{}", ": ".repeat(20_000));
+    let chained = (1..400).map(|it| format!("a{it}: &a{it} [*a{}]\n", it - 1));
+    let chained = format!("a0: &a0 x\n{}", chained.collect::<String>());
     for (text, reason) in [
+        (nested, "nested deeper than 100 levels"),
+        (chained, "nested deeper than 100 levels"),
         (aliases, "expand to far more"),
         (keys, "is given twice"),
         (nots, "more than 300 operators"),

@@ -148,9 +148,15 @@ fn c3_a_link_where_a_file_of_ours_should_be_leads_nowhere() {
 
 #[test]
 fn c3_a_fifo_where_a_file_should_be_hangs_nothing() {
-    for name in
-        ["lock", "exits.jsonl", "heartbeat", "supervisor", "supervisor.log", "journal.jsonl"]
-    {
+    for name in [
+        "lock",
+        "exits.jsonl",
+        "heartbeat",
+        "supervisor",
+        "supervisor.log",
+        "journal.jsonl",
+        "workflow.yaml",
+    ] {
         let bench = Bench::new("  - { id: a, run: 'LOG; test -e go' }\n");
         bench.exits("run w.yaml", 10);
         let run = run_of(&bench);
@@ -163,6 +169,9 @@ fn c3_a_fifo_where_a_file_should_be_hangs_nothing() {
     let bench = Bench::new("  - { id: a, run: LOG, result: { schema: schema.json } }\n");
     fifo(&bench.path("schema.json"));
     assert_ne!(at_once(&bench, "check w.yaml", "schema").code, 0);
+    bench.workflow("w.yaml", "steps:", "  - { id: a, workflow: part.yaml }\n");
+    fifo(&bench.path("part.yaml"));
+    assert_ne!(at_once(&bench, "check w.yaml", "an included workflow").code, 0);
     fs::remove_file(bench.path("w.yaml")).unwrap();
     fifo(&bench.path("w.yaml"));
     assert_ne!(at_once(&bench, "run w.yaml", "workflow").code, 0);

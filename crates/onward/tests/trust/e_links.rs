@@ -93,6 +93,25 @@ fn e8_errors_show_nothing_of_what_a_link_leads_to() {
 }
 
 #[test]
+fn e23_a_file_whose_name_looks_like_a_pattern_is_named_by_it() {
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; echo 1 > \"app/[slug]/one.tsx\"', \
+         writes: ['app/[slug]/one.tsx'] }\n  \
+         - { id: two, dir: 'app/[slug]', run: 'echo 1 > two.tsx', writes: [two.tsx] }\n  \
+         - { id: three, run: LOG, reads: ['app/[slug]/one.tsx'] }\n  \
+         - { id: last, run: test -e go }\n",
+    );
+    fs::create_dir_all(bench.path("app/[slug]")).unwrap();
+    bench.exits("run w.yaml", 10);
+    bench.write("go", "");
+    // What it read has changed.
+    bench.write("app/[slug]/one.tsx", "by hand\n");
+    bench.exits("resume --no-input --mode autopilot", 0);
+    assert_eq!((bench.ran("one"), bench.ran("three")), (vec![1], vec![1, 2]));
+    assert_eq!(bench.text("app/[slug]/one.tsx"), "by hand\n");
+}
+
+#[test]
 fn e6_an_output_that_leads_out_is_a_failed_attempt_and_wedges_nothing() {
     let outside = outside();
     let target = outside.path().join("a.json").display().to_string();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use onward_engine::revert::rescue;
+use onward_engine::{care::harness::until, revert::rescue};
 use serde_json::Value;
 
 use crate::{
@@ -315,4 +315,48 @@ fn b5_what_is_half_done_when_an_answer_ends_the_run_is_undone_and_kept() {
     assert_eq!(status["run"]["status"], "cancelled", "{status:#}");
     assert_eq!(bench.text("base.txt"), "base\n");
     assert_eq!(rescued(&bench, "base.txt"), ["half\n"]);
+}
+
+/// Its result proves it done; what it had printed until it was killed proves nothing.
+#[test]
+fn a12_a_killed_step_whose_output_another_looks_at_runs_again() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo hi; echo 1 > $ONWARD_RESULT; touch begun; \
+         test $ONWARD_ATTEMPT = 2 || sleep 1000', result: { schema: s.json } }\n  \
+         - { id: b, run: 'LOG; echo {{ steps.a.stdout }} > b.o' }\n",
+    );
+    bench.write("s.json", "{}");
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    engine.kill().unwrap();
+    kill_all(&run);
+    assert_eq!(row(&bench.plan(&run), "a")["verdict"], "rerun");
+    bench.exits("resume --no-input", 0);
+    assert_eq!((bench.ran("a"), bench.text("b.o").trim()), (vec![1, 2], "hi"));
+}
+
+/// What the plan found before a person answered a gate, it finds after it.
+#[test]
+fn a4_an_answer_without_a_driver_hides_no_change() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; cat d/*.txt > a.o', reads: ['d/*.txt'], writes: [a.o] }\n  \
+         - { id: g, gate: go? }\n  \
+         - { id: end, run: LOG }\n",
+    );
+    fs::create_dir(bench.path("d")).unwrap();
+    bench.write("d/1.txt", "1\n");
+    bench.onward("run w.yaml --no-input");
+    let run = only_run(&bench);
+    // A file system whose clock only ticks now and then shows it a little later.
+    until("the new file to be seen", || {
+        bench.write("d/2.txt", "2\n");
+        Ok((row(&bench.plan(&run), "a")["verdict"] == "rerun").then_some(()))
+    })
+    .unwrap();
+    bench.exits(&format!("approve {}", id(&run)), 0);
+    let plan = bench.plan(&run);
+    assert_eq!(row(&plan, "a")["verdict"], "rerun", "{plan:#}");
+    bench.onward("resume --no-input");
+    assert_eq!(bench.ran("a"), [1, 2]);
+    assert_eq!(bench.text("a.o"), "1\n2\n");
 }

@@ -20,13 +20,13 @@ use onward_core::{
     recovery::Probed,
     run::Run,
     state::{EffectState, Phase},
+    workflow::pattern::is_glob,
 };
 
 use super::sample;
 use crate::{
     load::journal::{JOURNAL, load},
     locate::{Project, load_pinned},
-    world::is_glob,
 };
 
 /// What the attempt's environment says about it.

@@ -292,8 +292,10 @@ fn is_missing(path: &Path) -> bool {
 }
 
 fn is_absence(error: &io::Error) -> bool {
-    // A directory is no file that could be read, and below a file there is none.
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
+    // A directory is no file that could be read, below a file there is none, and a name that no
+    // file can have names none.
+    use ErrorKind::{InvalidFilename, IsADirectory, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | IsADirectory | InvalidFilename)
 }
 
 /// A site of another system may lie outside of the project; its path is whole and climbs nowhere.

@@ -19,20 +19,21 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use onward_core::{
     digest::Digest,
     event::FileKind,
     evidence::{FileProof, Stat},
     name,
+    workflow::pattern::{is_glob, matcher},
 };
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    io::Errno,
+    time::{ClockId, clock_gettime},
+};
 
 use super::{disk::io_stop, stats};
-use crate::{
-    world::is_glob,
-    world::{Looked, Stop},
-};
+use crate::world::{Looked, Stop};
 
 /// Directories that belong to tools, not to the work.
 const SKIPPED: [&str; 2] = [".git", ".onward"];
@@ -150,7 +151,8 @@ impl Looker {
         found
     }
 
-    /// A pattern without wildcards names one file, or a directory and all files in it.
+    /// A pattern without wildcards names one file, or a directory and all files in it. One with
+    /// wildcards names the file of that very name too, such as `app/[slug]/page.tsx`.
     pub(super) fn glob(
         &mut self,
         pattern: &str,
@@ -164,11 +166,17 @@ impl Looker {
             let dir = pattern.trim_end_matches('/');
             return self.matching(dir, None, &[]);
         }
-        let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-        let glob = glob.map_err(|error| {
-            io_stop("match", Path::new(pattern))(io::Error::new(ErrorKind::InvalidInput, error))
+        let glob = matcher(pattern, true).map_err(|why| {
+            io_stop("match", Path::new(pattern))(io::Error::new(ErrorKind::InvalidInput, why))
         })?;
-        self.matching(fixed_prefix(pattern), Some(&glob.compile_matcher()), known)
+        let mut found = self.matching(fixed_prefix(pattern), Some(&glob), known)?;
+        if !glob.is_match(pattern)
+            && let Some(named) = self.proof(pattern, known.iter().find(|it| it.path == pattern))?
+        {
+            found.push(named);
+            found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        }
+        Ok(found)
     }
 
     fn matching(
@@ -300,8 +308,11 @@ fn outside(path: &str, full: &Path) -> Option<FileProof> {
     Some(FileProof { path: path.to_owned(), hash, stat: Stat::OUTSIDE })
 }
 
+/// A name that no file can have names none, and a link that leads to itself leads nowhere.
 fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    use ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    let leads_nowhere = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    leads_nowhere || matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 fn stat_of(found: &Metadata) -> Stat {

@@ -12,6 +12,7 @@ use std::{
 };
 
 use globset::Glob;
+use onward_core::workflow::pattern::is_glob;
 use onward_dialects::{
     File, Files, Unread, Unreadable, dialect,
     seam::{Card, Site},
@@ -22,7 +23,6 @@ use crate::world::{
     Stop,
     files::is_temporary,
     git::{Env, as_of, facts},
-    is_glob,
 };
 
 /// A file of another system may be this large: room for a log of two million events.

@@ -64,12 +64,18 @@ impl Family {
 
     /// Our own parent processes.
     pub(super) fn ancestors(&self) -> BTreeSet<i32> {
-        let mut found = BTreeSet::new();
-        let mut pid = self.us;
+        self.above(self.us).into_iter().collect()
+    }
+
+    /// The parent processes of one, the nearest first. Each is named once, as the table may have a
+    /// ring.
+    pub(super) fn above(&self, mut pid: i32) -> Vec<i32> {
+        let mut found = Vec::new();
         while let Some(process) = self.table.get(&pid)
-            && found.insert(process.parent)
+            && !found.contains(&process.parent)
         {
             pid = process.parent;
+            found.push(pid);
         }
         found
     }
@@ -155,6 +161,7 @@ mod tests {
         let ring = [process(20, 21, 1), process(21, 20, 1)];
         let family = Family::new(10, ring.into_iter().map(|it| (it.id.pid, it)).collect());
         assert_eq!(pids(family.below([20])), [20, 21]);
+        assert_eq!(family.above(20), [21, 20]);
     }
 
     #[test]

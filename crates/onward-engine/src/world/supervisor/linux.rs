@@ -128,6 +128,12 @@ fn is_becoming(pid: i32) -> bool {
     words.is_ok_and(|it| it.is_empty()) && program.is_ok()
 }
 
+/// A process that has no program any more is dead, or about to be, and does nothing more.
+pub(super) fn is_dying(pid: i32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
 /// Moments of a millisecond; a process that is to become a program is waited for that long.
 const EXEC_MOMENTS_MAX: usize = 200;
 

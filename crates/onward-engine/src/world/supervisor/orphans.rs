@@ -27,7 +27,7 @@ use crate::world::spot::Spot;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub identity: Identity,
-    /// As its tag says; `None` for one that dropped its environment.
+    /// As its tag says, or that of the process it came from; `None` for one that dropped both.
     pub step: Option<Address>,
     pub attempt: Option<u32>,
 }
@@ -50,10 +50,16 @@ pub fn sweep(place: &Place, seals: &Seals) -> io::Result<Vec<Orphan>> {
     let ancestors = family.ancestors();
     let found = family.below(family.pids_where(is_root));
     let others = found.into_iter().filter(|it| !it.is_dead && !ancestors.contains(&it.id.pid));
-    let orphans = others.map(|process| {
-        let tag = our_tag(process.id.pid);
+    let orphans = others.filter_map(|process| {
+        // One that is just becoming another program has no environment for a moment.
+        let pid = process.id.pid;
+        let tag = our_tag(pid).or_else(|| family.above(pid).into_iter().find_map(our_tag));
+        // One that died before it could be asked whose it is might as well have died before.
+        if tag.is_none() && linux::is_dying(pid) {
+            return None;
+        }
         let step = tag.as_ref().map(|tag| Address::from_text(&tag.step));
-        Orphan { identity: process.id, step, attempt: tag.and_then(|tag| tag.attempt) }
+        Some(Orphan { identity: process.id, step, attempt: tag.and_then(|tag| tag.attempt) })
     });
     Ok(orphans.collect())
 }

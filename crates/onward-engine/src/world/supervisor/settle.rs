@@ -8,9 +8,9 @@ use std::{
     path::Path,
 };
 
-use onward_core::launch::Launch;
+use onward_core::{launch::Launch, workflow::pattern::is_glob};
 
-use crate::world::{is_glob, open};
+use crate::world::open;
 
 pub(super) fn settle(project_dir: &Path, launch: &Launch) -> bool {
     let result = launch.env.get("ONWARD_RESULT");

@@ -46,8 +46,10 @@ struct Figure {
     twice: u64,
     left_over: u64,
     wrong_files: u64,
-    /// A child lived on unwatched and edited: what it changed is a person's to judge.
+    /// A child lived on while no one watched it, and wrote: what it changed is a person's to judge.
     asked: u64,
+    /// What about, and after which kills.
+    questions: String,
     stories: String,
 }
 
@@ -92,6 +94,9 @@ struct Soaked {
     engine: EngineProcess,
     starts: u32,
     asked: u64,
+    questions: String,
+    /// A supervisor was killed: what its attempts wrote until the next one came, no one saw.
+    was_unwatched: bool,
     story: String,
 }
 
@@ -102,7 +107,18 @@ impl Soaked {
         let (engine, run) = bench.start_run();
         let watch = Watch::new(&run);
         let story = format!("workflow of seed {seed}:\n{}", bench.text("w.yaml"));
-        Self { bench, random, run, watch, engine, starts: 1, asked: 0, story }
+        Self {
+            bench,
+            random,
+            run,
+            watch,
+            engine,
+            starts: 1,
+            asked: 0,
+            questions: String::new(),
+            was_unwatched: false,
+            story,
+        }
     }
 
     /// The engine goes on until the journal has so many more records; false when it ended first.
@@ -130,23 +146,31 @@ impl Soaked {
             Some(10) => self.resume(""),
             // It was killed again and again before a step could end; the hint says what to do.
             Some(_) if said.contains("times in a row") => self.resume(""),
-            Some(16) if said.contains("dirty-tree") && said.contains("(notes.txt)") => {
-                self.answer();
-            }
+            Some(16) if said.contains("dirty-tree") && self.was_unwatched => self.answer(&said),
             _ => panic!("exit {code:?}:\n{}\n{said}", self.story),
         }
         false
     }
 
-    /// As a person would who is told that a killed step edited on: ends what is left of it, puts
-    /// the file back as the finished steps made it, and says so.
-    fn answer(&mut self) {
+    /// As a person would who is told that a killed step wrote on: ends what is left of it, puts the
+    /// files back as the finished steps made them, and says so.
+    fn answer(&mut self, said: &str) {
         self.asked += 1;
         kill_all(&self.run);
         self.watch.look().unwrap();
         let done: Vec<String> = self.watch.finished().into_iter().map(|it| it.0).collect();
-        self.bench.write("notes.txt", &self.random.notes(&done));
-        self.story += "a person put notes.txt back\n";
+        if self.random.files.contains_key("notes.txt") {
+            self.bench.write("notes.txt", &self.random.notes(&done));
+        }
+        for (_, output) in self.random.outputs.iter().filter(|it| !done.contains(it.0)) {
+            let _ = fs::remove_file(self.bench.path(output));
+        }
+        let kills = self.story.lines().filter(|line| line.contains(" killed after "));
+        let last = kills.last().unwrap_or_default();
+        for line in said.lines().filter(|line| line.contains("dirty-tree:")) {
+            writeln!(self.questions, "{last}: {}", line.trim()).unwrap();
+        }
+        writeln!(self.story, "a person was asked, and put the files back:\n{said}").unwrap();
         self.resume("--accept dirty-tree ");
     }
 
@@ -184,6 +208,7 @@ impl Soaked {
         }
         if let Some(pid) = pid {
             signal(pid, "-9");
+            self.was_unwatched |= victim != Victim::Child;
         }
         writeln!(self.story, "{victim:?} killed after {} records", self.watch.records.len())
             .unwrap();
@@ -227,6 +252,7 @@ impl Soaked {
             }
         }
         figure.asked += self.asked;
+        figure.questions += &self.questions;
         figure.workflows += 1;
         figure.steps += u64::try_from(self.random.steps.len()).unwrap();
     }
@@ -279,15 +305,17 @@ fn soak(seed: u64, kills: u64, figure: &mut Figure) {
 fn soak_nothing_is_lost_twice_left_over_or_wrong_under_random_kills() {
     let kills = asked_for("ONWARD_SOAK_KILLS").unwrap_or(KILLS);
     let seed = asked_for("ONWARD_SOAK_SEED").unwrap_or(1);
+    let first = asked_for("ONWARD_SOAK_FIRST").unwrap_or(0);
     let mut figure = Figure::default();
     while figure.killed() < kills {
         let quota = KILLS_A_WORKFLOW.min(kills - figure.killed());
-        soak(seed.wrapping_mul(1_000_003).wrapping_add(figure.workflows), quota, &mut figure);
+        let number = first.wrapping_add(figure.workflows);
+        soak(seed.wrapping_mul(1_000_003).wrapping_add(number), quota, &mut figure);
         assert!(figure.workflows <= kills, "no workflow lives long enough: {figure}");
     }
     #[expect(clippy::print_stdout, reason = "the figure is what the script is started for")]
     {
-        println!("soak, seed {seed}: {figure}");
+        println!("soak, seed {seed}: {figure}\n{}", figure.questions);
     }
     assert!(figure.is_clean(), "{figure}\n{}", figure.stories);
 }

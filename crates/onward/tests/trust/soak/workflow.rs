@@ -14,6 +14,8 @@ pub(crate) struct Random {
     pub(crate) steps: Vec<String>,
     /// Every file that must be there in the end.
     pub(crate) files: BTreeMap<String, String>,
+    /// The output of each step.
+    pub(crate) outputs: BTreeMap<String, String>,
     /// The steps that edit `notes.txt`, and what each adds.
     notes: Vec<(String, String)>,
 }
@@ -25,6 +27,7 @@ impl Random {
             in_git: chance.below(3) == 0,
             steps: Vec::new(),
             files: [("in.txt".to_owned(), "0\n".to_owned())].into(),
+            outputs: BTreeMap::new(),
             notes: Vec::new(),
         };
         if random.in_git {
@@ -81,6 +84,7 @@ impl Random {
         };
         let after = format!("{before}{number}\n");
         let made = |random: &mut Self, step: String, file: String| {
+            random.outputs.insert(step.clone(), file.clone());
             random.steps.push(step);
             random.files.insert(file, after.clone());
         };
