@@ -17,11 +17,7 @@ use onward_engine::{
     world::{Stop, supervisor::SuperviseError},
 };
 
-use crate::{
-    diagnostic::printable,
-    session::{Looked, word},
-    shapes::Failure,
-};
+use crate::{diagnostic::printable, meant::Looked, session::word, shapes::Failure};
 
 /// All is well.
 pub(crate) const OK: u8 = 0;

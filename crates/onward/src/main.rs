@@ -13,6 +13,7 @@ mod error;
 mod gates;
 mod ink;
 mod live;
+mod meant;
 mod next;
 mod outlook;
 mod plain;

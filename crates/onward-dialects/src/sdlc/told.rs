@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     Code, SpecFacts, StoryFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, loop_code,
+    epic_code, lock, loop_code,
     project::Project,
     qa::{Loop, Next as NextTurn, Verdict},
     report,
@@ -249,7 +249,7 @@ impl SdlcTold {
         };
         match self.code {
             Code::Complete => RunStatus::Completed,
-            _ if check::live_lock(self, now).is_some() => RunStatus::Running,
+            _ if lock::live(self, now).is_some() => RunStatus::Running,
             Code::StoryCheckpoint | Code::Checkpoint | Code::Escalate => RunStatus::Waiting,
             Code::Create
             | Code::Validate

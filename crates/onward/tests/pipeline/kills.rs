@@ -1,92 +1,46 @@
-//! Killed at every event of its journal, a pipeline ends with the same files.
+//! Killed at every boundary of its journal, a pipeline ends with the same files.
 
 use std::fs;
 
 use crate::{
     bench::kill_all,
+    boundaries::{At, Dies, killed_at_every_boundary},
     kitchen::Kitchen,
-    leash::{Leash, Share},
 };
 
-fn undisturbed(tier: &str) -> Kitchen {
-    let kitchen = Kitchen::new(tier);
-    kitchen.exits("run pipeline --no-input --input request=tea", 11);
-    kitchen.approve();
-    kitchen
-}
-
-/// As if the machine had stopped: the engine, the supervisor, the call or agent in mid-write.
-fn everything(kitchen: &Kitchen, engine: &mut Leash) {
-    engine.kill();
-    kill_all(&kitchen.run_dir());
-}
-
-/// What it started goes on without it.
-fn the_engine(_: &Kitchen, engine: &mut Leash) {
-    engine.kill();
-}
-
 #[track_caller]
-fn killed_at_every_event(tier: &str, kill: fn(&Kitchen, &mut Leash), share: Share) {
+fn killed(tier: &str, dies: Dies, at: At) {
     let kitchen = Kitchen::new(tier);
-    let mut engine = kitchen.leash("run pipeline --no-input --input request=tea");
-    let (mut seen, mut times, mut kills) = (0, 0, 0);
-    // Up to the gate, and from there to the end.
-    for gate in [true, false] {
-        while engine.until(|| kitchen.events().len() > seen) {
-            times += 1;
-            let dies = share.takes(times);
-            if dies {
-                kill(&kitchen, &mut engine);
-                kills += 1;
-            }
-            seen = kitchen.events().len();
-            if dies {
-                engine = kitchen.leash("resume --no-input --yes");
-            }
-        }
-        if gate {
-            assert_eq!(engine.exits(), Some(11), "{}", engine.last);
-            kitchen.exits("approve P8/confirm", 0);
-            engine = kitchen.leash("resume --no-input --yes");
-        }
-    }
-    let code = engine.exits();
-    // The last event may have been followed by the end of the run.
-    assert!(code == Some(0) || code == Some(17), "{code:?}: {}", engine.last);
-    let (left, wanted) = (kitchen.left(), undisturbed(tier).left());
+    let kills =
+        killed_at_every_boundary(&kitchen, "run pipeline --no-input --input request=tea", dies, at);
+    let reference = Kitchen::new(tier);
+    reference.exits("run pipeline --no-input --input request=tea", 11);
+    reference.approve();
+    let (left, wanted) = (kitchen.left(), reference.left());
     for (name, text) in &wanted {
         assert_eq!(left.get(name), Some(text), "{name} after {kills} kills");
     }
     assert!(left.keys().eq(wanted.keys()), "{:?}", left.keys());
-    let finished = kitchen.events().iter().filter(|it| it.starts_with("attempt.finished")).count();
-    // Between two kills no more can end than is under way at a time.
-    assert!(kills * 4 * share.one_of() >= finished, "{kills} kills for {finished} steps");
 }
 
 #[test]
-fn a_small_pipeline_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event("TRIVIAL", everything, Share::All);
+fn a_small_pipeline_killed_wherever_it_can_be_ends_with_the_same_files() {
+    killed("TRIVIAL", Dies::Everything, At::Everywhere);
 }
 
 #[test]
-fn a_pipeline_of_the_middle_tier_killed_at_every_event_ends_with_the_same_files_odd() {
-    killed_at_every_event("STANDARD", everything, Share::Odd);
+fn a_small_pipeline_whose_engine_is_killed_at_every_boundary_ends_with_the_same_files() {
+    killed("TRIVIAL", Dies::Engine, At::Batches);
 }
 
 #[test]
-fn a_pipeline_of_the_middle_tier_killed_at_every_event_ends_with_the_same_files_even() {
-    killed_at_every_event("STANDARD", everything, Share::Even);
+fn a_pipeline_of_the_middle_tier_killed_at_every_boundary_ends_with_the_same_files() {
+    killed("STANDARD", Dies::Everything, At::Batches);
 }
 
 #[test]
-fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_files_odd() {
-    killed_at_every_event("COMPLEX", the_engine, Share::Odd);
-}
-
-#[test]
-fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_files_even() {
-    killed_at_every_event("COMPLEX", the_engine, Share::Even);
+fn a_large_pipeline_killed_at_every_boundary_ends_with_the_same_files() {
+    killed("COMPLEX", Dies::Everything, At::Batches);
 }
 
 #[test]
@@ -99,7 +53,8 @@ fn a_commit_whose_git_was_killed_with_its_lock_held_is_made_by_the_next_attempt(
     let spawns = kitchen.run_dir().join("exits.jsonl");
     let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
     assert!(engine.until(is_begun), "{}", engine.last);
-    everything(&kitchen, &mut engine);
+    engine.kill();
+    kill_all(&kitchen.run_dir());
     kitchen.bench.write(".git/index.lock", "");
     kitchen.exits("resume --no-input --yes", 0);
     assert_eq!(kitchen.git(&["log", "--format=%s"]).lines().count(), 2);

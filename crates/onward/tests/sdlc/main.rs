@@ -11,4 +11,4 @@ mod support;
 mod whole;
 mod yard;
 
-use support::{bench, leash, terminal};
+use support::{bench, boundaries, terminal};
