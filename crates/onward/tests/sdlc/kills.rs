@@ -6,10 +6,10 @@ use crate::{
 };
 
 #[track_caller]
-fn killed(prepare: fn(&Yard), run: &str, dies: Dies, at: At) {
+fn killed(prepare: fn(&Yard), run: &str, how: (Dies, At), these: fn(&str) -> bool) {
     let yard = Yard::new();
     prepare(&yard);
-    let kills = killed_at_every_boundary(&yard, run, dies, at);
+    let kills = killed_at_every_boundary(&yard, run, how, these);
     let reference = Yard::new();
     prepare(&reference);
     let mut said = reference.bench.onward(run);
@@ -23,12 +23,17 @@ fn killed(prepare: fn(&Yard), run: &str, dies: Dies, at: At) {
 
 #[test]
 fn a_story_killed_wherever_it_can_be_ends_with_the_same_files() {
-    killed(|_| {}, "run sdc --input story=4.2 --no-input", Dies::Everything, At::Everywhere);
+    killed(
+        |_| {},
+        "run sdc --input story=4.2 --no-input",
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
 }
 
 #[test]
 fn a_story_whose_engine_is_killed_at_every_boundary_ends_with_the_same_files() {
-    killed(|_| {}, "run sdc --input story=4.2 --no-input", Dies::Engine, At::Batches);
+    killed(|_| {}, "run sdc --input story=4.2 --no-input", (Dies::Engine, At::Batches), |_| true);
 }
 
 #[test]
@@ -37,16 +42,37 @@ fn a_loop_killed_wherever_it_can_be_ends_with_the_same_files() {
         yard.write(STORY, &TEXT.replace("Draft", "Ready for Review"));
         yard.bench.write("app.txt", "hello\n");
     };
-    killed(prepare, "run qa-loop --input story=4.2 --no-input", Dies::Everything, At::Everywhere);
+    killed(
+        prepare,
+        "run qa-loop --input story=4.2 --no-input",
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
 }
 
 #[test]
 fn a_spec_killed_wherever_it_can_be_ends_with_the_same_files() {
     let run = "run spec --input feature=login --input request=x --no-input";
-    killed(|yard| yard.bench.write("app.txt", "-"), run, Dies::Everything, At::Everywhere);
+    killed(
+        |yard| yard.bench.write("app.txt", "-"),
+        run,
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
+}
+
+#[track_caller]
+fn epic_killed(these: fn(&str) -> bool) {
+    let run = "run epic --input epic=3 --no-input";
+    killed(Yard::with_epic, run, (Dies::Everything, At::Batches), these);
 }
 
 #[test]
-fn an_epic_killed_at_every_boundary_ends_with_the_same_files() {
-    killed(Yard::with_epic, "run epic --input epic=3 --no-input", Dies::Everything, At::Batches);
+fn an_epic_killed_at_every_boundary_of_its_first_wave_ends_with_the_same_files() {
+    epic_killed(|step| step.starts_with("wave[1]"));
+}
+
+#[test]
+fn an_epic_killed_at_every_other_boundary_ends_with_the_same_files() {
+    epic_killed(|step| !step.starts_with("wave[1]"));
 }

@@ -2,7 +2,6 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{bench::Bench, boundaries::Scene, support::program};

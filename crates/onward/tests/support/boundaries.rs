@@ -63,9 +63,15 @@ pub(crate) enum At {
     Everywhere,
 }
 
-/// Drives the run to its end, kills it at each boundary, and goes on. Returns how often it died.
+/// Drives the run to its end, kills it at each boundary that is about one of `these` steps, and goes
+/// on. Returns how often it died. A long run is shared by two tests, which run side by side.
 #[track_caller]
-pub(crate) fn killed_at_every_boundary(scene: &impl Scene, run: &str, dies: Dies, at: At) -> usize {
+pub(crate) fn killed_at_every_boundary(
+    scene: &impl Scene,
+    run: &str,
+    (dies, at): (Dies, At),
+    these: fn(&str) -> bool,
+) -> usize {
     let mut log = Log { at, ..Log::default() };
     let mut engine = Engine::start(scene, run, &mut log);
     let mut kills = 0;
@@ -79,6 +85,9 @@ pub(crate) fn killed_at_every_boundary(scene: &impl Scene, run: &str, dies: Dies
             continue;
         };
         assert!(new.batches <= 1, "{} boundaries at once after {kills} kills", new.batches);
+        if !new.steps.iter().any(|it| these(it)) {
+            continue;
+        }
         engine.dies();
         if dies == Dies::Everything {
             kill_all(&run_dir(scene));
@@ -88,7 +97,6 @@ pub(crate) fn killed_at_every_boundary(scene: &impl Scene, run: &str, dies: Dies
     };
     // The last kill may have come when nothing was left to do.
     assert!(matches!(code, Some(0 | 17)), "{code:?} after {kills} kills: {}", engine.last);
-    eprintln!("KILLS {kills}");
     kills
 }
 
@@ -116,8 +124,8 @@ struct Log {
 /// What came since the last look.
 #[derive(Default)]
 struct New {
-    /// Something happened to a step for the first time.
-    is_there: bool,
+    /// Steps that something happened to for the first time.
+    steps: Vec<String>,
     /// In so many batches.
     batches: usize,
 }
@@ -133,9 +141,11 @@ impl Log {
                 if index == 1 {
                     self.takes(&event, line.len(), &mut new);
                 } else {
+                    let step = event["step"].as_str().unwrap_or_default();
                     let is_start = event["kind"] == "spawning" && self.at == At::Everywhere;
-                    new.is_there |=
-                        is_start && self.seen.insert(format!("spawning {}", event["step"]));
+                    if is_start && self.seen.insert(format!("spawning {step}")) {
+                        new.steps.push(step.to_owned());
+                    }
                 }
             }
         }
@@ -167,7 +177,7 @@ impl Log {
             && counts
             && self.seen.insert(format!("{} {}", self.last, self.step));
         if is_new {
-            new.is_there = true;
+            new.steps.push(self.step.clone());
             new.batches += usize::from(self.batch != number("batch"));
         }
         self.batch = number("batch");
@@ -202,7 +212,7 @@ impl Engine {
         for looks in 0..LOOKS_MAX {
             let has_ended = self.child.try_wait().unwrap().is_some();
             let new = log.look(scene);
-            if new.is_there {
+            if !new.steps.is_empty() {
                 return Some(new);
             }
             let is_over = log.last == "run.ended"
