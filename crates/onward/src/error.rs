@@ -99,6 +99,9 @@ pub(crate) enum Error {
     NoPermanentTask(Looked),
     #[error("`{}` was written by another system, and no run continues it yet", dir.display())]
     NotAdopted { dir: PathBuf },
+    /// Other systems' runs are here, and each is over or was never begun.
+    #[error("no run here is open")]
+    NoneOpen { names: Vec<String> },
     #[error("the demo did not work: {0}")]
     Demo(String),
     #[error("the demo did not work: {}", chain(.0))]
@@ -199,7 +202,7 @@ impl Error {
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
-            Self::Find(_) => "no_such_run",
+            Self::Find(_) | Self::NoneOpen { .. } => "no_such_run",
             Self::Engine(EngineError::Stop(Stop::MissingFile { .. })) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -276,6 +279,12 @@ impl Error {
                 ))
             }
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
+            Self::NoneOpen { names } => {
+                let first = names.first().map(String::as_str).unwrap_or_default();
+                let others = names.len().saturating_sub(1);
+                let more = if others == 0 { String::new() } else { format!(", and {others} more") };
+                Some(format!("over, or not begun: see `onward plan {first}`{more}"))
+            }
             Self::NotAdopted { dir } => {
                 let dir = dir.display();
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
@@ -336,6 +345,7 @@ impl Error {
             | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
             | Self::NoPermanentTask(_)
+            | Self::NoneOpen { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Left { exit, .. } => *exit,

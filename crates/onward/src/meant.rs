@@ -9,10 +9,10 @@ use std::{
 
 use onward_engine::{
     dialects::Home,
-    locate::{FoundSite, Search},
+    locate::{FindError, FoundSite, Search},
 };
 
-use crate::cmd::Context;
+use crate::{cmd::Context, error::Error};
 
 /// Where a pipeline of this project was looked for, in vain.
 #[derive(Debug, Default)]
@@ -60,6 +60,27 @@ pub(crate) fn called(
         found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
     }
     Ok(found)
+}
+
+/// Nothing is called so. A project that holds runs of other systems is not without runs.
+pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: FindError) -> Error {
+    let any = || search.below(&cx.path(Path::new("."))).is_ok_and(|it| it.iter().any(is_here));
+    match error {
+        FindError::NoRuns if any() => {
+            FindError::NoSuchRun { wanted: name.to_owned(), near: Vec::new() }.into()
+        }
+        other => other.into(),
+    }
+}
+
+/// It lies in the project itself, not in the user's task lists.
+fn is_here(found: &FoundSite) -> bool {
+    found.card().home == Home::Project
+}
+
+/// It is over, or was never begun, and lies in the project.
+pub(crate) fn is_closed(found: &FoundSite) -> bool {
+    is_here(found) && found.site.by_name_only
 }
 
 /// It may be meant without its whole name.

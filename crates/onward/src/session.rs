@@ -46,7 +46,7 @@ use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 use crate::{
     cmd::Context,
     error::Error,
-    meant::{Looked, called, is_sure},
+    meant::{Looked, called, is_closed, is_sure, unknown},
 };
 
 /// Everything a command about runs needs to know before it begins.
@@ -246,7 +246,8 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
-            return if called.is_empty() { Err(error.into()) } else { self.only(called, wanted) };
+            let unknown = || unknown(cx, &search, name, error);
+            return if called.is_empty() { Err(unknown()) } else { self.only(called, wanted) };
         }
         let below = search.below(&dir).map_err(cannot_read)?;
         let is_inside = |it: &FoundSite| it.dir.starts_with(&dir);
@@ -269,6 +270,8 @@ impl Session {
             is_there && is_meant(it) && wanted.dialect.is_none_or(|name| it.card().name == name)
         };
         let looked = Looked::of(&search, &below);
+        let closed: Vec<String> =
+            below.iter().filter(|it| is_closed(it)).map(found_in_commands).collect();
         let below: Vec<FoundSite> =
             below.into_iter().filter(|it| is_of(it) && it.is_candidate()).collect();
         match (below.is_empty(), here.is_empty()) {
@@ -280,6 +283,9 @@ impl Session {
             }
             (true, true) if is_task_list(&dir) => {
                 Err(Error::NoPermanentTask(Looked { lists: vec![dir], ..Looked::default() }))
+            }
+            (true, true) if wanted.run.is_none() && !closed.is_empty() => {
+                Err(Error::NoneOpen { names: closed })
             }
             (true, true) if wanted.run.is_none() => Err(self.beside_lists(error.into())),
             (true, true) => Err(error.into()),

@@ -51,7 +51,8 @@ fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = Str
 fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((_, at)) = told.last_at() {
-        let what = if told.code == Code::Complete { "Last active" } else { "Interrupted" };
+        let is_rest = told.code == Code::Complete || told.is_unbegun();
+        let what = if is_rest { "Last active" } else { "Interrupted" };
         lines.push(format!("{what}: {}", ago(now, at)));
     }
     let source = told.state_path.clone().or_else(|| told.story().map(|it| it.path.clone()));

@@ -150,6 +150,8 @@ impl Search<'_> {
                 let dir = named_by(&project, base);
                 inputs.insert("dir".to_owned(), dir.as_str().into());
                 let site = dialect.site(&dir, workflow, &inputs);
+                // No list names it otherwise.
+                let site = Site { name: inner.to_owned(), ..site };
                 Some(FoundSite::new(*dialect, site, &project))
             };
             meant = meant.or_else(|| self.dialects.iter().find_map(stands_for));

@@ -5,6 +5,8 @@
 mod ends;
 mod handed;
 mod kills;
+mod named;
+mod real;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
