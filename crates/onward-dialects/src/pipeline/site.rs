@@ -2,10 +2,11 @@
 //!
 //! A list belongs to another project when something says so and nothing says that it is ours. It
 //! is ours when a task has the project's slug, an absolute path below the project, or when the
-//! branch of the `[PERMANENT]` task is a branch of the project, and none that many projects have. It is another's when a task has another slug, whatever files it
-//! names: many projects have a `src/main.rs`. Without a slug it is another's when a task names a
-//! file by an absolute path, which lies outside and is no temporary one; then ours when a file of
-//! some task is there, and another's when completed tasks name files and none is there. A list that says nothing either way is shown
+//! branch of the `[PERMANENT]` task is a branch of the project, and none that many projects have.
+//! It is another's when a task has another slug, whatever files it names: many projects have a
+//! `src/main.rs`. Without a slug it is another's when a task names a file by an absolute path that
+//! lies outside and is no temporary one; then ours when a file of some task is there, and another's
+//! when completed tasks name files and none is there. A list that says nothing either way is shown
 //! everywhere, and gone on with only by a person's word: it may well be another project's. Where
 //! none of its files would even have a directory, the person has to name it.
 

@@ -172,12 +172,22 @@ fn files_of_a_story_that_other_work_changed_are_told_with_their_severity() {
 /// The three ways in which real stories write it.
 #[test]
 fn a_file_list_is_read_in_every_form_that_was_seen() {
-    let text = "### File List\n\n| File | Action | Purpose |\n|---|---|---|\n| `src/a.js` | CREATED | x \
-                |\n| src/b.js | MODIFIED | see `make`, v1.2 |\n\n- [src/c d.js](./c.js)\n- \
-                [docs/x.md](/Users/ann/docs/x.md)\n- **src/e.rs**: new\n- `README`, `Makefile.am`\n- \
-                ../outside.rs\n- /etc/passwd\n- https://example.com/a.html\n- nothing yet\n- \
-                docs/stories/4.2.story.md\n\n## QA Results\n\n- `src/not.rs`\n";
-    let text = story_text("4.2", "InProgress") + text;
+    let rows =
+        ["| File | Action |", "|---|---|", "| `src/a.js` | CREATED |", "| src/b.js | see `make` |"];
+    let items = [
+        "- [src/c d.js](./c.js)",
+        "- [docs/x.md](/Users/ann/docs/x.md)",
+        "- **src/e.rs**: new",
+        "- `README`, `Makefile.am`",
+        "- ../outside.rs",
+        "- /etc/passwd",
+        "- https://example.com/a.html",
+        "- nothing yet, v1.2",
+        "- docs/stories/4.2.story.md",
+    ];
+    let (rows, items) = (rows.join("\n"), items.join("\n"));
+    let text = format!("### File List\n\n{rows}\n\n{items}\n\n## QA Results\n\n- `src/not.rs`\n");
+    let text = story_text("4.2", "InProgress") + &text;
     let told = project().file("docs/stories/4.2.story.md", text).state("3");
     let watch = SDLC.watch(&told.site(), &told.files()).unwrap();
     assert_eq!(watch.since, at("2026-02-17T11:15:00Z"));

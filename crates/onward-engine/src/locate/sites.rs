@@ -131,8 +131,8 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// The runs that a file speaks of, in the nearest directory that holds any; else the one that it
-    /// stands for.
+    /// The runs that a file speaks of, in the nearest directory that holds any; else the one that
+    /// it stands for.
     pub fn about(&self, file: &Path) -> io::Result<Vec<FoundSite>> {
         let bytes = open::read_named(file, PEEK_BYTES_MAX).unwrap_or_default();
         let mut meant = None;

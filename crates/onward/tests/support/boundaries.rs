@@ -14,10 +14,9 @@ use std::{
     io::{Read as _, Write as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
 };
 
+use onward_engine::care::harness::until;
 use rustix::{
     io::ioctl_fionread,
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
@@ -28,10 +27,7 @@ use super::bench::{Bench, kill_all};
 
 /// The least that a pipe can hold: one write, because each is a packet of its own.
 const ONE_WRITE: usize = 4096;
-const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// After so many looks a wait has failed. Far beyond what a loaded machine takes.
-const LOOKS_MAX: u32 = 60_000;
-/// After so many, an engine that has driven nothing is let speak: it refuses, and says why.
+/// After so many looks, an engine that has driven nothing is let speak: it refuses, and says why.
 const SILENT_MAX: u32 = 5_000;
 /// What the engine puts before each event that it tells.
 const BEFORE: &str = "{\"schema\":\"onward.event/1\",";
@@ -63,8 +59,8 @@ pub(crate) enum At {
     Everywhere,
 }
 
-/// Drives the run to its end, kills it at each boundary that is about one of `these` steps, and goes
-/// on. Returns how often it died. A long run is shared by two tests, which run side by side.
+/// Drives the run to its end, kills it at each boundary that is about one of `these` steps, and
+/// goes on. Returns how often it died. A long run is shared by two tests, which run side by side.
 #[track_caller]
 pub(crate) fn killed_at_every_boundary(
     scene: &impl Scene,
@@ -209,28 +205,31 @@ impl Engine {
 
     /// Lets it go on until something happens for the first time; `None` if it ended before.
     fn comes_to(&mut self, scene: &impl Scene, log: &mut Log) -> Option<New> {
-        for looks in 0..LOOKS_MAX {
-            let has_ended = self.child.try_wait().unwrap().is_some();
-            let new = log.look(scene);
-            if !new.steps.is_empty() {
-                return Some(new);
-            }
-            let is_over = log.last == "run.ended"
-                || log.last == "run.paused" && log.epoch > log.started_in
-                || log.to_tell == 0 && looks > SILENT_MAX;
-            if is_over || has_ended {
-                return None;
-            }
-            // What was let through a moment ago may not be there yet.
-            let held = usize::try_from(ioctl_fionread(&self.told).unwrap()).unwrap();
-            let told = self.read.map_or(0, |read| read + held);
-            if held > 0 && told < log.to_tell {
+        let mut looks = 0;
+        let came = until("a boundary of the journal", || {
+            looks += 1;
+            loop {
+                let has_ended = self.child.try_wait().unwrap().is_some();
+                let new = log.look(scene);
+                if !new.steps.is_empty() {
+                    return Ok(Some(Some(new)));
+                }
+                let is_over = log.last == "run.ended"
+                    || log.last == "run.paused" && log.epoch > log.started_in
+                    || log.to_tell == 0 && looks > SILENT_MAX;
+                if is_over || has_ended {
+                    return Ok(Some(None));
+                }
+                // What was let through a moment ago may not be there yet.
+                let held = usize::try_from(ioctl_fionread(&self.told).unwrap()).unwrap();
+                let told = self.read.map_or(0, |read| read + held);
+                if held == 0 || told >= log.to_tell {
+                    return Ok(None);
+                }
                 self.lets_through();
-            } else {
-                thread::sleep(LOOK_EVERY);
             }
-        }
-        panic!("waited in vain for an engine, after {}", self.last);
+        });
+        came.unwrap()
     }
 
     /// Reads one write; false at the end.

@@ -3,7 +3,8 @@
 //! - `command` runs git, past `locks` that a killed one left.
 //! - `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
-//! - `history` reads commits and who made them, `since` what became of some files, `rescue` keeps what is about to be undone.
+//! - `history` reads commits and who made them, `since` what became of some files,
+//!   `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
 //! - `worktree` makes, mends and commits to the worktrees of a run.
 //!
