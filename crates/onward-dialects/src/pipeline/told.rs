@@ -496,7 +496,7 @@ impl Pipeline {
         let done = StepTold::Done(Done::recorded(json!({ "done": true })));
         let Some(stage) = self.stages.get(task) else {
             let id = task.split_once('[').map_or("", |(_, id)| id.trim_end_matches(']'));
-            let is_over = self.code == Code::Complete || was_cleaned_up(&self.list, id);
+            let is_over = self.code == Code::Complete || self.was_in_use(id);
             return match step {
                 "begin" | "work" | "settle" if is_over => {
                     StepTold::Done(Done::inferred(json!({ "done": true })))
@@ -517,6 +517,15 @@ impl Pipeline {
             ("begin" | "work" | "settle", Stage::Open) => StepTold::Undone,
             (_, Stage::Settled | Stage::Doubtful(_) | Stage::Open) => StepTold::Silent,
         }
+    }
+
+    /// A task of ours whose file is gone: numbers are given in order, so it was there. Claude Code
+    /// clears completed tasks away; one that is gone cannot be done again.
+    fn was_in_use(&self, id: &str) -> bool {
+        let number = |id: &str| id.parse::<u64>().ok();
+        let permanents = self.list.permanents.iter().map(|it| &it.task);
+        let mut ids = self.list.tasks.iter().chain(permanents).map(|it| number(&it.id));
+        was_cleaned_up(&self.list, id) || number(id).is_some_and(|id| ids.any(|it| it > Some(id)))
     }
 
     /// Why a phase, or the listing of its tasks, is no part of this pipeline.

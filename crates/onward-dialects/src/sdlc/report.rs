@@ -116,6 +116,9 @@ fn again(told: &SdlcTold, findings: &[Finding]) -> Vec<String> {
 /// 45 minutes ago, 3 days ago.
 fn ago(now: Timestamp, at: Timestamp) -> String {
     let minutes = now.ms_since(at) / 60_000;
+    if minutes == 0 {
+        return "just now".to_owned();
+    }
     let (count, unit) = match minutes {
         0..60 => (minutes, "minute"),
         60..1440 => (minutes / 60, "hour"),

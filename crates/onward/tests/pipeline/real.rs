@@ -52,12 +52,17 @@ fn only_what_changed_differs_from_what_claude_code_wrote() {
     assert_eq!(task["metadata"]["files"], json!(["src/b.txt"]));
 }
 
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped() {
+    eprintln!("not tested: ONWARD_REAL_TASKS names no directory with real task lists");
+}
+
 /// The lists of real sessions, where they are at hand. They belong to their authors;
 /// `ONWARD_REAL_TASKS` names the directory that holds them.
 #[test]
 fn lists_of_real_sessions_stay_as_they_are_where_nothing_changes() {
     let Some(dir) = std::env::var_os("ONWARD_REAL_TASKS").map(PathBuf::from) else {
-        eprintln!("not tested: ONWARD_REAL_TASKS names no directory with real task lists");
+        skipped();
         return;
     };
     // By hand from the rulings: three pending tasks that name no phase are the execution; three

@@ -5,6 +5,7 @@
 mod ends;
 mod handed;
 mod kills;
+mod modes;
 mod named;
 mod real;
 #[expect(dead_code, reason = "the kill tests use the rest")]
