@@ -65,12 +65,10 @@ pub(crate) fn called(
 /// Nothing is called so. A project that holds runs of other systems is not without runs.
 pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: FindError) -> Error {
     let any = || search.below(&cx.path(Path::new("."))).is_ok_and(|it| it.iter().any(is_here));
-    match error {
-        FindError::NoRuns if any() => {
-            FindError::NoSuchRun { wanted: name.to_owned(), near: Vec::new() }.into()
-        }
-        other => other.into(),
+    if matches!(error, FindError::NoRuns) && any() {
+        return FindError::NoSuchRun { wanted: name.to_owned(), near: Vec::new() }.into();
     }
+    error.into()
 }
 
 /// It lies in the project itself, not in the user's task lists.
