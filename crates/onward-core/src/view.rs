@@ -215,11 +215,12 @@ pub fn of_plan(plan: &Plan) -> View {
     let mut steps = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let state = match step.verdict {
-            Verdict::Keep => "done",
+            // Shown by the files, whether or not a line of them records it.
+            Verdict::Keep | Verdict::Adopt => "done",
             Verdict::Skip => "skipped",
             Verdict::Verify | Verdict::Rerun => "stale",
             Verdict::Reattach => "running",
-            Verdict::Adopt | Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
+            Verdict::Continue | Verdict::Run | Verdict::Ask => "pending",
         };
         counts.total += 1;
         counts.done += u32::from(matches!(state, "done" | "skipped"));

@@ -59,6 +59,20 @@ pub struct Git {
     pub missing: BTreeSet<String>,
     /// Files that a site wants to see as they were at a moment, from the last commit before it.
     pub then: BTreeMap<String, Vec<u8>>,
+    /// What became of the files that a site watches, of those where something did.
+    pub since: BTreeMap<String, Since>,
+}
+
+/// What became of a file since a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// Commits that changed it, newest first, in a few words each. Those of our own runs are left
+    /// out.
+    pub commits: Vec<String>,
+    /// It differs from what is committed, or was never committed.
+    pub is_dirty: bool,
+    /// When it was last written; `None` where it is gone.
+    pub modified: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,8 +17,10 @@ pub mod seam;
 
 use onward_core::finding::DialectCode;
 
-pub use files::{Branch, File, Files, Git, Unread, Unreadable, Worktree};
-pub use seam::{Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Missing, Root, Site};
+pub use files::{Branch, File, Files, Git, Since, Unread, Unreadable, Worktree};
+pub use seam::{
+    Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Missing, Root, Site, Watch,
+};
 
 /// Every dialect this build knows, in the order in which doubt is settled.
 pub fn dialects() -> &'static [&'static dyn Dialect] {

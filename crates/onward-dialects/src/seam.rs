@@ -30,14 +30,37 @@ pub trait Dialect: Sync {
         Site::at(self.card(), dir)
     }
 
+    /// The workflow and its inputs that a file stands for of which no run is known.
+    fn meant_by(
+        &self,
+        _path: &str,
+        _bytes: &[u8],
+    ) -> Option<(&'static str, BTreeMap<String, Value>)> {
+        None
+    }
+
     /// Files that are wanted as git had them at a moment, to see what changed since.
     fn moments(&self, _site: &Site, _files: &Files) -> Vec<(String, Timestamp)> {
         Vec::new()
     }
 
+    /// Files that the run works on, and since when it does not: what other work did to them is
+    /// wanted ([`Git::since`](crate::Git)).
+    fn watch(&self, _site: &Site, _files: &Files) -> Option<Watch> {
+        None
+    }
+
     /// What the files mean. Refused only when a file is missing without which nothing can be said;
     /// whatever else is wrong with the files is a finding.
     fn read(&self, site: &Site, files: Files) -> Result<Box<dyn Told>, Missing>;
+}
+
+/// Files of the project that are watched from a moment on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watch {
+    pub since: Timestamp,
+    /// Below the site's first root.
+    pub paths: Vec<String>,
 }
 
 /// What is the same for every run of a system.
@@ -148,6 +171,8 @@ pub struct Site {
     pub implied: bool,
     /// The mode that it was started in, where its files tell.
     pub mode: Option<Mode>,
+    /// Files below its first root that a person may name instead of it, such as a story or a state.
+    pub about: Vec<String>,
     /// A mark that is not there; without it the run can be named but not read.
     pub lacks: Option<Missing>,
 }
@@ -181,6 +206,7 @@ impl Site {
             by_name_only: false,
             implied: false,
             mode: None,
+            about: Vec::new(),
             lacks: None,
         }
     }

@@ -18,11 +18,7 @@ use onward_engine::{
     world::{Stop, supervisor::SuperviseError},
 };
 
-use crate::{
-    diagnostic::printable,
-    session::{Looked, word},
-    shapes::Failure,
-};
+use crate::{diagnostic::printable, meant::Looked, session::word, shapes::Failure};
 
 /// All is well.
 pub(crate) const OK: u8 = 0;
@@ -109,6 +105,9 @@ pub(crate) enum Error {
     NoPermanentTask(Looked),
     #[error("`{}` was written by another system, and no run continues it yet", dir.display())]
     NotAdopted { dir: PathBuf },
+    /// Other systems' runs are here, and each is over or was never begun.
+    #[error("no run here is open")]
+    NoneOpen { names: Vec<String> },
     #[error("the demo did not work: {0}")]
     Demo(String),
     #[error("the demo did not work: {}", chain(.0))]
@@ -210,7 +209,7 @@ impl Error {
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
-            Self::Find(_) => "no_such_run",
+            Self::Find(_) | Self::NoneOpen { .. } => "no_such_run",
             Self::Engine(EngineError::Stop(Stop::MissingFile { .. })) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -299,6 +298,12 @@ impl Error {
                 ))
             }
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
+            Self::NoneOpen { names } => {
+                let first = names.first().map(String::as_str).unwrap_or_default();
+                let others = names.len().saturating_sub(1);
+                let more = if others == 0 { String::new() } else { format!(", and {others} more") };
+                Some(format!("over, or not begun: see `onward plan {first}`{more}"))
+            }
             Self::NotAdopted { dir } => {
                 let dir = dir.display();
                 Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
@@ -361,6 +366,7 @@ impl Error {
             | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
             | Self::NoPermanentTask(_)
+            | Self::NoneOpen { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Left { exit, .. } => *exit,

@@ -43,7 +43,11 @@ use onward_engine::{
 #[cfg(feature = "watch")]
 use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 
-use crate::{cmd::Context, error::Error, nothing};
+use crate::{
+    cmd::Context,
+    error::Error,
+    meant::{Looked, called, is_closed, is_sure, unknown},
+};
 
 /// Everything a command about runs needs to know before it begins.
 pub(crate) struct Session {
@@ -242,10 +246,8 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
-            if called.is_empty() {
-                return Err(nothing::called(cx, &search, name, error).map_err(cannot_read)?);
-            }
-            return self.only(called, wanted);
+            let unknown = || unknown(cx, &search, name, error);
+            return if called.is_empty() { Err(unknown()) } else { self.only(called, wanted) };
         }
         let below = search.below(&dir).map_err(cannot_read)?;
         let is_inside = |it: &FoundSite| it.dir.starts_with(&dir);
@@ -268,6 +270,8 @@ impl Session {
             is_there && is_meant(it) && wanted.dialect.is_none_or(|name| it.card().name == name)
         };
         let looked = Looked::of(&search, &below);
+        let closed: Vec<String> =
+            below.iter().filter(|it| is_closed(it)).map(found_in_commands).collect();
         let below: Vec<FoundSite> =
             below.into_iter().filter(|it| is_of(it) && it.is_candidate()).collect();
         match (below.is_empty(), here.is_empty()) {
@@ -279,6 +283,9 @@ impl Session {
             }
             (true, true) if is_task_list(&dir) => {
                 Err(Error::NoPermanentTask(Looked { lists: vec![dir], ..Looked::default() }))
+            }
+            (true, true) if wanted.run.is_none() && !closed.is_empty() => {
+                Err(Error::NoneOpen { names: closed })
             }
             (true, true) if wanted.run.is_none() => Err(self.beside_lists(error.into())),
             (true, true) => Err(error.into()),
@@ -416,56 +423,6 @@ impl Session {
         }
         Ok(found)
     }
-}
-
-/// Where a pipeline of this project was looked for, in vain.
-#[derive(Debug, Default)]
-pub(crate) struct Looked {
-    /// The directory of all task lists.
-    pub(crate) root: Option<PathBuf>,
-    /// Lists without a pipeline: one can be begun there.
-    pub(crate) lists: Vec<PathBuf>,
-    /// Lists that hold one of another project.
-    pub(crate) others: Vec<PathBuf>,
-}
-
-impl Looked {
-    fn of(search: &Search<'_>, found: &[FoundSite]) -> Self {
-        let in_lists = found.iter().filter(|it| it.card().home == Home::TaskLists);
-        let known: BTreeSet<&PathBuf> = in_lists.clone().map(|it| &it.dir).collect();
-        let mut lists = search.task_lists();
-        lists.retain(|it| !known.contains(it));
-        let others = in_lists.filter(|it| it.site.elsewhere).map(|it| it.dir.clone());
-        Self { root: search.tasks_root(), lists, others: others.collect() }
-    }
-}
-
-/// Runs of other systems by the name that lists give them, as one directory may hold several: here
-/// and below, or in the directory that stands before the name.
-fn called(
-    cx: &Context,
-    search: &Search<'_>,
-    name: &str,
-    path: &Path,
-) -> std::io::Result<Vec<FoundSite>> {
-    let last = path.file_name().and_then(|it| it.to_str()).unwrap_or(name);
-    let mut found = match path.parent().filter(|it| name.contains('/') && it.is_dir()) {
-        Some(dir) => search.at(dir, None)?,
-        None => search.below(&cx.path(Path::new(".")))?,
-    };
-    let is_it = |it: &FoundSite| it.site.name == last;
-    if found.iter().any(is_it) {
-        found.retain(is_it);
-    } else {
-        // A part of a name means no list that may be another project's.
-        found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
-    }
-    Ok(found)
-}
-
-/// It may be meant without its whole name.
-fn is_sure(found: &FoundSite) -> bool {
-    found.is_candidate() && !found.site.unsure
 }
 
 /// How a run is named in a command that works from anywhere: ours by its id, another system's by

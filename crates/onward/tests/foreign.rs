@@ -165,7 +165,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     Run:            tea
     Status:         interrupted
     Phase:          1
-    Steps:          6 of 18 done
+    Steps:          7 of 18 done
     Last activity:  20:10 (2 h ago)
     Last completed: round[1]/research[A]/iterate[1] at 20:10
     Next step:      round[1]/research[A]
@@ -175,7 +175,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     ");
     let list = onward(project.path(), "list");
     let words: Vec<&str> = list.split_whitespace().collect();
-    let row = "tea interrupted 6/18 1 2 h ago conference in talks/tea";
+    let row = "tea interrupted 7/18 1 2 h ago conference in talks/tea";
     let all = format!("RUN STATUS DONE PHASE LAST ACTIVE {row} --- stderr --- exit 0");
     assert_eq!(words.join(" "), all);
     let list = json(project.path(), "list --json");
@@ -223,8 +223,8 @@ fn doubt_is_settled_by_asking() {
     ");
     assert_snapshot!(onward(project.path(), "plan talks/milk"), @r"
     --- stderr
-    error: there is no run here
-    help: start one with `onward run FILE`, or try `onward demo`
+    error: no run is called `talks/milk`
+    help: see `onward list`
     --- exit 17
     ");
 }

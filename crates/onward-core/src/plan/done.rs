@@ -267,5 +267,9 @@ fn under(key: &Key, differences: &[Difference]) -> Key {
 
 fn detail(cause: &Difference) -> String {
     let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
+    // Here the other side is what another system's files say of it.
+    if cause.part == "status" {
+        return format!("the journal says {}, {}", text(&cause.was), text(&cause.is));
+    }
     format!("was {}, is {}", text(&cause.was), text(&cause.is))
 }

@@ -138,12 +138,18 @@ impl Telling<'_> {
                 }
                 None => {}
             },
-            Verdict::Run | Verdict::Rerun => {
-                if let StepTold::Unproved(why) = self.told.step(address) {
+            Verdict::Run | Verdict::Rerun => match self.told.step(address) {
+                StepTold::Unproved(why) => {
                     step.verdict = Verdict::Verify;
                     step.why = vec![Why::because("unproved", why)];
                 }
-            }
+                // The run has not come to it yet, and will not stay there.
+                StepTold::PassedOver(why) => {
+                    step.verdict = Verdict::Skip;
+                    step.why = vec![Why::because("skipped", why)];
+                }
+                StepTold::Done(_) | StepTold::Undone | StepTold::Silent => {}
+            },
             Verdict::Verify
             | Verdict::Adopt
             | Verdict::Reattach

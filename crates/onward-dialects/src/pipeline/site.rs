@@ -2,11 +2,11 @@
 //!
 //! A list belongs to another project when something says so and nothing says that it is ours. It
 //! is ours when a task has the project's slug, an absolute path below the project, or when the
-//! branch of the `[PERMANENT]` task is a branch of the project (other than `main` and `master`,
-//! which every project has). It is another's when a task has another slug, whatever files it
-//! names: many projects have a `src/main.rs`. Without a slug it is ours when a file of some task
-//! is there, and another's when a task names files by absolute paths and all lie outside, or when
-//! completed tasks name files and none is there. A list that says nothing either way is shown
+//! branch of the `[PERMANENT]` task is a branch of the project, and none that many projects have.
+//! It is another's when a task has another slug, whatever files it names: many projects have a
+//! `src/main.rs`. Without a slug it is another's when a task names a file by an absolute path that
+//! lies outside and is no temporary one; then ours when a file of some task is there, and another's
+//! when completed tasks name files and none is there. A list that says nothing either way is shown
 //! everywhere, and gone on with only by a person's word: it may well be another project's. Where
 //! none of its files would even have a directory, the person has to name it.
 
@@ -67,6 +67,9 @@ fn other(candidate: &Candidate, list: &List) -> Root {
     Root { dir: candidate.dir.clone(), reads: reads.into_iter().collect() }
 }
 
+/// Branches that say nothing about whose a list is.
+const COMMON: [&str; 5] = ["main", "master", "develop", "dev", "trunk"];
+
 /// Whose a list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
@@ -85,7 +88,7 @@ fn owner(list: &List, project: &Project) -> Owner {
         .collect();
     let branch = permanent.and_then(|it| it.branch.as_deref());
     let has_branch =
-        branch.is_some_and(|it| !matches!(it, "main" | "master") && project.branches.contains(it));
+        branch.is_some_and(|it| !COMMON.contains(&it) && project.branches.contains(it));
     let is_told = slugs.contains(&true)
         || has_branch
         || tasks().any(|task| names_ours(task, project))
@@ -93,16 +96,21 @@ fn owner(list: &List, project: &Project) -> Owner {
     if is_told {
         return Owner::Ours;
     }
-    if slugs.contains(&false) {
+    let is_outside = |path: &String| path.starts_with('/') && !is_temporary(path);
+    if slugs.contains(&false) || tasks().any(|task| task.refused.iter().any(is_outside)) {
         return Owner::Another;
     }
     if tasks().any(|task| task.files.iter().any(|it| is_here(it))) {
         return Owner::Ours;
     }
-    let absolute = |task: &Task| task.refused.iter().any(|path| path.starts_with('/'));
     let completed = || list.tasks.iter().filter(|task| task.is_completed());
     let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());
-    if tasks().any(absolute) || is_gone { Owner::Another } else { Owner::Unknown }
+    if is_gone { Owner::Another } else { Owner::Unknown }
+}
+
+/// Agents of every project leave their notes there.
+fn is_temporary(path: &str) -> bool {
+    ["/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/"].iter().any(|it| path.starts_with(it))
 }
 
 /// Some file that the tasks name could lie in the project: its directory is there. Where they name

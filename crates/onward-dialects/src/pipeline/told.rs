@@ -13,6 +13,7 @@ use onward_core::{
     address::Address,
     finding::Finding,
     plan::{RecoveryPoint, Status},
+    plural,
     time::Timestamp,
     told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
 };
@@ -293,9 +294,10 @@ fn matrix(state: &PhaseState) -> String {
         return format!("{name} {}: {word}{how}; no tasks", state.phase.title());
     }
     format!(
-        "{name} {}: {word}; {all} tasks, {completed} completed, {failed} failed, {begun} \
+        "{name} {}: {word}; {}, {completed} completed, {failed} failed, {begun} \
          interrupted, {pending} pending",
-        state.phase.title()
+        state.phase.title(),
+        plural::count(all, "task")
     )
 }
 
@@ -414,6 +416,7 @@ impl Told for Pipeline {
             (turn, _) if turn.starts_with("review[") && is_executed => {
                 StepTold::PassedOver("the execution has passed its review".to_owned())
             }
+            (first, _) if let Some(why) = self.off_path(first) => StepTold::PassedOver(why),
             ("P8", "deliver") | ("accept", "") => StepTold::Undone,
             ("review[1]", "judge") if !self.lacks_review_only() => StepTold::Undone,
             _ => match (listed(first), rest) {
@@ -493,7 +496,7 @@ impl Pipeline {
         let done = StepTold::Done(Done::recorded(json!({ "done": true })));
         let Some(stage) = self.stages.get(task) else {
             let id = task.split_once('[').map_or("", |(_, id)| id.trim_end_matches(']'));
-            let is_over = self.code == Code::Complete || was_cleaned_up(&self.list, id);
+            let is_over = self.code == Code::Complete || self.was_in_use(id);
             return match step {
                 "begin" | "work" | "settle" if is_over => {
                     StepTold::Done(Done::inferred(json!({ "done": true })))
@@ -514,6 +517,24 @@ impl Pipeline {
             ("begin" | "work" | "settle", Stage::Open) => StepTold::Undone,
             (_, Stage::Settled | Stage::Doubtful(_) | Stage::Open) => StepTold::Silent,
         }
+    }
+
+    /// A task of ours whose file is gone: numbers are given in order, so it was there. Claude Code
+    /// clears completed tasks away; one that is gone cannot be done again.
+    fn was_in_use(&self, id: &str) -> bool {
+        let number = |id: &str| id.parse::<u64>().ok();
+        let permanents = self.list.permanents.iter().map(|it| &it.task);
+        let mut ids = self.list.tasks.iter().chain(permanents).map(|it| number(&it.id));
+        was_cleaned_up(&self.list, id) || number(id).is_some_and(|id| ids.any(|it| it > Some(id)))
+    }
+
+    /// Why a phase, or the listing of its tasks, is no part of this pipeline.
+    fn off_path(&self, first: &str) -> Option<String> {
+        let name = first.strip_prefix("tasks_").unwrap_or(first);
+        let phase = Phase::working().find(|it| it.as_str() == name)?;
+        let tier = self.progress.tier.as_str();
+        let is_off = self.progress.phase(phase).is_none();
+        is_off.then(|| format!("tier {tier} has no {name}"))
     }
 
     /// It comes after the phase that is gone on with.

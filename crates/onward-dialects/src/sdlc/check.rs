@@ -9,7 +9,7 @@ use onward_core::{
 use super::{
     Code,
     epic::{Epic, Member, Next as NextWave},
-    project::Lock,
+    lock,
     qa::Loop,
     spec::{Artifact, Critique, Spec, TOGETHER_MS},
     state::{CHECKPOINT, Flow, State},
@@ -17,6 +17,7 @@ use super::{
     step,
     story::{SCOPE, Story, is_same},
     told::{Kind, SdlcTold, StoryRun},
+    touched,
 };
 use crate::kit::{
     age,
@@ -36,6 +37,10 @@ onward_core::listed! {
         ScopeChanged,
         /// Another workflow was started on the same story since.
         OtherWorkflow,
+        /// Other work changed files that the run works on.
+        ExternalModification,
+        /// They were written while the run's own agent may have been at work on them.
+        MaybeExternal,
         /// The plan has something that the state does not know.
         NewDependency,
         /// More is done than the pointer says.
@@ -62,6 +67,8 @@ impl Own {
             Self::CompletedOutside => ("status-disagrees",        Blocking),
             Self::ScopeChanged     => ("scope-changed",           Blocking),
             Self::OtherWorkflow    => ("other-workflow",          Blocking),
+            Self::ExternalModification => ("external-modification", Warning),
+            Self::MaybeExternal    => ("external-modification",   Info),
             Self::NewDependency    => ("new-dependency",          Warning),
             Self::PointerBehind    => ("pointer-behind-evidence", Warning),
             Self::WasAborted       => ("was-aborted",             Warning),
@@ -73,7 +80,7 @@ impl Own {
         DialectCode { word, severity }
     }
 
-    fn finding(self, message: impl Into<String>) -> Finding {
+    pub(super) fn finding(self, message: impl Into<String>) -> Finding {
         Finding::of_dialect(self.row(), message)
     }
 }
@@ -102,7 +109,7 @@ pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
         Kind::Epic(epic) => of_epic(told, epic, now, &mut all),
     }
     if told.code != Code::Complete {
-        locks(told, now, &mut all);
+        lock::findings(told, now, &mut all);
         others(told, &mut all);
     }
     all.extend(told.project.odd.findings());
@@ -134,6 +141,7 @@ fn story(told: &SdlcTold, run: &StoryRun, now: Timestamp, all: &mut Vec<Finding>
             }
             pointer(told, state, all);
             changed(told, story, state.updated_at, now, all);
+            touched::files(told, story, state.updated_at, all);
         }
     } else if let Some(state) = &run.state {
         pointer(told, state, all);
@@ -384,6 +392,7 @@ fn of_loop(told: &SdlcTold, it: &Loop, now: Timestamp, all: &mut Vec<Finding>) {
             if told.code != Code::Complete && !it.closing {
                 disagree(Says::InReview, story, None, all);
                 changed(told, story, it.updated_at, now, all);
+                touched::files(told, story, it.updated_at, all);
             }
         }
         None if told.code != Code::Complete => {
@@ -511,6 +520,7 @@ fn member(
     }
     if member.says == Says::InProgress {
         changed(told, story, epic.updated_at, now, all);
+        touched::files(told, story, epic.updated_at, all);
     }
     let is_known = |id: &&String| epic.members().any(|it| is_same(&it.id, id));
     for id in story.after.iter().filter(|it| !is_known(it)) {
@@ -525,49 +535,6 @@ fn waits(told: &SdlcTold, story: &Story, id: &str) -> Option<Finding> {
     let (one, other) = (shown(&story.id), shown(id));
     let message = format!("story {one} now depends on {other}, which is not done");
     open.then(|| Own::NewDependency.finding(message).at_path(&story.path))
-}
-
-/// A lock that is held: young enough, and its process not known to be gone.
-pub(super) fn live_lock(told: &SdlcTold, now: Timestamp) -> Option<&Lock> {
-    let mut own = told.project.locks.iter().filter(|it| concerns(told, it));
-    own.find(|it| is_live(it, now))
-}
-
-fn is_live(lock: &Lock, now: Timestamp) -> bool {
-    let is_young = lock.created_at.is_none_or(|at| now.ms_since(at) < lock.ttl_ms);
-    is_young && (lock.alive || lock.pid.is_none())
-}
-
-/// A lock of another story's run is none of ours.
-fn concerns(told: &SdlcTold, lock: &Lock) -> bool {
-    let Some(resource) = &lock.resource else { return true };
-    let resource = resource.to_lowercase();
-    let has = |id: &str| {
-        let id = super::story::bare(id);
-        !id.is_empty() && resource.contains(&id)
-    };
-    let stem = told.state_path.as_deref().and_then(|it| it.rsplit('/').next());
-    if has(&told.key) || stem.is_some_and(|it| resource.contains(&it.to_lowercase())) {
-        return true;
-    }
-    let stories = told.project.stories.iter().map(|it| it.id.as_str());
-    let epics = told.project.epics.iter().map(|it| it.told.id.as_str());
-    !stories.chain(epics).any(has)
-}
-
-fn locks(told: &SdlcTold, now: Timestamp, all: &mut Vec<Finding>) {
-    for lock in told.project.locks.iter().filter(|it| concerns(told, it)) {
-        let owner = lock.owner.as_deref().map_or_else(|| "another program".to_owned(), shown);
-        let pid = lock.pid.map(|it| format!(", process {it}")).unwrap_or_default();
-        let finding = if is_live(lock, now) {
-            let message = format!("it is being worked on by {owner}{pid}");
-            let hint = "wait until it ends, or stop it there";
-            Finding::new(Known::StillRunning, message).with_hint(hint)
-        } else {
-            Own::StaleLock.finding(format!("a lock of {owner}{pid} was left and holds nothing"))
-        };
-        all.push(finding.at_path(&lock.path));
-    }
 }
 
 /// Other workflows on the same story, begun since.

@@ -2,14 +2,16 @@
 //!
 //! This page holds the card and the recovery tables. `status` has the spellings and the table of
 //! discrepancies; `story`, `state`, `qa`, `spec` and `epic` read one kind of file each, `project`
-//! all of them; `site` says which runs are there, `check` what is wrong, `told` answers core,
-//! `report` in the words that its users know, `clean` what is put away when a run is given up.
+//! all of them; `site` says which runs are there, `check` what is wrong, `touched` what other work
+//! did to a story's files, `lock` who else is at work, `told` answers core, `report` in the words
+//! that its users know, `clean` what is put away when a run is given up.
 //! Invariant: pure; where a run re-enters is decided by the tables alone.
 
 mod check;
 mod clean;
 mod enter;
 pub mod epic;
+mod lock;
 pub mod project;
 pub mod qa;
 mod report;
@@ -20,6 +22,7 @@ pub mod status;
 mod step;
 pub mod story;
 mod told;
+mod touched;
 mod write;
 
 use std::collections::BTreeMap;
@@ -35,7 +38,7 @@ pub use story::{Story, is_same as is_same_story};
 use crate::{
     Files,
     kit::decision::{ANY, NO, Row, YES, decide},
-    seam::{Card, Dialect, Home, Listing, Mark, Missing, Site},
+    seam::{Card, Dialect, Home, Listing, Mark, Missing, Site, Watch},
 };
 
 /// See the module.
@@ -284,8 +287,20 @@ impl Dialect for SdlcDialect {
         site::of_inputs(&CARD, dir, workflow, inputs)
     }
 
+    fn meant_by(
+        &self,
+        path: &str,
+        bytes: &[u8],
+    ) -> Option<(&'static str, BTreeMap<String, Value>)> {
+        site::meant_by(path, bytes)
+    }
+
     fn moments(&self, site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
         site::moments(site, files)
+    }
+
+    fn watch(&self, site: &Site, files: &Files) -> Option<Watch> {
+        site::watch(site, files)
     }
 
     fn read(&self, site: &Site, files: Files) -> Result<Box<dyn Told>, Missing> {

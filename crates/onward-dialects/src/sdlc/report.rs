@@ -51,7 +51,8 @@ fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = Str
 fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some((_, at)) = told.last_at() {
-        let what = if told.code == Code::Complete { "Last active" } else { "Interrupted" };
+        let is_rest = told.code == Code::Complete || told.is_unbegun();
+        let what = if is_rest { "Last active" } else { "Interrupted" };
         lines.push(format!("{what}: {}", ago(now, at)));
     }
     let source = told.state_path.clone().or_else(|| told.story().map(|it| it.path.clone()));
@@ -115,6 +116,9 @@ fn again(told: &SdlcTold, findings: &[Finding]) -> Vec<String> {
 /// 45 minutes ago, 3 days ago.
 fn ago(now: Timestamp, at: Timestamp) -> String {
     let minutes = now.ms_since(at) / 60_000;
+    if minutes == 0 {
+        return "just now".to_owned();
+    }
     let (count, unit) = match minutes {
         0..60 => (minutes, "minute"),
         60..1440 => (minutes / 60, "hour"),

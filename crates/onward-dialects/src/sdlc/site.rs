@@ -25,7 +25,7 @@ use crate::{
         path::{inside, literal, shown},
     },
     rules::sdlc::{gate, turn, wave},
-    seam::{Candidate, Card, Root, Site},
+    seam::{Candidate, Card, Root, Site, Watch},
 };
 
 /// One run before it is a site.
@@ -42,6 +42,8 @@ struct Run {
     /// Nothing of it was begun: it says nothing about its story.
     idle: bool,
     reads: Vec<String>,
+    /// Besides the state.
+    about: Vec<String>,
     /// As the state has it.
     mode: Option<String>,
 }
@@ -57,6 +59,7 @@ impl Run {
             contested: false,
             idle: false,
             reads: Vec::new(),
+            about: Vec::new(),
             mode: None,
         }
     }
@@ -69,7 +72,10 @@ pub(super) fn sites(card: &'static Card, candidate: &Candidate) -> Vec<Site> {
         files.insert(path.as_str(), File { bytes, modified: glimpse.modified });
     }
     let project = Project::of(&files);
-    let runs = runs(&project);
+    let mut runs = runs(&project);
+    for run in &mut runs {
+        run.about = about(&project, run);
+    }
     let open = runs.iter().any(|it| !it.named_only);
     // A state that cannot be read tells no time.
     let written = |run: &Run| candidate.marks.get(run.state.as_ref()?)?.modified;
@@ -105,12 +111,41 @@ fn site(card: &'static Card, dir: &str, run: &Run) -> Site {
         inputs,
         implied: run.state.is_none(),
         mode: run.mode.as_deref().and_then(mode),
+        about: run.state.iter().chain(&run.about).cloned().collect(),
         ..Site::at(card, dir)
     };
     if let Some(Root { reads, .. }) = site.roots.first_mut() {
         reads.extend(run.reads.iter().map(|it| literal(it)));
     }
     site
+}
+
+/// The files that speak of a run, besides its state.
+fn about(project: &Project, run: &Run) -> Vec<String> {
+    let path = |id: &str| project.story(id).map(|it| it.path.clone());
+    match run.flow {
+        Flow::Sdc | Flow::QaLoop => path(&run.key).into_iter().collect(),
+        Flow::Spec => {
+            let own = project.specs.iter().filter(|it| it.feature == run.key);
+            own.flat_map(|it| it.there.iter().map(|it| it.1.clone())).collect()
+        }
+        Flow::Epic => {
+            let own = project.epics.iter().find(|it| Some(&it.path) == run.state.as_ref());
+            let open = own.into_iter().flat_map(|it| it.told.members());
+            let open = open.filter(|it| !it.says.is_over()).filter_map(|it| path(&it.id));
+            run.reads.iter().cloned().chain(open).collect()
+        }
+    }
+}
+
+/// A story of which no run is known: one that would begin, or is over.
+pub(super) fn meant_by(
+    path: &str,
+    bytes: &[u8],
+) -> Option<(&'static str, BTreeMap<String, Value>)> {
+    let file = File { bytes: bytes.to_owned(), modified: None };
+    let story = Story::read(path, &file).filter(|_| path.starts_with("docs/stories/"))?;
+    Some((Flow::Sdc.as_str(), [("story".to_owned(), Value::from(story.id))].into()))
 }
 
 /// The mode that the original was started in; its names for going on unasked are two.
@@ -321,17 +356,28 @@ fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
 /// The stories of a run as they were when the run's state was last written: what changed in them
 /// since is no work of the run.
 pub(super) fn moments(site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
+    let Some((at, stories)) = worked_on(site, files) else { return Vec::new() };
+    stories.into_iter().map(|it| (it.path, at)).collect()
+}
+
+/// The files that those stories list, from that moment on.
+pub(super) fn watch(site: &Site, files: &Files) -> Option<Watch> {
+    let (since, stories) = worked_on(site, files)?;
+    let mut paths: Vec<String> = stories.into_iter().flat_map(|it| it.files).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    (!paths.is_empty()).then_some(Watch { since, paths })
+}
+
+/// When a run's state was last written, and the stories that were being worked on.
+fn worked_on(site: &Site, files: &Files) -> Option<(Timestamp, Vec<Story>)> {
     let given =
         |name: &str| site.inputs.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
     let flow = [Flow::Sdc, Flow::QaLoop, Flow::Epic];
     let flow = flow.into_iter().find(|it| it.as_str() == site.workflow);
-    let Some((flow, key)) = flow.and_then(|it| Some((it, given(input(it))?))) else {
-        return Vec::new();
-    };
+    let (flow, key) = flow.and_then(|it| Some((it, given(input(it))?)))?;
     let state = given("state").map(str::to_owned).or_else(|| usual_state(flow, key));
-    let Some((at, ids)) = state.and_then(|path| last_written(flow, key, &path, files)) else {
-        return Vec::new();
-    };
+    let (at, ids) = state.and_then(|path| last_written(flow, key, &path, files))?;
     let ids: Vec<String> = ids.iter().map(|it| bare(it)).collect();
     let may_be = |path: &str| {
         let path = path.to_lowercase();
@@ -339,7 +385,7 @@ pub(super) fn moments(site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
     };
     let stories = files.iter().filter(|(path, _)| may_be(path));
     let stories = stories.filter_map(|(path, file)| Story::read(path, file));
-    stories.filter(|it| ids.contains(&bare(&it.id))).map(|it| (it.path, at)).collect()
+    Some((at, stories.filter(|it| ids.contains(&bare(&it.id))).collect()))
 }
 
 /// When a state was last written, and the stories that were being worked on then.

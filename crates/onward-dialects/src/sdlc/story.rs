@@ -9,7 +9,8 @@ use crate::{
     File,
     kit::{
         age,
-        markdown::{Document, is_value, table},
+        markdown::{Document, Section, is_value, table},
+        path::inside,
     },
 };
 
@@ -24,6 +25,8 @@ pub struct Story {
     pub tasks: Vec<(bool, String)>,
     /// Ids that its own Dependencies name.
     pub after: Vec<String>,
+    /// The files that were made or changed for it, by its File List.
+    pub files: Vec<String>,
     /// Date and text of each row of its Change Log.
     pub log: Vec<(Timestamp, String)>,
     pub modified: Option<Timestamp>,
@@ -54,6 +57,7 @@ impl Story {
             status: known,
             tasks: tasks(&document),
             after: dependencies(&document),
+            files: file_list(&document),
             log: change_log(&document),
             modified: file.modified,
             document,
@@ -75,9 +79,7 @@ impl Story {
     /// What stands under the sections of these titles, for comparison.
     pub fn section(&self, title: &str) -> String {
         let all = self.document.sections();
-        let of = |it: &&crate::kit::markdown::Section<'_>| {
-            it.level == 2 && it.title.to_lowercase().contains(title)
-        };
+        let of = |it: &&Section<'_>| it.level == 2 && it.title.to_lowercase().contains(title);
         all.iter().filter(of).map(|it| it.whole).collect()
     }
 }
@@ -181,6 +183,9 @@ fn told_status(document: &Document) -> Option<String> {
     in_head
         .map(|it| it.value.to_owned())
         .or_else(|| in_table(head_text))
+        .or_else(|| in_column(head_text))
+        .or_else(|| in_quote(head_text))
+        .or_else(|| in_heading(&sections))
         .or_else(|| in_section(document))
         .or_else(|| {
             let mut any = pairs.iter().filter(|it| it.key == "status" && is_value(it.value));
@@ -199,14 +204,38 @@ fn in_table(text: &str) -> Option<String> {
     })
 }
 
+/// A table of one row, under the titles of its columns.
+fn in_column(text: &str) -> Option<String> {
+    let rows = table(text);
+    let [titles, row] = rows.as_slice() else { return None };
+    let at = titles.iter().position(|it| is_status_word(it))?;
+    row.get(at).filter(|it| is_value(it)).map(|it| (*it).to_owned())
+}
+
+/// `> **Status:** Ready`
+fn in_quote(text: &str) -> Option<String> {
+    let quoted = text.lines().filter_map(|line| line.trim_start().strip_prefix('>'));
+    let (_, value) = quoted.filter_map(|it| it.split_once(':')).find(|it| is_status_word(it.0))?;
+    let value = value.trim_start_matches('*').trim();
+    is_value(value).then(|| value.to_owned())
+}
+
+/// `### Status: Ready`
+fn in_heading(sections: &[Section<'_>]) -> Option<String> {
+    let below = sections.iter().filter(|it| it.level > 1);
+    let mut pairs = below.filter_map(|it| it.title.split_once(':'));
+    let (_, value) = pairs.find(|(key, value)| is_status_word(key) && is_value(value))?;
+    Some(value.trim_start_matches('*').trim().to_owned())
+}
+
+fn is_status_word(text: &str) -> bool {
+    matches!(super::status::words(text).concat().as_str(), "status" | "storystatus" | "estado")
+}
+
 /// `## Status`: what is current, the last box that is checked, or the first line.
 fn in_section(document: &Document) -> Option<String> {
     let all = document.sections();
-    let of = |title: &str| {
-        let words = super::status::words(title).concat();
-        matches!(words.as_str(), "status" | "storystatus" | "estado")
-    };
-    let section = all.iter().find(|it| it.level > 1 && of(it.title))?;
+    let section = all.iter().find(|it| it.level > 1 && is_status_word(it.title))?;
     let pairs = Document::read(section.body.as_bytes());
     let pairs = pairs.pairs();
     let current =
@@ -263,6 +292,57 @@ fn dependencies(document: &Document) -> Vec<String> {
         }
     }
     ids
+}
+
+/// So many files of a story are known by name.
+const FILES_MAX: usize = 200;
+
+/// Paths in the File List: in code spans, as links, or as the first words of an item or a row.
+fn file_list(document: &Document) -> Vec<String> {
+    let is_list = |title: &str| {
+        let words = super::status::words(title).concat();
+        matches!(words.as_str(), "filelist" | "fileschanged" | "listadearquivos")
+    };
+    let all = document.sections();
+    let Some(section) = all.iter().find(|it| it.level > 1 && is_list(it.title)) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<String> = Vec::new();
+    for line in section.whole.lines() {
+        let line = line.trim().trim_start_matches(['-', '*', '+', '|', ' ']);
+        // Spans and texts of links come at odd places.
+        let marked = |open: char, close: char| {
+            let parts = line.split([open, close]).skip(1).step_by(2);
+            parts.filter(|it| is_file(it)).map(str::to_owned).collect::<Vec<String>>()
+        };
+        let mut named = marked('`', '`');
+        if named.is_empty() && line.contains("](") {
+            named = marked('[', ']');
+        }
+        if named.is_empty() {
+            let first = line.split_whitespace().next().unwrap_or_default();
+            let first = first.trim_matches(['*', ',', ':', ';', '|']);
+            named.extend(Some(first).filter(|it| is_file(it)).map(str::to_owned));
+        }
+        for path in named.iter().filter_map(|it| inside(it)) {
+            // A story is compared by its sections, and states are no work.
+            if !path.starts_with("docs/stories/") && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    paths.truncate(FILES_MAX);
+    paths
+}
+
+/// One word with a separator, or with an ending.
+fn is_file(text: &str) -> bool {
+    let name = text.rsplit('/').next().unwrap_or(text);
+    let has_ending = name.rsplit_once('.').is_some_and(|(_, end)| {
+        (1..=10).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    let is_word = !text.contains(|c: char| c.is_whitespace() || "[](){}<>`\"".contains(c));
+    !name.is_empty() && is_word && !text.contains("://") && (has_ending || text.contains('/'))
 }
 
 fn change_log(document: &Document) -> Vec<(Timestamp, String)> {

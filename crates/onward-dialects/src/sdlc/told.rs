@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     Code, SpecFacts, StoryFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, loop_code,
+    epic_code, lock, loop_code,
     project::Project,
     qa::{Loop, Next as NextTurn, Verdict},
     report,
@@ -235,8 +235,9 @@ impl SdlcTold {
         }
     }
 
-    fn status(&self, now: Timestamp) -> RunStatus {
-        let is_unbegun = match &self.kind {
+    /// A run could begin here, and none has.
+    pub(super) fn is_unbegun(&self) -> bool {
+        match &self.kind {
             Kind::Story(run) => {
                 // A story that was validated is one that a run can begin with.
                 let is_ready = run.known == Some(Status::Ready) && !run.facts.failed;
@@ -246,10 +247,13 @@ impl SdlcTold {
             Kind::Spec(spec) => spec.there.is_empty() && self.state_path.is_none(),
             Kind::Loop(told) => told.is_idle(),
             Kind::Epic(_) => self.state_path.is_none(),
-        };
+        }
+    }
+
+    fn status(&self, now: Timestamp) -> RunStatus {
         match self.code {
             Code::Complete => RunStatus::Completed,
-            _ if check::live_lock(self, now).is_some() => RunStatus::Running,
+            _ if lock::live(self, now).is_some() => RunStatus::Running,
             Code::StoryCheckpoint | Code::Checkpoint | Code::Escalate => RunStatus::Waiting,
             Code::Create
             | Code::Validate
@@ -265,7 +269,7 @@ impl SdlcTold {
             | Code::Stories
             | Code::Gate
             | Code::FinalGate => {
-                if is_unbegun {
+                if self.is_unbegun() {
                     RunStatus::Fresh
                 } else {
                     RunStatus::Interrupted

@@ -87,8 +87,12 @@ fn a_list_is_another_project_s_when_something_says_so_and_nothing_says_it_is_our
     assert!(!is_elsewhere(&planned), "it may still be written");
     assert!(is_elsewhere(&task("files", json!(["/users/me/blog/a.ts"]))));
     assert!(!is_elsewhere(&task("files", json!(["/users/me/shop/a.ts"]))));
+    let both = task("files", json!(["/users/me/blog/a.ts", "src/a.ts"]));
+    assert!(is_elsewhere(&both), "many projects have a file of that name");
+    assert!(!is_elsewhere(&task("files", json!(["/tmp/pipeline/p5.md", "src/a.ts"]))), "a note");
     let branch = |name: &str| task("files", json!(["src/gone.ts"])).meta("branch", json!(name));
     assert!(!is_elsewhere(&branch("feat/rl")));
     assert!(is_elsewhere(&branch("main")), "every project has one");
+    assert!(is_elsewhere(&branch("develop")), "many projects have one");
     assert!(!is_elsewhere(&plain.clone().meta("branch", json!("feat/gone"))), "a mismatch");
 }

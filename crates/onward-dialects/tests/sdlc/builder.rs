@@ -9,7 +9,7 @@ use onward_core::{
     told::{Standing, Told},
 };
 use onward_dialects::{
-    File, Files,
+    File, Files, Since,
     sdlc::SDLC,
     seam::{Candidate, Dialect, Glimpse, Listing, Site},
 };
@@ -33,6 +33,7 @@ pub(crate) struct Project {
     pub(crate) files: BTreeMap<String, (String, Option<Timestamp>)>,
     pub(crate) alive: Vec<u32>,
     pub(crate) then: BTreeMap<String, String>,
+    pub(crate) since: BTreeMap<String, Since>,
 }
 
 pub(crate) fn project() -> Project {
@@ -126,10 +127,11 @@ impl Project {
             files.insert(path.as_str(), file);
         }
         files.alive.extend(self.alive.iter().copied());
-        if !self.then.is_empty() {
+        if !self.then.is_empty() || !self.since.is_empty() {
             let then = self.then.iter().map(|(path, text)| (path.clone(), text.clone().into()));
             files.git = Some(onward_dialects::Git {
                 then: then.collect(),
+                since: self.since.clone(),
                 ..onward_dialects::Git::default()
             });
         }

@@ -1,6 +1,7 @@
 //! What is found wrong: one project for each finding.
 
 use onward_core::{finding::Severity, plan::Status};
+use onward_dialects::{Since, sdlc::SDLC, seam::Dialect as _};
 
 use crate::builder::{LOOP, Project, STATE, at, project, story_text};
 
@@ -113,6 +114,86 @@ fn a_story_that_was_edited_since_is_told_and_its_scope_blocks() {
     let mut same = base;
     same.then.insert(path.into(), page);
     assert_eq!(same.codes(), [""; 0]);
+}
+
+/// A file that a story lists, written at this time of the day that the state is of.
+fn listed(
+    base: Project,
+    id: &str,
+    commits: &[&str],
+    is_dirty: bool,
+    hour: Option<&str>,
+) -> Project {
+    let path = format!("docs/stories/{id}.story.md");
+    let text = base.files[&path].0.clone() + "\n## File List\n\n- `src/login.rs` (new)\n";
+    let modified = hour.map(|it| at(&format!("2026-02-17T{it}:00Z")));
+    let commits = commits.iter().map(|it| (*it).to_owned()).collect();
+    let mut told = base.file(&path, text);
+    told.since.insert("src/login.rs".into(), Since { commits, is_dirty, modified });
+    told
+}
+
+/// By a commit or without one, and by who was at work: the rows of its table.
+#[test]
+fn files_of_a_story_that_other_work_changed_are_told_with_their_severity() {
+    let story = |status: &str, phase: &str| project().story("4.2", status).state(phase);
+    let (at_work, at_rest) = (story("InProgress", "3"), story("InReview", "4"));
+    let code = "external-modification";
+    for base in [&at_work, &at_rest] {
+        let it = listed(base.clone(), "4.2", &["1a2b3c4 mend the login"], false, Some("11:40"));
+        assert_eq!(it.codes(), [code]);
+        assert_eq!(severity(&it, code), Severity::Warning);
+        let finding = it.findings().remove(0);
+        assert!(finding.message.contains("src/login.rs, of story 4.2"), "{}", finding.message);
+        assert!(finding.message.contains("1a2b3c4 mend the login"), "{}", finding.message);
+        assert_eq!(finding.path.as_deref(), Some("src/login.rs"));
+        let kept = listed(base.clone(), "4.2", &["1a2b3c4 saved it"], false, Some("11:10"));
+        assert_eq!(kept.codes(), [""; 0], "committed since, and as the run left it");
+        let gone = listed(base.clone(), "4.2", &["1a2b3c4 away with it"], false, None);
+        assert_eq!(severity(&gone, code), Severity::Warning);
+    }
+    let dirty = |base: &Project| listed(base.clone(), "4.2", &[], true, Some("11:40"));
+    assert_eq!(severity(&dirty(&at_rest), code), Severity::Warning, "no agent of it edits there");
+    assert_eq!(severity(&dirty(&at_work), code), Severity::Info, "the agent itself may have");
+    assert_eq!(listed(at_rest, "4.2", &[], true, Some("11:14")).codes(), [""; 0]);
+    let state = at_work.files[STATE].0.clone();
+    let copied = dirty(&at_work.clone().dated(STATE, state, "2026-02-17T11:40:10Z"));
+    assert_eq!(copied.codes(), [""; 0], "one copy made both");
+    let over = listed(project().story("4.2", "Done").state("3"), "4.2", &["x y"], false, None);
+    assert!(!over.codes().contains(&code.to_owned()), "nothing builds on it");
+    let qa = listed(project().story("2.1", "Review").qa(2, "REJECT+"), "2.1", &[], true, None);
+    assert_eq!(severity(&qa, code), Severity::Warning, "{:?}", qa.findings());
+    let waves: &[(&str, &str, &[&str])] = &[("in_progress", "-", &["3.1=in_progress"])];
+    let epic = project().story("3.1", "InProgress").epic(1, waves);
+    let epic = listed(epic, "3.1", &["1a2b3c4 x"], false, Some("11:40"));
+    assert_eq!(severity(&epic, code), Severity::Warning);
+}
+
+/// The three ways in which real stories write it.
+#[test]
+fn a_file_list_is_read_in_every_form_that_was_seen() {
+    let rows =
+        ["| File | Action |", "|---|---|", "| `src/a.js` | CREATED |", "| src/b.js | see `make` |"];
+    let items = [
+        "- [src/c d.js](./c.js)",
+        "- [docs/x.md](/Users/ann/docs/x.md)",
+        "- **src/e.rs**: new",
+        "- `README`, `Makefile.am`",
+        "- ../outside.rs",
+        "- /etc/passwd",
+        "- https://example.com/a.html",
+        "- nothing yet, v1.2",
+        "- docs/stories/4.2.story.md",
+    ];
+    let (rows, items) = (rows.join("\n"), items.join("\n"));
+    let text = format!("### File List\n\n{rows}\n\n{items}\n\n## QA Results\n\n- `src/not.rs`\n");
+    let text = story_text("4.2", "InProgress") + &text;
+    let told = project().file("docs/stories/4.2.story.md", text).state("3");
+    let watch = SDLC.watch(&told.site(), &told.files()).unwrap();
+    assert_eq!(watch.since, at("2026-02-17T11:15:00Z"));
+    assert_eq!(watch.paths, ["Makefile.am", "docs/x.md", "src/a.js", "src/b.js", "src/e.rs"]);
+    let implied = told.without(STATE);
+    assert_eq!(SDLC.watch(&implied.site(), &implied.files()), None, "no moment is known");
 }
 
 /// One of the three shapes of a loop tells days alone.

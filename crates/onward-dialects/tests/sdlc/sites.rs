@@ -2,7 +2,9 @@
 
 use onward_dialects::{Files, sdlc::SDLC, seam::Dialect as _};
 
-use crate::builder::{Project, STATE, at, now, project, story_text};
+use serde_json::json;
+
+use crate::builder::{LOOP, Project, STATE, at, now, project, story_text};
 
 fn names(it: &Project) -> Vec<String> {
     it.sites().into_iter().map(|it| it.name).collect()
@@ -206,10 +208,38 @@ fn a_status_is_found_wherever_it_stands() {
         "| Field | Value |\n|---|---|\n| **Status** | In Progress |\n",
         "## Status\n\n**Current:** In Progress\n",
         "## Status\n\nIn Progress\n",
+        "### Status: In Progress\n",
+        "## **Status:** In Progress\n",
+        "> **Status:** In Progress\n> **Epic:** 4\n",
+        "| ID | Status | Epic |\n|---|---|---|\n| 4.2 | 🚧 In Progress | 4 |\n",
         "## Status\n\n- [x] Rascunho\n- [x] Em andamento\n- [ ] Concluída\n",
     ] {
         let text = format!("# Story 4.2: x\n\n{head}\n## Story\n\ntext\n");
         let told = project().file("docs/stories/4.2.story.md", text);
         assert_eq!(told.line(), "sdc:implement 3 implement", "{head}");
     }
+    let several = "# Story 4.2: x\n\n| ID | Status |\n|---|---|\n| 4.1 | Done |\n| 4.3 | Draft |\n";
+    let told = project().file("docs/stories/4.2.story.md", several);
+    assert_eq!(told.codes(), ["unknown-status"], "a table of other stories says nothing");
+}
+
+/// A person may name what a run is about instead of the run.
+#[test]
+fn a_run_is_known_by_the_files_that_speak_of_it() {
+    let waves: &[(&str, &str, &[&str])] =
+        &[("in_progress", "-", &["3.1=completed", "3.2=in_progress"])];
+    let told = project().story("3.1", "Done").story("3.2", "InProgress").epic(1, waves);
+    let told = told.story("4.2", "InProgress").state("3").story("2.1", "Review").qa(1, "");
+    let told = told.file("docs/specs/login/requirements.json", "{\"a\": 1}");
+    let about: Vec<(String, Vec<String>)> =
+        told.sites().into_iter().map(|it| (it.name, it.about)).collect();
+    let of = |name: &str| about.iter().find(|it| it.0 == name).map(|it| it.1.clone()).unwrap();
+    assert_eq!(of("epic-3"), [".aiox/epic-3-state.yaml", "docs/stories/3.2.story.md"]);
+    assert_eq!(of("sdc-4.2"), [STATE, "docs/stories/4.2.story.md"]);
+    assert_eq!(of("qa-loop-2.1"), [LOOP, "docs/stories/2.1.story.md"]);
+    assert_eq!(of("spec-login"), ["docs/specs/login/requirements.json"]);
+    let draft = story_text("5.1", "Draft");
+    let meant = SDLC.meant_by("docs/stories/5.1.story.md", draft.as_bytes()).unwrap();
+    assert_eq!((meant.0, &meant.1["story"]), ("sdc", &json!("5.1")));
+    assert_eq!(SDLC.meant_by("docs/notes/5.1.md", draft.as_bytes()), None);
 }

@@ -29,6 +29,8 @@ use crate::world::{
 
 /// How deep below a directory the marks of a run are looked for: a file directly in it is at 1.
 const DEPTH_MAX: usize = 4;
+/// How far above a file the run is looked for that it speaks of.
+const ABOVE_MAX: usize = 8;
 /// A search ends here, whatever is left.
 const DIRS_MAX: usize = 20_000;
 /// So many files and branches of a project count as evidence.
@@ -127,6 +129,34 @@ impl Search<'_> {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// The runs that a file speaks of, in the nearest directory that holds any; else the one that
+    /// it stands for.
+    pub fn about(&self, file: &Path) -> io::Result<Vec<FoundSite>> {
+        let bytes = open::read_named(file, PEEK_BYTES_MAX).unwrap_or_default();
+        let mut meant = None;
+        for base in file.ancestors().skip(1).take(ABOVE_MAX) {
+            let Some(inner) = file.strip_prefix(base).ok().and_then(Path::to_str) else { continue };
+            let project = Project::locate(base)?;
+            let mut found = self.in_dir(&project, base, None);
+            found
+                .retain(|it| it.site.lacks.is_none() && it.site.about.iter().any(|it| it == inner));
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            let stands_for = |dialect: &&'static dyn Dialect| {
+                let (workflow, mut inputs) = dialect.meant_by(inner, &bytes)?;
+                let dir = named_by(&project, base);
+                inputs.insert("dir".to_owned(), dir.as_str().into());
+                let site = dialect.site(&dir, workflow, &inputs);
+                // No list names it otherwise.
+                let site = Site { name: inner.to_owned(), ..site };
+                Some(FoundSite::new(*dialect, site, &project))
+            };
+            meant = meant.or_else(|| self.dialects.iter().find_map(stands_for));
+        }
+        Ok(meant.into_iter().collect())
     }
 
     /// Whole runs at and below a directory, and those in task lists, in order of their places.

@@ -29,9 +29,10 @@ use crate::{
     consult,
     diagnostic::printable,
     error::{self, Error},
+    meant::Looked,
     outlook,
     prompt::{First, Person},
-    session::{Found, Looked, Session, Which, found_in_commands},
+    session::{Found, Session, Which, found_in_commands},
     style::ago,
 };
 

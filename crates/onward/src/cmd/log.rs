@@ -16,7 +16,7 @@ use crate::{
     cmd::{Context, attach, closing, output},
     diagnostic::printable,
     error::Error,
-    gates, next, nothing,
+    gates, meant, next,
     progress::{self, Asks, Telling},
     prompt::Person,
     screen::Screen,
@@ -51,7 +51,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, args.run.as_deref());
-    let dir = dir.map_err(|error| nothing::run_of_step(&session, args.run.as_deref(), error))?;
+    let dir = dir.map_err(|error| meant::run_of_step(&session, args.run.as_deref(), error))?;
     if let Some(step) = &args.step {
         let (attempt, follow, raw) = (args.attempt, args.follow, args.raw);
         let wanted = output::Wanted { step, attempt, follow, raw };

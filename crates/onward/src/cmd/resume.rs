@@ -28,7 +28,7 @@ use crate::{
     cmd::{Context, adopt, closing},
     consult::{Subject, Way, consult},
     error::{self, Error},
-    next, nothing, outlook,
+    meant, next, outlook,
     progress::{self, Asks, Telling},
     prompt::Person,
     session::{Driving, Found, Session, Wanted, Which, id_of, open_run},
@@ -263,7 +263,7 @@ pub(crate) fn choose(
             // One that lost its journal is no reason to start another.
             let lost = session.project.last_run().err();
             let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
-            let nothing = || session.beside_lists(nothing::unfinished(session));
+            let nothing = || session.beside_lists(meant::none_unfinished(session));
             return Err(lost.map_or_else(nothing, Error::Find));
         }
         1 => return Ok(runs.remove(0).dir.dir),

@@ -113,6 +113,26 @@ fn what_claude_code_completed_meanwhile_is_not_done_again() {
     kitchen.approve();
 }
 
+/// Claude Code clears completed tasks away: what a run of ours did, or took over, stays done.
+#[test]
+fn a_completed_task_whose_file_is_gone_is_not_done_again() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let mut engine = kitchen.leash("run pipeline --no-input --input request=tea");
+    let is_expanded =
+        |it: &Kitchen| it.events().iter().any(|it| it.starts_with("group.expanded \"P6"));
+    assert!(engine.until(|| is_expanded(&kitchen)), "{}", engine.last);
+    engine.kill();
+    kill_all(&kitchen.run_dir());
+    let done = kitchen.list().join("2.json");
+    assert!(fs::read_to_string(&done).unwrap().contains("completed"));
+    fs::remove_file(&done).unwrap();
+    let plan = kitchen.exits("plan --json", 0).json();
+    assert!(!plan["findings"].to_string().contains("status-disagrees"), "{plan:#}");
+    kitchen.exits("resume --yes --no-input", 11);
+    assert_eq!(kitchen.calls("P0[2]/work"), 1);
+    assert!(!done.exists(), "it is not made again");
+}
+
 #[test]
 fn a_file_that_changed_since_is_verified_and_what_does_not_hold_is_done_again() {
     for (holds, works) in [("true", 0), ("false", 1)] {

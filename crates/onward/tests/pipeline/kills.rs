@@ -1,92 +1,67 @@
-//! Killed at every event of its journal, a pipeline ends with the same files.
+//! Killed at every boundary of its journal, a pipeline ends with the same files.
 
 use std::fs;
 
 use crate::{
     bench::{id, kill_all},
+    boundaries::{At, Dies, killed_at_every_boundary},
     kitchen::Kitchen,
-    leash::{Leash, Share},
 };
 
-fn undisturbed(tier: &str) -> Kitchen {
-    let kitchen = Kitchen::new(tier);
-    kitchen.exits("run pipeline --no-input --input request=tea", 11);
-    kitchen.approve();
-    kitchen
-}
-
-/// As if the machine had stopped: the engine, the supervisor, the call or agent in mid-write.
-fn everything(kitchen: &Kitchen, engine: &mut Leash) {
-    engine.kill();
-    kill_all(&kitchen.run_dir());
-}
-
-/// What it started goes on without it.
-fn the_engine(_: &Kitchen, engine: &mut Leash) {
-    engine.kill();
-}
-
 #[track_caller]
-fn killed_at_every_event(tier: &str, kill: fn(&Kitchen, &mut Leash), share: Share) {
+fn killed(tier: &str, how: (Dies, At), these: fn(&str) -> bool) {
     let kitchen = Kitchen::new(tier);
-    let mut engine = kitchen.leash("run pipeline --no-input --input request=tea");
-    let (mut seen, mut times, mut kills) = (0, 0, 0);
-    // Up to the gate, and from there to the end.
-    for gate in [true, false] {
-        while engine.until(|| kitchen.events().len() > seen) {
-            times += 1;
-            let dies = share.takes(times);
-            if dies {
-                kill(&kitchen, &mut engine);
-                kills += 1;
-            }
-            seen = kitchen.events().len();
-            if dies {
-                engine = kitchen.leash("resume --no-input --yes");
-            }
-        }
-        if gate {
-            assert_eq!(engine.exits(), Some(11), "{}", engine.last);
-            kitchen.exits("approve P8/confirm", 0);
-            engine = kitchen.leash("resume --no-input --yes");
-        }
-    }
-    let code = engine.exits();
-    // The last event may have been followed by the end of the run.
-    assert!(code == Some(0) || code == Some(17), "{code:?}: {}", engine.last);
-    let (left, wanted) = (kitchen.left(), undisturbed(tier).left());
+    let run = "run pipeline --no-input --input request=tea";
+    let kills = killed_at_every_boundary(&kitchen, run, how, these);
+    let reference = Kitchen::new(tier);
+    reference.exits(run, 11);
+    reference.approve();
+    let (left, wanted) = (kitchen.left(), reference.left());
     for (name, text) in &wanted {
         assert_eq!(left.get(name), Some(text), "{name} after {kills} kills");
     }
     assert!(left.keys().eq(wanted.keys()), "{:?}", left.keys());
-    let finished = kitchen.events().iter().filter(|it| it.starts_with("attempt.finished")).count();
-    // Between two kills no more can end than is under way at a time.
-    assert!(kills * 4 * share.one_of() >= finished, "{kills} kills for {finished} steps");
+}
+
+/// The phases up to the plan.
+fn early(step: &str) -> bool {
+    let first = step.split(['[', '/']).next().unwrap_or_default();
+    let phase = first.strip_prefix("tasks_").unwrap_or(first);
+    ["intake", "open", "P0", "P1", "P2", "P3"].contains(&phase)
+}
+
+fn late(step: &str) -> bool {
+    !early(step)
 }
 
 #[test]
-fn a_small_pipeline_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event("TRIVIAL", everything, Share::All);
+fn a_small_pipeline_killed_wherever_it_can_be_ends_with_the_same_files() {
+    killed("TRIVIAL", (Dies::Everything, At::Everywhere), |_| true);
 }
 
 #[test]
-fn a_pipeline_of_the_middle_tier_killed_at_every_event_ends_with_the_same_files_odd() {
-    killed_at_every_event("STANDARD", everything, Share::Odd);
+fn a_small_pipeline_whose_engine_is_killed_at_every_boundary_ends_with_the_same_files() {
+    killed("TRIVIAL", (Dies::Engine, At::Batches), |_| true);
 }
 
 #[test]
-fn a_pipeline_of_the_middle_tier_killed_at_every_event_ends_with_the_same_files_even() {
-    killed_at_every_event("STANDARD", everything, Share::Even);
+fn a_pipeline_of_the_middle_tier_killed_at_every_early_boundary_ends_with_the_same_files() {
+    killed("STANDARD", (Dies::Everything, At::Batches), early);
 }
 
 #[test]
-fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_files_odd() {
-    killed_at_every_event("COMPLEX", the_engine, Share::Odd);
+fn a_pipeline_of_the_middle_tier_killed_at_every_late_boundary_ends_with_the_same_files() {
+    killed("STANDARD", (Dies::Everything, At::Batches), late);
 }
 
 #[test]
-fn a_large_pipeline_whose_engine_is_killed_at_every_event_ends_with_the_same_files_even() {
-    killed_at_every_event("COMPLEX", the_engine, Share::Even);
+fn a_large_pipeline_killed_at_every_early_boundary_ends_with_the_same_files() {
+    killed("COMPLEX", (Dies::Everything, At::Batches), early);
+}
+
+#[test]
+fn a_large_pipeline_killed_at_every_late_boundary_ends_with_the_same_files() {
+    killed("COMPLEX", (Dies::Everything, At::Batches), late);
 }
 
 /// Killed between its commit and its answer, the call is made again, and finds the commit.
@@ -99,7 +74,8 @@ fn a_commit_whose_call_could_not_say_so_any_more_is_found_by_the_next_attempt() 
     let spawns = kitchen.run_dir().join("exits.jsonl");
     let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
     assert!(engine.until(is_begun), "{}", engine.last);
-    everything(&kitchen, &mut engine);
+    engine.kill();
+    kill_all(&kitchen.run_dir());
     let _ = fs::remove_file(kitchen.bench.path(".git/index.lock"));
     if kitchen.git(&["log", "--format=%s"]).lines().count() == 1 {
         let run = id(&kitchen.run_dir());
@@ -127,7 +103,8 @@ fn a_commit_whose_git_was_killed_with_its_lock_held_is_made_by_the_next_attempt(
     let spawns = kitchen.run_dir().join("exits.jsonl");
     let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
     assert!(engine.until(is_begun), "{}", engine.last);
-    everything(&kitchen, &mut engine);
+    engine.kill();
+    kill_all(&kitchen.run_dir());
     kitchen.bench.write(".git/index.lock", "");
     kitchen.exits("resume --no-input --yes", 0);
     assert_eq!(kitchen.git(&["log", "--format=%s"]).lines().count(), 2);

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::{
     bench::{Bench, Said},
+    boundaries::Scene,
     leash::Leash,
     support::program,
 };
@@ -169,6 +170,20 @@ impl Kitchen {
         left.insert("log".into(), self.git(&["log", "--format=%s"]));
         left.insert("status".into(), self.git(&["status", "--short"]));
         left
+    }
+}
+
+impl Scene for Kitchen {
+    fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        self.command(arguments)
+    }
+
+    fn answer(&self) {
+        self.exits("approve P8/confirm", 0);
     }
 }
 

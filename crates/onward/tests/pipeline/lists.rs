@@ -108,6 +108,15 @@ fn a_later_phase_that_has_its_tasks_is_a_row_of_its_own() {
     assert_eq!(verdict("intake"), "keep", "{plan:#}");
     assert_eq!(verdict("P1[3]"), "run", "{plan:#}");
     assert_eq!(verdict("P2"), "run", "{plan:#}");
+    // Phases that this tier does not have are no work that is left.
+    for phase in ["P4", "P5"] {
+        let row = steps.iter().find(|it| it["step"] == phase).unwrap();
+        assert_eq!(row["verdict"], "skip", "{plan:#}");
+        assert_eq!(row["why"][0]["detail"], format!("tier STANDARD has no {phase}"), "{plan:#}");
+    }
+    assert_eq!(verdict("P7"), "run", "{plan:#}");
+    let said = kitchen.exits("plan", 0);
+    assert!(said.out.contains("1 task, 1 completed"), "{said:#?}");
 }
 
 /// As a session of Claude Code leaves them: lists beside inboxes and the settings of a team, tasks

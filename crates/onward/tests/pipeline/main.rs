@@ -15,4 +15,4 @@ mod support;
 mod tiers;
 mod whose;
 
-use support::{bench, leash, terminal};
+use support::{bench, boundaries, leash, terminal};

@@ -1,6 +1,6 @@
 //! Task files in the forms that Claude Code writes: read, merged and written, byte for byte.
 
-use std::fs;
+use std::{fs, path::PathBuf};
 
 use serde_json::json;
 
@@ -50,4 +50,65 @@ fn only_what_changed_differs_from_what_claude_code_wrote() {
     assert_eq!(task["status"], "completed");
     assert_eq!(task["blockedBy"], json!(["2"]));
     assert_eq!(task["metadata"]["files"], json!(["src/b.txt"]));
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn skipped() {
+    eprintln!("not tested: ONWARD_REAL_TASKS names no directory with real task lists");
+}
+
+/// The lists of real sessions, where they are at hand. They belong to their authors;
+/// `ONWARD_REAL_TASKS` names the directory that holds them.
+#[test]
+fn lists_of_real_sessions_stay_as_they_are_where_nothing_changes() {
+    let Some(dir) = std::env::var_os("ONWARD_REAL_TASKS").map(PathBuf::from) else {
+        skipped();
+        return;
+    };
+    // By hand from the rulings: three pending tasks that name no phase are the execution; three
+    // completed ones that name none prove nothing, so that the pipeline begins.
+    for (list, code, phase, completed) in [
+        ("tasks-session-489655e5", "restart-phase", "P6", 0),
+        ("tasks-session-5a22f79a", "restart-phase", "P0", 3),
+    ] {
+        let kitchen = Kitchen::new("TRIVIAL");
+        // Tasks that name no file: there is nothing to write.
+        let agent = kitchen.bench.text("agent.sh");
+        let idle = "case \"$ONWARD_STEP\" in P6*/work) exit 0 ;; esac\n";
+        kitchen.bench.write("agent.sh", &format!("{idle}{agent}"));
+        let own = kitchen.home.join("tasks/session-1");
+        fs::create_dir_all(&own).unwrap();
+        let mut before = Vec::new();
+        for id in ["1", "2", "3"] {
+            let text = fs::read(dir.join(list).join(format!("{id}.json"))).unwrap();
+            fs::write(own.join(format!("{id}.json")), &text).unwrap();
+            before.push((id, text));
+        }
+        let named = own.display().to_string();
+        let none = kitchen.exits("plan --dialect pipeline", 17);
+        assert!(none.err.contains(&named), "{none:#?}");
+        let permanent = json!({"id": "4", "subject": "[PERMANENT] Ping", "description": "-",
+            "status": "in_progress", "blocks": [], "blockedBy": [],
+            "metadata": {"type": "permanent", "tier": "TRIVIAL"}});
+        fs::write(own.join("4.json"), format!("{permanent:#}")).unwrap();
+        let plan = kitchen.exits(&format!("plan --json {named}"), 0).json();
+        assert_eq!(plan["recovery_point"]["code"], code, "{plan:#}");
+        assert_eq!(plan["recovery_point"]["phase"], phase, "{plan:#}");
+        let l1 = kitchen.exits(&format!("plan --format l1 {named}"), 0).out;
+        let counts = format!("total_tasks: 3\ncompleted_tasks: {completed}\n");
+        assert!(l1.contains(&counts) && l1.contains(&format!("resume_phase: \"{phase}\"")), "{l1}");
+        kitchen.exits(&format!("resume --yes --no-input {named}"), 11);
+        for (id, text) in before {
+            let now = fs::read(own.join(format!("{id}.json"))).unwrap();
+            if completed == 3 {
+                assert_eq!(now, text, "{list}/{id}: nothing of it changed");
+                continue;
+            }
+            // What was worked on: its status, its owner, and what is added behind everything else.
+            let (now, text) = (String::from_utf8(now).unwrap(), String::from_utf8(text).unwrap());
+            let text = text.replace("\"status\": \"pending\"", "\"status\": \"completed\"");
+            let text = text.replace("\"owner\": \"\"", "\"owner\": \"onward\"");
+            assert!(now.starts_with(text.trim_end_matches("\n}")), "{list}/{id}: {now}");
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! Loops that were used up here, and what another orchestrator or a person does about them.
 
-use serde_json::json;
+use std::process::Command;
+
+use serde_json::{Value, json};
 
 use crate::yard::{STORY, TEXT, Yard};
 
@@ -54,28 +56,50 @@ fn a_story_that_passes_its_gate_elsewhere_ends_the_loop() {
     yard.bench.exits(RUN, 0);
 }
 
+/// A story in progress, committed two hours ago with the files that it lists; its state was last
+/// written one hour ago.
+fn an_hour_ago(yard: &Yard) {
+    let state = ".nexos/workflow-state/4.2-state.yaml";
+    let list = "## File List\n\n- `src/a.txt`\n- src/b.txt (new)\n\n## QA Results\n";
+    let text = TEXT.replace("Draft", "In Progress").replace("## QA Results\n", list);
+    yard.write(STORY, &text);
+    let at = ago(1);
+    yard.write(
+        state,
+        &format!("workflow: sdc\nstory: 4.2\ncurrent_phase: 3\nupdated_at: \"{at}\"\n"),
+    );
+    for name in ["src/a.txt", "src/b.txt"] {
+        yard.write(name, "one\n");
+    }
+    for name in [STORY, state, "src/a.txt", "src/b.txt"] {
+        let mut touch = Command::new("touch");
+        touch.arg("--date").arg(ago(2)).arg(yard.bench.path(name));
+        assert!(touch.status().unwrap().success());
+    }
+    commit(yard, "story", &ago(2));
+}
+
+fn ago(hours: u32) -> String {
+    let at = format!("-{hours} hours");
+    let out = Command::new("date").args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%SZ"]).output();
+    String::from_utf8(out.unwrap().stdout).unwrap().trim().to_owned()
+}
+
+fn commit(yard: &Yard, message: &str, at: &str) {
+    yard.git(&["add", "."]);
+    let mut commit = Command::new("git");
+    commit.args(["commit", "--quiet", "--message", message, "--date", at]);
+    commit.args(["--author", "ann <ann@example.com>"]).current_dir(&yard.bench.root);
+    commit.env("GIT_COMMITTER_DATE", at).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    commit.env("GIT_COMMITTER_NAME", "ann").env("GIT_COMMITTER_EMAIL", "ann@example.com");
+    assert!(commit.status().unwrap().success());
+}
+
 /// What a story asks for is compared with what git had when the state was last written.
 #[test]
 fn acceptance_criteria_that_changed_since_stop_the_run_and_other_sections_do_not() {
     let yard = Yard::new();
-    let state = ".nexos/workflow-state/4.2-state.yaml";
-    let at = |hours: u32| {
-        let at = format!("-{hours} hours");
-        let out = std::process::Command::new("date")
-            .args(["-u", "-d", &at, "+%Y-%m-%dT%H:%M:%SZ"])
-            .output();
-        String::from_utf8(out.unwrap().stdout).unwrap().trim().to_owned()
-    };
-    yard.write(STORY, &TEXT.replace("Draft", "In Progress"));
-    let text = format!("workflow: sdc\nstory: 4.2\ncurrent_phase: 3\nupdated_at: \"{}\"\n", at(1));
-    yard.write(state, &text);
-    yard.git(&["add", "."]);
-    let mut commit = std::process::Command::new("git");
-    commit.args(["commit", "--quiet", "--message=story", "--date", &at(2)]);
-    commit.args(["--author", "ann <ann@example.com>"]).current_dir(&yard.bench.root);
-    commit.env("GIT_COMMITTER_DATE", at(2)).env("GIT_CONFIG_GLOBAL", "/dev/null");
-    commit.env("GIT_COMMITTER_NAME", "ann").env("GIT_COMMITTER_EMAIL", "ann@example.com");
-    assert!(commit.status().unwrap().success());
+    an_hour_ago(&yard);
     let text = yard.bench.text(STORY);
     yard.write(STORY, &text.replace("## Dev Notes\n", "## Dev Notes\n\nremember\n"));
     let plan = yard.bench.exits("plan --json", 0).json();
@@ -88,6 +112,38 @@ fn acceptance_criteria_that_changed_since_stop_the_run_and_other_sections_do_not
     assert_eq!(changed["path"], STORY, "{plan:#}");
     assert_eq!(plan["can_resume"], false, "{plan:#}");
     yard.bench.exits("resume --yes --no-input", 16);
+}
+
+/// By a commit of other work, and without one.
+#[test]
+fn files_of_a_story_that_other_work_changed_since_are_told_and_the_run_can_go_on() {
+    let yard = Yard::new();
+    an_hour_ago(&yard);
+    let found = |yard: &Yard| {
+        let plan = yard.bench.exits("plan --json", 0).json();
+        let findings = plan["findings"].as_array().unwrap().clone();
+        let found = findings.into_iter().filter(|it| it["code"] == "external-modification");
+        let words = |it: Value| {
+            let word = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
+            (word("severity"), word("path"), word("message"))
+        };
+        assert_eq!(plan["can_resume"], true, "{plan:#}");
+        found.map(words).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&yard), []);
+    // Work of a run of ours is no other work.
+    yard.write("src/a.txt", "two\n");
+    yard.git(&["commit", "--quiet", "--all", "--message=ours\n\nOnward-Run: r-1"]);
+    assert_eq!(found(&yard), []);
+    yard.write("src/a.txt", "three\n");
+    yard.write("src/b.txt", "two\n");
+    yard.git(&["commit", "--quiet", "--message=mend the greeting", "src/a.txt"]);
+    let [committed, written] = found(&yard).try_into().unwrap();
+    assert_eq!((committed.0.as_str(), committed.1.as_str()), ("warning", "src/a.txt"));
+    assert!(committed.2.contains("mend the greeting"), "{committed:?}");
+    // The agent that was interrupted may have written it.
+    assert_eq!((written.0.as_str(), written.1.as_str()), ("info", "src/b.txt"));
+    yard.bench.exits(RUN, 0);
 }
 
 #[test]
@@ -104,7 +160,7 @@ fn a_loop_that_cannot_be_read_is_asked_about_before_its_reviewer_is_paid() {
     assert_eq!(yard.bench.text(path), torn);
     yard.bench.exits(&format!("{RUN} --accept state-unreadable"), 0);
     assert_eq!(yard.bench.text(&format!("{path}.unreadable")), torn, "it is kept");
-    let told: serde_json::Value = serde_json::from_str(&yard.bench.text(path)).unwrap();
+    let told: Value = serde_json::from_str(&yard.bench.text(path)).unwrap();
     assert_eq!(told["history"][0]["verdict"], "APPROVE", "{told:#}");
 }
 

@@ -1,43 +1,15 @@
-//! Killed at every event of its journal, a workflow ends with the same files.
+//! Killed at every boundary of its journal, a workflow ends with the same files.
 
 use crate::{
-    bench::kill_all,
-    leash::Leash,
+    boundaries::{At, Dies, killed_at_every_boundary},
     yard::{STORY, TEXT, Yard},
 };
 
-/// As if the machine had stopped: the engine, the supervisor, the call or agent in mid-write.
-fn everything(yard: &Yard, engine: &mut Leash) {
-    engine.kill();
-    kill_all(&yard.run_dir());
-}
-
-/// What it started goes on without it.
-fn the_engine(_: &Yard, engine: &mut Leash) {
-    engine.kill();
-}
-
 #[track_caller]
-fn killed_at_every_event(prepare: fn(&Yard), run: &str, kill: fn(&Yard, &mut Leash)) {
+fn killed(prepare: fn(&Yard), run: &str, how: (Dies, At), these: fn(&str) -> bool) {
     let yard = Yard::new();
     prepare(&yard);
-    let mut engine = yard.start(run);
-    let (mut seen, mut kills) = (0, 0);
-    let code = loop {
-        if engine.until(|| yard.events().len() > seen) {
-            kill(&yard, &mut engine);
-            kills += 1;
-            seen = yard.events().len();
-        } else {
-            match engine.exits() {
-                Some(11) => yard.go(),
-                code => break code,
-            }
-        }
-        engine = yard.start("resume --yes --no-input");
-    };
-    // The last kill may have come when nothing was left to do.
-    assert!(matches!(code, Some(0 | 17)), "{code:?} after {kills} kills: {}", engine.last);
+    let kills = killed_at_every_boundary(&yard, run, how, these);
     let reference = Yard::new();
     prepare(&reference);
     let mut said = reference.bench.onward(run);
@@ -47,37 +19,60 @@ fn killed_at_every_event(prepare: fn(&Yard), run: &str, kill: fn(&Yard, &mut Lea
     }
     assert_eq!(said.code, 0, "{said:#?}");
     assert_eq!(yard.left(), reference.left(), "after {kills} kills");
-    let finished = yard.events().iter().filter(|it| it.starts_with("attempt.finished")).count();
-    // Between two kills no more can end than is under way at a time.
-    assert!(kills * 4 >= finished, "{kills} kills for {finished} steps");
 }
 
 #[test]
-fn a_story_whose_every_process_is_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event(|_| {}, "run sdc --input story=4.2 --no-input", everything);
+fn a_story_killed_wherever_it_can_be_ends_with_the_same_files() {
+    killed(
+        |_| {},
+        "run sdc --input story=4.2 --no-input",
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
 }
 
 #[test]
-fn a_story_whose_engine_is_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event(|_| {}, "run sdc --input story=4.2 --no-input", the_engine);
+fn a_story_whose_engine_is_killed_at_every_boundary_ends_with_the_same_files() {
+    killed(|_| {}, "run sdc --input story=4.2 --no-input", (Dies::Engine, At::Batches), |_| true);
 }
 
 #[test]
-fn a_loop_killed_at_every_event_ends_with_the_same_files() {
+fn a_loop_killed_wherever_it_can_be_ends_with_the_same_files() {
     let prepare = |yard: &Yard| {
         yard.write(STORY, &TEXT.replace("Draft", "Ready for Review"));
         yard.bench.write("app.txt", "hello\n");
     };
-    killed_at_every_event(prepare, "run qa-loop --input story=4.2 --no-input", everything);
+    killed(
+        prepare,
+        "run qa-loop --input story=4.2 --no-input",
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
 }
 
 #[test]
-fn a_spec_killed_at_every_event_ends_with_the_same_files() {
+fn a_spec_killed_wherever_it_can_be_ends_with_the_same_files() {
     let run = "run spec --input feature=login --input request=x --no-input";
-    killed_at_every_event(|yard| yard.bench.write("app.txt", "-"), run, everything);
+    killed(
+        |yard| yard.bench.write("app.txt", "-"),
+        run,
+        (Dies::Everything, At::Everywhere),
+        |_| true,
+    );
+}
+
+#[track_caller]
+fn epic_killed(these: fn(&str) -> bool) {
+    let run = "run epic --input epic=3 --no-input";
+    killed(Yard::with_epic, run, (Dies::Everything, At::Batches), these);
 }
 
 #[test]
-fn an_epic_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event(Yard::with_epic, "run epic --input epic=3 --no-input", everything);
+fn an_epic_killed_at_every_boundary_of_its_first_wave_ends_with_the_same_files() {
+    epic_killed(|step| step.starts_with("wave[1]"));
+}
+
+#[test]
+fn an_epic_killed_at_every_other_boundary_ends_with_the_same_files() {
+    epic_killed(|step| !step.starts_with("wave[1]"));
 }

@@ -5,10 +5,13 @@
 mod ends;
 mod handed;
 mod kills;
+mod modes;
+mod named;
+mod real;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 mod whole;
 mod yard;
 
-use support::{bench, leash, terminal};
+use support::{bench, boundaries, terminal};

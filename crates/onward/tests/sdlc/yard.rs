@@ -1,11 +1,10 @@
 //! A repository with a story, and agents that are scripts.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{bench::Bench, leash::Leash, support::program};
+use crate::{bench::Bench, boundaries::Scene, support::program};
 
 pub(crate) const STORY: &str = "docs/stories/4.2.story.md";
 
@@ -121,28 +120,8 @@ impl Yard {
         self.bench.exits(&format!("decide {gate} GO"), 0);
     }
 
-    pub(crate) fn start(&self, arguments: &str) -> Leash {
-        Leash::start(&mut self.bench.command(arguments))
-    }
-
     pub(crate) fn run_dir(&self) -> PathBuf {
         self.bench.project().runs().unwrap().remove(0).dir
-    }
-
-    /// What happened to which step, each once: this only ever grows, however often it is killed.
-    pub(crate) fn events(&self) -> BTreeSet<String> {
-        let runs = self.bench.project().runs().unwrap_or_default();
-        let journal = runs.first().map(|it| it.dir.join("journal.jsonl"));
-        let bytes = journal.and_then(|it| fs::read(it).ok()).unwrap_or_default();
-        let mut events = BTreeSet::new();
-        for line in bytes.split(|byte| *byte == b'\n') {
-            let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
-            let kind = event["kind"].as_str().unwrap_or_default();
-            if !kind.starts_with("run.") {
-                events.insert(format!("{kind} {}", event["step"]));
-            }
-        }
-        events
     }
 
     /// Everything that the workflow leaves, without days and moments.
@@ -185,5 +164,19 @@ impl Yard {
         left.push(("app.txt".to_owned(), self.bench.text("app.txt")));
         left.sort();
         left
+    }
+}
+
+impl Scene for Yard {
+    fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        self.bench.command(arguments)
+    }
+
+    fn answer(&self) {
+        self.go();
     }
 }

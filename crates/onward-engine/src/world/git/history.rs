@@ -19,7 +19,7 @@ use super::{
 /// More are not listed one by one.
 const COMMITS_MAX: &str = "--max-count=200";
 /// How far back in the reflog an attempt is looked for.
-const REFLOG_MAX: &str = "--max-count=2000";
+pub(super) const REFLOG_MAX: &str = "--max-count=2000";
 
 /// So many paths fit on a command line.
 const PATHS_MAX: usize = 500;
@@ -35,9 +35,12 @@ pub struct Commit {
     pub by: Option<Made>,
 }
 
+/// What every [`reflog_action`] begins with.
+pub(super) const OURS: &str = "onward:";
+
 /// What goes into `GIT_REFLOG_ACTION`.
 pub fn reflog_action(run: &str, step: &Address, attempt: u32) -> String {
-    format!("onward:{run}:{step}:{attempt}")
+    format!("{OURS}{run}:{step}:{attempt}")
 }
 
 /// What a commit of ours ends with.

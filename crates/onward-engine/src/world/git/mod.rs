@@ -3,7 +3,8 @@
 //! - `command` runs git, past `locks` that a killed one left.
 //! - `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
-//! - `history` reads commits and who made them, `rescue` keeps what is about to be undone.
+//! - `history` reads commits and who made them, `since` what became of some files,
+//!   `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
 //! - `worktree` makes, mends and commits to the worktrees of a run.
 //!
@@ -21,6 +22,7 @@ mod locks;
 mod refs;
 mod repo;
 mod rescue;
+mod since;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -33,6 +35,7 @@ pub use head::head;
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};
+pub use since::since;
 pub(crate) use snapshot::copy_index;
 pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken, index_of};
 pub use worktree::Condition;

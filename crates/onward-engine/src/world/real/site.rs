@@ -22,7 +22,7 @@ use super::{clock::file_time, disk::io_stop};
 use crate::world::{
     Stop,
     files::is_temporary,
-    git::{Env, as_of, facts},
+    git::{Env, as_of, facts, since},
 };
 
 /// A file of another system may be this large: room for a log of two million events.
@@ -45,10 +45,15 @@ pub(super) fn read(
     let own = project.join(site.dir());
     let around = if own.starts_with(project) { own.as_path() } else { project };
     files.git = facts(around, env, card.branches, &site.commits);
-    let wanted = dialect(card.name).map(|it| it.moments(site, &files)).unwrap_or_default();
+    let known = dialect(card.name);
+    let wanted = known.map(|it| it.moments(site, &files)).unwrap_or_default();
+    let watched = known.and_then(|it| it.watch(site, &files));
     if let Some(git) = &mut files.git {
         let then = |(path, at): (String, _)| Some((path.clone(), as_of(around, env, &path, at)?));
         git.then = wanted.into_iter().filter_map(then).collect();
+        if let Some(watch) = watched {
+            git.since = since(around, env, &watch);
+        }
     }
     for (name, word) in card.processes {
         let mut found = Found::default();

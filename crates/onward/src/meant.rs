@@ -1,0 +1,127 @@
+//! Which runs a person may mean by a name, a directory or a file, and why none is meant.
+//!
+//! Invariant: looks only. What may be another project's is meant by its whole name alone.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use onward_core::address::Address;
+use onward_engine::{
+    dialects::Home,
+    locate::{FindError, FoundSite, RunDir, Search, near},
+};
+
+use crate::{
+    cmd::Context,
+    error::Error,
+    session::{Found, Session, open_run, word},
+};
+
+/// Where a pipeline of this project was looked for, in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// The directory of all task lists.
+    pub(crate) root: Option<PathBuf>,
+    /// Lists without a pipeline: one can be begun there.
+    pub(crate) lists: Vec<PathBuf>,
+    /// Lists that hold one of another project.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+impl Looked {
+    pub(crate) fn of(search: &Search<'_>, found: &[FoundSite]) -> Self {
+        let in_lists = found.iter().filter(|it| it.card().home == Home::TaskLists);
+        let known: BTreeSet<&PathBuf> = in_lists.clone().map(|it| &it.dir).collect();
+        let mut lists = search.task_lists();
+        lists.retain(|it| !known.contains(it));
+        let others = in_lists.filter(|it| it.site.elsewhere).map(|it| it.dir.clone());
+        Self { root: search.tasks_root(), lists, others: others.collect() }
+    }
+}
+
+/// Runs of other systems by a file that speaks of them, or by the name that lists give them, as one
+/// directory may hold several: here and below, or in the directory that stands before the name.
+pub(crate) fn called(
+    cx: &Context,
+    search: &Search<'_>,
+    name: &str,
+    path: &Path,
+) -> std::io::Result<Vec<FoundSite>> {
+    if path.is_file() {
+        return search.about(path);
+    }
+    let last = path.file_name().and_then(|it| it.to_str()).unwrap_or(name);
+    let mut found = match path.parent().filter(|it| name.contains('/') && it.is_dir()) {
+        Some(dir) => search.at(dir, None)?,
+        None => search.below(&cx.path(Path::new(".")))?,
+    };
+    let is_it = |it: &FoundSite| it.site.name == last;
+    if found.iter().any(is_it) {
+        found.retain(is_it);
+    } else {
+        // A part of a name means no list that may be another project's.
+        found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
+    }
+    Ok(found)
+}
+
+/// Nothing is called so: a workflow file is no run, and one of another system may be meant.
+pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: FindError) -> Error {
+    let is_workflow = Path::new(name).extension().is_some_and(|it| it == "yaml" || it == "yml");
+    if is_workflow && cx.path(Path::new(name)).is_file() {
+        let file = word(name);
+        return Error::Usage {
+            message: format!("`{name}` is a workflow file, not a run"),
+            hint: format!("`onward check {file}` looks at it, `onward run {file}` starts it"),
+        };
+    }
+    let FindError::NoRuns = error else { return error.into() };
+    // A project that holds runs of other systems is not without runs.
+    let others = search.below(&cx.path(Path::new("."))).unwrap_or_default();
+    if !others.iter().any(is_here) {
+        return error.into();
+    }
+    let near = near(name, others.iter().filter(|it| is_here(it)).map(|it| it.site.name.as_str()));
+    FindError::NoSuchRun { wanted: name.to_owned(), near }.into()
+}
+
+/// No run is called so, and a step of the last one is.
+pub(crate) fn run_of_step(session: &Session, wanted: Option<&str>, error: Error) -> Error {
+    let (Some(step), Error::Find(FindError::NoSuchRun { .. })) = (wanted, &error) else {
+        return error;
+    };
+    let last = session.project.last_run().ok().and_then(|it| open_run(&it.dir).ok());
+    if !last.is_some_and(|it| it.graph.find(&Address::from_text(step)).is_some()) {
+        return error;
+    }
+    Error::Usage {
+        message: format!("`{step}` is a step, not a run"),
+        hint: format!("see what it printed with `onward log --step {}`", word(step)),
+    }
+}
+
+/// No run is unfinished. The last one may be complete.
+pub(crate) fn none_unfinished(session: &Session) -> Error {
+    let is_complete = |it: &RunDir| Found::is_complete(&it.dir).unwrap_or(false);
+    match session.project.last_run().ok().filter(is_complete) {
+        Some(run) => Error::LastIsComplete { run: run.id.to_string() },
+        None => Error::NothingToResume,
+    }
+}
+
+/// It lies in the project itself, not in the user's task lists.
+fn is_here(found: &FoundSite) -> bool {
+    found.card().home == Home::Project
+}
+
+/// It is over, or was never begun, and lies in the project.
+pub(crate) fn is_closed(found: &FoundSite) -> bool {
+    is_here(found) && found.site.by_name_only
+}
+
+/// It may be meant without its whole name.
+pub(crate) fn is_sure(found: &FoundSite) -> bool {
+    found.is_candidate() && !found.site.unsure
+}
