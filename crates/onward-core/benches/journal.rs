@@ -72,6 +72,7 @@ fn finished(number: u64) -> Event {
         footprint: vec![],
         tolerated: false,
         head: None,
+        ended: None,
     }))
 }
 

@@ -161,7 +161,8 @@ impl Biller {
                 self.drive().spend(*spent);
             }
             Event::AttemptFinished(finished) => {
-                let Some(cost) = self.close(&finished.step, at) else { return };
+                let ended = finished.ended.map_or(at, |ended| ended.min(at));
+                let Some(cost) = self.close(&finished.step, ended) else { return };
                 match &finished.outcome {
                     Outcome::Done => {
                         self.done.insert(finished.step.clone(), cost);
@@ -172,14 +173,14 @@ impl Biller {
                 }
             }
             Event::AttemptAdopted(adopted) => {
-                if let Some(cost) = self.close(&adopted.step, at) {
+                let ended = self.died(&adopted.step, at);
+                if let Some(cost) = self.close(&adopted.step, ended) {
                     self.done.insert(adopted.step.clone(), cost);
                 }
             }
             Event::AttemptLost { step, cause, reverted, .. } => {
-                // It died with its driver at the latest, not when a person came to look.
-                let died_at = self.died_at.unwrap_or(at);
-                if let Some(cost) = self.close(step, died_at.min(at)) {
+                let ended = self.died(step, at);
+                if let Some(cost) = self.close(step, ended) {
                     if reverted.is_empty() {
                         self.failed.insert(step.clone(), (cost, cause.as_str()));
                     } else {
@@ -202,6 +203,12 @@ impl Biller {
                 let (since, cause) = self.idle.take().unwrap_or((last.min(at), KILLED));
                 self.wait(at.ms_since(since), cause);
                 self.died_at = Some(since);
+                let undone = resumed.reverts.iter().filter(|it| !it.keeps_in_place());
+                for step in undone.filter_map(|it| it.step.as_ref()) {
+                    if let Some((cost, cause)) = self.failed.remove(step) {
+                        self.wasted(cost, cause, true);
+                    }
+                }
                 self.drive();
                 self.drives.push(Cost::default());
             }
@@ -225,6 +232,14 @@ impl Biller {
             | Event::JournalRepaired { .. }
             | Event::Note { .. } => {}
         }
+    }
+
+    /// When an attempt ended that a record of `at` gives up or takes: one of an earlier drive died
+    /// with its driver at the latest, not when a person came to look.
+    fn died(&self, step: &Address, at: Timestamp) -> Timestamp {
+        let is_earlier = |it: &&Cost| it.drive + 1 < self.drives.len();
+        let died_at = self.open.get(step).filter(is_earlier).and(self.died_at);
+        died_at.map_or(at, |died_at| died_at.min(at))
     }
 
     fn close(&mut self, step: &Address, at: Timestamp) -> Option<Cost> {

@@ -418,6 +418,9 @@ pub struct AttemptFinished {
     /// last saw it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
+    /// When it ended, where no driver was there to see it: this record came later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
 }
 
 /// A result of `null` is a result.

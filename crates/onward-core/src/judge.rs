@@ -248,6 +248,7 @@ pub fn judge(step: &Step, seal: &Seal, seen: Collected, said: &Said) -> AttemptF
         footprint: Vec::new(),
         tolerated: false,
         head: None,
+        ended: None,
     }
 }
 
@@ -314,6 +315,7 @@ impl AttemptFinished {
             footprint: Vec::new(),
             tolerated: false,
             head: None,
+            ended: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     event::Mode,
     finding::{Code, Finding, RUN_OVER, Severity},
     plan::AgeBand,
+    plural,
 };
 
 /// What a person said beforehand about a resume.
@@ -183,6 +184,13 @@ pub fn standing(findings: &[Finding], band: AgeBand, choices: &Choices) -> Vec<F
             open.into_iter().filter(|it| it.severity() != Severity::Info).cloned().collect()
         }
     }
+}
+
+/// `1 problem needs`, of what stands in the way: what blocks. Warnings beside it are told, and are
+/// counted only where nothing blocks.
+pub fn problems_need(standing: &[Finding]) -> String {
+    let blocking = standing.iter().filter(|it| it.severity() == Severity::Blocking).count();
+    plural::problems_need(if blocking > 0 { blocking } else { standing.len() })
 }
 
 /// Why the policy went on over a finding without asking a person, for the journal.

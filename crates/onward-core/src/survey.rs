@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{Edit, GitHead, Item, Revert},
+    event::{Edit, Exported, GitHead, Item, Revert},
     evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -218,6 +218,17 @@ pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
     }
     last.sort_unstable_keys();
     last.into_values().map(|(_, address, file)| (address, file)).collect()
+}
+
+/// Whether `path` is a log of the other system, with this content when the run last wrote to it.
+pub fn was_logged_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
+    let Some(adopted) = &state.adopted else { return false };
+    let within = match adopted.source.as_str() {
+        "." => Some(path),
+        source => path.strip_prefix(source).and_then(|rest| rest.strip_prefix('/')),
+    };
+    let is_log = |it: &&Exported| it.offset.is_some() && Some(it.path.as_str()) == within;
+    state.exported.iter().filter(is_log).any(|it| it.hash == hash)
 }
 
 /// Whether some step of the run left `path` with this content: then it is no drift.

@@ -268,6 +268,7 @@ impl Bench {
             footprint: Vec::new(),
             tolerated: false,
             head: None,
+            ended: None,
         };
         finished.tolerated = self.run.tolerates(&finished);
         self.record(Event::AttemptFinished(Box::new(finished)));

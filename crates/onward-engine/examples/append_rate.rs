@@ -113,6 +113,7 @@ fn finished(step: &Address) -> Event {
         footprint: vec![],
         tolerated: false,
         head: None,
+        ended: None,
     }))
 }
 

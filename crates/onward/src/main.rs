@@ -29,6 +29,7 @@ mod speech;
 mod style;
 mod summary;
 mod undone;
+mod user;
 #[cfg(feature = "watch")]
 mod watch;
 mod width;

@@ -76,9 +76,10 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "Ways out, besides fixing that:")?;
     let mut way = |what: &str, command: &str| writeln!(out, "  {what}:\n    {command}");
     way("start over; all files stay", &format!("onward run --again {id}"))?;
+    way("once it is fixed, continue where it stopped", &format!("{first}onward resume {id}"))?;
     if let Some(from) = from {
         let command = format!("{first}onward resume {id} --from {}", word(&from));
-        way("once it is fixed, continue at a phase that is still valid", &command)?;
+        way("once it is fixed, do the last phase that is still valid again", &command)?;
     }
     way("clean up and end it", &format!("{first}onward cancel {id} && onward archive {id}"))
 }

@@ -375,7 +375,7 @@ impl Words {
             }
             Event::AttemptFinished(finished) => {
                 let began = self.running.end(&finished.step);
-                let ms = began.map(|began| at.ms_since(began));
+                let ms = began.map(|began| finished.ended.unwrap_or(at).ms_since(began));
                 match &finished.outcome {
                     Outcome::Done => self.done(&finished.step, at, ms),
                     Outcome::Failed { cause: Cause::Interrupted, .. } => {

@@ -164,10 +164,7 @@ impl Session {
 
     /// Who is at the keyboard, for the journal.
     pub(crate) fn user(&self) -> String {
-        let env = &self.machine.env;
-        let user = env.iter().find(|(name, _)| name == "USER" || name == "LOGNAME");
-        let by_number = || format!("user {}", rustix::process::getuid().as_raw());
-        user.map_or_else(by_number, |(_, value)| value.to_string_lossy().into())
+        crate::user::name(&self.machine.env)
     }
 
     /// The run of ours that was named: by its directory, its id or a prefix of it.

@@ -101,6 +101,8 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
     let ran = of(&|_, it| it.attempts > 0 && !is_old(it) && !it.elsewhere);
     let taken_over = of(&|_, it| it.elsewhere && !is_old(it));
     let kept = of(&|_, it| is_old(it) && matches!(it.phase, Phase::Done | Phase::Tolerated));
+    let answered = of(&|_, it| it.gate.is_some() && it.phase == Phase::Done && !is_old(it));
+    let skipped = of(&|_, it| it.phase == Phase::Skipped);
     let repeated = of(&|_, it| it.started_at >= since && it.attempts > 1);
     let parked = of(&|step, _| run.state.is_parked(step));
     let stopped = of(&|_, it| is_stopped(it));
@@ -110,12 +112,15 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
         (ran, "ran"),
         (kept, "kept"),
         (taken_over, "taken over"),
+        (answered, "answered"),
+        (skipped, "skipped"),
         (repeated, "repeated"),
         (failed, "failed"),
         (stopped, "stopped"),
         (parked, "parked"),
     ] {
-        let others = kept + taken_over + repeated + failed + stopped + parked;
+        let apart = kept + taken_over + answered + skipped;
+        let others = apart + repeated + failed + stopped + parked;
         if number > 0 && !(word == "ran" && others == 0) {
             facts.push(format!("{number} {word}"));
         }

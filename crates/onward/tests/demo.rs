@@ -16,6 +16,20 @@ fn demo(arguments: &[&str]) -> (TempDir, Output) {
     (dir, output)
 }
 
+/// What `onward plan` finds in the directory that a demo left: nothing but its own work.
+#[track_caller]
+fn finds_nothing_strange(said: &Value) {
+    let plan = Command::new(env!("CARGO_BIN_EXE_onward"))
+        .args(["plan", "--json"])
+        .current_dir(said["dir"].as_str().unwrap())
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .output()
+        .unwrap();
+    let plan: Value = serde_json::from_slice(&plan.stdout).unwrap();
+    assert_eq!((&plan["run"]["status"], &plan["findings"]), (&"completed".into(), &json!([])));
+}
+
 #[test]
 fn the_demo_proves_that_nothing_finished_ran_twice() {
     let (dir, output) = demo(&["--json"]);
@@ -64,6 +78,7 @@ fn the_demo_of_a_conference_proves_that_no_iteration_counts_twice() {
     assert_eq!((&said["proved"], &said["events"]), (&true.into(), &28.into()), "{said:#}");
     let at_kill = said["events_at_kill"].as_u64().unwrap();
     assert!((14..28).contains(&at_kill), "{said:#}");
+    finds_nothing_strange(&said);
 }
 
 #[test]
@@ -73,6 +88,7 @@ fn the_demo_of_agent_memory_proves_that_every_task_ran_as_often_as_it_had_to() {
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&said["proved"], &said["events"]), (&true.into(), &20.into()), "{said:#}");
     assert!((9..20).contains(&said["events_at_kill"].as_u64().unwrap()), "{said:#}");
+    finds_nothing_strange(&said);
 }
 
 #[test]
@@ -82,6 +98,7 @@ fn the_demo_of_dotagent_proves_that_every_task_is_verified_once() {
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&said["proved"], &said["against"]), (&true.into(), &json!([])), "{said:#}");
     assert_eq!(said["plan"]["recovery_point"]["code"], "implementation", "{said:#}");
+    finds_nothing_strange(&said);
 }
 
 #[test]
@@ -92,6 +109,7 @@ fn the_demo_of_a_pipeline_proves_that_no_task_is_done_twice() {
     assert_eq!((&said["proved"], &said["tasks"]), (&true.into(), &15.into()), "{said:#}");
     let at_kill = said["tasks_at_kill"].as_u64().unwrap();
     assert!((7..15).contains(&at_kill), "{said:#}");
+    finds_nothing_strange(&said);
 }
 
 #[test]
@@ -102,4 +120,7 @@ fn the_demo_of_an_epic_proves_that_no_completed_story_is_implemented_again() {
     assert_eq!((&said["proved"], &said["stories"]), (&true.into(), &4.into()), "{said:#}");
     assert!(!said["completed_at_kill"].as_array().unwrap().is_empty(), "{said:#}");
     assert_eq!(said["plan"]["recovery_point"]["code"], "epic:stories", "{said:#}");
+    let findings = said["plan"]["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|it| it["code"] != "path-refused"), "{findings:#?}");
+    finds_nothing_strange(&said);
 }

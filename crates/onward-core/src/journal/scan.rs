@@ -154,6 +154,7 @@ impl Cursor<'_> {
             footprint: Vec::new(),
             tolerated: false,
             head: None,
+            ended: None,
         });
         if self.eat(r#","ending":{"how":""#) {
             finished.ending = Some(self.ending()?);
@@ -176,6 +177,10 @@ impl Cursor<'_> {
         finished.tolerated = self.eat(r#","tolerated":true"#);
         if self.eat(r#","head":""#) {
             finished.head = Some(self.string()?.into_owned());
+        }
+        if self.eat(r#","ended":""#) {
+            finished.ended = Some(self.timestamp()?);
+            self.expect("\"")?;
         }
         Some(Event::AttemptFinished(finished))
     }

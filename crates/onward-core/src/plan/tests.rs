@@ -509,6 +509,7 @@ fn of_an_output_written_twice_only_the_last_writer_is_asked() {
         footprint: Vec::new(),
         tolerated: false,
         head: None,
+        ended: None,
     };
     bench.files.insert("a.out".into(), "two".into());
     finished.evidence.files = vec![bench.proof("a.out")];

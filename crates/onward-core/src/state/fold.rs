@@ -391,6 +391,8 @@ impl State {
         let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
         let AttemptFinished { result, stdout, after, footprint, tolerated, head, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
+        // No clock is trusted to have put its end between its start and this record.
+        let at = finished.ended.map_or(at, |ended| ended.max(entry.started_at).min(at));
         entry.ended_at = at;
         entry.head = head.as_deref().map(Box::from);
         match outcome {

@@ -63,6 +63,7 @@ pub(crate) fn finished(step: &str, attempt: u32, outcome: Outcome) -> Event {
         footprint: Vec::new(),
         tolerated: false,
         head: None,
+        ended: None,
     }))
 }
 

@@ -145,7 +145,11 @@ impl StepFiles<'_> {
         let started = |result| is_started.then(|| done(history.started, result));
         match id {
             "open" => started(results::opening(self.conference)),
-            "confirm" => started(json!({"option": "approve"})),
+            // Its start says so, also where the document still calls it pending.
+            "confirm" => is_started.then(|| {
+                let is_written = history.started && !self.conference.settings.unconfirmed;
+                done(is_written, json!({"option": "approve"}))
+            }),
             "partition" => is_started.then(|| Done::inferred(json!({}))),
             "start" => started(json!({})),
             "synthesis/draft" | "synthesis/publish" => {

@@ -73,7 +73,8 @@ impl Epic {
             word: it.text("status"),
             pointer: it.count("current_wave"),
             awaits: state::awaits(&Value::Object(inner.clone())),
-            plan_path: it.text("execution_plan"),
+            // `""` stands for none.
+            plan_path: it.text("execution_plan").filter(|path| !path.is_empty()),
             started_at: it.moment_or_day("started_at"),
             updated_at: it.moment_or_day("updated_at"),
             ..Self::default()

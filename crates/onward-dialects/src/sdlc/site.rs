@@ -66,6 +66,11 @@ impl Run {
 }
 
 pub(super) fn sites(card: &'static Card, candidate: &Candidate) -> Vec<Site> {
+    // The state directory of a project is no project, whatever lies in it.
+    let name = candidate.dir.rsplit('/').next().unwrap_or_default();
+    if HOMES.iter().any(|home| home.trim_end_matches('/') == name) {
+        return Vec::new();
+    }
     let mut files = Files::default();
     for (path, glimpse) in &candidate.marks {
         let bytes = glimpse.bytes.clone().unwrap_or_default();

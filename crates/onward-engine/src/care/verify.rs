@@ -237,6 +237,10 @@ impl Prover<'_> {
             ResultSeen::NotJson(why) | ResultSeen::Violates(why) => {
                 found.bad(Answer::Unproved, format!("its result is not valid: {why}"));
             }
+            // What stands for it follows from those files, and was never made by an agent.
+            ResultSeen::Absent if entry.elsewhere => {
+                found.good("the other system's files proved it when they were taken over");
+            }
             ResultSeen::Absent => {
                 let valid = match (&declared.result, &entry.result) {
                     (_, None) => Err("it is kept nowhere".to_owned()),

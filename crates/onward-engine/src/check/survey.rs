@@ -16,7 +16,9 @@ use onward_core::{
     recovery,
     run::Run,
     state::{Phase, StepState},
-    survey::{CommitSeen, GitSeen, InFlight, Proof, Survey, was_made_by_the_run},
+    survey::{
+        CommitSeen, GitSeen, InFlight, Proof, Survey, was_logged_by_the_run, was_made_by_the_run,
+    },
     time::Timestamp,
     workflow::model::{Kind, Step},
     worktree::{WorktreePlace, subject},
@@ -171,8 +173,8 @@ fn workflow_file(run: &Run) -> Option<&str> {
     run.state.opened.as_ref()?.file.as_deref()
 }
 
-/// Leaves out what a step of the run made, and what the last resume put back: that is known,
-/// whichever attempt took the last snapshot.
+/// Leaves out what a step of the run made or wrote into another system's log, and what the last
+/// resume put back: that is known, whichever attempt took the last snapshot.
 fn retain_strange<W: World>(
     world: &mut W,
     run: &Run,
@@ -183,7 +185,11 @@ fn retain_strange<W: World>(
     for path in changed.drain(..) {
         let now = world.digest(&path)?;
         let is_back = undone.iter().any(|it| it.path == path && it.base == now);
-        if !is_back && !now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now)) {
+        let is_ours = |now| {
+            was_made_by_the_run(&run.state, &path, now)
+                || was_logged_by_the_run(&run.state, &path, now)
+        };
+        if !is_back && !now.is_some_and(is_ours) {
             strange.push(path);
         }
     }

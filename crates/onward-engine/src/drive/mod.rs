@@ -422,6 +422,8 @@ impl<'w, W: World> Driver<'w, W> {
             self.record(Event::EffectSettled { step, attempt, happened, by })?;
         }
         finished.head = self.moved_head(&finished)?;
+        // The time without a driver is no time of work.
+        finished.ended = Some(seal.at).filter(|at| *at < self.opened_at);
         finished.tolerated = self.run.tolerates(&finished);
         self.tell_of(&heard, &finished)?;
         self.record(Event::AttemptFinished(Box::new(finished)))?;

@@ -146,7 +146,12 @@ impl<W: World> Driver<'_, W> {
         if self.run.state.running > 0 || self.run.state.status != RunStatus::UnderWay {
             return Ok(());
         }
+        // What ended in its grace was the last of it: nothing is left to be resumed.
+        let is_through = self.run.graph.root().is_settled();
         self.record(match why {
+            StopWhy::Interrupted | StopWhy::Paused if is_through => {
+                Event::RunEnded { status: EndStatus::Completed, why: None }
+            }
             StopWhy::Interrupted => {
                 Event::RunPaused { cause: PauseCause::Interrupted, until: None }
             }

@@ -24,11 +24,14 @@ use onward_core::{
 use onward_dialects::{Dialect, Home, Site, dialect, dialects};
 use serde_json::Value;
 
-use super::{Begun, EngineError, Machine, begin_with, look_place, missing, this_boot};
+use super::{
+    Begun, EngineError, Machine, begin_with, look_place, missing, prerequisite, this_boot,
+};
 use crate::{
     foreign::{Foreign, exported, write},
     load::journal::{JOURNAL, load},
     locate::{FindError, FoundSite, NewRun, Project, RunDir, Search},
+    resume::ResumeError,
     world::{
         Hold, World as _,
         real::{RealWorld, wall_clock},
@@ -243,6 +246,14 @@ fn hold_untaken(
     Ok((world, foreign, held))
 }
 
+/// Whether another system keeps its earlier runs in an archive of its own.
+pub fn retires(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError> {
+    let mut world = look_place(&found.project, &machine.looking());
+    let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
+    let reading = foreign.parse(found.seen.files(&mut world, &found.site, found.card())?)?;
+    Ok(reading.told.is_some_and(|told| told.retire(wall_clock()).is_some()))
+}
+
 /// Keeps another system's run in its own archive, so that a new one can begin in its place; false
 /// when it has no such archive. Refused while a run of ours goes on with it.
 pub fn retire(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError> {
@@ -267,7 +278,7 @@ pub fn adopt(
     let standing = reading.told.map(|told| told.standing(wall_clock()));
     let missing = missing(&workflow.workflow, machine);
     if let Some(error) = missing.filter(|_| standing.is_none_or(|it| it.needs_agents)) {
-        return Err(error.into());
+        return Err(ResumeError::Conflicts(vec![prerequisite(&error)]).into());
     }
     let source = |it: onward_core::event::Exported| SourceFile { path: it.path, hash: it.hash };
     let files = exported(&foreign, &reading.files).into_iter().map(source).collect();

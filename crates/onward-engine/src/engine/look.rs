@@ -84,7 +84,7 @@ pub fn view_run(run_dir: &Path, machine: &Machine) -> Result<(View, Run), Engine
 /// When the run was last seen at work, beyond what its journal says.
 pub fn last_sign(run_dir: &Path, machine: &Machine) -> Result<Option<Timestamp>, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
-    Ok(RealWorld::new(at.setup(machine), None).look_at_hands()?.last_heartbeat)
+    Ok(RealWorld::new(at.setup(machine), None).look_at_hands()?.last_sign())
 }
 
 fn look_at(

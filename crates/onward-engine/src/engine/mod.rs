@@ -564,7 +564,7 @@ pub(crate) fn lacking_now(
     missing.map(|error| prerequisite(&error))
 }
 
-fn prerequisite(error: &AgentError) -> Finding {
+pub(crate) fn prerequisite(error: &AgentError) -> Finding {
     let finding = Finding::new(Code::PrerequisiteMissing, error.to_string());
     finding.with_hint(error.hint())
 }

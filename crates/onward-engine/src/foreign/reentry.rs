@@ -299,7 +299,11 @@ impl Reentry {
 
     /// Adds what stands against going on to what was seen otherwise.
     pub(crate) fn tell(&self, run: &Run, imported: &[Event], survey: &mut Survey) {
-        survey.findings.extend(self.findings.iter().cloned());
+        // The user has said what becomes of what was tried too often, and no file tells it yet.
+        let asks = |it: &&Finding| it.code == Odd::AttemptsUsedUp.row().word;
+        let is_answered = self.is_answered(run);
+        let open = self.findings.iter().filter(|it| !is_answered || !asks(it));
+        survey.findings.extend(open.cloned());
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
         let is_through = |step: &&Address| matches!(self.told.step(step), StepTold::Done(_));
@@ -320,6 +324,14 @@ impl Reentry {
             git.changed.retain(|path| !self.has(path));
         }
         survey.findings.extend(self.asked(imported));
+    }
+
+    /// Whether the user answered a gate where the run re-enters, and no step acted on that yet.
+    fn is_answered(&self, run: &Run) -> bool {
+        let points: Vec<Address> =
+            self.standing.point.steps.iter().map(|it| Address::from_text(it)).collect();
+        let mut untold = run.state.untold_answers.iter();
+        untold.any(|gate| points.iter().any(|point| gate.is_within(point)))
     }
 
     /// Whether a path of the project is one of the site's files, or one that they speak of.

@@ -66,7 +66,7 @@ pub enum ResumeError {
     #[error("the run was cancelled, and is over")]
     Cancelled,
     /// A person must look first.
-    #[error("{} your decision first", onward_core::plural::problems_need(.0.len()))]
+    #[error("{} your decision first", onward_core::policy::problems_need(.0))]
     Conflicts(Vec<Finding>),
     /// A provider's limit holds until then, and nothing else can go on.
     #[error("a limit holds until {until}")]
@@ -250,7 +250,8 @@ fn agree(examined: &Examined) -> Result<(), ResumeError> {
     }
     let is_known = |code: &str| {
         let of_ours = Code::ALL.iter().any(|it| it.as_str() == code);
-        of_ours || made.findings.iter().any(|it| it.code == code)
+        let of_others = || onward_dialects::codes().any(|it| it.word == code);
+        of_ours || of_others() || made.findings.iter().any(|it| it.code == code)
     };
     if let Some(unknown) = choices.accepted.iter().find(|it| !is_known(&it.code)) {
         return Err(ResumeError::NoSuchFinding(unknown.code.clone()));
@@ -342,7 +343,7 @@ impl<W: World> Driver<'_, W> {
         if self.how.options.ending.is_some() {
             "only to put away what is half done, and to end".clone_into(&mut resumed.summary);
         }
-        resumed.last_sign = connected.last_heartbeat;
+        resumed.last_sign = connected.last_sign();
         if let Some(reentry) = &reentry {
             reentry.announce(&mut resumed);
         }

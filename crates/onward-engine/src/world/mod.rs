@@ -87,7 +87,7 @@ pub enum Stop {
     #[error("the supervisor cannot continue: {0}")]
     HandsGaveUp(String),
     /// What came of a supervisor's death is for a person to settle.
-    #[error("{} your decision first", onward_core::plural::problems_need(.0.len()))]
+    #[error("{} your decision first", onward_core::policy::problems_need(.0))]
     Conflicts(Vec<Finding>),
     /// A bug of ours, or a journal that another program wrote to.
     #[error(transparent)]
@@ -496,6 +496,11 @@ pub struct Connected {
 }
 
 impl Connected {
+    /// The last moment at which the run is known to have been at work.
+    pub fn last_sign(&self) -> Option<Timestamp> {
+        self.seals.iter().map(|it| it.at).chain(self.last_heartbeat).max()
+    }
+
     /// Whether both tell the same of the attempts, so that nothing happened in between.
     pub fn is_as(&self, later: &Self) -> bool {
         let sorted = |alive: &[(Address, u32)]| alive.iter().cloned().collect::<BTreeSet<_>>();

@@ -244,6 +244,7 @@ impl Life {
             footprint: Vec::new(),
             tolerated: false,
             head: None,
+            ended: None,
         })));
         if matches!(start.launch.program, Program::Call { .. }) {
             self.exports += 1;

@@ -11,7 +11,7 @@ use onward_engine::{
         },
         clean,
     },
-    engine::adopt::retire,
+    engine::adopt::{retire, retires},
     locate::FoundSite,
 };
 use schemars::JsonSchema;
@@ -93,18 +93,24 @@ fn put_away(cx: &mut Context, session: &Session, found: &FoundSite) -> Result<Ex
 pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<ExitCode, Error> {
     let session = Session::at(cx, found.project.root(), &Driving::default())?;
     let name = &found.site.name;
-    if session.glance(found)?.run.status == Status::Running {
-        return Err(Error::Care(CareError::Refused {
-            what: format!("{name} is being worked on"),
-            hint: "stop it there first".to_owned(),
-        }));
+    let refused = |what, hint: &str| CareError::Refused { what, hint: hint.to_owned() };
+    let status = session.glance(found)?.run.status;
+    if status == Status::Running {
+        let what = format!("{name} is being worked on");
+        return Err(Error::Care(refused(what, "stop it there first")));
     }
-    let Some(clean) = clean::look(found, &session.machine)? else {
-        return put_away(cx, &session, found);
-    };
+    let clean = clean::look(found, &session.machine)?;
+    if clean.is_none() && !retires(found, &session.machine)? {
+        return Err(Error::NotAdopted { dir: found.dir.clone() });
+    }
+    if clean.is_none() && status == Status::Fresh {
+        let what = format!("{name} has not begun: there is nothing to put away");
+        return Err(Error::Care(refused(what, "see `onward plan`")));
+    }
+    let told = clean.as_ref().map(lines).unwrap_or_default();
     if !cx.global.json {
-        for line in lines(&clean) {
-            writeln!(cx.err, "{}", printable(&line))?;
+        for line in &told {
+            writeln!(cx.err, "{}", printable(line))?;
         }
     }
     match confirm(cx, yes, &format!("Give {name} up? Nothing is deleted.")) {
@@ -112,10 +118,16 @@ pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<
         Answer::No => return Ok(ExitCode::SUCCESS),
         Answer::NotAsked => {
             return Err(Error::Care(CareError::NeedsYes {
-                what: format!("this would give {name} up: {}", lines(&clean).join("; ")),
+                what: match told.join("; ") {
+                    none if none.is_empty() => format!("this would give {name} up"),
+                    told => format!("this would give {name} up: {told}"),
+                },
                 hint: format!("say `onward archive {} --yes`", found_in_commands(found)),
             }));
         }
+    }
+    if clean.is_none() {
+        return put_away(cx, &session, found);
     }
     let mode = session.mode_at(found);
     let (dir, clean) = clean::clean_up(found, &session.machine, mode)?;

@@ -19,7 +19,7 @@ use crate::{cmd::Context, error::Error};
 
 /// Every demo: its name, what is killed and resumed, and what plays it.
 const DEMOS: &[(&str, &str, Play)] = &[
-    ("book", "A workflow of fourteen steps", book::run),
+    ("book", "A workflow of fifteen steps, one of them a gate", book::run),
     ("agent-memory", "Three tasks, one of which fails its verification", agent_memory::run),
     ("conference", "Three researchers in two rounds, each in a git worktree", conference::run),
     ("dotagent", "Five phases from a wish to verified work, with a checkpoint", dotagent::run),

@@ -10,7 +10,9 @@ use std::{
     process::ExitCode,
 };
 
-use onward_engine::play::conference::{DOCUMENT, Direction, Draft, Measure, try_evaluator};
+use onward_engine::play::conference::{
+    DOCUMENT, Direction, Draft, Measure, try_evaluator, uncommitted,
+};
 
 use crate::{
     cmd::{
@@ -20,6 +22,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     shapes::Written,
+    style::WARN,
 };
 
 /// Write a workflow to start from, or plan a conference
@@ -201,6 +204,19 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
         let tried = try_evaluator(evaluator, &cx.path(".".as_ref()))?;
         if !cx.global.quiet && !cx.global.json {
             writeln!(cx.err, "the evaluator says {tried}")?;
+        }
+    }
+    if let Measure::Metric { evaluator, .. } = &draft.measure
+        && !cx.global.json
+    {
+        let env = std::env::vars_os().collect();
+        for path in uncommitted(evaluator, &cx.path(".".as_ref()), &env) {
+            let path = printable(&path);
+            let line = format!(
+                "{WARN}warning{WARN:#}: {path} is not in git: researchers work in worktrees of \
+                 your last commit, where the evaluator will not find it. Add and commit it first"
+            );
+            writeln!(cx.err, "{line}")?;
         }
     }
     write(cx, DOCUMENT.as_ref(), &draft.text(), "onward run conference")

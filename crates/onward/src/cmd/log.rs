@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode, time::Duration};
 
 use onward_core::{
     event::{Event, Record},
-    evidence::Outcome,
+    evidence::{Cause, Outcome},
     journal::encode,
     plan::Status,
     run::Run,
@@ -83,7 +83,9 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     let value = serde_json::to_value(&record.event).map_err(std::io::Error::other)?;
     let mut rest = Vec::new();
     for name in ["step", "attempt", "turn", "option", "status", "cause", "outcome", "text"] {
-        if let Some(value) = value.get(name) {
+        if name == "outcome" && is_stopped(&record.event) {
+            rest.push("stopped by the user".to_owned());
+        } else if let Some(value) = value.get(name) {
             rest.push(in_words(value));
         }
     }
@@ -102,8 +104,15 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// The user stopped the attempt: it did not fail.
+fn is_stopped(event: &Event) -> bool {
+    let Event::AttemptFinished(it) = event else { return false };
+    matches!(it.outcome, Outcome::Failed { cause: Cause::Interrupted, .. })
+}
+
 fn style_of(event: &Event) -> crate::ink::Style {
     match event {
+        Event::AttemptFinished(_) if is_stopped(event) => WARN,
         Event::AttemptFinished(it) => match &it.outcome {
             Outcome::Done => GOOD,
             Outcome::Failed { .. } => BAD,

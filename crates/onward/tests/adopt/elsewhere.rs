@@ -47,7 +47,8 @@ fn a_plan_tells_that_an_agent_is_missing_where_one_is_needed_and_only_there() {
     without_agents(&tea);
     let plan = tea.json("plan --json");
     assert!(found(&plan, "prerequisite-missing"), "{plan:#}");
-    tea.exits("resume --yes --no-input", 2);
+    let said = tea.exits("resume --yes --no-input", 16);
+    assert!(said.err.contains("prerequisite-missing"), "{said:?}");
     // Only the closing event is missing: no agent is needed for that.
     let tea = Tea::left(&finished, lines - 1);
     without_agents(&tea);

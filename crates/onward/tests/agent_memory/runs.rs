@@ -79,9 +79,23 @@ fn a_task_that_keeps_failing_is_tried_three_times_and_then_a_person_is_asked() {
     let status = desk.bench.exits("status --json", 0).json();
     let gate = status["gates"][0]["step"].as_str().unwrap_or_else(|| panic!("{status:#}"));
     desk.bench.exits(&format!("decide {gate} skip"), 0);
-    desk.bench.exits("resume --no-input --yes --accept attempts-used-up", 0);
+    desk.bench.exits("resume --no-input --yes", 0);
     assert_eq!(claims(), 3);
     assert!(desk.names().contains(&"task-completed T003".to_owned()));
+}
+
+#[test]
+fn an_answer_to_try_a_task_again_is_all_that_a_resume_needs() {
+    let never = |agent: String| agent.replace("if [ -e src/T003.tried ]", "if [ -e mended ]");
+    let desk = Desk::with(never);
+    desk.approved();
+    desk.bench.exits("resume --no-input --yes", 11);
+    desk.bench.write("mended", "");
+    let status = desk.bench.exits("status --json", 0).json();
+    let gate = status["gates"][0]["step"].as_str().unwrap_or_else(|| panic!("{status:#}"));
+    desk.bench.exits(&format!("decide {gate} retry"), 0);
+    desk.bench.exits("resume --no-input", 0);
+    assert!(desk.names().contains(&"task-verified T003".to_owned()), "{:?}", desk.names());
 }
 
 #[test]

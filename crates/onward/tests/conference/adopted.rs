@@ -43,6 +43,9 @@ fn half_done_changes_in_a_worktree_are_rescued_and_the_tree_goes_to_its_branch()
     assert!(hall.git(&["log", "--format=%H", "conference/researcher-A"]).contains(&head));
     hall.close("keep");
     assert_eq!(hall.names().iter().filter(|it| *it == "conference.completed").count(), 1);
+    // What was taken over was never made by an agent: no schema is held against it.
+    let verified = hall.bench.exits("verify", 0);
+    assert!(!verified.out.contains("unproved"), "{verified:?}");
 }
 
 /// Rows that the log does not know yet: what they finished is finished, in the plan as in the

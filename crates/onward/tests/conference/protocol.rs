@@ -110,6 +110,20 @@ fn an_agent_that_keeps_failing_costs_its_researcher_the_round_and_all_of_them_th
     assert!(hall.bench.text("final_report.md").starts_with("# Partial report"));
 }
 
+#[test]
+fn an_evaluator_that_lacks_a_file_says_which_and_works_when_that_is_committed() {
+    let needs = |text: String| text.replace("`echo $((", "`cat plus.txt > /dev/null && echo $((");
+    let hall = Hall::new(|text| needs(text.replace("Max rounds:** 3", "Max rounds:** 1")));
+    hall.bench.write("plus.txt", "0\n");
+    let said = hall.bench.exits("run conference --no-input", 10);
+    let cause = "the evaluator does not work for researcher A: it ended with exit status: 1: cat";
+    assert!(said.err.contains(cause) && said.err.contains("plus.txt"), "{said:?}");
+    hall.git(&["add", "plus.txt"]);
+    hall.git(&["commit", "--quiet", "--message=what the evaluator needs"]);
+    hall.bench.exits("resume --yes --no-input", 11);
+    assert_eq!(count(&hall, "researcher.iteration"), 9);
+}
+
 /// Agents that fail until there is a file `repaired`.
 fn broken() -> Hall {
     let until = "    test -e \"$CONFERENCE_DIR/repaired\" || exit 3\n    value=$(cat";
@@ -213,7 +227,14 @@ fn planning_off_a_terminal_names_what_is_missing_and_tries_the_evaluator() {
     assert_eq!(bench.text("conference.md"), "");
     let said = bench.exits(&format!("{flags} --evaluator wc<a.txt"), 0);
     assert!(said.err.contains("the evaluator says 1"), "{said:?}");
+    assert!(!said.err.contains("is not in git"), "{said:?}");
     assert!(bench.text("conference.md").contains("- **Final confirmation:** pending"));
+    std::fs::remove_file(bench.path("conference.md")).unwrap();
+    bench.write("new.txt", "1\n");
+    let said = bench.exits(&format!("{flags} --evaluator wc<new.txt"), 0);
+    assert!(said.err.contains("new.txt is not in git"), "{said:?}");
+    std::fs::remove_file(bench.path("conference.md")).unwrap();
+    bench.exits(&format!("{flags} --evaluator wc<a.txt"), 0);
     bench.exits(&format!("{flags} --evaluator wc<a.txt"), 1);
     bench.exits("run conference --no-input", 11);
 }

@@ -105,7 +105,14 @@ fn a_person_who_does_not_go_on_puts_the_state_away_and_begins_anew() {
     let refused = office.bench.exits(crate::office::RUN, 16);
     assert!(refused.err.contains("onward archive"), "{refused:?}");
     assert_eq!(office.bench.text(PHASE), phase);
-    office.bench.exits("archive .", 0);
+    let asked = office.bench.exits("archive .", 16);
+    assert!(asked.err.contains("--yes`"), "{asked:?}");
+    assert_eq!(office.bench.text(PHASE), phase, "nothing is put away unasked");
+    office.bench.exits("archive . --yes", 0);
+    let plan = office.bench.exits("plan .", 0);
+    assert!(!plan.out.contains("orphan-task"), "its tasks are gone with it: {plan:?}");
+    let again = office.bench.exits("archive . --yes", 16);
+    assert!(again.err.contains("nothing to put away"), "{again:?}");
     office.bench.exits(crate::office::RUN, 11);
     assert_eq!(office.object(PHASE)["current_phase"], "REQUIREMENTS");
     assert_ne!(office.object(PHASE)["workflow_id"], "wf-greet");

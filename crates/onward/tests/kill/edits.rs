@@ -283,6 +283,7 @@ fn case_12_a_child_that_still_writes_is_found_and_ended_before_any_new_attempt()
         let said = bench.exits("resume", 16);
         assert!(said.err.contains("a.txt") && said.err.contains("wild.txt"), "{said:?}");
         assert!(said.err.contains("orphan-process"), "{said:?}");
+        assert!(said.err.contains("1 problem needs your decision first"), "{said:?}");
         assert!(!processes(&run).is_empty(), "what lives is left alone");
         assert_eq!(journal(&run), journaled);
     }

@@ -418,6 +418,7 @@ fn a_run_that_nobody_can_accept_to_go_on_names_its_reasons_and_the_ways_out() {
             "put [agents.amp] command",
             "stays valid a",
             "onward run --again ID",
+            "continue where it stopped:\n    onward resume ID\n",
             "onward resume ID --from a",
             "onward cancel ID && onward archive ID",
         ] {

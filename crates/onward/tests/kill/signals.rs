@@ -65,6 +65,20 @@ fn a_step_that_ends_within_its_grace_counts_and_nothing_new_begins() {
 }
 
 #[test]
+fn a_last_step_that_ends_within_its_grace_completes_the_run() {
+    let bench = Bench::new("  - { id: one, run: 'LOG; echo > begun; cat go' }\n");
+    let go = bench.fifo("go");
+    let mut engine = bench.start("run w.yaml --grace 100");
+    sees(&bench.path("begun"));
+    signal(engine.pid(), "-INT");
+    sees_grace(&bench, "100 s");
+    std::fs::write(go, "").unwrap();
+    ends_with(&bench, &mut engine, 0);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    bench.is_proved(&run);
+}
+
+#[test]
 fn interrupted_again_the_grace_is_over_at_once() {
     let bench = Bench::new(STEPS);
     let mut engine = bench.start("run w.yaml --grace 100000");

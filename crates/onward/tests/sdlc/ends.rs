@@ -216,3 +216,16 @@ fn a_person_at_the_terminal_gives_a_run_up_after_seeing_what_that_means() {
     assert!(yard.bench.text(STORY).contains("**Status:** Ready\n"));
     assert!(!yard.bench.path(".nexos/workflow-state/a-state.yaml").exists());
 }
+
+#[test]
+fn a_state_directory_is_no_project_of_its_own() {
+    let yard = Yard::new();
+    yard.write(STORY, &TEXT.replace("Draft", "In Progress"));
+    let told = r#"{"storyId": "2.1", "currentIteration": 1, "status": "in_progress"}"#;
+    yard.write(".aios/qa/loop-status.json", told);
+    let plan = yard.bench.exits("plan --json", 0).json();
+    assert_eq!(plan["run"]["id"], "sdc-4.2", "{plan:#}");
+    let said = yard.bench.onward("");
+    let said = said.out + &said.err;
+    assert!(said.contains("4.2") && !said.contains(".aios"), "{said}");
+}

@@ -43,6 +43,7 @@ fn finished(step: &Address, outcome: Outcome) -> Event {
         footprint: Vec::new(),
         tolerated: false,
         head: None,
+        ended: None,
     }))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: an evaluator ends within its time, and so does everything in its process group.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{io::Write as _, path::Path, process::Command, time::Duration};
 
 use onward_dialects::kit::number;
 use serde_json::Value;
@@ -36,19 +36,35 @@ pub(super) fn measure(
 }
 
 fn once(command: &str, dir: &Path, env: &[(&str, String)]) -> Result<Measured, CallError> {
+    let failed = || CallError::io("run an evaluator in", dir);
+    let mut complaints = tempfile::tempfile().map_err(failed())?;
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", command]).current_dir(dir);
     shell.envs(env.iter().map(|(name, value)| (*name, value.as_str())));
-    let ended = child::run(&mut shell, TIME_MAX, Output::Kept)
-        .map_err(CallError::io("run an evaluator in", dir))?;
-    let Some(status) = ended.status else {
-        return Ok(Err(format!("it took longer than {} s (exit 124)", TIME_MAX.as_secs())));
+    shell.stderr(complaints.try_clone().map_err(failed())?);
+    let ended = child::run(&mut shell, TIME_MAX, Output::Kept).map_err(failed())?;
+    let complaints = child::end_of(&mut complaints).map_err(failed())?;
+    // The log of the step has all of them.
+    let _ = std::io::stderr().write_all(&complaints);
+    let why = match ended.status {
+        None => format!("it took longer than {} s (exit 124)", TIME_MAX.as_secs()),
+        Some(status) if !status.success() => format!("it ended with {status}"),
+        Some(_) => match number_in(&String::from_utf8_lossy(&ended.out)) {
+            Some(number) => return Ok(Ok(number)),
+            None => "it printed no number".to_owned(),
+        },
     };
-    if !status.success() {
-        return Ok(Err(format!("it ended with {status}")));
+    Ok(Err(with_complaint(why, &String::from_utf8_lossy(&complaints))))
+}
+
+/// The last line that a command complained with says most about why.
+fn with_complaint(why: String, complaints: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    let last = complaints.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    match last {
+        None => why,
+        Some(line) => format!("{why}: {}", line.chars().take(CHARS_MAX).collect::<String>()),
     }
-    let text = String::from_utf8_lossy(&ended.out);
-    Ok(number_in(&text).ok_or_else(|| "it printed no number".to_owned()))
 }
 
 /// The number of the last line that has one: a field of a JSON object, the line itself, or the
@@ -94,6 +110,8 @@ mod tests {
         assert_eq!(measure("echo $N"), Ok("7".to_owned()));
         assert!(measure("echo 7; exit 3").unwrap_err().contains('3'));
         assert_eq!(measure("echo no"), Err("it printed no number".to_owned()));
+        let why = measure("echo one >&2; echo two >&2; echo >&2; exit 3").unwrap_err();
+        assert!(why.ends_with(": two"), "{why}");
     }
 
     #[test]

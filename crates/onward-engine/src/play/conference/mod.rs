@@ -27,7 +27,7 @@ use onward_dialects::conference::read::{EVENTS, history::History, log::EventLog}
 
 use super::{CallError, Function, Order, name::Name};
 
-pub use self::wizard::{DOCUMENT, Direction, Draft, Measure, try_evaluator};
+pub use self::wizard::{DOCUMENT, Direction, Draft, Measure, try_evaluator, uncommitted};
 pub(super) use self::{round::whole_draft, seat::Seat};
 
 pub(super) const FUNCTIONS: [(&str, Function); 13] = [

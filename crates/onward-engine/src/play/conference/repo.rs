@@ -135,6 +135,24 @@ impl Repo {
         Ok(at)
     }
 
+    /// The user committed since the conference began, and no researcher did anything yet: they
+    /// begin at what the user's branch has now.
+    pub(super) fn follow_user(&self, researchers: &[String]) -> Result<(), CallError> {
+        let (Some(best), head) = (self.commit(BEST)?, self.head()?) else { return Ok(()) };
+        let leads = ["merge-base", "--is-ancestor", &best, &head];
+        if best == head || self.git().ask(&leads, &[])?.code != Some(0) {
+            return Ok(());
+        }
+        for researcher in researchers {
+            let tree = Tree::of(self, &Name::checked(researcher)?)?;
+            if self.commit(&tree.branch())?.is_some_and(|at| at != best) {
+                return Ok(());
+            }
+        }
+        self.git().run(&["update-ref", BEST, &head])?;
+        Ok(())
+    }
+
     /// Whether a reset would lose a commit: one that `commit` leads to, that `base` neither has nor
     /// picked, and that no review has seen.
     pub(super) fn is_lost_without(&self, commit: &str, to: &Reset<'_>) -> Result<bool, CallError> {
@@ -244,7 +262,9 @@ impl Repo {
             let hint = "`git branch conference/best COMMIT` makes it; then `onward resume`";
             return Err(CallError::new(message).hint(hint));
         }
-        let answer = self.git().ask(&["merge", "--no-edit", "conference/best"], &[])?;
+        // The reflog tells the run that this step moved the branch, and no stranger.
+        let git = self.git().signed(&self.env);
+        let answer = git.ask(&["merge", "--no-edit", "conference/best"], &[])?;
         if answer.code == Some(0) {
             return Ok(());
         }

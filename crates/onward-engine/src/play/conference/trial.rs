@@ -150,8 +150,11 @@ fn at_baseline(
     if is_under_way || !conference.has_worktrees() {
         return ground.rescue(which);
     }
-    let best = seat.repo()?.best(&conference.researchers_of(which.round))?;
-    ground.begin(which, &best)
+    let (repo, researchers) = (seat.repo()?, conference.researchers_of(which.round));
+    if conference.history.iterations() == 0 {
+        repo.follow_user(&researchers)?;
+    }
+    ground.begin(which, &repo.best(&researchers)?)
 }
 
 /// Keeps or reverts the proposal, and logs which. An agent that failed costs its researcher the

@@ -11,6 +11,7 @@ pub use onward_dialects::{
 };
 
 use super::{CallError, evaluate};
+use crate::world::git::{Env, Git};
 
 /// The number that an evaluator prints in this directory; an error when it prints none.
 pub fn try_evaluator(command: &str, dir: &Path) -> Result<String, CallError> {
@@ -19,4 +20,23 @@ pub fn try_evaluator(command: &str, dir: &Path) -> Result<String, CallError> {
         CallError::new(format!("the evaluator `{command}` does not work: {why}"))
             .hint("it is run by /bin/sh, and prints the metric in its last line")
     })
+}
+
+/// Files that the command names and that no commit has: the worktrees of the researchers will lack
+/// them. What a program opens by itself is not known.
+pub fn uncommitted(command: &str, dir: &Path, env: &Env) -> Vec<String> {
+    let is_of_path = |c: char| c.is_alphanumeric() || "._-/+@".contains(c);
+    let words = command.split(|c: char| !is_of_path(c)).filter(|it| !it.starts_with('-'));
+    let mut named: Vec<&str> = words.filter(|it| dir.join(it).is_file()).collect();
+    named.sort_unstable();
+    named.dedup();
+    if named.is_empty() {
+        return Vec::new();
+    }
+    let literal = named.into_iter().map(|it| format!(":(literal){it}"));
+    let start = ["ls-files", "--others", "-z", "--"].map(str::to_owned);
+    let args: Vec<String> = start.into_iter().chain(literal).collect();
+    let listed = Git::new(dir, env).ask(&args, &[]).ok().filter(|it| it.code == Some(0));
+    let listed = listed.map(|it| String::from_utf8_lossy(&it.out).into_owned()).unwrap_or_default();
+    listed.split('\0').filter(|it| !it.is_empty()).map(str::to_owned).collect()
 }

@@ -78,6 +78,9 @@ const SETTINGS: [&str; 10] = [
     "submodule.recurse=false",
 ];
 
+/// What the reflog says of whatever git moves.
+const REFLOG_ACTION: &str = "GIT_REFLOG_ACTION";
+
 /// The variables that tell git where to work, and those that change what it says.
 const FOREIGN: [&str; 24] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
@@ -100,7 +103,7 @@ const FOREIGN: [&str; 24] = [
     "GIT_NOGLOB_PATHSPECS",
     "GIT_OBJECT_DIRECTORY",
     "GIT_PREFIX",
-    "GIT_REFLOG_ACTION",
+    REFLOG_ACTION,
     "GIT_REPLACE_REF_BASE",
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
@@ -172,6 +175,15 @@ impl Git {
     pub fn with(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.push((name.into(), value.as_ref().to_owned()));
         self
+    }
+
+    /// What it moves is the work of the attempt whose environment this is.
+    #[must_use]
+    pub fn signed(self, env: &[(OsString, OsString)]) -> Self {
+        match variable(env, REFLOG_ACTION) {
+            Some(action) => self.with(REFLOG_ACTION, action),
+            None => self,
+        }
     }
 
     #[must_use]

@@ -79,7 +79,8 @@ fn wait(child: &mut Child, within: Duration) -> io::Result<Option<ExitStatus>> {
     Ok(has_ended.then_some(status))
 }
 
-fn end_of(out: &mut File) -> io::Result<Vec<u8>> {
+/// What a file that was written to holds; of much, the last part.
+pub(crate) fn end_of(out: &mut File) -> io::Result<Vec<u8>> {
     let length = out.seek(SeekFrom::End(0))?;
     out.seek(SeekFrom::Start(length.saturating_sub(OUT_BYTES_MAX)))?;
     let mut bytes = Vec::new();

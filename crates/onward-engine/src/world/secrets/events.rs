@@ -172,6 +172,7 @@ mod tests {
             footprint: vec!["x-sk-abcdef".into()],
             tolerated: false,
             head: None,
+            ended: None,
         }
     }
 
