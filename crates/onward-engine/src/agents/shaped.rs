@@ -108,10 +108,11 @@ fn take_result(provider: &str, event: &Value, subtype: Option<&str>, said: &mut 
     }
     (said.answer, said.result) = (None, None);
     let status = event.get("api_error_status").and_then(Value::as_u64);
-    match cause(event, subtype, status, &words) {
-        Cause::Interrupted => notice::end_interrupted(said),
-        cause => notice::end_with(said, provider, cause, &words),
+    let cause = cause(event, subtype, status, &words);
+    if cause == Cause::Interrupted {
+        return notice::end_interrupted(said);
     }
+    notice::end_with(said, provider, cause, &words);
 }
 
 fn cause(event: &Value, subtype: Option<&str>, status: Option<u64>, words: &str) -> Cause {

@@ -74,9 +74,9 @@ fn cell(situation: Situation) -> Cell {
         Situation::Interrupt => seen(failed("^C again to exit"), 0, "interrupted"),
         Situation::Terminate => ended(BEGUN, End::Signal("TERM"), "crash"),
         Situation::Kill => ended(BEGUN, End::Signal("KILL"), "crash"),
-        Situation::UnknownSession => Never("it keeps no sessions"),
-        Situation::UsedSession => Never("it keeps no sessions"),
-        Situation::SecondWriter => Never("it keeps no sessions"),
+        Situation::UnknownSession | Situation::UsedSession | Situation::SecondWriter => {
+            Never("it keeps no sessions")
+        }
     }
 }
 

@@ -10,18 +10,18 @@ use super::{
 const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"SESSION"}"#;
 
 /// A last line with these fields.
-pub(super) fn result(fields: Value) -> String {
+pub(super) fn result(fields: &Value) -> String {
     let mut result = json!({"type": "result", "session_id": "SESSION"});
     result.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     format!("{INIT}\n{result}")
 }
 
 pub(super) fn well(answer: &str) -> String {
-    result(json!({"subtype": "success", "is_error": false, "result": answer}))
+    result(&json!({"subtype": "success", "is_error": false, "result": answer}))
 }
 
 fn api_error(status: u32, words: &str) -> String {
-    result(json!({"subtype": "success", "is_error": true, "terminal_reason": "api_error",
+    result(&json!({"subtype": "success", "is_error": true, "terminal_reason": "api_error",
         "api_error_status": status, "result": words}))
 }
 
@@ -32,7 +32,7 @@ pub(super) fn program() -> Program {
         name: "claude",
         transcript: ".claude/projects/p/SESSION.jsonl",
         well: format!("{}\n", well("done")),
-        result: format!("{}\n", result(structured)),
+        result: format!("{}\n", result(&structured)),
         cell,
         also: vec![
             (
@@ -50,7 +50,7 @@ fn cell(situation: Situation) -> Cell {
         Situation::LimitWithReset => {
             let reset = json!({"type": "rate_limit_event",
                 "rate_limit_info": {"status": "rejected", "resetsAt": 4_102_444_800_u64}});
-            let end = result(json!({"is_error": true, "api_error_status": 429,
+            let end = result(&json!({"is_error": true, "api_error_status": 429,
                 "api_error": "usage_limit_reached", "result": "You've hit your 5-hour limit"}));
             seen(format!("{reset}\n{end}"), 1, "usage_limit")
         }
@@ -64,34 +64,34 @@ fn cell(situation: Situation) -> Cell {
         Situation::Overflow => {
             let end = json!({"is_error": true, "terminal_reason": "prompt_too_long",
                 "result": "Prompt is too long"});
-            seen(result(end), 1, "context_overflow")
+            seen(result(&end), 1, "context_overflow")
         }
         // It asks once more without a stream; when that fails too, it says so.
         Situation::StreamDropped => {
             let end = json!({"is_error": true, "terminal_reason": "api_error",
                 "result": "API Error: Connection error."});
-            seen(result(end), 1, "network")
+            seen(result(&end), 1, "network")
         }
         Situation::BudgetSpent => {
             let end = json!({"subtype": "error_max_budget_usd", "is_error": true,
                 "errors": ["spent"]});
-            seen(result(end), 1, "budget")
+            seen(result(&end), 1, "budget")
         }
         Situation::TooManyTurns => {
             let end = json!({"subtype": "error_max_turns", "is_error": true,
                 "errors": ["too many"]});
-            seen(result(end), 1, "max_turns")
+            seen(result(&end), 1, "max_turns")
         }
         Situation::SchemaRefused => seen(well("no"), 0, "schema_violation"),
         Situation::ToolDenied => {
             let end = json!({"subtype": "success", "is_error": false, "result": "I could not.",
                 "permission_denials": [{"tool_name": "Write"}]});
-            seen(result(end), 0, "permission_denied")
+            seen(result(&end), 0, "permission_denied")
         }
         Situation::Interrupt => {
             let end = json!({"is_error": true, "terminal_reason": "aborted_streaming",
                 "result": ""});
-            seen(result(end), 0, "interrupted")
+            seen(result(&end), 0, "interrupted")
         }
         Situation::Terminate => seen(INIT, 143, "crash"),
         Situation::Kill => ended(INIT, End::Signal("KILL"), "crash"),

@@ -19,13 +19,13 @@ fn well(answer: &str) -> String {
     format!("{BEGUN}\n{message}\n{}", result(0))
 }
 
-fn failed(data: Value) -> String {
+fn failed(data: &Value) -> String {
     let error = json!({"type": "session.error", "data": data});
     format!("{BEGUN}\n{error}\n{}", result(1))
 }
 
 fn status(kind: &str, status: u32, words: &str) -> String {
-    failed(json!({"errorType": kind, "statusCode": status, "message": words}))
+    failed(&json!({"errorType": kind, "statusCode": status, "message": words}))
 }
 
 /// The result of a turn that another program broke off.
@@ -68,11 +68,11 @@ fn cell(situation: Situation) -> Cell {
         }
         Situation::Overflow => {
             let words = "The provider rejected the prompt as too long.";
-            seen(failed(json!({"errorType": "query", "message": words})), 1, "context_overflow")
+            seen(failed(&json!({"errorType": "query", "message": words})), 1, "context_overflow")
         }
         Situation::StreamDropped => {
             let words = "Last error: Failed to finalize chat-completions stream";
-            seen(failed(json!({"errorType": "query", "message": words})), 1, "network")
+            seen(failed(&json!({"errorType": "query", "message": words})), 1, "network")
         }
         Situation::BudgetSpent => seen(status("quota", 402, "No credits left"), 1, "budget"),
         Situation::TooManyTurns => Never("it has no cap on turns for one prompt"),

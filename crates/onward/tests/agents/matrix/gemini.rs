@@ -22,14 +22,14 @@ fn failed(words: &str) -> String {
 }
 
 /// A tool was called, and this was its error; then it ended well.
-fn refused(error: Value) -> String {
+fn refused(error: &Value) -> String {
     let call = json!({"type": "tool_use", "tool_name": "run_shell_command", "tool_id": "t1"});
     let answer = json!({"type": "tool_result", "tool_id": "t1", "status": "error", "error": error});
     well("I could not.").replacen(INIT, &format!("{INIT}\n{call}\n{answer}"), 1)
 }
 
 pub(super) fn program() -> Program {
-    let unknown = refused(json!({"type": "tool_not_registered", "message": "no such tool"}));
+    let unknown = refused(&json!({"type": "tool_not_registered", "message": "no such tool"}));
     Program {
         name: "gemini",
         transcript: ".gemini/tmp/p/chats/session-1-SESSION8.jsonl",
@@ -89,7 +89,7 @@ fn cell(situation: Situation) -> Cell {
         Situation::SchemaRefused => seen(well("no"), 0, "schema_violation"),
         Situation::ToolDenied => {
             let error = json!({"type": "policy_violation", "message": "denied by policy"});
-            seen(refused(error), 0, "permission_denied")
+            seen(refused(&error), 0, "permission_denied")
         }
         // Exit code 0, and nothing said.
         Situation::Interrupt | Situation::Terminate => seen(INIT, 0, "crash"),

@@ -1,4 +1,4 @@
-//! OpenCode: errors have a name and a status; nothing is printed before the first step.
+//! `OpenCode`: errors have a name and a status; nothing is printed before the first step.
 
 use serde_json::{Value, json};
 
@@ -15,13 +15,13 @@ fn said(answer: &str, reason: &str) -> String {
     format!("{BEGUN}\n{text}\n{end}")
 }
 
-fn failed(name: &str, data: Value) -> String {
+fn failed(name: &str, data: &Value) -> String {
     json!({"type": "error", "sessionID": "SESSION", "error": {"name": name, "data": data}})
         .to_string()
 }
 
 fn api_error(status: u32, words: &str) -> String {
-    failed("APIError", json!({"message": words, "statusCode": status}))
+    failed("APIError", &json!({"message": words, "statusCode": status}))
 }
 
 /// A tool was called, and this was its error.
@@ -56,7 +56,7 @@ fn cell(situation: Situation) -> Cell {
         Situation::LimitWithReset => {
             let data = json!({"message": "slow down", "statusCode": 429,
                 "responseHeaders": {"retry-after": "3600"}});
-            seen(failed("APIError", data), 1, "rate_limited")
+            seen(failed("APIError", &data), 1, "rate_limited")
         }
         Situation::LimitWithoutReset => seen(api_error(429, "Rate limit"), 1, "rate_limited"),
         Situation::LimitInPlainWords => seen(PLAIN_LIMIT, 1, "usage_limit"),
@@ -65,7 +65,7 @@ fn cell(situation: Situation) -> Cell {
         Situation::Status401 => seen(api_error(401, "invalid x-api-key"), 1, "auth"),
         Situation::Overflow => {
             let data = json!({"message": "too much"});
-            seen(failed("ContextOverflowError", data), 1, "context_overflow")
+            seen(failed("ContextOverflowError", &data), 1, "context_overflow")
         }
         // It asks again without an end.
         Situation::StreamDropped => ended(said("I be", "unknown"), End::Never, "timeout"),

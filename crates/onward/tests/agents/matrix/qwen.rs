@@ -22,7 +22,7 @@ fn api_error(before: &str, words: &str) -> String {
 }
 
 fn failed(words: &str) -> String {
-    result(json!({"subtype": "error_during_execution", "is_error": true,
+    result(&json!({"subtype": "error_during_execution", "is_error": true,
         "error": {"message": words}}))
 }
 
@@ -33,7 +33,7 @@ pub(super) fn program() -> Program {
         name: "qwen",
         transcript: ".qwen/projects/p/chats/SESSION.jsonl",
         well: format!("{}\n", well("done")),
-        result: format!("{}\n", result(structured)),
+        result: format!("{}\n", result(&structured)),
         cell,
         also: vec![
             ("429 at last", seen(api_error("", "429 slow down"), 0, "rate_limited")),
@@ -72,7 +72,7 @@ fn cell(situation: Situation) -> Cell {
         Situation::ToolDenied => {
             let end = json!({"subtype": "success", "is_error": false, "result": "I could not.",
                 "permission_denials": [{"tool_name": "write_file"}]});
-            seen(result(end), 0, "permission_denied")
+            seen(result(&end), 0, "permission_denied")
         }
         Situation::Interrupt => ended(INIT, End::Signal("INT"), "crash"),
         Situation::Terminate => ended(INIT, End::Signal("TERM"), "crash"),
