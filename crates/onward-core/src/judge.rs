@@ -273,7 +273,7 @@ fn which_limit(_: &Seal, _: &Collected, said: &Said) -> String {
 }
 
 fn what_was_denied(_: &Seal, _: &Collected, said: &Said) -> String {
-    format!("denied: {}", said.denied.join(", "))
+    format!("it may not use {}", said.denied.join(", "))
 }
 
 fn halted(_: &Seal, _: &Collected, _: &Said) -> String {

@@ -157,7 +157,7 @@ fn an_outcome_names_what_the_agent_said() {
     let said = Said { closed: Some(Closed::Badly { cause, detail }), ..quiet };
     assert_eq!(judged(&agent, zero.clone(), &said), failed(Cause::Auth, "no login"));
     let denied = Said { denied: vec!["Write".into(), "Bash".into()], ..Said::default() };
-    let words = "denied: Write, Bash";
+    let words = "it may not use Write, Bash";
     assert_eq!(judged(&agent, zero.clone(), &denied), failed(Cause::PermissionDenied, words));
     let proved = step("agent: claude, prompt: p, check: 'true'");
     assert_eq!(judged(&proved, zero, &denied), Outcome::Done, "its evidence holds");

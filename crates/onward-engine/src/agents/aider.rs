@@ -92,10 +92,15 @@ fn take(line: &str, said: &mut Said) {
             words.push(' ');
             words.push_str(line);
         }
-        said.draft.push_str(line);
-        said.draft.push('\n');
+        if said.draft.len() < MESSAGE_BYTES_MAX {
+            said.draft.push_str(line);
+            said.draft.push('\n');
+        }
     }
 }
+
+/// More of a message is not looked at.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// The reset stands near the beginning of what is said of a limit.
 const LIMIT_BYTES_MAX: usize = 400;

@@ -1,6 +1,9 @@
 //! How the roles of built-in workflows are played: by whom, and what they may do.
 
-use crate::{program::git, stage::Stage};
+use crate::{
+    program::git,
+    stage::{Stage, result},
+};
 
 /// Writes down how it is called, and ends without a word.
 const AGENT: &str = "#!/bin/sh\nfor arg; do echo \"$arg\"; done >> \"$HOME/called\"\nexit 1\n";
@@ -84,4 +87,16 @@ fn the_roles_of_the_configuration_are_checked_and_shown() {
         assert!(said.contains("`unheard-of`"), "{command}: {said}");
     }
     assert_eq!(stage.run_dir(), None);
+}
+
+#[test]
+fn a_tool_that_was_refused_to_a_role_says_where_it_can_be_allowed() {
+    let stage = stage("");
+    let denied = "\"permission_denials\":[{\"tool_name\":\"Bash\"}]";
+    let fields = "\"subtype\":\"success\",\"is_error\":false,\"result\":\"no\"";
+    let script = result(&format!("{fields},{denied}"));
+    stage.put("bin/claude", &format!("#!/bin/sh\n{script}\n"));
+    let said = stage.exits("run pipeline --input request=x --yes", 11);
+    assert!(said.contains("permission denied: it may not use Bash"), "{said}");
+    assert!(said.contains("allow it in the settings of the agent of intake first"), "{said}");
 }

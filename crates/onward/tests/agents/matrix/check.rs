@@ -5,12 +5,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use onward_engine::care::harness::until;
+use onward_core::launch::StopSignal;
+use onward_engine::{agents, care::harness::until};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
-use super::{Cell, Program, Sample, Situation, play::stage};
+use super::{Cell, End, Program, Sample, Situation, play::stage};
 
 /// Runs it, and holds the run and its journal against what the cause leads to.
 #[track_caller]
@@ -79,15 +80,46 @@ fn prompt(stage: &Stage) -> String {
 
 /// Ends the run when its first attempt has ended.
 fn interrupted(stage: &Stage) -> Option<i32> {
+    // Half a line at the end is one that is being written.
+    interrupted_when(stage, || stage.journal().contains("\"attempt.finished\""))
+}
+
+fn interrupted_when(stage: &Stage, is_so: impl Fn() -> bool) -> Option<i32> {
     let mut child = stage.start("run w.yaml --yes");
-    until("the first attempt to end", || {
-        // Half a line at the end is one that is being written.
-        Ok(stage.journal().contains("\"attempt.finished\"").then_some(()))
-    })
-    .unwrap();
+    until("the moment to interrupt it", || Ok(is_so().then_some(()))).unwrap();
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
     child.wait().unwrap().code()
+}
+
+/// The user stops the run: the program has its own signal, its tool is ended too, and a resume goes
+/// on in the same session, where it keeps one.
+#[track_caller]
+pub(crate) fn stopped(program: &Program) {
+    let what = program.name;
+    let out = program.well.lines().next().unwrap_or_default().to_owned();
+    let sample = Sample { out, err: "", end: End::WhenTold, cause: "interrupted" };
+    let stage = stage(program, &sample, "");
+    let code = interrupted_when(&stage, || stage.path("tool").exists());
+    assert_eq!(code, Some(130), "{what}: {}", stage.journal());
+    let card = agents::known_program(program.name).unwrap().card().clone();
+    let signal = match card.stop {
+        StopSignal::Int => "INT\n",
+        StopSignal::Term => "TERM\n",
+    };
+    assert_eq!(stage.text("signal"), signal, "{what}");
+    let tool = format!("/proc/{}/cmdline", stage.text("tool").trim());
+    until("the tool to be gone", || {
+        let words = fs::read(&tool).unwrap_or_default();
+        Ok((!words.starts_with(b"sleep\0600")).then_some(()))
+    })
+    .unwrap();
+    let ended = &stage.of("attempt.finished")[0]["outcome"]["failed"]["cause"];
+    assert_eq!(ended, "interrupted", "{what}: {}", stage.journal());
+    stage.exits("resume --yes", 0);
+    let starts = stage.of("attempt.started");
+    let keeps_sessions = card.sessions != agents::Sessions::None;
+    assert_eq!(starts[1]["continues"] == json!(true), keeps_sessions, "{what}: {}", starts[1]);
 }
 
 /// A session in which another program works is not continued: the step begins in a new one. When

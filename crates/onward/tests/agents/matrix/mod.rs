@@ -18,7 +18,7 @@ mod qwen;
 
 use onward_engine::agents;
 
-use check::{check, fenced};
+use check::{check, fenced, stopped};
 
 onward_core::listed! {
     /// What an agent can meet.
@@ -88,6 +88,8 @@ pub(crate) enum End {
     Signal(&'static str),
     /// It does not: the time of the step runs out.
     Never,
+    /// When it is told to, by a signal that it writes down. It runs a tool meanwhile.
+    WhenTold,
 }
 
 /// What it prints to standard output and standard error, how it ends, and the cause that is.
@@ -163,6 +165,11 @@ fn walk_also(program: &Program) {
         let Cell::Seen(sample) = cell else { panic!("{what} is a sample") };
         check(program, None, &what, sample);
     }
+}
+
+#[test]
+fn every_program_is_stopped_by_its_own_signal_and_goes_on_in_its_session() {
+    PROGRAMS.iter().for_each(|program| stopped(&program()));
 }
 
 #[test]

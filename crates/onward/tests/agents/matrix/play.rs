@@ -24,10 +24,18 @@ fi
 sed "s/SESSION/$id/g" "$ROOT/well"
 "#;
 
+/// Its tool has a session of its own, as those of some programs have.
+const WHEN_TOLD: &str = r#"
+trap 'echo INT > "$ROOT/signal"; exit 1' INT
+trap 'echo TERM > "$ROOT/signal"; exit 143' TERM
+setsid sh -c 'echo $$ > "$ROOT/tool.begun"; mv "$ROOT/tool.begun" "$ROOT/tool"; exec sleep 600' &
+while :; do sleep 0.05; done
+"#;
+
 pub(crate) fn stage(program: &Program, sample: &Sample, step: &str) -> Stage {
     let stage = Stage::empty();
-    let root = stage.path("");
-    let player = PLAYER.replace("$ROOT", root.to_str().unwrap().trim_end_matches('/'));
+    let root = stage.path("").to_str().unwrap().trim_end_matches('/').to_owned();
+    let player = PLAYER.replace("$ROOT", &root);
     stage.put(&format!("bin/{}", program.name), &player);
     stage.put("transcript", program.transcript);
     stage.put("sample.out", &format!("{}\n", sample.out));
@@ -37,6 +45,7 @@ pub(crate) fn stage(program: &Program, sample: &Sample, step: &str) -> Stage {
         // The signal may take a moment.
         End::Signal(name) => (format!("kill -{name} $$; exec sleep 600"), ""),
         End::Never => ("exec sleep 600".to_owned(), ", timeout: 1s"),
+        End::WhenTold => (WHEN_TOLD.replace("$ROOT", &root), ""),
     };
     stage.put("sample.end", &format!("{end}\n"));
     let is_schema = step.contains("schema");
