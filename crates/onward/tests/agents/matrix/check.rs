@@ -85,7 +85,7 @@ fn interrupted(stage: &Stage) -> Option<i32> {
 }
 
 fn interrupted_when(stage: &Stage, is_so: impl Fn() -> bool) -> Option<i32> {
-    let mut child = stage.start("run w.yaml --yes");
+    let mut child = stage.start("run w.yaml --yes --grace 0");
     until("the moment to interrupt it", || Ok(is_so().then_some(()))).unwrap();
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
