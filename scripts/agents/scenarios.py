@@ -28,6 +28,16 @@ def plain(bench):
     assert "attempt.spent" in bench.text()
 
 
+def refused_a_login(bench):
+    """A key that is refused waits for a person, whatever the exit code; then it goes on."""
+    bench.say("MODE", "login")
+    bench.onward("run", "w.yaml", "--yes", code=(11,))
+    assert '"auth"' in bench.text(), bench.text()
+    bench.say("MODE", "ok")
+    bench.onward("resume", "--yes")
+    assert (bench.project / "over.txt").exists()
+
+
 def killed_in_mid_turn(bench):
     """Killed with everything while the model speaks: the same session goes on, and is billed once."""
     bench.say("MODE", "hang")
@@ -130,11 +140,11 @@ def handed_a_long_task(bench):
 
 
 SCENARIOS = {
-    "claude": [plain, handed_a_long_task, costs_add_up, killed_inside_a_tool, parked_at_a_limit,
-               parked_in_place, conference, agent_memory, dotagent, pipeline, sdc],
-    "codex": [plain, costs_add_up, killed_inside_a_tool, parked_at_a_limit],
-    # At a limit it tries again for ever, and says nothing.
-    "qwen": [plain, costs_add_up, killed_inside_a_tool],
+    "claude": [plain, refused_a_login, handed_a_long_task, costs_add_up, killed_inside_a_tool,
+               parked_at_a_limit, parked_in_place, conference, agent_memory, dotagent, pipeline, sdc],
+    "codex": [plain, refused_a_login, costs_add_up, killed_inside_a_tool, parked_at_a_limit],
+    # At a limit it tries again for very long, and says nothing.
+    "qwen": [plain, refused_a_login, costs_add_up, killed_inside_a_tool],
 }
 
 

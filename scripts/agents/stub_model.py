@@ -4,7 +4,7 @@
 It does as it is told. What comes next is one word in the file MODE: `ok` answers, `hang` begins an
 answer and never ends it, `tool` asks once for the shell command in the file TOOL and answers when it
 has its result, `limit` says that the usage limit is reached and lifted at the second in the file
-RESET. `play` does what the first fitting rule of the JSON list in PLAY says: its `when` is a pattern
+RESET, `login` that the key is wrong. `play` does what the first fitting rule of the JSON list in PLAY says: its `when` is a pattern
 that the user's words fit, its `calls` are tools and their input, one after the other, with `{cwd}`
 for the directory of the program and `{1}` for what the first group of the pattern found; one with
 `hang` hangs while there is a file HANG. Every request adds a line to the file LOG.
@@ -84,6 +84,9 @@ class Model(http.server.BaseHTTPRequestHandler):
         mode = word("MODE", "ok")
         with open(DIR / "LOG", "a", encoding="utf-8") as log:
             log.write(f"{path} {mode}\n")
+        if mode == "login":
+            error = {"type": "authentication_error", "message": "invalid x-api-key"}
+            return self.whole(401, {"type": "error", "error": error})
         try:
             talk(body, mode)
         except (BrokenPipeError, ConnectionResetError):

@@ -137,6 +137,12 @@ impl Cause {
         }
     }
 
+    /// The next attempt goes on in the session of the one that failed, where it can. A stop says
+    /// nothing about the session: it is as good as it was.
+    pub const fn keeps_session(self) -> bool {
+        matches!(self, Self::Interrupted) || self.leads_to().keeps_session()
+    }
+
     /// A provider's limit: it says nothing about the work, and parks the step.
     pub const fn is_limit(self) -> bool {
         matches!(self.leads_to(), Reaction::Park)

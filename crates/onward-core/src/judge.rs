@@ -50,6 +50,8 @@ pub enum ResultSeen {
 enum Exit {
     Zero,
     Other,
+    /// By itself, in the middle of a turn: it heeded an interrupt.
+    Halted,
     Signal,
     TimeOut,
     Stopped,
@@ -124,7 +126,7 @@ const fn row(
 
 /// From what is surest to what is least so; the first row that fits decides.
 #[rustfmt::skip]
-static TABLE: [Row; 13] = [
+static TABLE: [Row; 14] = [
     row(|it| it.exit == Exit::NotStarted,            |_| Some(Cause::Failed), how_it_ended),
     // The engine ended it, so what it said about its end is about that.
     row(|it| it.exit == Exit::Stopped,               |_| Some(Cause::Interrupted), how_it_ended),
@@ -133,6 +135,7 @@ static TABLE: [Row; 13] = [
     // A program that waits for the reset until its time is out was not slow.
     row(|it| it.limit.is_some() && it.words != Words::Well, |it| it.limit, which_limit),
     row(|it| it.exit == Exit::TimeOut,               |_| Some(Cause::Timeout), how_it_ended),
+    row(|it| it.exit == Exit::Halted,                |_| Some(Cause::Interrupted), halted),
     row(|it| it.exit == Exit::Signal,                |_| Some(Cause::Crash), how_it_ended),
     // It could not finish, and the denial says why.
     row(|it| it.exit == Exit::Other && it.denied,    |_| DENIED, what_was_denied),
@@ -165,7 +168,7 @@ impl Facts {
             None => Words::NotExpected,
         };
         Self {
-            exit: exit(&seal.ending, words),
+            exit: exit(&seal.ending, words, said.mid_turn),
             words,
             limit: said.limit.as_ref().map(|limit| limit.kind.cause()),
             denied: !said.denied.is_empty(),
@@ -181,9 +184,10 @@ impl Facts {
 /// A shell's numbers for a program that a signal ended.
 const BY_SIGNAL: [i32; 3] = [130, 137, 143];
 
-fn exit(ending: &Ending, words: Words) -> Exit {
+fn exit(ending: &Ending, words: Words, mid_turn: bool) -> Exit {
     match ending {
         Ending::Exited { code: 0 } => Exit::Zero,
+        Ending::Exited { code: 1 } if words == Words::Missing && mid_turn => Exit::Halted,
         // It was ended in the middle of its work, and tidied up.
         Ending::Exited { code } if words == Words::Missing && BY_SIGNAL.contains(code) => {
             Exit::Signal
@@ -270,7 +274,11 @@ fn which_limit(_: &Seal, _: &Collected, said: &Said) -> String {
 }
 
 fn what_was_denied(_: &Seal, _: &Collected, said: &Said) -> String {
-    format!("denied: {}", said.denied.join(", "))
+    format!("it may not use {}", said.denied.join(", "))
+}
+
+fn halted(_: &Seal, _: &Collected, _: &Said) -> String {
+    "exit 1 in the middle of its turn: another program interrupted it".to_owned()
 }
 
 fn never_closed(_: &Seal, _: &Collected, _: &Said) -> String {

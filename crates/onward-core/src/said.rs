@@ -7,7 +7,7 @@
 //! nothing of it needs to be saved. Amounts are running totals; only what the journal does not have
 //! yet is billed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -132,6 +132,8 @@ pub struct Said {
     pub counting: Counting,
     /// The final answer, as text.
     pub answer: Option<String>,
+    /// The message that it writes, where the program tells it in pieces and says when it is whole.
+    pub draft: String,
     /// The structured result, where the agent gives one.
     pub result: Option<Value>,
     /// The last word about how it ended.
@@ -139,6 +141,11 @@ pub struct Said {
     pub limit: Option<Limit>,
     /// Tools that were refused to it.
     pub denied: Vec<String>,
+    /// The tools of calls that have not ended, by the id of the call.
+    pub calls: BTreeMap<String, String>,
+    /// It began a turn and has not said how that ended, though its program says so even when the
+    /// turn fails.
+    pub mid_turn: bool,
     /// `None` = its program does not report what it changes.
     pub touched: Option<Touched>,
 }
@@ -147,6 +154,13 @@ impl Said {
     /// What is known before the first byte.
     pub fn nothing_yet(must_close: bool) -> Self {
         Self { must_close, ..Self::default() }
+    }
+
+    /// A tool was refused to it.
+    pub fn deny(&mut self, tool: &str) {
+        if !self.denied.iter().any(|it| it == tool) {
+            self.denied.push(tool.to_owned());
+        }
     }
 
     /// From here on the program reports each file that it changes.

@@ -5,6 +5,8 @@
 
 use std::{cell::RefCell, collections::BTreeSet};
 
+use onward_core::workflow::permissions::Permissions;
+
 /// Every built-in function that a step can `call`. A test of the engine, which has the functions,
 /// says that this is the list of them.
 pub const CALLS: &[&str] = &[
@@ -169,7 +171,7 @@ pub fn roles() -> BTreeSet<String> {
     for (_, text) in WORKFLOWS.iter().chain(FILES.iter()) {
         cast(text, &|role| {
             found.borrow_mut().insert(role.to_owned());
-            None
+            Part::default()
         });
     }
     found.into_inner()
@@ -180,12 +182,28 @@ pub fn workflow(name: &str) -> Option<&'static str> {
     WORKFLOWS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// A built-in workflow in which other agents play the roles: `plays` names the one for a role. A
-/// model is one of the program that it was chosen for, and goes with it.
+/// How a user wants a role to be played; what is left out stays as the workflow says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub agent: Option<String>,
+    pub permissions: Option<Permissions>,
+    /// In the words of the agent's program.
+    pub allow: Vec<String>,
+}
+
+impl Part {
+    /// Another agent plays it, and all else stays.
+    pub fn of(agent: &str) -> Self {
+        Self { agent: Some(agent.to_owned()), ..Self::default() }
+    }
+}
+
+/// A built-in workflow whose roles are played as `plays` says. A model is one of the program that
+/// it was chosen for, and goes with it.
 ///
 /// Invariant: each role stands in a line of its own, as `NAME: { use: AGENT, ... }`; a test holds
 /// every built-in workflow to that.
-pub fn cast(text: &str, plays: &dyn Fn(&str) -> Option<String>) -> String {
+pub fn cast(text: &str, plays: &dyn Fn(&str) -> Part) -> String {
     let mut in_agents = false;
     let lines = text.split_inclusive('\n').map(|line| {
         if !line.starts_with(' ') {
@@ -196,17 +214,31 @@ pub fn cast(text: &str, plays: &dyn Fn(&str) -> Option<String>) -> String {
     lines.collect()
 }
 
-fn recast(line: &str, plays: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+fn recast(line: &str, plays: &dyn Fn(&str) -> Part) -> Option<String> {
     let (role, declared) = line.trim_end().split_once(": { use: ")?;
-    let (used, rest) = declared.split_once(", ")?;
-    let agent = plays(role.trim()).filter(|agent| agent != used)?;
-    let rest = match rest.strip_prefix("model: ") {
-        Some(rest) => rest.split_once(", ")?.1,
-        None => rest,
+    let (used, rest) = declared.strip_suffix(" }")?.split_once(", ")?;
+    let Part { agent, permissions, allow } = plays(role.trim());
+    let (used, rest) = match agent.filter(|agent| agent != used) {
+        Some(agent) => (quoted(&agent), without_model(rest)?),
+        None => (used.to_owned(), rest),
     };
-    // Quoted, because it is a person's word.
-    let agent = agent.replace('\'', "''");
-    Some(format!("{role}: {{ use: '{agent}', {rest}\n"))
+    let permissions = permissions.map(|it| format!(", permissions: {}", it.as_str()));
+    let allowed: Vec<String> = allow.iter().map(|tool| quoted(tool)).collect();
+    let allowed = (!allow.is_empty()).then(|| format!(", allow: [{}]", allowed.join(", ")));
+    let more = [permissions, allowed].into_iter().flatten().collect::<String>();
+    Some(format!("{role}: {{ use: {used}, {rest}{more} }}\n"))
+}
+
+fn without_model(rest: &str) -> Option<&str> {
+    match rest.strip_prefix("model: ") {
+        Some(rest) => rest.split_once(", ").map(|(_, rest)| rest),
+        None => Some(rest),
+    }
+}
+
+/// As YAML, because it is a person's word.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "''"))
 }
 
 /// A file that a built-in workflow names, by its path from there.
@@ -232,8 +264,8 @@ mod tests {
             let text = workflow(name).unwrap();
             let mut read = |path: &str| Ok(file(path).unwrap().as_bytes().to_vec());
             let was = load(name, text.as_bytes(), &mut read).unwrap().workflow.agents;
-            assert_eq!(cast(text, &|_| None), text);
-            let played = cast(text, &|_| Some("co'dex".to_owned()));
+            assert_eq!(cast(text, &|_| Part::default()), text);
+            let played = cast(text, &|_| Part::of("co'dex"));
             let now = load(name, played.as_bytes(), &mut read).unwrap().workflow.agents;
             assert!(!now.is_empty() && now.keys().eq(was.keys()), "{name}");
             for (role, agent) in &now {
@@ -241,10 +273,30 @@ mod tests {
                 assert_eq!(agent.system, was[role].system, "{name}");
             }
             let first = was.keys().next().unwrap();
-            let plays = |role: &str| (role == first).then(|| "codex".to_owned());
-            let one = cast(text, &plays);
+            let is_first =
+                |role: &str| if role == first { Part::of("codex") } else { Part::default() };
+            let one = cast(text, &is_first);
             let one = load(name, one.as_bytes(), &mut read).unwrap().workflow.agents;
             assert_eq!(one.values().filter(|it| it.adapter == "codex").count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_role_can_have_other_permissions() {
+        let allow = vec!["Bash(echo 'it: {x}')".to_owned(), "Read".to_owned()];
+        let permissions = Some(Permissions::Full);
+        let part = Part { agent: None, permissions, allow: allow.clone() };
+        for name in names() {
+            let text = workflow(name).unwrap();
+            let mut read = |path: &str| Ok(file(path).unwrap().as_bytes().to_vec());
+            let was = load(name, text.as_bytes(), &mut read).unwrap().workflow.agents;
+            let played = cast(text, &|_| part.clone());
+            let now = load(name, played.as_bytes(), &mut read).unwrap().workflow.agents;
+            for (role, agent) in &now {
+                assert_eq!((agent.permissions, &agent.allow), (permissions, &allow), "{name}");
+                let kept = (&was[role].adapter, &was[role].model, &was[role].system);
+                assert_eq!((&agent.adapter, &agent.model, &agent.system), kept, "{name}");
+            }
         }
     }
 

@@ -73,7 +73,7 @@ pub(crate) fn first(run: &Run, status: Status) -> Vec<String> {
         Status::Waiting => {
             let failed = run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed);
             let mut all: Vec<String> = failed
-                .filter_map(|(step, it)| remedy(it.failure.as_deref()?.0, step.as_str()))
+                .filter_map(|(step, it)| remedy(run, it.failure.as_deref()?.0, step.as_str()))
                 .collect();
             all.dedup();
             all
@@ -97,10 +97,16 @@ fn over_budget(run: &Run) -> Option<String> {
 }
 
 /// What only a person can put right, by the cause of the failure.
-fn remedy(cause: Cause, step: &str) -> Option<String> {
+fn remedy(run: &Run, cause: Cause, step: &str) -> Option<String> {
     let step = printable(step);
+    let is_builtin = run.state.opened.as_ref().is_some_and(|it| it.file.is_none());
     match cause {
         Cause::Auth => Some(format!("log in to the agent of {step} first, then")),
+        // A run keeps the permissions that its roles had when it began.
+        Cause::PermissionDenied if is_builtin => Some(format!(
+            "allow it in the settings of the agent of {step} first (`roles` in the configuration is \
+             for new runs), then"
+        )),
         Cause::PermissionDenied => {
             Some(format!("allow it first, by `permissions` or `allow` of {step}, then"))
         }

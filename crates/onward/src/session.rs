@@ -120,7 +120,7 @@ impl Session {
             now,
             env,
             stand_in: None,
-            cast: Cast { all: None, roles: config.settings.role_agents() },
+            cast: Cast { all: None, roles: config.settings.parts() },
         };
         Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
     }

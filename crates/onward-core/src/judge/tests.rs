@@ -7,8 +7,15 @@ use crate::{
     time::Timestamp,
 };
 
-const EXITS: [Exit; 6] =
-    [Exit::Zero, Exit::Other, Exit::Signal, Exit::TimeOut, Exit::Stopped, Exit::NotStarted];
+const EXITS: [Exit; 7] = [
+    Exit::Zero,
+    Exit::Other,
+    Exit::Halted,
+    Exit::Signal,
+    Exit::TimeOut,
+    Exit::Stopped,
+    Exit::NotStarted,
+];
 
 const PROOFS: [Proof; 7] = [
     Proof::NotDeclared,
@@ -76,6 +83,7 @@ fn each_failure_has_the_cause_of_what_is_surest() {
             (_, Words::Badly(said)) => Some(said),
             (_, Words::NotExpected | Words::Missing) if limit.is_some() => limit,
             (Exit::TimeOut, _) => Some(Cause::Timeout),
+            (Exit::Halted, _) => Some(Cause::Interrupted),
             (Exit::Other, _) if denied => Some(Cause::PermissionDenied),
             (Exit::Other, _) => Some(Cause::Failed),
             (Exit::Signal, _) | (Exit::Zero, Words::Missing) => Some(Cause::Crash),
@@ -132,6 +140,13 @@ fn an_outcome_names_what_the_agent_said() {
         words: None,
         kind: LimitKind::Usage,
     };
+    let one = Ending::Exited { code: 1 };
+    assert_eq!(judged(&agent, one.clone(), &quiet), failed(Cause::Failed, "exit 1"));
+    let in_turn = Said { mid_turn: true, ..quiet.clone() };
+    let words = "exit 1 in the middle of its turn: another program interrupted it";
+    assert_eq!(judged(&agent, one.clone(), &in_turn), failed(Cause::Interrupted, words));
+    let over = Said { closed: Some(Closed::Well), ..in_turn };
+    assert_eq!(judged(&agent, one, &over), failed(Cause::Failed, "exit 1"));
     let limited = Said { limit: Some(limit), ..quiet.clone() };
     let words = "a limit of anthropic holds until 1970-01-01T00:00:00.000000Z";
     let killed = Ending::TimedOut { idle: true };
@@ -142,7 +157,7 @@ fn an_outcome_names_what_the_agent_said() {
     let said = Said { closed: Some(Closed::Badly { cause, detail }), ..quiet };
     assert_eq!(judged(&agent, zero.clone(), &said), failed(Cause::Auth, "no login"));
     let denied = Said { denied: vec!["Write".into(), "Bash".into()], ..Said::default() };
-    let words = "denied: Write, Bash";
+    let words = "it may not use Write, Bash";
     assert_eq!(judged(&agent, zero.clone(), &denied), failed(Cause::PermissionDenied, words));
     let proved = step("agent: claude, prompt: p, check: 'true'");
     assert_eq!(judged(&proved, zero, &denied), Outcome::Done, "its evidence holds");

@@ -393,7 +393,7 @@ impl StepState {
     pub fn may_go_on(&self) -> bool {
         let failed = self.phase == Phase::Failed || self.phase == Phase::Pending;
         let cause = self.failure.as_deref().map(|(cause, _)| *cause);
-        let keeps = cause.is_some_and(|it| it.leads_to().keeps_session());
+        let keeps = cause.is_some_and(Cause::keeps_session);
         failed && keeps && self.session.is_some() && self.started.is_some()
     }
 

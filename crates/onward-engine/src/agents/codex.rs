@@ -26,6 +26,8 @@ const CARD: Card = Card {
     sessions: Sessions::Told,
     transcript: Some("~/.codex/sessions/*/*/*/rollout-*-{session}.jsonl"),
     takes_schema: true,
+    // With `edit`, its sandbox lets it run any command in its tree.
+    names_tools: false,
     credentials: &["CODEX_API_KEY", "OPENAI_API_KEY"],
     account: Some((".codex/auth.json", "/tokens/account_id")),
     moved_by: Some(("CODEX_HOME", ".codex")),
@@ -65,7 +67,10 @@ impl Adapter for Codex {
     fn read(&self, from: Stream, lines: &[u8], said: &mut Said) {
         match from {
             Stream::Out => events::each(CARD.provider, lines, said, take),
-            Stream::Err => read_errors(CARD.provider, lines, said),
+            Stream::Err => {
+                String::from_utf8_lossy(lines).lines().for_each(|line| take_refusal(line, said));
+                read_errors(CARD.provider, lines, said);
+            }
         }
     }
 
@@ -102,9 +107,26 @@ fn take_item(event: &Value, said: &mut Said) {
     }
 }
 
+/// A call that the sandbox or its rules refuse is told to the model and to standard error alone. An
+/// order that is refused as such (`rm -f style commands`) is not one that a person could permit.
+fn take_refusal(line: &str, said: &mut Said) {
+    let Some((_, why)) = line.split_once("tools::router: error=") else { return };
+    if why.starts_with("patch rejected") {
+        said.deny("apply_patch");
+    } else if why.contains("approval policy is Never") {
+        said.deny("exec_command");
+    }
+}
+
 fn take(event: &Value, said: &mut Said) {
     match text(event, "/type") {
-        Some("turn.started") => said.reports_files(),
+        Some("turn.started") => {
+            said.reports_files();
+            said.mid_turn = true;
+        }
+        Some("item.completed") if text(event, "/item/status") == Some("declined") => {
+            said.deny(text(event, "/item/type").unwrap_or("a tool"));
+        }
         Some("item.started" | "item.updated" | "item.completed") => take_item(event, said),
         Some(_) | None => {}
     }

@@ -37,8 +37,9 @@ impl Adapter for Copilot {
         let mut argv = words(&["copilot", "--output-format", "json", "--no-auto-update"]);
         argv.push(entry.flag("--session-id", "--resume").join("="));
         argv.extend(match order.permissions {
-            Permissions::ReadOnly => words(&["--deny-tool=write"]),
-            Permissions::Edit => words(&["--allow-tool=write"]),
+            // It takes the directory for temporary files for its own otherwise.
+            Permissions::ReadOnly => words(&["--deny-tool=write", "--disallow-temp-dir"]),
+            Permissions::Edit => words(&["--allow-tool=write", "--disallow-temp-dir"]),
             Permissions::Full => words(&["--allow-all-tools", "--allow-all-paths"]),
         });
         argv.extend(order.allow.iter().map(|tool| format!("--allow-tool={tool}")));
@@ -73,6 +74,20 @@ fn take(event: &Value, said: &mut Said) {
             let words = text(event, "/data/content").filter(|it| !it.is_empty());
             said.answer = words.map(str::to_owned).or_else(|| said.answer.take());
         }
+        Some("tool.execution_start") => {
+            let name = text(event, "/data/toolName");
+            if let Some((id, name)) = text(event, "/data/toolCallId").zip(name) {
+                said.calls.insert(id.to_owned(), name.to_owned());
+            }
+        }
+        Some("tool.execution_complete") => {
+            let tool = text(event, "/data/toolCallId").and_then(|id| said.calls.remove(id));
+            if text(event, "/data/error/code") == Some("denied") {
+                said.deny(tool.as_deref().unwrap_or("a tool"));
+            }
+        }
+        // Its result says that all is well nevertheless.
+        Some("abort") => notice::end_interrupted(said),
         Some("session.error") => {
             let words = text(event, "/data/message").unwrap_or("an error without words");
             let status = event.pointer("/data/statusCode").and_then(Value::as_u64);

@@ -16,7 +16,7 @@ pub(super) fn each(
     mut take: impl FnMut(&Value, &mut Said),
 ) {
     for line in lines.split(|byte| *byte == b'\n') {
-        if let Ok(event) = serde_json::from_slice(line) {
+        if let Some(event) = parsed(line) {
             take(&event, said);
             continue;
         }
@@ -26,6 +26,12 @@ pub(super) fn each(
             notice::end_with(said, provider, Cause::UsageLimit, &text);
         }
     }
+}
+
+/// The event of a line, also where a tool's output put bytes into it that are no UTF-8.
+pub(super) fn parsed(line: &[u8]) -> Option<Value> {
+    let event = serde_json::from_slice(line);
+    event.or_else(|_| serde_json::from_str(&String::from_utf8_lossy(line))).ok()
 }
 
 /// One line in words.

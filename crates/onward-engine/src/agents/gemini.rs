@@ -82,6 +82,9 @@ impl Adapter for Gemini {
     }
 }
 
+/// Its own tools that a person is asked about.
+const ASKED_ABOUT: [&str; 4] = ["replace", "run_shell_command", "web_fetch", "write_file"];
+
 fn take(event: &Value, said: &mut Said) {
     match text(event, "/type") {
         Some("init") => said.session = text(event, "/session_id").map(str::to_owned),
@@ -94,15 +97,36 @@ fn take(event: &Value, said: &mut Said) {
             }
         }
         // What comes after a tool is another message.
-        Some("tool_use") => said.answer = None,
+        Some("tool_use") => {
+            said.answer = None;
+            if let Some((id, name)) = text(event, "/tool_id").zip(text(event, "/tool_name")) {
+                said.calls.insert(id.to_owned(), name.to_owned());
+            }
+        }
+        Some("tool_result") => {
+            let tool = text(event, "/tool_id").and_then(|id| said.calls.remove(id));
+            let tool = tool.as_deref().unwrap_or("a tool");
+            match text(event, "/error/type") {
+                Some("policy_violation") => said.deny(tool),
+                // It is taken away from the model where no one can be asked about it.
+                Some("tool_not_registered") if ASKED_ABOUT.contains(&tool) => said.deny(tool),
+                Some(_) | None => {}
+            }
+        }
+        // What follows says that it ended badly, and not why.
+        Some("error") if text(event, "/severity") == Some("error") => {
+            let words = text(event, "/message").unwrap_or("an error without words");
+            notice::end_badly(said, CARD.provider, None, words);
+        }
         Some("result") => {
             said.spent = spent(event.get("stats").unwrap_or(&Value::Null));
             if text(event, "/status") == Some("success") {
                 said.closed = Some(Closed::Well);
                 said.answer.get_or_insert_default();
-            } else {
-                let words = text(event, "/error/message").unwrap_or("it ended with an error");
+            } else if let Some(words) = text(event, "/error/message") {
                 notice::end_badly(said, CARD.provider, None, words);
+            } else if !matches!(said.closed, Some(Closed::Badly { .. })) {
+                notice::end_badly(said, CARD.provider, None, "it ended with an error");
             }
         }
         Some(_) | None => {}
@@ -127,7 +151,13 @@ fn take_error(line: &str, said: &mut Said) {
     }
     let cause = notice::cause_of(None, line);
     match cause {
-        Some(Cause::SessionMissing) => notice::end_badly(said, CARD.provider, None, line),
+        Some(Cause::SessionMissing | Cause::SessionBusy) => {
+            notice::end_badly(said, CARD.provider, None, line);
+        }
+        // Before it begins, it says so here alone.
+        Some(Cause::Auth) if said.session.is_none() => {
+            notice::end_badly(said, CARD.provider, None, line);
+        }
         Some(cause) if cause.is_limit() && line.starts_with("Attempt ") => {
             notice::end_with(said, CARD.provider, cause, line);
             said.closed = None;

@@ -150,7 +150,7 @@ impl Adapter for Generic {
 
     fn read(&self, _: Stream, lines: &[u8], said: &mut Said) {
         for line in lines.split(|byte| *byte == b'\n') {
-            if let Ok(event @ Value::Object(_)) = serde_json::from_slice(line) {
+            if let Some(event @ Value::Object(_)) = events::parsed(line) {
                 self.take(&event, said);
                 continue;
             }

@@ -10,7 +10,7 @@ use onward_core::{
 };
 use serde_json::{Map, Value};
 
-use super::{Adapter, Card, Cost, Limits, Sessions, Stream};
+use super::{Adapter, Card, Cost, Limits, Sessions, Stream, events};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ impl Adapter for Lines {
             return;
         }
         for line in lines.split(|byte| *byte == b'\n') {
-            if let Ok(Value::Object(fields)) = serde_json::from_slice(line) {
+            if let Some(Value::Object(fields)) = events::parsed(line) {
                 take(&fields, said);
             }
         }

@@ -127,6 +127,8 @@ pub struct Card {
     pub takes_schema: bool,
     pub cost: Cost,
     pub limits: Limits,
+    /// Tools can be allowed by name.
+    pub names_tools: bool,
     /// It always says how it ended.
     pub closes: bool,
     /// Whose limits it meets.
@@ -155,6 +157,7 @@ impl Card {
             takes_schema: false,
             cost: Cost::Tokens,
             limits: Limits::Words,
+            names_tools: true,
             closes: true,
             provider,
             credentials: &[],

@@ -15,26 +15,28 @@ use onward_core::{
 #[rustfmt::skip]
 const TABLE: [(Cause, &[&str]); 13] = [
     (Cause::SessionBusy, &["is already in use", "already has an active writer",
-        "session is locked"]),
+        "session is locked", "already exists. use --resume"]),
     (Cause::SessionMissing, &["no conversation found", "no rollout found", "session not found",
         "no deferred tool marker", "invalid session identifier", "no previous sessions found",
-        "error resuming session"]),
+        "error resuming session", "no saved session found", "no session, task, or name matched"]),
     (Cause::SchemaViolation, &["as required by --json-schema"]),
     (Cause::ContextOverflow, &["prompt is too long", "context window", "context_length_exceeded",
-        "maximum context length", "contextoverflow", "input is too long"]),
+        "maximum context length", "contextoverflow", "input is too long", "prompt as too long"]),
     (Cause::UsageLimit, &["usage limit", "usage_limit", "hit your limit", "limit reached|",
         "exceeded your current quota", "quota exceeded", "quota will reset", "out of credits"]),
     (Cause::Budget, &["credit balance is too low", "insufficient_quota", "budget"]),
     (Cause::Auth, &["not logged in", "invalid api key", "invalid x-api-key", "unauthorized",
         "authentication", "please run /login", "missing environment variable", "api key not",
-        "no api key", "permission_error", "token has expired", "not able to authenticate"]),
+        "no api key", "permission_error", "token has expired", "not able to authenticate",
+        "invalid auth method", "please set an auth method"]),
     (Cause::RateLimited, &["rate limit", "rate_limit", "too many requests", "(429)"]),
     (Cause::Overloaded, &["overloaded", "at capacity", "529"]),
     (Cause::Server, &["internal server error", "server_error", "bad gateway",
         "service unavailable", "gateway timeout", "experiencing high demand", "api error: 5"]),
     (Cause::Network, &["stream disconnected", "connection error", "connection refused",
         "econnrefused", "econnreset", "enotfound", "etimedout", "fetch failed", "socket hang up",
-        "error sending request", "network", "stream closed before"]),
+        "error sending request", "network", "stream closed before", "stream ended without",
+        "failed to finalize"]),
     (Cause::MaxTurns, &["max session turns", "maximum session turns", "max_turns"]),
     (Cause::PermissionDenied, &["permission denied by", "not inside a trusted directory",
         "folder is not trusted"]),
@@ -67,6 +69,23 @@ pub fn cause_of(status: Option<u64>, text: &str) -> Option<Cause> {
 pub fn is_limit_notice(text: &str) -> bool {
     let text = text.trim();
     text.len() <= NOTICE_BYTES_MAX && !text.contains('\n') && opens_with_limit(&plain(text))
+}
+
+/// Words for an end that the program did not choose.
+const INTERRUPTED: &str = "another program interrupted it in the middle of its turn";
+
+/// Notes that another program interrupted it. What it says itself then is about its own insides.
+pub fn end_interrupted(said: &mut Said) {
+    let detail = INTERRUPTED.to_owned();
+    said.closed = Some(Closed::Badly { cause: Cause::Interrupted, detail });
+}
+
+/// `[API Error: 401 no such key]` at the end of a message: the words in it, and the status of HTTP
+/// that they begin with. Some programs give it as their answer, and end as if all were well.
+pub fn api_error(text: &str) -> Option<(Option<u64>, &str)> {
+    let (_, words) = text.trim_end().strip_suffix(']')?.rsplit_once("[API Error: ")?;
+    let status = words.split(' ').next().filter(|it| it.len() == 3).and_then(|it| it.parse().ok());
+    Some((status, words))
 }
 
 /// Longer text is work, not a notice.

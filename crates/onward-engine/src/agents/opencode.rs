@@ -95,19 +95,19 @@ fn take(event: &Value, said: &mut Said) {
     match text(event, "/type") {
         Some("text") => said.answer = text(event, "/part/text").map(str::to_owned),
         Some("tool_use") if is_refused(event) => {
-            let tool = text(event, "/part/tool").unwrap_or("a tool");
-            if !said.denied.iter().any(|it| it == tool) {
-                said.denied.push(tool.to_owned());
-            }
+            said.deny(text(event, "/part/tool").unwrap_or("a tool"));
         }
         Some("step_finish") => {
             said.spent = said.spent.plus(spent(event));
-            // A refusal may be its end.
-            if text(event, "/part/reason") == Some("tool-calls") && said.denied.is_empty() {
-                said.closed = None;
-            } else {
-                said.answer.get_or_insert_default();
-                said.closed = Some(Closed::Well);
+            match text(event, "/part/reason") {
+                // It asks again where the model broke off, and does not end.
+                Some("unknown") => said.closed = None,
+                // A refusal may be its end.
+                Some("tool-calls") if said.denied.is_empty() => said.closed = None,
+                Some(_) | None => {
+                    said.answer.get_or_insert_default();
+                    said.closed = Some(Closed::Well);
+                }
             }
         }
         Some("error") => {

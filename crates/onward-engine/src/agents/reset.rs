@@ -81,7 +81,7 @@ fn zone(name: &str) -> Option<TimeZone> {
     TimeZone::get(name.trim()).ok()
 }
 
-/// `2 hours 5 minutes`, `1h30m`, `45s`, `11259ms`.
+/// `2 hours 5 minutes`, `1h30m`, `45s`, `34.07s`, `11259ms`.
 fn span(text: &str) -> Option<SignedDuration> {
     let mut rest = text.trim_start();
     let mut total = SignedDuration::ZERO;
@@ -89,7 +89,9 @@ fn span(text: &str) -> Option<SignedDuration> {
     loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let Ok(count) = rest[..digits].parse::<i64>() else { break };
-        rest = rest[digits..].trim_start();
+        rest = &rest[digits..];
+        let thousandths = fraction(&mut rest);
+        rest = rest.trim_start();
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
         let millis = match &rest[..letters] {
             "ms" => 1,
@@ -99,12 +101,22 @@ fn span(text: &str) -> Option<SignedDuration> {
             "d" | "day" | "days" => 86_400_000,
             _ => break,
         };
-        total = total.checked_add(SignedDuration::from_millis(count.checked_mul(millis)?))?;
+        let whole = count.checked_mul(millis)?.checked_add(millis * thousandths / 1_000)?;
+        total = total.checked_add(SignedDuration::from_millis(whole))?;
         any = true;
         rest = rest[letters..].trim_start_matches([' ', ',']);
         rest = rest.strip_prefix("and ").unwrap_or(rest).trim_start();
     }
     any.then_some(total)
+}
+
+/// Takes what stands behind a point, in thousandths.
+fn fraction(rest: &mut &str) -> i64 {
+    let Some(part) = rest.strip_prefix('.') else { return 0 };
+    let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+    let Ok(thousandths) = format!("{:0<3.3}", &part[..digits]).parse() else { return 0 };
+    *rest = &part[digits..];
+    thousandths
 }
 
 /// A date, or none, and a time of day, the next one after `now`.
@@ -221,6 +233,8 @@ mod tests {
             ("try again at Nov 21st, 2026 7:19 PM.", "2026-11-22T00:19:00Z"),
             ("try again in 2 hours 5 minutes.", "2026-11-16T20:35:00Z"),
             ("Please try again in 1s.", "2026-11-16T18:30:01Z"),
+            ("Please retry in 34.5s.", "2026-11-16T18:30:34.5Z"),
+            ("Please retry in 34.074824224s.", "2026-11-16T18:30:34.074Z"),
             ("Your quota will reset after 1h30m15s.", "2026-11-16T20:00:15Z"),
             ("Claude AI usage limit reached|1794857400", "2026-11-16T19:30:00Z"),
             ("resets 2026-11-17T09:00:00Z", "2026-11-17T09:00:00Z"),

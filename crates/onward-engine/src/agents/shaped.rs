@@ -17,8 +17,6 @@ use super::{
     notice,
 };
 
-const INTERRUPTED: &str = "another program interrupted it in the middle of its turn";
-
 /// Takes in lines of the stream.
 pub(super) fn read(provider: &str, lines: &[u8], said: &mut Said) {
     events::each(provider, lines, said, |event, said| {
@@ -53,10 +51,20 @@ fn take(provider: &str, event: &Value, said: &mut Said) {
     match (text(event, "/type"), text(event, "/subtype")) {
         (Some("system"), Some("permission_denied")) => deny(event, said),
         (Some("system"), Some("init")) if event.get("tools").is_some() => said.reports_files(),
-        (Some("assistant"), _) => parts(event).for_each(|part| take_tool(part, said)),
+        (Some("assistant"), _) => take_message(provider, event, said),
         (Some("rate_limit_event"), _) => take_limit(provider, event, said),
         (Some("result"), subtype) => take_result(provider, event, subtype, said),
         _ => {}
+    }
+}
+
+fn take_message(provider: &str, event: &Value, said: &mut Said) {
+    parts(event).for_each(|part| take_tool(part, said));
+    // A model that gave no answer has counted nothing; one that speaks of such errors has.
+    let counted = events::count(event, "/message/usage/output_tokens");
+    let words = parts(event).filter_map(|part| text(part, "/text")).last();
+    if let Some((status, words)) = words.and_then(notice::api_error).filter(|_| counted == 0) {
+        notice::end_badly(said, provider, status, words);
     }
 }
 
@@ -87,6 +95,11 @@ fn take_result(provider: &str, event: &Value, subtype: Option<&str>, said: &mut 
     let words = answer.map_or_else(own, str::to_owned);
     let is_error =
         event.get("is_error").and_then(Value::as_bool).unwrap_or(subtype != Some("success"));
+    let ended_badly = matches!(said.closed, Some(Closed::Badly { .. }));
+    if !is_error && ended_badly && notice::api_error(&words).is_some() {
+        // Its last message was the error.
+        return;
+    }
     if !is_error && !notice::is_limit_notice(&words) {
         said.result = event.get("structured_output").filter(|it| !it.is_null()).cloned();
         said.answer = Some(words);
@@ -96,9 +109,10 @@ fn take_result(provider: &str, event: &Value, subtype: Option<&str>, said: &mut 
     (said.answer, said.result) = (None, None);
     let status = event.get("api_error_status").and_then(Value::as_u64);
     let cause = cause(event, subtype, status, &words);
-    // What it says then is about its own insides.
-    let words = if cause == Cause::Interrupted { INTERRUPTED } else { &words };
-    notice::end_with(said, provider, cause, words);
+    if cause == Cause::Interrupted {
+        return notice::end_interrupted(said);
+    }
+    notice::end_with(said, provider, cause, &words);
 }
 
 fn cause(event: &Value, subtype: Option<&str>, status: Option<u64>, words: &str) -> Cause {
@@ -184,9 +198,8 @@ fn parts(event: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn deny(event: &Value, said: &mut Said) {
-    let Some(tool) = text(event, "/tool_name") else { return };
-    if !said.denied.iter().any(|it| it == tool) {
-        said.denied.push(tool.to_owned());
+    if let Some(tool) = text(event, "/tool_name") {
+        said.deny(tool);
     }
 }
 

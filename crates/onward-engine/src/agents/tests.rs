@@ -510,8 +510,7 @@ fn each_word_of_permissions_has_flags_of_its_own() {
             ["bypass", "danger", "yolo", "--auto", "--allow-all"].iter().any(|it| text.contains(it))
         };
         assert!(!all[..2].iter().any(|it| is_full(it)), "{all:?}");
-        let takes_names = !["codex", "aider"].contains(&adapter.card().name);
-        assert_eq!(all[1].contains("git log"), takes_names, "{all:?}");
+        assert_eq!(all[1].contains("git log"), adapter.card().names_tools, "{all:?}");
     }
 }
 
@@ -557,6 +556,14 @@ fn an_adapter_is_found_by_the_nearer_name_and_has_one_name_of_its_own() {
     for program in ADAPTERS.into_iter().filter_map(|it| it.card().program) {
         assert!(onward_core::workflow::ADAPTERS.contains(&program), "`check` does not know it");
     }
+}
+
+#[test]
+fn bytes_that_are_no_text_do_not_hide_the_end() {
+    let end = b"{\"type\":\"result\",\"is_error\":false,\"result\":\"caf\xe9\"}\n";
+    let mut said = Said::nothing_yet(true);
+    claude::Claude.read(Stream::Out, end, &mut said);
+    assert_eq!((said.answer.as_deref(), self::end(&said)), (Some("caf\u{fffd}"), "well"));
 }
 
 #[test]

@@ -121,6 +121,24 @@ mod tests {
     }
 
     #[test]
+    fn programs_are_asked_side_by_side() {
+        let dir = tempfile::tempdir().unwrap();
+        // Each answers when the other one has been asked too.
+        for (name, other) in [("claude", "codex"), ("codex", "claude")] {
+            let (here, there) = (dir.path().join(name), dir.path().join(format!("{other}.asked")));
+            let (asked, there) = (here.with_extension("asked"), there.display());
+            let wait = format!("until [ -e {there} ]; do sleep 0.01; done");
+            let script = format!("#!/bin/sh\n: > {}\n{wait}\necho 9.9.9\n", asked.display());
+            std::fs::write(&here, script).unwrap();
+            std::fs::set_permissions(&here, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let paths = std::env::join_paths([dir.path(), "/bin".as_ref(), "/usr/bin".as_ref()]);
+        let all = installed(&[("PATH".into(), paths.unwrap())], true);
+        let answered = all.iter().filter(|it| it.version.as_deref() == Some("9.9.9")).count();
+        assert_eq!(answered, 2, "{all:?}");
+    }
+
+    #[test]
     fn the_table_in_the_documentation_is_what_the_code_can_do() {
         let docs = include_str!("../../../../docs/agents.md");
         assert!(docs.contains(&table()), "docs/agents.md lacks this:\n{}", table());

@@ -8,7 +8,7 @@ use std::{
 };
 
 use onward_core::workflow::{Loaded, Problem, load};
-use onward_dialects::builtin;
+use onward_dialects::builtin::{self, Part};
 
 use super::Project;
 
@@ -25,17 +25,29 @@ pub fn builtin_roles() -> BTreeSet<String> {
     builtin::roles()
 }
 
-/// Who plays the roles of built-in workflows, where that is another agent than they say.
+/// How the roles of built-in workflows are played, where that is otherwise than they say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cast {
     /// One agent for all roles.
     pub all: Option<String>,
-    pub roles: BTreeMap<String, String>,
+    pub roles: BTreeMap<String, Part>,
 }
 
 impl Cast {
     fn of(&self, text: &str) -> String {
-        builtin::cast(text, &|role| self.all.as_ref().or_else(|| self.roles.get(role)).cloned())
+        builtin::cast(text, &|role| self.part(role))
+    }
+
+    /// The permissions of a role stay when another agent plays it. The names of tools are words of
+    /// the agent that they were written for.
+    fn part(&self, role: &str) -> Part {
+        let part = self.roles.get(role).cloned().unwrap_or_default();
+        match &self.all {
+            Some(all) if part.agent.as_ref() != Some(all) => {
+                Part { agent: Some(all.clone()), allow: Vec::new(), ..part }
+            }
+            Some(_) | None => part,
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
         self, Adapters, Continuation, Continuations, Sessions, Spoken,
         generic::{Generic, Reads},
     },
-    locate::settings::{Settings, WrittenLimits, WrittenPrice},
+    locate::settings::{Settings, WrittenLimits, WrittenPrice, WrittenRole},
     world::real::variable,
 };
 
@@ -144,7 +144,8 @@ impl ConfigError {
             Self::Invalid { .. } => {
                 "settings: defaults.mode, defaults.grace_seconds, keep, notify.command, \
                  agents.NAME.command, .adapter, .reads, .continue, .transcript, .stand_in and \
-                 .price, limits.wait, .windows_max, .quiet and .finish_before_quiet, roles.NAME"
+                 .price, limits.wait, .windows_max, .quiet and .finish_before_quiet, roles.NAME \
+                 and its .agent, .permissions and .allow"
             }
             Self::Environment { .. } => "set it right, or unset it",
         }
@@ -162,9 +163,9 @@ struct Written {
     agents: BTreeMap<String, WrittenAgent>,
     #[serde(default)]
     limits: WrittenLimits,
-    /// Who plays the roles of built-in workflows.
+    /// How the roles of built-in workflows are played.
     #[serde(default)]
-    roles: BTreeMap<String, String>,
+    roles: BTreeMap<String, WrittenRole>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -289,7 +290,7 @@ impl Config {
     fn take(&mut self, written: Written, origin: &Origin) {
         let Written { defaults, notify, keep, agents, limits, roles } = written;
         self.settings.take(limits, origin);
-        for (role, value) in roles {
+        for (role, WrittenRole(value)) in roles {
             self.settings.roles.insert(role, Setting { value, origin: origin.clone() });
         }
         if let Some(WrittenDefaults { mode, grace_seconds }) = defaults {
@@ -572,7 +573,7 @@ mod tests {
         );
         assert_eq!(limits.stand_ins["claude"], "codex");
         assert_eq!(limits.prices["codex"].output.dollars().to_string(), "10");
-        assert_eq!(config.settings.roles["researcher"].value, "codex");
+        assert_eq!(config.settings.roles["researcher"].value.agent.as_deref(), Some("codex"));
         let listed: Vec<String> = config.listed().into_iter().map(|(name, ..)| name).collect();
         for name in ["limits.quiet", "agents.claude.stand_in", "agents.codex.price"] {
             assert!(listed.iter().any(|it| it == name), "{listed:?}");

@@ -1,10 +1,14 @@
 //! What a configuration file says about limits, prices and roles, and where it says so.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use jiff::tz::TimeZone;
-use onward_core::{evidence::Usd, said::Price};
-use serde::Deserialize;
+use onward_core::{evidence::Usd, said::Price, workflow::permissions::Permissions};
+use onward_dialects::builtin::Part;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use super::config::{Origin, Setting};
 use crate::agents::{limits::Limits, quiet::Quiet};
@@ -38,6 +42,45 @@ impl WrittenPrice {
     }
 }
 
+/// `roles.NAME`: the name of an agent, or a table with more.
+#[derive(Debug)]
+pub(super) struct WrittenRole(pub(super) Part);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenPart {
+    agent: Option<String>,
+    permissions: Option<Permissions>,
+    #[serde(default)]
+    allow: Vec<String>,
+}
+
+impl<'de> Deserialize<'de> for WrittenRole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(RoleVisitor)
+    }
+}
+
+struct RoleVisitor;
+
+impl<'de> Visitor<'de> for RoleVisitor {
+    type Value = WrittenRole;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of an agent, or a table of `agent`, `permissions` and `allow`")
+    }
+
+    fn visit_str<E: Error>(self, agent: &str) -> Result<WrittenRole, E> {
+        Ok(WrittenRole(Part::of(agent)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<WrittenRole, A::Error> {
+        let fields = WrittenPart::deserialize(MapAccessDeserializer::new(fields))?;
+        let WrittenPart { agent, permissions, allow } = fields;
+        Ok(WrittenRole(Part { agent, permissions, allow }))
+    }
+}
+
 impl WrittenLimits {
     pub(super) fn check(&self) -> Result<(), String> {
         match self.quiet.as_deref() {
@@ -62,8 +105,8 @@ pub struct Settings {
     /// The agent that stands in for another one at a limit.
     pub stand_ins: BTreeMap<String, Setting<String>>,
     pub prices: BTreeMap<String, Setting<Price>>,
-    /// Who plays the roles of built-in workflows.
-    pub roles: BTreeMap<String, Setting<String>>,
+    /// How the roles of built-in workflows are played.
+    pub roles: BTreeMap<String, Setting<Part>>,
 }
 
 impl Default for Settings {
@@ -103,8 +146,8 @@ impl Settings {
         }
     }
 
-    /// The agents of roles alone, as a workflow is loaded with them.
-    pub fn role_agents(&self) -> BTreeMap<String, String> {
+    /// The roles alone, as a workflow is loaded with them.
+    pub fn parts(&self) -> BTreeMap<String, Part> {
         self.roles.iter().map(|(role, it)| (role.clone(), it.value.clone())).collect()
     }
 
@@ -130,8 +173,17 @@ impl Settings {
             let value = format!("${} in, ${} out", input.dollars(), output.dollars());
             all.push(line(&format!("agents.{name}.price"), value, &it.origin));
         }
-        for (name, it) in roles {
-            all.push(line(&format!("roles.{name}"), it.value.clone(), &it.origin));
+        for (name, Setting { value: Part { agent, permissions, allow }, origin }) in roles {
+            if let Some(agent) = agent {
+                all.push(line(&format!("roles.{name}.agent"), agent.clone(), origin));
+            }
+            if let Some(word) = permissions {
+                let word = word.as_str().to_owned();
+                all.push(line(&format!("roles.{name}.permissions"), word, origin));
+            }
+            if !allow.is_empty() {
+                all.push(line(&format!("roles.{name}.allow"), format!("{allow:?}"), origin));
+            }
         }
         all
     }

@@ -44,7 +44,11 @@ const SHOWN_MAX: usize = 20;
 
 pub(crate) fn run(cx: &mut Context, args: &CheckArgs) -> Result<ExitCode, Error> {
     let name = args.file.to_string_lossy();
-    let result = read_workflow(cx, &args.file, &Cast::default())?;
+    // A built-in one is played as a run of it would be.
+    let is_file = cx.path(&args.file).is_file();
+    let session = (!is_file).then(|| Session::new(cx, &Driving::default())).transpose()?;
+    let cast = session.map(|it| it.machine.cast).unwrap_or_default();
+    let result = read_workflow(cx, &args.file, &cast)?;
     let (loaded, problems) = match &result {
         Ok(loaded) => (Some(loaded), &loaded.warnings),
         Err(problems) => (None, problems),

@@ -72,13 +72,19 @@ fn config(session: &Session) -> Vec<Check> {
         }
     }
     let roles = builtin_roles();
-    for (role, agent) in settings.role_agents() {
+    for (role, part) in settings.parts() {
+        let agent = part.agent.as_deref().unwrap_or("claude");
+        let is_listed = known_program(agent).is_none_or(|it| it.card().names_tools);
+        if !part.allow.is_empty() && !is_listed {
+            let message = format!("roles.{role}.allow: {agent} takes no list of tools");
+            checks.push(unknown(message).with_hint("`permissions` says what it may do"));
+        }
         if !roles.contains(&role) {
             let known: Vec<&str> = roles.iter().map(String::as_str).collect();
             let message = format!("roles.{role}: no built-in workflow has this role");
             checks.push(unknown(message).with_hint(format!("roles: {}", known.join(", "))));
         }
-        if !is_agent(&agent) {
+        if !is_agent(agent) {
             let message = format!("roles.{role}: there is no agent `{agent}`");
             checks.push(unknown(message).with_hint("see `onward agents`"));
         }

@@ -5,12 +5,13 @@
 mod ends;
 mod examples;
 mod limits;
+mod matrix;
 mod money;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../support/program.rs"]
 mod program;
 mod quiet;
+mod roles;
 mod stage;
-mod table;
 mod waiting;
 mod words;
