@@ -104,8 +104,8 @@ fn remedy(run: &Run, cause: Cause, step: &str) -> Option<String> {
         Cause::Auth => Some(format!("log in to the agent of {step} first, then")),
         // A run keeps the permissions that its roles had when it began.
         Cause::PermissionDenied if is_builtin => Some(format!(
-            "allow it in the settings of the agent of {step} first (`roles` in the configuration is \
-             for new runs), then"
+            "allow it in the settings of the agent of {step} first (`roles` in the configuration \
+             is for new runs), then"
         )),
         Cause::PermissionDenied => {
             Some(format!("allow it first, by `permissions` or `allow` of {step}, then"))

@@ -111,7 +111,7 @@ pub(crate) fn stopped(program: &Program) {
     let tool = format!("/proc/{}/cmdline", stage.text("tool").trim());
     until("the tool to be gone", || {
         let words = fs::read(&tool).unwrap_or_default();
-        Ok((!words.starts_with(b"sleep\0600")).then_some(()))
+        Ok((!words.starts_with(b"sleep\x00600")).then_some(()))
     })
     .unwrap();
     let ended = &stage.of("attempt.finished")[0]["outcome"]["failed"]["cause"];

@@ -168,8 +168,13 @@ fn walk_also(program: &Program) {
 }
 
 #[test]
-fn every_program_is_stopped_by_its_own_signal_and_goes_on_in_its_session() {
-    PROGRAMS.iter().for_each(|program| stopped(&program()));
+fn four_programs_are_stopped_by_their_own_signals_and_go_on_in_their_sessions() {
+    PROGRAMS[..4].iter().for_each(|program| stopped(&program()));
+}
+
+#[test]
+fn the_other_programs_are_stopped_by_their_own_signals_and_go_on_in_their_sessions() {
+    PROGRAMS[4..].iter().for_each(|program| stopped(&program()));
 }
 
 #[test]
