@@ -165,8 +165,8 @@ impl Soaked {
         for (_, output) in self.random.outputs.iter().filter(|it| !done.contains(it.0)) {
             let _ = fs::remove_file(self.bench.path(output));
         }
-        let kills = self.story.lines().filter(|line| line.contains(" killed after "));
-        let last = kills.last().unwrap_or_default();
+        let mut kills = self.story.lines().filter(|line| line.contains(" killed after "));
+        let last = kills.next_back().unwrap_or_default();
         for line in said.lines().filter(|line| line.contains("dirty-tree:")) {
             writeln!(self.questions, "{last}: {}", line.trim()).unwrap();
         }
