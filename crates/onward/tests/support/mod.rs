@@ -1,7 +1,9 @@
 //! What the tests of the program share: the program itself, projects to run it in, a repository
-//! with an agent in it, an engine on a leash, and a terminal to sit at.
+//! with an agent in it, an engine on a leash, every boundary at which it can die, and a terminal to
+//! sit at.
 
 pub(crate) mod bench;
+pub(crate) mod boundary;
 pub(crate) mod glass;
 pub(crate) mod leash;
 pub(crate) mod program;
