@@ -32,6 +32,9 @@ pub enum Unreadable {
     TooLarge,
     /// It is a link, or lies behind one that leads out of the run.
     Link,
+    /// The run's own directory, or one around it, is a link that leads out of the project. What is
+    /// in it was read; nothing is written there.
+    Outside,
     /// The user has no right to read it.
     Forbidden,
 }

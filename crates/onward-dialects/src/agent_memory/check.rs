@@ -79,7 +79,17 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         all.push(Finding::new(Known::ArtifactUnproved, message).at_path(GRAPH));
     }
     for id in &state.uncontracted {
-        let message = format!("the contract of {} is missing", shown(id));
+        let task = told.tasks.get(id).filter(|_| state.is_approved());
+        let then = match task.map(|it| it.stage) {
+            None => "the breakdown into tasks is made again",
+            Some(Stage::Open | Stage::Blocked | Stage::UsedUp) => {
+                "it is written again before the task begins, without another approval"
+            }
+            Some(Stage::Unverified | Stage::Mending | Stage::Done) => {
+                "the task is implemented, and its entry in the task graph stands for it"
+            }
+        };
+        let message = format!("the contract of {} is missing: {then}", shown(id));
         all.push(Finding::new(Known::MissingArtifact, message).at_path(contract(id)));
     }
     if state.no_contracts {
@@ -145,6 +155,10 @@ fn graph(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
     }
     for (id, after) in &graph.unknown {
         let message = format!("{} comes after `{}`, which is no task", shown(id), shown(after));
+        all.push(Odd::OddValue.finding(message).at_path(GRAPH));
+    }
+    for id in &graph.selfish {
+        let message = format!("{} comes after itself; that counts as nothing", shown(id));
         all.push(Odd::OddValue.finding(message).at_path(GRAPH));
     }
     if graph.circular {

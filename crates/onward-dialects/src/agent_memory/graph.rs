@@ -35,6 +35,8 @@ pub struct Graph {
     pub doubled: Vec<String>,
     /// Dependencies that are no tasks.
     pub unknown: Vec<(String, String)>,
+    /// Tasks that come after themselves.
+    pub selfish: Vec<String>,
     /// Tasks wait for each other, so that no dependency counts.
     pub circular: bool,
 }
@@ -62,7 +64,10 @@ impl Graph {
             let (known, unknown): (Vec<String>, Vec<String>) =
                 dependencies.drain(..).partition(|it| ids.contains(it));
             graph.unknown.extend(unknown.into_iter().map(|it| (id.clone(), it)));
-            let known: BTreeSet<String> = known.into_iter().filter(|it| it != id).collect();
+            let mut known: BTreeSet<String> = known.into_iter().collect();
+            if known.remove(id) {
+                graph.selfish.push(id.clone());
+            }
             dependencies.extend(known);
         }
         let edges = graph.tasks.iter().map(|it| (it.id.as_str(), it.dependencies.as_slice()));

@@ -178,7 +178,9 @@ impl AgentMemoryTold {
     /// A step of one task in the first pass over all of them.
     fn task_step(&self, task: &Task, step: &str) -> StepTold {
         let done = |result: Value| match task.stage {
-            Stage::Done if !task.suspect => StepTold::Done(Done::recorded(result)),
+            Stage::Done | Stage::Unverified if !task.suspect => {
+                StepTold::Done(Done::recorded(result))
+            }
             Stage::Done
             | Stage::Open
             | Stage::Unverified

@@ -8,7 +8,7 @@ use onward_core::{
 
 use super::{
     Code, EXECUTION, PHASE, Phase,
-    read::{DESIGN, Entry, Presence, Sheet, TaskEntry, VERIFICATION},
+    read::{DESIGN, Entry, Presence, Sheet, TaskEntry, VERIFICATION, in_task},
     tasks::{Stage, Turn},
     told::{DotagentTold, place},
 };
@@ -131,6 +131,15 @@ fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
         );
         all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(PHASE));
     }
+    let is_said = state.checkpoints.iter().any(|it| it.phase == Some(Phase::Requirements));
+    // The phase before is complete, and this one not begun: the moment in which the user is asked.
+    let is_between = current == Phase::Architecture && state.status == Some(Progress::Done);
+    if told.code == Code::Architects && is_between && !is_said {
+        let message = "the run is past the demand, and nothing says that the user approved it";
+        let hint = "`onward resume --from approval` asks first";
+        let finding = Finding::new(Known::PhaseAheadOfEvidence, message).at_path(PHASE);
+        all.push(finding.with_hint(hint));
+    }
     if current == Phase::Reflection && state.verdict(VERIFICATION) == Some(false) {
         let message = "the verification failed, and the run is past it";
         all.push(Finding::new(Known::StatusDisagrees, message).at_path(VERIFICATION));
@@ -174,6 +183,7 @@ fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
             all.extend(found.map(|it| made_again(it, Some(&maker))));
         }
     }
+    strange(told, all);
     // Reports that no state file names.
     let reports = [super::read::DEMAND, DESIGN, VERIFICATION];
     let designs = state.designs().map(|(path, _)| path);
@@ -184,6 +194,21 @@ fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
             && !told.is_void(path)
         {
             all.push(broken(path, "a report", why));
+        }
+    }
+}
+
+/// What lies in the place of a task's output or verdict, and is another task's.
+fn strange(told: &DotagentTold, all: &mut Vec<Finding>) {
+    let state = &told.state;
+    let is_begun = |it: &&TaskEntry| it.status != Some(Progress::Pending);
+    for TaskEntry { id, output, .. } in state.tasks.iter().filter(is_begun) {
+        let verdict = in_task(id, "verification.json");
+        for (path, what) in [(output, "output"), (&verdict, "verdict")] {
+            let Some(other) = state.another(path, id) else { continue };
+            let (other, id) = (shown(&other), shown(id));
+            let message = format!("it names `{other}` and counts as no {what} of {id}");
+            all.push(Finding::new(Known::StatusDisagrees, message).at_path(path));
         }
     }
 }

@@ -242,6 +242,16 @@ impl State {
         named.filter(|(path, _)| path.starts_with(DESIGNS))
     }
 
+    /// The task that a file names, where that is another one than it should be about.
+    pub fn another(&self, path: &str, id: &str) -> Option<String> {
+        let named = match self.sheet(path)?.map()?.get("task_id")? {
+            Value::String(text) => text.trim().to_owned(),
+            Value::Number(number) => number.to_string(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+        };
+        (!named.is_empty() && named != id.trim()).then_some(named)
+    }
+
     /// `verdict`, else `status`, else `result` of a verification; `None` when there is none.
     pub fn verdict(&self, path: &str) -> Option<bool> {
         let map = self.sheet(path)?.map()?;

@@ -135,7 +135,8 @@ fn failed(entry: &TaskEntry, turn: Turn) -> (Stage, Turn) {
 }
 
 fn implemented(state: &State, entry: &TaskEntry, turn: Turn) -> (Stage, Turn) {
-    match state.verdict(&in_task(&entry.id, "verification.json")) {
+    let path = in_task(&entry.id, "verification.json");
+    match state.verdict(&path).filter(|_| state.another(&path, &entry.id).is_none()) {
         Some(true) => (Stage::Verified, Turn::FromVerdict),
         Some(false) if entry.attempts >= ATTEMPTS_MAX => (Stage::Open, Turn::UsedUp),
         Some(false) => (Stage::Rejected, Turn::FromVerdict),
@@ -143,8 +144,11 @@ fn implemented(state: &State, entry: &TaskEntry, turn: Turn) -> (Stage, Turn) {
     }
 }
 
-/// `None` when there is no output, or nothing that can be read in it.
+/// `None` when there is no output, nothing that can be read in it, or another task's.
 fn output_status(state: &State, entry: &TaskEntry) -> Option<Progress> {
     let map = state.sheet(&entry.output)?.map()?;
+    if state.another(&entry.output, &entry.id).is_some() {
+        return None;
+    }
     status::progress(map.get("status")?.as_str()?)
 }

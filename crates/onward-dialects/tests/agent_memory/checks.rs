@@ -90,3 +90,32 @@ fn the_last_task_that_was_completed_is_one_that_still_is() {
     let failed = built("approved").done(&["T001", "T002"]).event("task-failed T002");
     assert!(last(failed.clone()).starts_with("Last completed: T001 - "), "{}", last(failed));
 }
+
+#[test]
+fn a_task_that_comes_after_itself_is_told_and_can_run() {
+    let graph = r#"{"tasks":[{"id":"T001","dependencies":["T001"]},{"id":"T002"}]}"#;
+    let built = built("approved").file("task-graph.json", graph);
+    assert_eq!(built.point(), "execute 2 execute[T001] execute[T002]");
+    let odd: Vec<String> = built.findings().into_iter().map(|it| it.message).collect();
+    let told = "T001 comes after itself; that counts as nothing";
+    assert!(odd.iter().any(|it| it == told), "{odd:?}");
+}
+
+/// The plan is as it was approved: its task alone needs the contract.
+#[test]
+fn a_contract_that_is_missing_after_the_approval_costs_no_other_approval() {
+    let said = |built: &Built| {
+        let findings = built.findings().into_iter();
+        let about = |it: &onward_core::finding::Finding| it.message.starts_with("the contract of");
+        findings.filter(about).map(|it| it.message).collect::<Vec<_>>()
+    };
+    let waits = built("graph").file("tasks/T001.md", "x").file("tasks/T002.md", "x");
+    assert_eq!(waits.point(), "planning 1 tasks");
+    assert!(said(&waits)[0].ends_with("the breakdown into tasks is made again"));
+    let approved = built("approved").phase(2).file("tasks/T002.md", "x").file("tasks/T003.md", "x");
+    assert_eq!(approved.point(), "execute 2 execute[T001]");
+    assert!(said(&approved)[0].contains("before the task begins, without another approval"));
+    let done = approved.done(&["T001"]);
+    assert_eq!(done.point(), "execute 2 execute[T002]");
+    assert!(said(&done)[0].ends_with("its entry in the task graph stands for it"));
+}

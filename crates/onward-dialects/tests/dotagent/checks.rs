@@ -153,3 +153,17 @@ fn text_of_the_files_stays_one_line() {
     }
     assert!(wild.told().findings(now()).iter().all(|it| !it.message.contains('\n')));
 }
+
+/// A crash between the end of the first phase and the user's answer. The table says how it goes on;
+/// that no answer is known is told.
+#[test]
+fn a_run_between_the_demand_and_the_yes_to_it_goes_on_and_says_so() {
+    let between = built("ARCHITECTURE").demand().set("phase_status", json!("complete"));
+    assert_eq!(line(&between.point()), "architects ARCHITECTURE architects");
+    assert_eq!(between.codes(), ["phase-ahead-of-evidence"]);
+    let said = &between.findings()[0];
+    assert!(said.hint.as_deref().unwrap().contains("--from approval"), "{said:?}");
+    assert_eq!(between.approved().codes(), Vec::<String>::new());
+    let begun = built("ARCHITECTURE").demand();
+    assert_eq!(begun.codes(), Vec::<String>::new());
+}

@@ -156,3 +156,24 @@ fn tasks_by_their_ids_are_tasks() {
     assert_eq!(line(&built.point()), "implementation IMPLEMENTATION implementation[t2]");
     assert!(!built.codes().contains(&"odd-value".to_owned()), "{:?}", built.codes());
 }
+
+#[test]
+fn what_another_task_left_counts_for_that_one_alone() {
+    let theirs = r#"{"task_id":"t2","status":"pre_complete"}"#;
+    let strange = one("running", 1).file("tasks/t1/output.json", theirs);
+    assert_eq!(next(&strange), "try[1]/brief");
+    assert_eq!(strange.codes(), ["status-disagrees", "orphan-task"]);
+    let said = &strange.findings()[0];
+    assert_eq!(said.message, "it names `t2` and counts as no output of t1");
+    assert_eq!(said.path.as_deref(), Some("memory/tasks/t1/output.json"));
+    let said_done = one("pre_complete", 1).file("tasks/t1/output.json", theirs);
+    assert_eq!(next(&said_done), "try[1]/brief");
+    let judged = one("running", 1).output("t1", "pre_complete");
+    let judged = judged.file("tasks/t1/verification.json", r#"{"task_id":"t2","verdict":"PASS"}"#);
+    assert_eq!(next(&judged), "try[1]/verify");
+    for own in [r#""t1""#, r#"" t1 ""#, r#""""#, "null", "[]"] {
+        let own = format!(r#"{{"task_id":{own},"status":"pre_complete"}}"#);
+        let own = one("running", 1).file("tasks/t1/output.json", &own);
+        assert_eq!(next(&own), "try[1]/verify", "{own:?}");
+    }
+}

@@ -519,11 +519,19 @@ impl Reentry {
     }
 }
 
-/// What nothing was read of: the rest is used when a person says so.
+/// What nothing was read of: the rest is used when a person says so. Where nothing can be written,
+/// no word of theirs helps.
 fn unread(Unread { path, why }: &Unread) -> Finding {
     let (what, hint) = words(*why);
-    let finding = Odd::StateUnreadable.finding(format!("{path} {what}"));
-    finding.at_path(path).with_hint(format!("{hint}, or go on without it"))
+    let message = format!("{path} {what}");
+    let finding = match why {
+        Unreadable::Outside => Finding::new(Code::PrerequisiteMissing, message).with_hint(hint),
+        Unreadable::Link | Unreadable::TooLarge | Unreadable::Forbidden => {
+            let hint = format!("{hint}, or go on without it");
+            Odd::StateUnreadable.finding(message).with_hint(hint)
+        }
+    };
+    finding.at_path(path)
 }
 
 /// What is the matter, and what helps.
@@ -533,6 +541,11 @@ fn words(why: Unreadable) -> (&'static str, String) {
         Unreadable::Link => (
             "is a link, or lies behind one",
             "onward follows no link in another system's files; put the file itself there"
+                .to_owned(),
+        ),
+        Unreadable::Outside => (
+            "leads out of the project",
+            "onward writes nothing outside of the project; put the directory itself there"
                 .to_owned(),
         ),
         Unreadable::Forbidden => {

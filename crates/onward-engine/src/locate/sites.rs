@@ -1,7 +1,8 @@
 //! Which runs of other systems are there: in a directory, below it, and in Claude Code's task
 //! lists.
 //!
-//! Invariant: looks only, at a bounded number of directories, and follows no link.
+//! Invariant: looks only, at a bounded number of directories. The directory of a run may be a link;
+//! no other one is followed.
 
 use crate::world::open;
 use std::{
@@ -354,7 +355,7 @@ fn names(dir: &Path) -> BTreeMap<String, bool> {
 fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> {
     let mut marks = BTreeMap::new();
     for mark in card.marks {
-        let mut found = Found::default();
+        let mut found = Found::following();
         expand(dir, mark.glob, &mut found)?;
         for name in found.names {
             let path = dir.join(&name);

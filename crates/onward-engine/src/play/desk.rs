@@ -89,6 +89,7 @@ impl Desk {
             None => return Ok(()),
             Some(Unreadable::Link) => "it is a link, or lies behind one",
             Some(Unreadable::TooLarge) => "it is too large",
+            Some(Unreadable::Outside) => "it leads out of the project",
             Some(Unreadable::Forbidden) => "it may not be read",
         };
         let error = std::io::Error::other(why);

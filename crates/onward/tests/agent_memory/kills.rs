@@ -1,32 +1,30 @@
 //! Killed at every event, a run ends with the same files.
 
-use std::path::Path;
-
 use crate::{
     bench::{kill_all, watched},
     desk::{Desk, RUN},
-    leash::Leash,
+    support::boundary::{Boundaries, Dies},
 };
 
-/// The engine alone: what it started goes on without it.
-fn kill_engine(engine: &mut Leash, _run: &Path) {
-    engine.kill();
-}
-
-/// As if the machine had stopped: the engine, the supervisor, the call or agent in mid-write.
-fn kill_everything(engine: &mut Leash, run: &Path) {
-    kill_engine(engine, run);
-    kill_all(run);
-}
-
 #[track_caller]
-fn killed_at_every_event(kill: fn(&mut Leash, &Path)) {
+fn finishes_each_step_once(desk: &Desk) {
+    let mut finished = watched(&desk.run_dir()).finished();
+    let count = finished.len();
+    finished.sort();
+    finished.dedup_by(|one, other| one.0 == other.0);
+    assert_eq!(finished.len(), count, "a step was finished twice");
+}
+
+/// As if the machine had stopped, in the middle of a call that writes native files.
+#[test]
+fn a_run_whose_every_process_is_killed_at_every_event_ends_with_the_same_files() {
     let desk = Desk::new();
     let mut engine = desk.leash(&format!("run agent-memory --no-input --input dir={RUN}"));
     let (mut seen, mut kills, mut approved) = (0, 0, false);
     loop {
         if engine.until(|| desk.events().len() > seen) {
-            kill(&mut engine, &desk.run_dir());
+            engine.kill();
+            kill_all(&desk.run_dir());
             kills += 1;
             seen = desk.events().len();
         } else {
@@ -51,20 +49,47 @@ fn killed_at_every_event(kill: fn(&mut Leash, &Path)) {
     assert_eq!(left.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
     // One step runs at a time, and between two kills no second one ends.
     assert!(kills * 4 >= seen, "{kills} kills for {seen} events");
-    let finished = watched(&desk.run_dir()).finished();
-    let mut steps: Vec<&String> = finished.iter().map(|(step, _)| step).collect();
-    let count = steps.len();
-    steps.sort();
-    steps.dedup();
-    assert_eq!(steps.len(), count, "a step was finished twice");
+    finishes_each_step_once(&desk);
+}
+
+#[track_caller]
+fn dies_at_every_boundary(who: Dies, of: fn(&str) -> bool) {
+    let reference = Desk::new();
+    reference.approved();
+    reference.bench.exits("resume --no-input --yes", 0);
+    let desk = Desk::new();
+    let resume = || "resume --no-input --yes".to_owned();
+    let mut all = Boundaries::new(&desk.bench, who, &resume, of);
+    let answers = || drop(desk.bench.exits("approve", 0));
+    let holds = || {
+        desk.events();
+        let graph = desk.text("task-graph.json");
+        assert!(graph.is_empty() || serde_json::from_str::<serde_json::Value>(&graph).is_ok());
+    };
+    all.all(&format!("run agent-memory --no-input --input dir={RUN}"), answers, holds);
+    let mut missed = all.missed(&reference.run_dir());
+    // After a kill the files say that every task is done, and the rework ends without another look.
+    missed.retain(|it| !it.contains("rework[4]") && it != "loop.turned rework 4");
+    assert!(missed.is_empty(), "{missed:?}");
+    assert_eq!(desk.left(), reference.left());
+    finishes_each_step_once(&desk);
+}
+
+fn is_of_task(boundary: &str) -> bool {
+    boundary.contains("execute[")
 }
 
 #[test]
-fn a_run_whose_engine_is_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event(kill_engine);
+fn a_run_whose_engine_dies_at_every_boundary_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Engine, |_| true);
 }
 
 #[test]
-fn a_run_whose_every_process_is_killed_at_every_event_ends_with_the_same_files() {
-    killed_at_every_event(kill_everything);
+fn a_run_whose_every_process_dies_at_every_boundary_of_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, is_of_task);
+}
+
+#[test]
+fn a_run_whose_every_process_dies_at_every_other_boundary_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, |it| !is_of_task(it));
 }

@@ -1,6 +1,11 @@
 //! What a run does when nothing disturbs it.
 
-use crate::desk::{Desk, RUN};
+use onward_core::event::Event;
+
+use crate::{
+    bench::watched,
+    desk::{Desk, RUN},
+};
 
 #[test]
 fn a_run_leaves_every_artifact_and_its_events_in_the_shape_of_the_system() {
@@ -119,4 +124,44 @@ fn a_plan_is_revised_as_often_as_the_user_says_and_the_last_word_is_the_conditio
     assert!(constitution.contains("> tests-first"), "{constitution}");
     assert!(!constitution.contains("smaller"), "{constitution}");
     assert_eq!(desk.names().last().unwrap(), "run-complete");
+}
+
+/// Killed when the first task is claimed; then one contract is gone.
+fn loses_a_contract(desk: &Desk) {
+    desk.approved();
+    let mut engine = desk.leash("resume --no-input --yes");
+    assert!(engine.until(|| desk.names().contains(&"task-claimed T001".to_owned())));
+    engine.kill();
+    std::fs::remove_file(desk.path("tasks/T002.md")).unwrap();
+}
+
+/// The user has approved the plan: one contract that got lost is no reason to ask again.
+#[test]
+fn a_contract_that_got_lost_after_the_approval_is_written_again_before_its_task() {
+    let writes = "  */contract)\n    rest=${ONWARD_STEP#*execute\\[}; task=${rest%%\\]*}\n    \
+         echo \"# $task again\" > \"$dir/tasks/$task.md\" ;;\n  cleanup)";
+    let desk = Desk::with(|agent| agent.replace("  cleanup)", writes));
+    loses_a_contract(&desk);
+    let plan = desk.bench.exits("plan", 0);
+    assert!(plan.out.contains("without another approval"), "{plan:?}");
+    let resumed = desk.bench.exits("resume --no-input --yes", 0);
+    assert_eq!(desk.text("tasks/T002.md"), "# T002 again\n");
+    assert_eq!(desk.text("tasks/T001.md"), "# T001: write src/T001.txt\n");
+    let begun: Vec<&str> =
+        resumed.err.lines().filter(|it| it.contains("start") && it.contains("/contract")).collect();
+    assert_eq!(begun.len(), 1, "{resumed:?}");
+    assert!(begun[0].ends_with("execute[T002]/contract"), "{begun:?}");
+    let asked = watched(&desk.run_dir()).records.into_iter();
+    let asked = asked.filter(|it| matches!(it.event, Event::GateOpened { .. }));
+    assert_eq!(asked.count(), 1, "the user is not asked again");
+    assert_eq!(desk.names().last().unwrap(), "run-complete");
+}
+
+#[test]
+fn a_contract_that_nothing_writes_again_stops_no_task() {
+    let desk = Desk::new();
+    loses_a_contract(&desk);
+    desk.bench.exits("resume --no-input --yes", 0);
+    assert_eq!(desk.names().last().unwrap(), "run-complete");
+    assert_eq!(desk.bench.text("src/T002.txt"), "done\nmended\n");
 }

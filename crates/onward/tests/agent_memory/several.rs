@@ -1,8 +1,9 @@
 //! Several runs side by side, and what a user is told of each.
 
-use std::{fs, process::Command};
+use std::{fs, os::unix::fs::symlink, process::Command};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::desk::Desk;
 
@@ -104,5 +105,50 @@ fn the_report_of_the_system_is_shown_before_anything_is_done() {
         "Next: execute T002",
     ] {
         assert!(plan.out.contains(line), "{line}: {}", plan.out);
+    }
+}
+
+#[test]
+fn the_directory_of_a_run_may_be_a_link_that_stays_in_the_project() {
+    let desk = Desk::new();
+    let (name, runs) = ("20260302-0900-kept-aaaa", ".agent-memory/runs");
+    left(&desk, name, 5, &[]);
+    fs::rename(desk.bench.path(runs).join(name), desk.bench.path("kept")).unwrap();
+    symlink("../../kept", desk.bench.path(runs).join(name)).unwrap();
+    for run in ["", " 20260302-0900-kept-aaaa", " .agent-memory/runs/20260302-0900-kept-aaaa"] {
+        let plan = desk.bench.exits(&format!("plan --json{run}"), 0).json();
+        assert_eq!(plan["recovery_point"]["steps"], json!(["execute[T002]"]), "{plan:#}");
+    }
+    desk.bench.exits("resume --no-input --yes", 0);
+    assert!(desk.bench.path("kept/summary.md").exists());
+    let own = fs::read_dir(desk.bench.path("kept/events/onward")).unwrap();
+    assert_eq!(own.count(), 1);
+}
+
+#[test]
+fn a_run_that_lies_outside_of_the_project_is_planned_and_nothing_is_written_there() {
+    let (desk, elsewhere) = (Desk::new(), TempDir::new().unwrap());
+    let (name, runs) = ("20260302-0900-away-aaaa", ".agent-memory/runs");
+    left(&desk, name, 5, &[]);
+    let away = elsewhere.path().join("away");
+    fs::create_dir(&away).unwrap();
+    // The directory of the run, and one above it.
+    for (inner, link) in [(name, format!("{runs}/{name}")), ("", ".agent-memory".to_owned())] {
+        let to = away.join(if inner.is_empty() { "memory" } else { inner });
+        let status = Command::new("cp").args(["-rL"]).arg(desk.bench.path(&link)).arg(&to).status();
+        assert!(status.unwrap().success());
+        fs::remove_dir_all(desk.bench.path(&link)).unwrap();
+        symlink(&to, desk.bench.path(&link)).unwrap();
+        let plan = desk.bench.exits("plan --json", 0).json();
+        assert_eq!(plan["recovery_point"]["steps"], json!(["execute[T002]"]), "{plan:#}");
+        let found = plan["findings"].as_array().unwrap().iter();
+        let found = found.filter(|it| it["code"] == "prerequisite-missing").collect::<Vec<_>>();
+        let said = found[0]["message"].as_str().unwrap();
+        assert!(said.ends_with("leads out of the project"), "{plan:#}");
+        let refused = desk.bench.exits("resume --no-input --yes", 16);
+        assert!(refused.err.contains("leads out of the project"), "{refused:?}");
+        assert!(!to.join("events/onward").exists());
+        assert!(!to.join(format!("runs/{name}/events/onward")).exists());
+        assert!(desk.bench.project().runs().unwrap().is_empty(), "{refused:?}");
     }
 }

@@ -1,36 +1,25 @@
-//! Killed whenever a step has ended, a run comes to the same files; its checkpoint is whole all
-//! the time.
-
-use onward_engine::{care::harness::Watch, locate::RunDir};
+//! A run that dies at every boundary of its journal comes to the same files; its checkpoint is
+//! whole all the time.
 
 use crate::{
-    bench::{kill_all, watched},
-    leash::Leash,
+    bench::watched,
     office::{EXECUTION, Office, PHASE, RESUME, RUN},
+    support::boundary::{Boundaries, Dies},
 };
 
-/// Of so many kills, one ends the supervisor and every agent, too.
-const WHOLE: usize = 9;
-
 impl Office {
-    fn leash(&self, arguments: &str) -> Leash {
-        Leash::start(&mut self.bench.command(arguments))
-    }
-
-    /// How many steps are finished; none before there is a run.
-    fn finished_steps(&self) -> usize {
-        let runs = self.bench.project().runs().unwrap();
-        let of = |run: &RunDir| {
-            let mut watch = Watch::new(&run.dir);
-            watch.look().ok()?;
-            Some(watch.finished().len())
-        };
-        runs.first().and_then(of).unwrap_or(0)
-    }
-
-    fn is_implementing(&self) -> bool {
-        let is_begun = self.bench.path(PHASE).exists();
-        is_begun && self.object(PHASE)["current_phase"] == "IMPLEMENTATION"
+    /// A task that dies with its run has lost one of three attempts: the user gives it back, and
+    /// goes on.
+    fn resume(&self) -> String {
+        if self.bench.path(EXECUTION).exists() {
+            let mut execution = self.object(EXECUTION);
+            let tasks = execution["tasks"].as_array_mut().into_iter().flatten();
+            for task in tasks.filter(|it| it["attempts"].as_u64() > Some(1)) {
+                task["attempts"] = 1.into();
+            }
+            self.put(EXECUTION, &execution);
+        }
+        RESUME.to_owned()
     }
 
     /// Both files can be read, or are not there yet.
@@ -43,46 +32,48 @@ impl Office {
     }
 }
 
+#[track_caller]
+fn dies_at_every_boundary(who: Dies, of: fn(&str) -> bool) {
+    let (office, reference) = (Office::new(), Office::finished());
+    let resume = || office.resume();
+    let mut all = Boundaries::new(&office.bench, who, &resume, of);
+    all.all(RUN, || office.approves(), || office.is_whole());
+    let mut missed = all.missed(&reference.run_dir());
+    // Which of two tasks that run side by side ends first is not the same in both runs.
+    missed.retain(|it| !it.starts_with("native.exported"));
+    assert!(missed.is_empty(), "{missed:?}");
+    assert_eq!(office.left(), reference.left());
+    let mut finished = watched(&office.run_dir()).finished();
+    let count = finished.len();
+    finished.sort();
+    finished.dedup_by(|one, other| one.0 == other.0);
+    assert_eq!(finished.len(), count, "a step was finished twice");
+}
+
+fn is_of_task(boundary: &str) -> bool {
+    boundary.contains(" implementation[")
+}
+
 #[test]
-fn a_run_that_is_killed_after_every_step_ends_with_the_same_files() {
-    let office = Office::new();
-    let mut engine = office.leash(RUN);
-    let (mut seen, mut kills, mut gates) = (0, 0_usize, 0);
-    // A task whose agent died has lost one of its three attempts, and two are used up by the story.
-    let mut counted = false;
-    loop {
-        while engine.until(|| office.finished_steps() > seen) {
-            engine.kill();
-            kills += 1;
-            let implements = office.is_implementing();
-            if kills.is_multiple_of(WHOLE) && !(implements && counted) {
-                kill_all(&office.run_dir());
-                counted |= implements;
-            }
-            office.is_whole();
-            seen = watched(&office.run_dir()).finished().len();
-            engine = office.leash(RESUME);
-        }
-        let said = office.bench.onward("status --json");
-        if !said.out.contains("\"waiting\"") {
-            break;
-        }
-        gates += 1;
-        office.approves();
-        engine = office.leash(RESUME);
-    }
-    assert_eq!(gates, 2);
-    // Between two kills no more can end than is under way at a time.
-    assert!(kills * 4 >= seen, "{kills} kills for {seen} steps");
-    let (left, wanted) = (office.left(), Office::finished().left());
-    for (name, value) in &wanted {
-        assert_eq!(left.get(name), Some(value), "{name} after {kills} kills");
-    }
-    assert_eq!(left.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
-    let finished = watched(&office.run_dir()).finished();
-    let mut steps: Vec<&String> = finished.iter().map(|(step, _)| step).collect();
-    steps.sort();
-    let count = steps.len();
-    steps.dedup();
-    assert_eq!(steps.len(), count, "a step was finished twice");
+fn a_run_whose_engine_dies_at_every_boundary_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Engine, |_| true);
+}
+
+fn is_of_second_task(boundary: &str) -> bool {
+    boundary.contains(" implementation[task-002]")
+}
+
+#[test]
+fn a_run_whose_every_process_dies_at_every_boundary_of_a_task_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, is_of_second_task);
+}
+
+#[test]
+fn a_run_whose_every_process_dies_at_every_boundary_of_its_other_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, |it| is_of_task(it) && !is_of_second_task(it));
+}
+
+#[test]
+fn a_run_whose_every_process_dies_at_every_other_boundary_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, |it| !is_of_task(it));
 }

@@ -13,4 +13,4 @@ mod office;
 mod support;
 mod whole;
 
-use support::{bench, leash};
+use support::bench;

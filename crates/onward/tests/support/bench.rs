@@ -17,6 +17,7 @@ use onward_engine::{
     care::harness::{EngineProcess, Ledger, Watch, first_run, until},
     locate::Project,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -227,9 +228,10 @@ pub(crate) fn kill_all(run: &Path) {
     until("everything to be killed", || {
         let left = processes(run);
         killed.extend(left.iter().filter_map(|pid| Living::of(*pid)));
-        for name in ["-STOP", "-KILL"] {
-            for pid in &left {
-                signal(*pid, name);
+        for signal in [Signal::STOP, Signal::KILL] {
+            for pid in left.iter().filter_map(|pid| Pid::from_raw(pid.cast_signed())) {
+                // Gone in this very moment is as good.
+                let _ = kill_process(pid, signal);
             }
         }
         Ok((left.is_empty() && killed.iter().all(|it| !it.lives())).then_some(()))

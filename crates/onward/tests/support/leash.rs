@@ -7,7 +7,8 @@
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{Read as _, Write as _},
+    os::fd::OwnedFd,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::Duration,
@@ -16,7 +17,7 @@ use std::{
 use onward_engine::locate::Project;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, tee},
 };
 
 /// The least that a pipe can hold: one line, because each is a packet of its own.
@@ -56,6 +57,12 @@ impl Share {
     }
 }
 
+fn pipe() -> (OwnedFd, OwnedFd) {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).unwrap();
+    assert_eq!(fcntl_setpipe_size(&write, ONE_LINE).unwrap(), ONE_LINE);
+    (read, write)
+}
+
 pub(crate) struct Leash {
     engine: Child,
     told: File,
@@ -66,8 +73,19 @@ pub(crate) struct Leash {
 impl Leash {
     /// Starts the command, which drives a run.
     pub(crate) fn start(command: &mut Command) -> Self {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).unwrap();
-        assert_eq!(fcntl_setpipe_size(&write, ONE_LINE).unwrap(), ONE_LINE);
+        Self::on(command, pipe())
+    }
+
+    /// The same, with a pipe that is full from the start: the engine stands still as soon as its
+    /// first event is durable, and before anything acts on it.
+    pub(crate) fn start_taut(command: &mut Command) -> Self {
+        let (read, write) = pipe();
+        let mut write = File::from(write);
+        write.write_all(b"\n").unwrap();
+        Self::on(command, (read, write.into()))
+    }
+
+    fn on(command: &mut Command, (read, write): (OwnedFd, OwnedFd)) -> Self {
         let engine = command.arg("--json").stdout(write).spawn().unwrap();
         // The command keeps what it was given; the end of the engine is to be the end of the pipe.
         command.stdout(Stdio::null());
@@ -96,6 +114,20 @@ impl Leash {
         runs().remove(0).dir
     }
 
+    /// What is told, without taking it away: the engine gets no further for that. Nothing where
+    /// nothing came yet, or at the end.
+    pub(crate) fn tells(&self) -> Vec<u8> {
+        let (copy, into) = pipe();
+        let count = tee(&self.told, &into, ONE_LINE, SpliceFlags::NONBLOCK).unwrap_or(0);
+        let mut packet = vec![0; count];
+        File::from(copy).read_exact(&mut packet).unwrap();
+        packet
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.engine.try_wait().unwrap().is_some()
+    }
+
     /// Whether a line, or the end, can be read.
     fn has_told(&self) -> bool {
         let mut ready = [PollFd::new(&self.told, PollFlags::IN)];
@@ -103,8 +135,8 @@ impl Leash {
         poll(&mut ready, Some(&patience)).unwrap_or(0) > 0
     }
 
-    /// Reads one line; false at the end.
-    fn lets_through(&mut self) -> bool {
+    /// Reads one packet, which is a line or a part of a long one; false at the end.
+    pub(crate) fn lets_through(&mut self) -> bool {
         let mut line = [0; ONE_LINE];
         let count = self.told.read(&mut line).unwrap();
         if count > 0 {

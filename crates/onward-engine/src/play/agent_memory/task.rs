@@ -2,6 +2,7 @@
 
 use onward_dialects::{
     agent_memory::{
+        read::{State, contract},
         tasks::{Stage, Task, Tasks},
         write::{Entry, surveyed},
     },
@@ -21,10 +22,10 @@ fn find<'a>(tasks: &'a Tasks, order: &Order) -> Result<&'a Task, CallError> {
 /// Whether the task is to be executed now; if so, that is logged once for each step.
 pub(super) fn claim(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
-    let (_, tasks) = desk.look()?;
+    let (state, tasks) = desk.look()?;
     let task = find(&tasks, order)?;
     if task.step.as_deref() == Some(&desk.step) && task.orphan {
-        return Ok(json!({ "go": true, "attempt": task.attempts }));
+        return Ok(claimed(&state, task, task.attempts));
     }
     let is_free = task.entry.dependencies.iter().all(|id| tasks.is_satisfied(id));
     let why = match task.stage {
@@ -41,7 +42,15 @@ pub(super) fn claim(order: &Order) -> Result<Value, CallError> {
     let attempt = task.attempts + 1;
     let details = desk.details(json!({ "attempt": attempt }));
     desk.log(&[Entry::new("task-claimed", details).of_task(&task.entry.id)])?;
-    Ok(json!({ "go": true, "attempt": attempt }))
+    Ok(claimed(&state, task, attempt))
+}
+
+/// The contract is named where it is to be written again first: others have one, and this task
+/// has none.
+fn claimed(state: &State, task: &Task, attempt: u32) -> Value {
+    let is_missing = state.uncontracted.contains(&task.entry.id);
+    let missing = if is_missing { contract(&task.entry.id) } else { String::new() };
+    json!({ "go": true, "attempt": attempt, "contract": missing })
 }
 
 /// What came of it, and which tasks are verified now.

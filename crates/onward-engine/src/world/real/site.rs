@@ -77,11 +77,15 @@ pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
     let mut room = SITE_BYTES_MAX;
     for (number, root) in site.roots.iter().enumerate() {
         let dir = project.join(&root.dir);
+        if dir.starts_with(project) && leads_out(project, &dir) {
+            let path = root.dir.clone();
+            files.unread.push(Unread { path, why: Unreadable::Outside });
+        }
         let mut found = Found::default();
         for pattern in &root.reads {
             expand(&dir, pattern, &mut found)?;
         }
-        let Found { names, mut unread } = found;
+        let Found { names, mut unread, .. } = found;
         for name in names {
             match content(&dir, &name, &mut room)? {
                 None => {}
@@ -96,13 +100,23 @@ pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
                 }
             }
         }
-        files.unread.extend(unread.into_iter().map(|(name, why)| {
+        files.unread.extend(outermost(unread).map(|(name, why)| {
             let full = dir.join(name);
             let place = full.strip_prefix(project).unwrap_or(&full);
             Unread { path: place.display().to_string(), why }
         }));
     }
     Ok(files)
+}
+
+/// Without what lies in a directory that may not be read itself.
+fn outermost(unread: BTreeMap<String, Unreadable>) -> impl Iterator<Item = (String, Unreadable)> {
+    let all = unread.clone();
+    let is_inside = move |name: &str| {
+        let around = name.match_indices('/').map(|(end, _)| &name[..end]);
+        around.into_iter().any(|dir| all.get(dir) == Some(&Unreadable::Forbidden))
+    };
+    unread.into_iter().filter(move |(name, _)| !is_inside(name))
 }
 
 /// What patterns lead to below a directory.
@@ -112,6 +126,15 @@ pub(crate) struct Found {
     pub(crate) names: BTreeSet<String>,
     /// Directories that no pattern was followed into.
     unread: BTreeMap<String, Unreadable>,
+    /// A `*` may stand for a link to a directory. Never a `**`: that could lead in a circle.
+    follows: bool,
+}
+
+impl Found {
+    /// For finding out which runs there are: a run's own directory may be a link.
+    pub(crate) fn following() -> Self {
+        Self { follows: true, ..Self::default() }
+    }
 }
 
 /// The paths below a directory that a pattern names, whether or not they are there.
@@ -162,7 +185,9 @@ impl Walk<'_> {
                 continue;
             }
             match kind {
-                Kind::LinkedDir if !rest.is_empty() => self.pass_over(inner(&name)),
+                Kind::LinkedDir if !rest.is_empty() && !self.found.follows => {
+                    self.pass_over(inner(&name));
+                }
                 Kind::Dir if rest.is_empty() => {}
                 Kind::Other if !rest.is_empty() => {}
                 Kind::Dir | Kind::LinkedDir | Kind::Other => {
@@ -227,11 +252,13 @@ impl Kind {
 /// Whether a name is a link, or lies behind one that leads out of the directory.
 fn is_link(dir: &Path, name: &str) -> bool {
     let full = dir.join(name);
-    let leads_out = || {
-        let (root, found) = (fs::canonicalize(dir), fs::canonicalize(&full));
-        found.is_ok_and(|found| root.is_ok_and(|root| !found.starts_with(root)))
-    };
-    fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink()) || leads_out()
+    fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink()) || leads_out(dir, &full)
+}
+
+/// Whether what is there lies, behind some link, outside of the directory.
+fn leads_out(dir: &Path, full: &Path) -> bool {
+    let (root, found) = (fs::canonicalize(dir), fs::canonicalize(full));
+    found.is_ok_and(|found| root.is_ok_and(|root| !found.starts_with(root)))
 }
 
 /// Why a file below a directory is not read, whatever room there is; a call replaces no such file.
@@ -341,6 +368,16 @@ mod tests {
         let mut found = Found::default();
         expand(dir.path(), "*", &mut found).unwrap();
         assert_eq!(found.names.into_iter().collect::<Vec<_>>(), ["run-state.yaml"]);
+    }
+
+    #[test]
+    fn of_a_forbidden_directory_nothing_more_is_told() {
+        use Unreadable::{Forbidden, Link};
+        let names = ["memory/reports", "memory/reports/designs", "memory/reports2", "a/b"];
+        let all = names.map(|name| (name.to_owned(), Forbidden));
+        let all = all.into_iter().chain([("a".to_owned(), Link)]).collect();
+        let told: Vec<String> = outermost(all).map(|(name, _)| name).collect();
+        assert_eq!(told, ["a", "a/b", "memory/reports", "memory/reports2"]);
     }
 
     #[test]
