@@ -7,14 +7,12 @@ use std::{
 };
 
 use onward_core::{
-    journal::encode,
     plan::Status,
     policy::Choices,
     workflow::{Loaded, model::InputKind},
 };
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run, can_begin},
-    load::follow::Follower,
     locate::{Cast, Origin, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
@@ -25,7 +23,6 @@ use crate::{
     cmd::{Context, check, resume::drive},
     diagnostic,
     error::{self, Error},
-    progress::{self, Telling},
     prompt::Person,
     session::{Driving, Session, id_of, open_run},
 };
@@ -143,14 +140,6 @@ fn drive_new(
 ) -> Result<ExitCode, Error> {
     if !cx.global.json && !cx.global.quiet {
         writeln!(cx.err, "run {}", id_of(&begun.dir))?;
-    }
-    if cx.global.json {
-        // It was opened before there was a driver to tell of it.
-        let mut lines = Vec::new();
-        for record in Follower::new(&begun.dir).poll()? {
-            encode(&record, &mut lines).map_err(std::io::Error::other)?;
-        }
-        progress::sink(Telling::Json)(&lines);
     }
     let how = session.how(Choices::default());
     drive(cx, session, how, person, &begun.dir.clone(), |how, sink| {

@@ -145,15 +145,6 @@ fn quiet_says_nothing_of_a_run_that_completed() {
 }
 
 #[test]
-fn a_run_tells_scripts_its_name_in_its_first_line() {
-    let bench = Bench::new("  - { id: one, run: LOG }\n");
-    let said = bench.exits("run --json w.yaml", 0).out;
-    let first: serde_json::Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
-    assert_eq!(first["kind"], "run.opened", "{first}");
-    assert_eq!(first["run"], id(&bench.project().runs().unwrap()[0].dir).as_str(), "{first}");
-}
-
-#[test]
 fn an_archive_is_named_as_its_directory_is() {
     let bench = Bench::new("  - { id: one, run: LOG }\n");
     bench.exits("run w.yaml", 0);
