@@ -18,6 +18,7 @@ use onward_core::{
     state::{Phase, StepState},
     survey::{CommitSeen, GitSeen, InFlight, Proof, Survey, was_made_by_the_run},
     time::Timestamp,
+    workflow::model::Kind,
     worktree::{WorktreePlace, subject},
 };
 
@@ -491,6 +492,8 @@ fn proof<W: World>(
     }
     let result = match seen.result {
         ResultSeen::Valid(result) => Some(result),
+        // A call always answers, and later steps read that; called again, it ends the same.
+        ResultSeen::Absent if matches!(declared.kind, Kind::Call { .. }) => return Ok(None),
         ResultSeen::Absent if declared.result.is_none() => None,
         ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
     };

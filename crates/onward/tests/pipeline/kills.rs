@@ -80,3 +80,29 @@ fn a_commit_whose_git_was_killed_with_its_lock_held_is_made_by_the_next_attempt(
     kitchen.exits("resume --no-input --yes", 0);
     assert_eq!(kitchen.git(&["log", "--format=%s"]).lines().count(), 2);
 }
+
+/// The commit is there, and what the call would have said of it is not: it is asked again, and the
+/// commit is not made twice.
+#[test]
+fn a_commit_whose_call_was_killed_before_it_answered_is_delivered() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    kitchen.exits("run pipeline --no-input --input request=tea", 11);
+    kitchen.exits("approve P8/confirm", 0);
+    let mut engine = kitchen.leash("resume --no-input --yes");
+    let spawns = kitchen.run_dir().join("exits.jsonl");
+    let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
+    assert!(engine.until(is_begun), "{}", engine.last);
+    engine.kill();
+    kill_all(&kitchen.run_dir());
+    let count = || kitchen.git(&["log", "--format=%s"]).lines().count();
+    if count() == 1 {
+        let _ = fs::remove_file(kitchen.bench.path(".git/index.lock"));
+        let id = kitchen.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+        let marks = format!("Onward-Run: {id}\nOnward-Step: P8/commit\nOnward-Attempt: 1");
+        kitchen.git(&["add", "src"]);
+        kitchen.git(&["commit", "--quiet", &format!("--message=tea\n\n{marks}")]);
+    }
+    kitchen.exits("resume --no-input --yes", 0);
+    assert_eq!(count(), 2);
+    assert_eq!(kitchen.permanent()["metadata"]["commit_status"], "committed");
+}
