@@ -263,6 +263,15 @@ fn stopped_items(run: &Run, group: &Address) -> usize {
     stopped.difference(&failed).count()
 }
 
+/// An open gate, as it was opened.
+struct Unanswered {
+    step: Address,
+    prompt: String,
+    options: Vec<String>,
+    /// When this process heard of it.
+    heard: Timestamp,
+}
+
 pub(crate) struct Words {
     dir: PathBuf,
     /// How agents are understood.
@@ -278,8 +287,8 @@ pub(crate) struct Words {
     /// What is to be shown with the next frame, and what became of gates meanwhile.
     said: Vec<String>,
     gates: Vec<Event>,
-    /// Open gates with their options, since they were heard of.
-    unanswered: Vec<(Address, Vec<String>, Timestamp)>,
+    /// Gates that no answer was heard of.
+    unanswered: Vec<Unanswered>,
     block: Vec<Row>,
     turn: usize,
     drawn: Timestamp,
@@ -409,15 +418,21 @@ impl Words {
             }
             Event::GateOpened { step, prompt, options, .. } => {
                 // A person at this terminal reads the question where it is asked.
-                if !matches!(self.asks, Asks::Here(_)) {
-                    let prompt = paragraph(prompt, step.as_str().len() + 8, 2);
-                    self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {prompt}"));
+                let shown = match &self.asks {
+                    Asks::Here(_) => None,
+                    Asks::Later => Some("opened".to_owned()),
+                    Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
+                };
+                if let Some(shown) = shown {
+                    self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {shown}"));
                 }
-                self.unanswered.push((step.clone(), options.clone(), wall_clock()));
+                let (prompt, options) = (prompt.clone(), options.clone());
+                let heard = wall_clock();
+                self.unanswered.push(Unanswered { step: step.clone(), prompt, options, heard });
                 self.screen.notify(&format!("onward: {step} waits for your answer"));
             }
             Event::GateDecided { step, option, by, .. } => {
-                self.unanswered.retain(|(gate, ..)| gate != step);
+                self.unanswered.retain(|it| it.step != *step);
                 let (option, by) = (printable(option), printable(by));
                 self.line(at, &format!("{GOOD}gate{GOOD:#}  {step}  \"{option}\" by {by}"));
             }
@@ -513,12 +528,14 @@ impl Words {
             return;
         }
         let (now, run) = (wall_clock(), id_of(&self.dir));
-        let stays = |it: &mut (Address, Vec<String>, Timestamp)| now.ms_since(it.2) >= STAYS_MS;
-        let waiting: Vec<_> = self.unanswered.extract_if(.., stays).collect();
-        for (step, options, _) in waiting {
-            let gate = word(step.as_str());
+        let stays = |it: &mut Unanswered| now.ms_since(it.heard) >= STAYS_MS;
+        let waiting: Vec<Unanswered> = self.unanswered.extract_if(.., stays).collect();
+        for Unanswered { step, prompt, options, .. } in waiting {
+            let prompt = paragraph(&prompt, step.as_str().len() + 2, 2);
+            self.line(now, &format!("{step}: {prompt}"));
             for option in options {
-                self.line(now, &format!("      onward decide {run} {gate} {}", word(&option)));
+                let (gate, option) = (word(step.as_str()), word(&option));
+                self.line(now, &format!("  onward decide {run} {gate} {option}"));
             }
         }
     }

@@ -99,11 +99,7 @@ fn closing(
 ) -> Result<(), Error> {
     let id = id_of(dir);
     let lines = summary::lines(&id, dir, run, status, since);
-    let most = match (cx.global.quiet, status) {
-        (true, Status::Completed) => 0,
-        (true, _) => 1,
-        (false, _) => lines.len(),
-    };
+    let most = if cx.global.quiet { 1 } else { lines.len() };
     for line in lines.iter().take(most) {
         writeln!(cx.err, "{}", style::wrap(line, style::columns_of_errors(), 0, 4))?;
     }

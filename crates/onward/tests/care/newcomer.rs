@@ -138,13 +138,6 @@ fn a_person_who_watches_is_told_how_to_answer_what_another_terminal_asks() {
 }
 
 #[test]
-fn quiet_says_nothing_of_a_run_that_completed() {
-    let bench = Bench::new("  - { id: one, run: LOG }\n");
-    let said = bench.exits("run -q w.yaml", 0);
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
-}
-
-#[test]
 fn an_archive_is_named_as_its_directory_is() {
     let bench = Bench::new("  - { id: one, run: LOG }\n");
     bench.exits("run w.yaml", 0);

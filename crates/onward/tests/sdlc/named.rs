@@ -51,10 +51,14 @@ fn a_story_a_state_or_an_artifact_means_the_run_that_it_speaks_of() {
 #[test]
 fn a_file_that_speaks_of_no_run_is_said_to_be_unknown() {
     let yard = several();
-    for name in ["agent.sh", "docs/stories/9.9.story.md", "sdc-9.9"] {
+    for (name, help) in [
+        ("agent.sh", "see `onward list`"),
+        ("docs/stories/9.9.story.md", "see `onward list`"),
+        ("sdc-4.3", "did you mean sdc-4.2?"),
+    ] {
         let said = yard.bench.exits(&format!("plan {name}"), 17);
         assert!(said.err.contains(&format!("no run is called `{name}`")), "{said:#?}");
-        assert!(said.err.contains("onward list"), "{said:#?}");
+        assert!(said.err.contains(help), "{said:#?}");
     }
 }
 

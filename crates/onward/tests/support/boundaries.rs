@@ -132,10 +132,9 @@ impl Log {
         let runs = scene.bench().project().runs().unwrap_or_default();
         let Some(run) = runs.first() else { return new };
         for (index, name) in ["exits.jsonl", "journal.jsonl"].into_iter().enumerate() {
-            for line in self.lines(index, &run.dir.join(name)) {
-                let Ok(event) = serde_json::from_slice::<Value>(&line) else { continue };
+            for (event, bytes) in self.lines(index, &run.dir.join(name)) {
                 if index == 1 {
-                    self.takes(&event, line.len(), &mut new);
+                    self.takes(&event, bytes, &mut new);
                 } else {
                     let step = event["step"].as_str().unwrap_or_default();
                     let is_start = event["kind"] == "spawning" && self.at == At::Everywhere;
@@ -148,13 +147,19 @@ impl Log {
         new
     }
 
-    /// Whole lines that were not read before.
-    fn lines(&mut self, index: usize, path: &Path) -> Vec<Vec<u8>> {
+    /// Whole lines that were not read before, and how long each is.
+    fn lines(&mut self, index: usize, path: &Path) -> Vec<(Value, usize)> {
         let bytes = fs::read(path).unwrap_or_default();
         let rest = bytes.get(self.read[index]..).unwrap_or_default();
-        let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') else { return Vec::new() };
-        self.read[index] += end + 1;
-        rest[..end].split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+        let mut all = Vec::new();
+        for line in rest.split_inclusive(|byte| *byte == b'\n') {
+            // While a line is written, its end may be seen before its beginning.
+            let whole = line.strip_suffix(b"\n").map(serde_json::from_slice::<Value>);
+            let Some(Ok(event)) = whole else { break };
+            self.read[index] += line.len();
+            all.push((event, line.len() - 1));
+        }
+        all
     }
 
     fn takes(&mut self, event: &Value, bytes: usize, new: &mut New) {
