@@ -138,3 +138,59 @@ fn what_a_task_comes_after_may_be_one_text() {
         }
     }
 }
+
+#[test]
+fn an_event_that_says_nothing_of_a_task_changes_nothing_and_is_no_finding() {
+    let before = built("approved");
+    for name in [
+        "run-started",
+        "phase-started",
+        "phase-complete",
+        "phase-completed",
+        "phase-gate-passed",
+        "escalation",
+        "escalation-resolved",
+        "artifact-created",
+        "artifact-approved",
+        "cleanup-started",
+        "pr-prep-completed",
+        "ready-for-human-review",
+        "consolidation-started",
+        "stm-archived",
+        "checkpoint-created",
+        "session-resumed",
+        "prd_created",
+        "plan_created",
+        "task_graph_created",
+        "bootstrap_plan_created",
+    ] {
+        let at = "2026-03-02T10:00:00Z";
+        let line = format!(r#"{{"event_id":"e1","event_type":"{name}","timestamp":"{at}"}}"#);
+        let built = with(&line);
+        assert_eq!(built.point(), "execute 2 execute[T001]", "{name}");
+        assert_eq!(built.codes(), before.codes(), "{name}");
+    }
+}
+
+#[test]
+fn the_id_of_a_task_is_known_in_every_shape() {
+    for id in ["T001", "T003-TEST-UNIT", "Q001", "H001", "B001", "D001", "TASK-003"] {
+        let graph = format!(r#"{{"tasks":[{{"id":"{id}","dependencies":[]}}]}}"#);
+        let built = built("approved").file("task-graph.json", &graph);
+        assert_eq!(built.point(), format!("execute 2 execute[{id}]"));
+        let done = built.done(&[id]);
+        assert_eq!(done.standing().report[2], "Tasks: 1/1 complete", "{id}");
+    }
+}
+
+#[test]
+fn the_graph_of_the_catalog_is_read() {
+    let graph = r#"{"metadata":{"run_id":"x"},
+        "tasks":[{"id":"T001","dependents":["T002"],"files":{"allowed":["a"],"forbidden":[]},
+            "estimates":{"effort":"S"},"verification":{"required":true}},
+            {"id":"T002","dependencies":["T001"]}],
+        "execution_order":[["T001"],["T002"]]}"#;
+    let built = built("approved").file("task-graph.json", graph);
+    assert_eq!(built.point(), "execute 2 execute[T001]");
+    assert_eq!(built.done(&["T001"]).point(), "execute 2 execute[T002]");
+}

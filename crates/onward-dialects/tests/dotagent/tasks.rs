@@ -177,3 +177,23 @@ fn what_another_task_left_counts_for_that_one_alone() {
         assert_eq!(next(&own), "try[1]/verify", "{own:?}");
     }
 }
+
+#[test]
+fn a_blocked_task_is_resolved_whatever_blocks_it() {
+    for reason in ["boundary_violation", "contract_change", "dependency_issue", "something else"] {
+        let output = json!({"task_id": "t1", "status": "blocked", "blocked_reason": reason,
+            "blocked_details": {"path": "src/a.rs"}, "files_modified": []});
+        let blocked = one("running", 1).file("tasks/t1/output.json", &output.to_string());
+        assert_eq!(next(&blocked), "try[1]/resolve", "{reason}");
+    }
+}
+
+#[test]
+fn a_failed_task_is_tried_again_in_each_of_its_ways() {
+    for strategy in ["simple_retry", "context_enhancement", "scope_reduction", "escalation"] {
+        let mut task = task("t1", "failed", 1);
+        task["retry_strategy"] = strategy.into();
+        task["last_error"] = "Timeout after 120s".into();
+        assert_eq!(next(&built("IMPLEMENTATION").tasks(&[task])), "try[1]/brief", "{strategy}");
+    }
+}
