@@ -254,10 +254,14 @@ impl State {
 
     /// `verdict`, else `status`, else `result` of a verification; `None` when there is none.
     pub fn verdict(&self, path: &str) -> Option<bool> {
-        let map = self.sheet(path)?.map()?;
-        let spoken = ["verdict", "status", "result"].iter().find_map(|key| map.get(*key));
-        Some(spoken.is_some_and(status::is_good))
+        Some(is_passed(self.sheet(path)?.map()?))
     }
+}
+
+/// What the page of a verifier says.
+pub fn is_passed(page: &Map<String, Value>) -> bool {
+    let spoken = ["verdict", "status", "result"].iter().find_map(|key| page.get(*key));
+    spoken.is_some_and(status::is_good)
 }
 
 /// The id of the run and the outputs that a state file names, for a listing.

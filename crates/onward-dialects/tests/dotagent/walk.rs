@@ -220,3 +220,26 @@ fn the_fourth_try_is_a_persons_decision_and_the_report_says_why() {
     let told = self::told(&files);
     assert!(told.findings(now()).iter().any(|it| it.code == "attempts-used-up"));
 }
+
+/// Cut off between the verdict and the end of its try, a task begins the next one as it would have.
+#[test]
+fn a_verdict_whose_try_was_not_ended_is_no_less_heeded() {
+    let mut files = Files::default();
+    step(&mut files, phases::open);
+    step(&mut files, |it| plan::plan(it, &json!({"tasks": [{"id": "t1", "summary": "a"}]})));
+    step(&mut files, |it| tasks::brief(it, "t1"));
+    let ready = json!({"status": "pre_complete", "summary": "done"});
+    step(&mut files, |it| tasks::output(it, "t1", &ready, "done"));
+    let bad = json!({"passed": false, "failures": ["the door is open"]});
+    let scene = Scene { files: &files, at: now(), run: "dotagent-20260411-aaaa" };
+    let act = tasks::settle(&scene, "t1", &bad, &Value::Null).unwrap();
+    let ended = |mut files: Files| {
+        let text = step(&mut files, |it| tasks::brief(it, "t1")).0["text"].clone();
+        (text, files)
+    };
+    let whole = ended(changed(files.clone(), &act.changes));
+    for cut in 1..act.changes.len() {
+        assert_eq!(ended(changed(files.clone(), &act.changes[..cut])), whole, "{cut}");
+    }
+    assert!(whole.0.as_str().unwrap().contains("the door is open"), "{whole:?}");
+}

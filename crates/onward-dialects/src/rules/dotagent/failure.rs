@@ -4,7 +4,7 @@
 //! in execution.json.
 
 use onward_core::told::Change;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Refused, Scene};
 use crate::dotagent::{ATTEMPTS_MAX, write::Checkpoint};
@@ -63,6 +63,16 @@ pub(super) fn advice(strategy: &str) -> &'static str {
     known.unwrap_or(Class::ContextGap).row().1
 }
 
+/// What a task takes from a try that failed.
+pub(super) fn lesson(task: &Map<String, Value>, class: Class, error: &str) -> Value {
+    let mut context = task.get("context_added").and_then(Value::as_array).cloned();
+    let context = context.get_or_insert_default();
+    if !error.is_empty() && !context.iter().any(|it| it == error) {
+        context.push(error.into());
+    }
+    json!({ "last_error": error, "retry_strategy": class.strategy(), "context_added": context })
+}
+
 /// One more try, or none any more.
 pub(super) fn fail(
     scene: &Scene<'_>,
@@ -73,14 +83,7 @@ pub(super) fn fail(
 ) -> Result<(), Refused> {
     let task = checkpoint.task(id).cloned().unwrap_or_default();
     let attempts = super::tasks::attempts(&task);
-    let mut context = task.get("context_added").and_then(Value::as_array).cloned();
-    let context = context.get_or_insert_default();
-    if !error.is_empty() && !context.iter().any(|it| it == error) {
-        context.push(error.into());
-    }
-    let mut fields = json!({
-        "last_error": error, "retry_strategy": class.strategy(), "context_added": context,
-    });
+    let mut fields = lesson(&task, class, error);
     if attempts < ATTEMPTS_MAX {
         fields["status"] = "pending".into();
         fields["attempts"] = (attempts + 1).into();

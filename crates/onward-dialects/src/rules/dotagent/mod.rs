@@ -90,6 +90,14 @@ impl Scene<'_> {
     }
 
     /// A name beside `path` that no file has yet: `output.json`, `output.1.json`, …
+    /// A file that was put aside before the checkpoint told of it: the last of its name.
+    fn last_aside(&self, path: &str) -> Option<Map<String, Value>> {
+        let stem = path.strip_suffix(".json").unwrap_or(path);
+        let all = (1..).map(|number: u32| format!("{stem}.{number}.json"));
+        let last = all.take_while(|name| self.files.contains(name)).last()?;
+        self.object(&last)
+    }
+
     fn aside(&self, path: &str) -> Option<(String, String)> {
         if !self.files.contains(path) {
             return None;

@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use super::{
     Act, Refused, Scene,
     brief::{repair_text, task_text},
-    failure::{Class, fail},
+    failure::{Class, fail, lesson},
     none, object_of, texts,
 };
 use crate::{
     dotagent::{
         Phase,
-        read::{VERIFICATION, in_task, is_repair, repair_id},
+        read::{VERIFICATION, in_task, is_passed, is_repair, repair_id},
         write::{Checkpoint, replace},
     },
     kit::{
@@ -41,7 +41,11 @@ fn known(checkpoint: &Checkpoint, id: &str) -> Result<Map<String, Value>, Refuse
 /// everything that it has to know.
 pub fn brief(scene: &Scene<'_>, id: &str) -> Result<Act, Refused> {
     let mut checkpoint = scene.checkpoint();
-    let task = known(&checkpoint, id)?;
+    let mut task = known(&checkpoint, id)?;
+    if let Some(failures) = rejected(scene, id, &task) {
+        checkpoint.set_task(id, lesson(&task, Class::ContextGap, &said_no(&failures)));
+        task = known(&checkpoint, id)?;
+    }
     let number = match status(&task) {
         Some(Progress::Pending | Progress::Running) | None => attempts(&task).max(1),
         Some(
@@ -64,6 +68,24 @@ pub fn brief(scene: &Scene<'_>, id: &str) -> Result<Act, Refused> {
     checkpoint.stamp(scene.at);
     let act = scene.act(Vec::new(), &checkpoint, result);
     Ok(Act { moves: aside(scene, id), ..act })
+}
+
+/// What the verifier named, where a verdict was written and the end of its try was not: a power cut
+/// or a kill came between the two files.
+fn rejected(scene: &Scene<'_>, id: &str, task: &Map<String, Value>) -> Option<Vec<String>> {
+    if !matches!(status(task), Some(Progress::PreComplete | Progress::Done)) {
+        return None;
+    }
+    let (page, output) = (in_task(id, "verification.json"), in_task(id, "output.json"));
+    let page = match scene.object(&page) {
+        None if !scene.files.contains(&output) => scene.last_aside(&page)?,
+        page => page?,
+    };
+    (!is_passed(&page)).then(|| texts(&Value::Object(page), "failures"))
+}
+
+fn said_no(failures: &[String]) -> String {
+    format!("the verifier said no: {}", failures.join("; "))
 }
 
 fn aside(scene: &Scene<'_>, id: &str) -> Vec<(String, String)> {
@@ -141,7 +163,7 @@ pub fn settle(
         let failures = texts(verdict, "failures");
         let page = json!({"task_id": id, "verdict": "FAIL", "failures": failures});
         changes.push(replace(&in_task(id, "verification.json"), &object_of(&page)));
-        (Class::ContextGap, format!("the verifier said no: {}", failures.join("; ")))
+        (Class::ContextGap, said_no(&failures))
     } else {
         let word = left.get("failure_class").and_then(Value::as_str).unwrap_or_default();
         (Class::of_word(word), summary(&left))
