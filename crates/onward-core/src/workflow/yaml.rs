@@ -63,9 +63,7 @@ pub(super) fn parse(text: &str, file: u32, problems: &mut Problems) -> Option<No
         Err(error) => {
             let at = place(file, *error.marker());
             let problem = builder.problems.error(at, format!("not valid YAML: {}", error.info()));
-            if let Some(hint) = hint(error.kind()) {
-                problem.hint(hint);
-            }
+            problem.hint(hint(error.kind()));
             None
         }
     }
@@ -84,29 +82,29 @@ pub fn foreign(text: &str) -> Result<Value, String> {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the parser's enum may grow")]
-fn hint(kind: &ErrorKind) -> Option<&'static str> {
+fn hint(kind: &ErrorKind) -> &'static str {
     match kind {
         ErrorKind::TabNotAllowed
         | ErrorKind::TabInBlockIndentation
         | ErrorKind::TabAtBlockScalarStart
         | ErrorKind::TabInIndentation
-        | ErrorKind::TabInPlainScalar => Some("indent with spaces, not with tabs"),
+        | ErrorKind::TabInPlainScalar => "indent with spaces, not with tabs",
         ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement => {
-            Some("check the indentation, or quote the text: it holds a `: `")
+            "check the indentation, or quote the text: it holds a `: `"
         }
         ErrorKind::UnexpectedCharacter { .. } => {
-            Some("quote the text: it begins with a character that YAML keeps for itself")
+            "quote the text: it begins with a character that YAML keeps for itself"
         }
         ErrorKind::UnknownAnchor => {
-            Some("`*name` repeats what `&name` marked above; quote the text if you mean a `*`")
+            "`*name` repeats what `&name` marked above; quote the text if you mean a `*`"
         }
         ErrorKind::UnclosedFlowCollection { .. } | ErrorKind::UnclosedQuotedScalar => {
-            Some("it is opened here and never closed")
+            "it is opened here and never closed"
         }
         // What the parser knows no name for is what the builder refuses.
-        ErrorKind::RecursionLimitExceeded | ErrorKind::Custom(_) => Some("nest less deeply"),
+        ErrorKind::RecursionLimitExceeded | ErrorKind::Custom(_) => "nest less deeply",
         // Of all the others, most are a line that begins in the wrong column.
-        _ => Some("check the indentation: what belongs together begins in the same column"),
+        _ => "check the indentation: what belongs together begins in the same column",
     }
 }
 
