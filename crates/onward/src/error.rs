@@ -270,13 +270,7 @@ impl Error {
                 "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
             )),
             Self::Supervise(error) => error.hint().map(str::to_owned),
-            Self::NoSuchStep { step, known } => {
-                if let Some(near) = nearest(step, known.iter().map(String::as_str)) {
-                    return Some(format!("did you mean {}?", word(near)));
-                }
-                let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-                Some(format!("steps: {}", some.join(", ")))
-            }
+            Self::NoSuchStep { step, known } => Some(steps_hint(step, known)),
             Self::WhichGate { open } if open.is_empty() => Some("see `onward status`".into()),
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
@@ -374,6 +368,15 @@ impl Error {
             Self::Care(error) => exit_of_care(error),
         }
     }
+}
+
+/// The step that is meant, or some of those that there are.
+fn steps_hint(step: &str, known: &[String]) -> String {
+    if let Some(near) = nearest(step, known.iter().map(String::as_str)) {
+        return format!("did you mean {}?", word(near));
+    }
+    let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+    format!("steps: {}", some.join(", "))
 }
 
 /// A hint of a plan. A run of another system is named by its directory, in hints of its own.

@@ -93,7 +93,7 @@ pub(crate) fn run_of_step(session: &Session, wanted: Option<&str>, error: Error)
         return error;
     };
     let last = session.project.last_run().ok().and_then(|it| open_run(&it.dir).ok());
-    if !last.is_some_and(|it| it.graph.find(&Address::from_text(step)).is_some()) {
+    if last.is_none_or(|it| it.graph.find(&Address::from_text(step)).is_none()) {
         return error;
     }
     Error::Usage {

@@ -417,19 +417,7 @@ impl Words {
                 self.line(at, &format!("{WARN}stale{WARN:#} {step}  changed: {parts}"));
             }
             Event::GateOpened { step, prompt, options, .. } => {
-                // A person at this terminal reads the question where it is asked.
-                let shown = match &self.asks {
-                    Asks::Here(_) => None,
-                    Asks::Later => Some("opened".to_owned()),
-                    Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
-                };
-                if let Some(shown) = shown {
-                    self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {shown}"));
-                }
-                let (prompt, options) = (prompt.clone(), options.clone());
-                let heard = wall_clock();
-                self.unanswered.push(Unanswered { step: step.clone(), prompt, options, heard });
-                self.screen.notify(&format!("onward: {step} waits for your answer"));
+                self.gate_opened(at, step, prompt, options);
             }
             Event::GateDecided { step, option, by, .. } => {
                 self.unanswered.retain(|it| it.step != *step);
@@ -519,6 +507,26 @@ impl Words {
         self.say_how_to_answer();
         self.block = self.rows();
         self.show();
+    }
+
+    fn gate_opened(&mut self, at: Timestamp, step: &Address, prompt: &str, options: &[String]) {
+        // A person at this terminal reads the question where it is asked.
+        let shown = match &self.asks {
+            Asks::Here(_) => None,
+            Asks::Later => Some("opened".to_owned()),
+            Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
+        };
+        if let Some(shown) = shown {
+            self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {shown}"));
+        }
+        let (prompt, options) = (prompt.to_owned(), options.to_vec());
+        self.unanswered.push(Unanswered {
+            step: step.clone(),
+            prompt,
+            options,
+            heard: wall_clock(),
+        });
+        self.screen.notify(&format!("onward: {step} waits for your answer"));
     }
 
     /// A driver that stays at an open gate waits for its answer at a terminal of its own: a person

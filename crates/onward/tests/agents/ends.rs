@@ -1,18 +1,17 @@
 //! Limits, logins and refusals, however they are said.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use onward_engine::world::real::wall_clock;
 
 use crate::stage::{LIKE_CLAUDE, PLAIN, Stage, result};
 
 /// A notice in India's time of day, and the moment that it names. That is some hours away: a moment
 /// that has just passed means that the limit is over.
 fn notice() -> (String, String) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let hour = (now / 3_600 + 6) % 24;
+    let hour = (wall_clock().as_micros() / 3_600_000_000 + 6) % 24;
     // Five hours and a half ahead of universal time, in summer and in winter.
     let there = (hour + 5) % 24;
     let half = if there < 12 { "am" } else { "pm" };
-    let shown = if there % 12 == 0 { 12 } else { there % 12 };
+    let shown = (there + 11) % 12 + 1;
     let text = format!("You've hit your session limit, resets {shown}:30{half} (Asia/Kolkata)");
     (text, format!("T{hour:02}:00:00"))
 }
