@@ -263,12 +263,11 @@ fn stopped_items(run: &Run, group: &Address) -> usize {
     stopped.difference(&failed).count()
 }
 
-/// An open gate, as it was opened.
+/// An open gate, and when this process heard of it.
 struct Unanswered {
     step: Address,
     prompt: String,
     options: Vec<String>,
-    /// When this process heard of it.
     heard: Timestamp,
 }
 
@@ -512,25 +511,19 @@ impl Words {
     fn gate_opened(&mut self, at: Timestamp, step: &Address, prompt: &str, options: &[String]) {
         // A person at this terminal reads the question where it is asked.
         let shown = match &self.asks {
-            Asks::Here(_) => None,
-            Asks::Later => Some("opened".to_owned()),
-            Asks::Never => Some(paragraph(prompt, step.as_str().len() + 8, 2)),
+            Asks::Here(_) | Asks::Later => "opened".to_owned(),
+            Asks::Never => paragraph(prompt, step.as_str().len() + 8, 2),
         };
-        if let Some(shown) = shown {
+        if !matches!(self.asks, Asks::Here(_)) {
             self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {shown}"));
         }
+        let (step, heard) = (step.clone(), wall_clock());
         let (prompt, options) = (prompt.to_owned(), options.to_vec());
-        self.unanswered.push(Unanswered {
-            step: step.clone(),
-            prompt,
-            options,
-            heard: wall_clock(),
-        });
         self.screen.notify(&format!("onward: {step} waits for your answer"));
+        self.unanswered.push(Unanswered { step, prompt, options, heard });
     }
 
-    /// A driver that stays at an open gate waits for its answer at a terminal of its own: a person
-    /// who watches is told how to answer from here.
+    /// A driver that stays at an open gate waits at its own terminal: a watcher is told how to answer.
     fn say_how_to_answer(&mut self) {
         if !matches!(self.asks, Asks::Later) {
             return;
@@ -539,8 +532,8 @@ impl Words {
         let stays = |it: &mut Unanswered| now.ms_since(it.heard) >= STAYS_MS;
         let waiting: Vec<Unanswered> = self.unanswered.extract_if(.., stays).collect();
         for Unanswered { step, prompt, options, .. } in waiting {
-            let prompt = paragraph(&prompt, step.as_str().len() + 2, 2);
-            self.line(now, &format!("{step}: {prompt}"));
+            let indent = step.as_str().len() + 2;
+            self.line(now, &format!("{step}: {}", paragraph(&prompt, indent, 2)));
             for option in options {
                 let (gate, option) = (word(step.as_str()), word(&option));
                 self.line(now, &format!("  onward decide {run} {gate} {option}"));
