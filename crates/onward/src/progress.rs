@@ -523,7 +523,7 @@ impl Words {
         self.unanswered.push(Unanswered { step, prompt, options, heard });
     }
 
-    /// A driver that stays at an open gate waits at its own terminal: a watcher is told how to answer.
+    /// A driver that stays at a gate waits at its own terminal: a watcher is told how to answer.
     fn say_how_to_answer(&mut self) {
         if !matches!(self.asks, Asks::Later) {
             return;
