@@ -59,7 +59,7 @@ fn a_run_keeps_the_permissions_that_it_was_begun_with() {
 fn the_roles_of_the_configuration_are_checked_and_shown() {
     let stage = stage(
         "[roles]\nlead = { agent = 'codex', permissions = 'edit', allow = ['x'] }\n\
-         analyst = 'qwen'\nnobody = { permissions = 'full' }\n",
+         analyst = 'qwen'\ngardener = { permissions = 'full' }\n",
     );
     let shown = stage.exits("config", 0);
     for line in ["roles.lead.permissions", "roles.lead.allow", "roles.analyst.agent"] {
@@ -67,7 +67,7 @@ fn the_roles_of_the_configuration_are_checked_and_shown() {
     }
     let (_, said) = stage.onward("doctor");
     assert!(said.contains("roles.lead.allow: codex takes no list of tools"), "{said}");
-    assert!(said.contains("roles.nobody: no built-in workflow has this role"), "{said}");
+    assert!(said.contains("roles.gardener: no built-in workflow has this role"), "{said}");
     stage.exits("check pipeline", 0);
     for (wrong, says) in [
         ("lead = { permissions = 'all' }", "unknown variant `all`"),

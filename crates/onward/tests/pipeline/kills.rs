@@ -64,18 +64,25 @@ fn a_large_pipeline_killed_at_every_late_boundary_ends_with_the_same_files() {
     killed("COMPLEX", (Dies::Everything, At::Batches), late);
 }
 
-/// Killed between its commit and its answer, the call is made again, and finds the commit.
-#[test]
-fn a_commit_whose_call_could_not_say_so_any_more_is_found_by_the_next_attempt() {
+/// A pipeline whose every process was killed when its commit had begun.
+fn killed_in_its_commit() -> Kitchen {
     let kitchen = Kitchen::new("TRIVIAL");
     kitchen.exits("run pipeline --no-input --input request=tea", 11);
     kitchen.exits("approve P8/confirm", 0);
     let mut engine = kitchen.leash("resume --no-input --yes");
+    // From then on the supervisor starts it, so that the next attempt is another one.
     let spawns = kitchen.run_dir().join("exits.jsonl");
     let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
     assert!(engine.until(is_begun), "{}", engine.last);
     engine.kill();
     kill_all(&kitchen.run_dir());
+    kitchen
+}
+
+/// Killed between its commit and its answer, the call is made again, and finds the commit.
+#[test]
+fn a_commit_whose_call_could_not_say_so_any_more_is_found_by_the_next_attempt() {
+    let kitchen = killed_in_its_commit();
     let _ = fs::remove_file(kitchen.bench.path(".git/index.lock"));
     if kitchen.git(&["log", "--format=%s"]).lines().count() == 1 {
         let run = id(&kitchen.run_dir());
@@ -95,16 +102,7 @@ fn a_commit_whose_call_could_not_say_so_any_more_is_found_by_the_next_attempt() 
 
 #[test]
 fn a_commit_whose_git_was_killed_with_its_lock_held_is_made_by_the_next_attempt() {
-    let kitchen = Kitchen::new("TRIVIAL");
-    kitchen.exits("run pipeline --no-input --input request=tea", 11);
-    kitchen.exits("approve P8/confirm", 0);
-    let mut engine = kitchen.leash("resume --no-input --yes");
-    // From then on the supervisor starts it, so that the next attempt is another one.
-    let spawns = kitchen.run_dir().join("exits.jsonl");
-    let is_begun = || fs::read_to_string(&spawns).unwrap().contains("P8/commit");
-    assert!(engine.until(is_begun), "{}", engine.last);
-    engine.kill();
-    kill_all(&kitchen.run_dir());
+    let kitchen = killed_in_its_commit();
     kitchen.bench.write(".git/index.lock", "");
     kitchen.exits("resume --no-input --yes", 0);
     assert_eq!(kitchen.git(&["log", "--format=%s"]).lines().count(), 2);
