@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, where git knows.
+//! Tells the program which commit it was built from, where git knows; links it for a quick start.
 
 use std::process::Command;
 
@@ -18,4 +18,10 @@ fn main() {
         output.status.success().then(|| text.trim().to_owned())
     });
     println!("cargo::rustc-env=ONWARD_COMMIT={}", commit.unwrap_or_default());
+    // A program that lies where it was linked to needs no addresses written into it when it starts:
+    // they were a third of its page faults.
+    let is_target = |name: &str, value: &str| std::env::var_os(name).is_some_and(|it| it == value);
+    if is_target("CARGO_CFG_TARGET_OS", "linux") && is_target("CARGO_CFG_TARGET_ENV", "gnu") {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
+    }
 }

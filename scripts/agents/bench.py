@@ -31,6 +31,16 @@ def until(what, condition):
     raise AssertionError(f"waited {WITHIN} s for {what}")
 
 
+def is_there(pid):
+    """Whether any of its threads still runs, or dies and has its files open."""
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z" or len(threads) > 1
+
+
 class Bench:
     """A project with one workflow of one agent step, a home and a model."""
 
@@ -123,15 +133,16 @@ class Bench:
 
     def kill_all(self):
         """Power off, as far as the run is concerned."""
-        for pid in self.processes():
+        killed = self.processes()
+        for pid in killed:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
-        # One that dies shows no environment any more, and may still hold its lock.
+        # One that dies shows no environment any more, and may still hold its lock and its session.
         for engine in self.engines:
             engine.wait(timeout=WITHIN)
-        until("all to be dead", lambda: not self.processes())
+        until("all to be dead", lambda: not self.processes() and not any(map(is_there, killed)))
 
     def end(self):
         self.kill_all()

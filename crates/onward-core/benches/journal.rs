@@ -73,6 +73,7 @@ fn finished(number: u64) -> Event {
         tolerated: false,
         head: None,
         ended: None,
+        waited: 0,
     }))
 }
 

@@ -421,6 +421,14 @@ pub struct AttemptFinished {
     /// When it ended, where no driver was there to see it: this record came later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
+    /// How long it had been announced before it was spawned, in milliseconds: it waited for a slot.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it so")]
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A result of `null` is a result.

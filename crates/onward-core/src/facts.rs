@@ -16,6 +16,8 @@ pub struct Facts {
     pub by_step: BTreeMap<Address, StepFacts>,
     /// Nothing new may start: a person or a signal asked the driver to stop.
     pub draining: bool,
+    /// So many first attempts at plain commands may be announced before there is a slot for them.
+    pub ahead: u32,
     /// A person is there to answer gates, so an open gate is no reason to let go of the run.
     pub attended: bool,
     /// Steps that a person must look at before they are tried again.

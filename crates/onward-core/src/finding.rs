@@ -19,6 +19,10 @@ pub struct Finding {
     pub path: Option<String>,
     pub step: Option<String>,
     pub hint: Option<String>,
+    /// Here no yes settles it, whatever its word means elsewhere. What is read from JSON has lost
+    /// that: it is for people.
+    #[serde(skip)]
+    is_fact: bool,
 }
 
 /// Ordered: the worst is the greatest.
@@ -175,7 +179,8 @@ impl Code {
         self.row().1
     }
 
-    /// Whether a person may say yes to it and go on; the others must be mended first.
+    /// Whether a person may say yes to it and go on; the others must be mended first. A finding
+    /// knows better: [`Finding::can_be_accepted`].
     pub fn can_be_accepted(word: &str) -> bool {
         let is_fact = |code: &&Self| code.as_str() == word && code.row().2 == Yes::Not;
         word != RUN_OVER && !Self::ALL.iter().any(|code| is_fact(&code))
@@ -213,7 +218,20 @@ impl Finding {
     }
 
     fn with(word: &str, severity: Severity, message: String) -> Self {
-        Self { code: word.to_owned(), severity, message, path: None, step: None, hint: None }
+        let code = word.to_owned();
+        Self { code, severity, message, path: None, step: None, hint: None, is_fact: false }
+    }
+
+    /// Whether a person may say yes to it and go on.
+    pub fn can_be_accepted(&self) -> bool {
+        !self.is_fact && Code::can_be_accepted(&self.code)
+    }
+
+    /// It must be mended first: going on could not work.
+    #[must_use]
+    pub fn as_a_fact(mut self) -> Self {
+        self.is_fact = true;
+        self
     }
 
     pub fn severity(&self) -> Severity {

@@ -253,6 +253,7 @@ pub fn judge(step: &Step, seal: &Seal, seen: Collected, said: &Said) -> AttemptF
         tolerated: false,
         head: None,
         ended: None,
+        waited: seal.waited,
     }
 }
 
@@ -324,6 +325,7 @@ impl AttemptFinished {
             tolerated: false,
             head: None,
             ended: None,
+            waited: 0,
         }
     }
 }

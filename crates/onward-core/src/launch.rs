@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    address::Address, evidence::Ending, mark::Mark, state::StepState, time::Timestamp,
-    workflow::permissions::Permissions,
+    address::Address, event::is_zero, evidence::Ending, mark::Mark, state::StepState,
+    time::Timestamp, workflow::permissions::Permissions,
 };
 
 /// One attempt, ready to be spawned. Everything is rendered; nothing is looked up later.
@@ -157,6 +157,9 @@ pub struct Seal {
     /// What it left was on the disk before this was written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub settled: bool,
+    /// How long it had waited for a slot when it was spawned, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub waited: u64,
 }
 
 impl Seal {

@@ -88,7 +88,7 @@ impl Choices {
             });
             it.code == finding.code && here
         });
-        named && Code::can_be_accepted(&finding.code)
+        named && finding.can_be_accepted()
     }
 
     /// A person saw these and said yes.

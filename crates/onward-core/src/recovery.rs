@@ -122,7 +122,7 @@ impl Rung {
         match self {
             Self::EffectAbsent => "it did not happen",
             Self::EffectAccepted => "whether it happened is not known; it runs again, as asked",
-            Self::Superseded => "what it was made from is made again",
+            Self::Superseded => "a step before it runs again",
             Self::Vanished => "its process was gone, and nothing says how it ended",
             Self::Archived => "the run was archived",
             Self::Repair => "a repair of the journal found no end of it",
@@ -142,6 +142,32 @@ impl Rung {
             | Self::DiedClean => {
                 TABLE.iter().find(|row| row.rung == self).map_or("given up", |row| row.why)
             }
+        }
+    }
+
+    /// Whether an attempt that was given up for this reason had begun, and died of it.
+    pub const fn is_death(self) -> bool {
+        match self {
+            Self::Contested
+            | Self::SessionDirty
+            | Self::SessionClean
+            | Self::DiedDirty
+            | Self::DiedClean
+            | Self::Vanished => true,
+            Self::SealOutOfNowhere
+            | Self::ProcessOutOfNowhere
+            | Self::SpawnOutOfNowhere
+            | Self::NeverAnnounced
+            | Self::Sealed
+            | Self::Alive
+            | Self::NeverSpawned
+            | Self::NeverSpawnedYetDirty
+            | Self::Proved
+            | Self::EffectAbsent
+            | Self::EffectAccepted
+            | Self::Superseded
+            | Self::Archived
+            | Self::Repair => false,
         }
     }
 

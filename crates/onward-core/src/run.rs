@@ -29,8 +29,10 @@ pub struct Worker<'a> {
 }
 
 impl Run {
-    pub fn new(defs: Arc<Defs>, state: State) -> Self {
+    pub fn new(defs: Arc<Defs>, mut state: State) -> Self {
         let graph = Graph::new(&defs, &state);
+        // From here on the graph itself is kept up to date.
+        state.steps.forget_graph();
         Self { defs, state, graph }
     }
 

@@ -157,7 +157,11 @@ impl Scope<'_> {
                 let is_it = |name: &str| {
                     if is_encoded { encode_key(name) == key } else { name == key }
                 };
-                let item = items.iter().find(|item| is_it(&item.key))?;
+                // Items and their nodes stand in one order, unless the list changed since.
+                let nodes = node.parent.map(|id| &self.run.graph.node(id).children);
+                let at = nodes.and_then(|nodes| nodes.binary_search(&id).ok());
+                let same = at.and_then(|at| items.get(at)).filter(|item| is_it(&item.key));
+                let item = same.or_else(|| items.iter().find(|item| is_it(&item.key)))?;
                 Some((each.name.clone(), item.value.clone()))
             }
         }

@@ -203,6 +203,13 @@ pub struct Edited {
 /// The outputs worth a look, in the order of their paths: of each, the proof of the step that wrote
 /// it last. What a later step replaced says nothing about the earlier one.
 pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
+    let mut all = outputs_as_made(state);
+    all.sort_unstable_by_key(|(_, file)| &file.path);
+    all
+}
+
+/// The same in the order in which they were first made.
+pub fn outputs_as_made(state: &State) -> Vec<(&Address, &FileProof)> {
     type Last<'a> = IndexMap<&'a str, (Timestamp, &'a Address, &'a FileProof), FixedState>;
     let mut last = Last::with_capacity_and_hasher(state.steps.len(), FixedState::default());
     for (address, entry) in &state.steps {
@@ -210,13 +217,13 @@ pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
             continue;
         }
         for file in &entry.evidence.files {
-            let known = last.get(file.path.as_str()).map(|(at, ..)| *at);
-            if known.is_none_or(|at| at <= entry.ended_at) {
-                last.insert(&file.path, (entry.ended_at, address, file));
+            let proof = (entry.ended_at, address, file);
+            let known = last.entry(&file.path).or_insert(proof);
+            if known.0 <= entry.ended_at {
+                *known = proof;
             }
         }
     }
-    last.sort_unstable_keys();
     last.into_values().map(|(_, address, file)| (address, file)).collect()
 }
 

@@ -269,6 +269,7 @@ impl Bench {
             tolerated: false,
             head: None,
             ended: None,
+            waited: 0,
         };
         finished.tolerated = self.run.tolerates(&finished);
         self.record(Event::AttemptFinished(Box::new(finished)));

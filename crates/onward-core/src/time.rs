@@ -7,7 +7,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::words;
+use crate::words::{self, Pattern};
 
 /// A moment in UTC, in microseconds since 1970. Shown as `2026-11-15T18:20:01.123456Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,17 +69,25 @@ impl Timestamp {
     }
 
     /// Reads exactly what [`Timestamp::text`] writes, and nothing else.
+    #[inline]
     pub fn from_text(text: &[u8]) -> Option<Self> {
+        const DATE: Pattern = Pattern::of(*b"0000-00-");
+        const TIME: Pattern = Pattern::of(*b"00T00:00");
+        const SECOND: Pattern = Pattern::of(*b":00.0000");
+        const FRACTION: Pattern = Pattern::of(*b".000000Z");
         let text: &[u8; TEXT_LEN] = text.try_into().ok()?;
-        let part = |from: usize, pattern: &[u8; 8]| {
+        let part = |from: usize, pattern: Pattern| {
             let text = text[from..].first_chunk().expect("eight bytes or more");
-            words::digit_values(*text, *pattern).map(|it| words::pairs(it).to_le_bytes())
+            pattern.digit_values(*text).map(|it| words::pairs(it).to_le_bytes())
         };
-        let [century, _, year, _, _, month, ..] = part(0, b"0000-00-")?.map(u64::from);
-        let [day, _, _, hour, _, _, minute, _] = part(8, b"00T00:00")?.map(u64::from);
-        let [_, second, ..] = part(16, b":00.0000")?.map(u64::from);
-        let [_, first, _, next, _, last, ..] = part(19, b".000000Z")?.map(u64::from);
-        let days = days_of(century * 100 + year, month, day)?;
+        let [century, _, year, _, _, month, ..] = part(0, DATE)?;
+        let [day, _, _, hour, _, _, minute, _] = part(8, TIME)?;
+        let [_, second, ..] = part(16, SECOND)?;
+        let [_, first, _, next, _, last, ..] = part(19, FRACTION)?;
+        let [hour, minute, second] = [u64::from(hour), u64::from(minute), u64::from(second)];
+        let [first, next, last] = [u64::from(first), u64::from(next), u64::from(last)];
+        let year = u64::from(century) * 100 + u64::from(year);
+        let days = days_of(year, u64::from(month), u64::from(day))?;
         let fraction = (first * 100 + next) * 100 + last;
         if hour > 23 || minute > 59 || second > 59 {
             return None;

@@ -4,13 +4,15 @@
 //! like. Invariant: a `Told` is pure data behind a trait. It answers the same question the same way
 //! each time, opens no file, and never builds a plan: core plans for every system.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
     address::Address,
     event::Certainty,
     finding::Finding,
-    plan::{LastEvent, RecoveryPoint, Status},
+    plan::{LastEvent, RecoveryPoint, Referred, Status},
     time::Timestamp,
 };
 
@@ -18,6 +20,12 @@ use crate::{
 pub trait Told {
     /// How the run stands. Ages and budgets are measured against `now`.
     fn standing(&self, now: Timestamp) -> Standing;
+
+    /// The report once more, when it is known which steps of ours live; `None` where that says
+    /// nothing else.
+    fn report_with(&self, _alive: &[Address]) -> Option<Vec<String>> {
+        None
+    }
 
     /// What is wrong with the files, or stands against going on.
     fn findings(&self, now: Timestamp) -> Vec<Finding>;
@@ -29,6 +37,16 @@ pub trait Told {
     /// a poster and its publication.
     fn row(&self, at: &Address) -> Address {
         at.clone()
+    }
+
+    /// Whether the files count this attempt of ours, which died, among those that were made.
+    fn counts(&self, _died: &Died) -> bool {
+        false
+    }
+
+    /// What the report calls the last completed.
+    fn last_done(&self) -> LastDone {
+        LastDone::ByRows
     }
 
     /// Half-done work in the files and worktrees, to be saved and put back before going on.
@@ -52,6 +70,18 @@ pub trait Told {
 
     /// A report in a format of the system's own, such as `l1`; `None` when it has no such format.
     fn page(&self, _format: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether files that no agent of ours writes say how far this step is. Only then does what the
+    /// other system did count against an attempt of ours that was cut short.
+    fn vouches(&self, _at: &Address) -> bool {
+        true
+    }
+
+    /// What a person is shown before a resume in preflight mode, which then takes their word, with
+    /// a terminal or without; `None` where the system has no such report.
+    fn preflight(&self) -> Option<Referred> {
         None
     }
 
@@ -92,6 +122,20 @@ impl From<LastTold> for LastEvent {
     fn from(last: LastTold) -> Self {
         Self { kind: last.kind, at: last.at.to_string() }
     }
+}
+
+/// What was completed last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LastDone {
+    /// As the rows of the plan say.
+    #[default]
+    ByRows,
+    /// The system counts its own tasks, and none is done.
+    Nothing,
+    /// The one that it calls so, as a row, and when that was.
+    Row(Address, Option<Timestamp>),
+    /// The one that it did last, unless our own run has done something after that.
+    Latest(Address, Timestamp),
 }
 
 /// What the files say about one step.
@@ -137,16 +181,20 @@ impl Done {
 
     /// Whether the files list something that a journal, which knows this result, does not. Items
     /// are known by their `id`; one that is to be verified is another than one that is not.
-    pub fn has_grown_since(&self, known: Option<&Value>) -> bool {
-        let items = |result: &Value, list: &str| -> Vec<(Value, bool)> {
+    pub fn has_grown_since(&self, given: Option<&Value>) -> bool {
+        let items = |result: &Value, list: &str| -> Vec<(String, bool)> {
             let items = result.get(list).and_then(Value::as_array).into_iter().flatten();
             let is_doubted = |it: &Value| it.get("verify") == Some(&Value::Bool(true));
-            items.filter_map(|it| Some((it.get("id").cloned()?, is_doubted(it)))).collect()
+            items.filter_map(|it| Some((it.get("id")?.to_string(), is_doubted(it)))).collect()
         };
         let Some(list) = self.list else { return false };
-        let known = known.map_or_else(Vec::new, |it| items(it, list));
-        let is_known = |(id, is_doubted): &(Value, bool)| {
-            known.iter().any(|(known, was_doubted)| known == id && (*was_doubted || !is_doubted))
+        // Whether one of that name was doubted.
+        let mut known: BTreeMap<String, bool> = BTreeMap::new();
+        for (id, was_doubted) in given.map_or_else(Vec::new, |it| items(it, list)) {
+            *known.entry(id).or_default() |= was_doubted;
+        }
+        let is_known = |(id, is_doubted): &(String, bool)| {
+            known.get(id).is_some_and(|was_doubted| *was_doubted || !is_doubted)
         };
         !items(&self.result, list).iter().all(is_known)
     }
@@ -183,9 +231,26 @@ pub enum Deed<'a> {
         /// Steps of ours that are done, or under way, and count: what they leave is still to be
         /// written down.
         alive: &'a [Address],
+        /// Agents of ours that were cut off, of which the files do not know yet, and that are
+        /// started again.
+        died: &'a [Died],
     },
     /// A person ends the run before it is done. Written before the journal says so.
     Cancelled { at: Timestamp },
+}
+
+/// An attempt of ours that was cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Died {
+    pub step: Address,
+    pub attempt: u32,
+}
+
+impl Died {
+    /// As files may name it, and find it again.
+    pub fn mark(&self) -> String {
+        format!("{}#{}", self.step, self.attempt)
+    }
 }
 
 /// A run that is given up: its state is kept in an archive, and what it left half-way goes back.

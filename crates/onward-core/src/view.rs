@@ -3,6 +3,7 @@
 //! Invariant: there is one fold. What is shown while a run is driven ([`Live`]), and what `status`
 //! and `list` show of the same records, is computed by the same functions from the same [`Run`].
 
+mod more;
 mod planned;
 
 use schemars::JsonSchema;
@@ -17,6 +18,7 @@ use crate::{
     run::Run,
     state::{Phase, State},
     time::Timestamp,
+    told::LastDone,
 };
 
 pub use planned::as_planned;
@@ -50,6 +52,17 @@ pub struct View {
 pub struct Counts {
     pub done: u32,
     pub total: u32,
+    /// Lists or loops have others to open. For people: scripts read the two numbers.
+    #[serde(skip)]
+    pub more: bool,
+}
+
+impl Counts {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let (done, total) = (self.done + other.done, self.total + other.total);
+        Self { done, total, more: self.more || other.more }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,11 +91,19 @@ pub struct LastCompleted {
 /// How many leaf steps are done, of how many known.
 pub fn counts(run: &Run) -> Counts {
     let mut counts = Counts::default();
-    for id in run.graph.in_order().into_iter().filter(|id| is_shown(run, *id)) {
-        counts.total += 1;
-        counts.done += u32::from(is_over(run, id));
+    for id in run.graph.in_order() {
+        counts = counts.plus(counts_of(run, id));
     }
     counts
+}
+
+/// What one node adds to that, without the nodes below it.
+pub fn counts_of(run: &Run, id: NodeId) -> Counts {
+    if is_shown(run, id) {
+        Counts { done: u32::from(is_over(run, id)), total: 1, more: false }
+    } else {
+        Counts { more: more::opens_more(run, id), ..Counts::default() }
+    }
 }
 
 /// A step, or a fan-out or loop that failed before it had any.
@@ -229,6 +250,7 @@ pub fn of_plan(plan: &Plan) -> View {
     }
     let last = steps.iter().rev().find(|step| step.state == "done");
     let at = plan.run.last_event.at.clone();
+    let last = last.map(|step| LastCompleted { step: step.step.clone(), at });
     View {
         bill: None,
         damage: Vec::new(),
@@ -236,11 +258,36 @@ pub fn of_plan(plan: &Plan) -> View {
         run: plan.run.clone(),
         phase: plan.recovery_point.phase.clone(),
         counts,
-        last_completed: last.map(|step| LastCompleted { step: step.step.clone(), at }),
+        last_completed: last_told(plan, last, None),
         steps,
         gates: Vec::new(),
         needs: Vec::new(),
         next: plan.recovery_point.steps.clone(),
+    }
+}
+
+/// What the plan's report calls the last completed, where it does; else `by_rows`. `own` is what
+/// our own run did last, and not another system.
+fn last_told(
+    plan: &Plan,
+    by_rows: Option<LastCompleted>,
+    own: Option<(&Address, Timestamp)>,
+) -> Option<LastCompleted> {
+    let completed = |step: &Address, at: Timestamp| LastCompleted {
+        step: step.to_string(),
+        at: at.to_string(),
+    };
+    match &plan.last_done {
+        LastDone::ByRows => by_rows,
+        LastDone::Nothing => None,
+        LastDone::Row(row, at) => {
+            let at = at.map_or_else(|| plan.run.last_event.at.clone(), |at| at.to_string());
+            Some(LastCompleted { step: row.to_string(), at })
+        }
+        LastDone::Latest(row, at) => match own.filter(|(_, ended)| ended > at) {
+            Some((step, ended)) => Some(completed(step, ended)),
+            None => Some(completed(row, *at)),
+        },
     }
 }
 
@@ -264,14 +311,19 @@ fn step_view(run: &Run, id: NodeId) -> StepView {
 /// Nothing is left to do about it: done, skipped, or failed and the run goes on without it.
 pub fn is_over(run: &Run, id: NodeId) -> bool {
     let node = run.graph.node(id);
-    let is_tolerated = run.state.phase(&node.address) == Phase::Tolerated && node.is_settled();
-    is_tolerated || state_word(run, id) == "done" || is_skipped(run, id)
+    // Looked up once: this is asked of every step of a large run.
+    let phase = run.state.phase(&node.address);
+    let is_tolerated = phase == Phase::Tolerated && node.is_settled();
+    is_tolerated || word_of(run, id, phase) == "done" || is_skipped(run, id)
 }
 
 /// How a step stands, as `status --json` spells it.
 pub fn state_word(run: &Run, id: NodeId) -> &'static str {
+    word_of(run, id, run.state.phase(&run.graph.node(id).address))
+}
+
+fn word_of(run: &Run, id: NodeId, phase: Phase) -> &'static str {
     let node = run.graph.node(id);
-    let phase = run.state.phase(&node.address);
     if phase == Phase::Pending && is_skipped(run, id) {
         "skipped"
     } else if phase == Phase::Pending && run.graph.is_blocked(id, &run.state) {
@@ -281,7 +333,7 @@ pub fn state_word(run: &Run, id: NodeId) -> &'static str {
         && node.is_reachable()
     {
         "stale"
-    } else if run.state.is_parked(&node.address) {
+    } else if phase == Phase::Failed && run.state.is_parked(&node.address) {
         "parked"
     } else {
         phase.as_str()
@@ -350,6 +402,28 @@ mod tests {
         }
         seen.dedup();
         assert_eq!(seen, [(0, 3), (1, 3), (2, 3), (2, 5), (3, 5)]);
+    }
+
+    /// The counts after each of these tellings.
+    fn told(yaml: &str, tellings: &[&str]) -> Vec<(u32, u32, bool)> {
+        let all = tellings.iter().map(|told| counts(&Bench::new(yaml).tell(told).run));
+        all.map(|it| (it.done, it.total, it.more)).collect()
+    }
+
+    #[test]
+    fn what_a_list_or_a_loop_will_open_is_told_as_more() {
+        let list = "steps:
+  - { id: a, run: x }
+  - { id: m, each: [p, q], run: y }
+";
+        assert_eq!(told(list, &["", "a!"]), [(0, 1, true), (1, 3, false)]);
+        assert_eq!(told("steps: [{ id: m, each: [], run: y }]", &[""]), [(0, 0, false)]);
+        let until = "steps:
+  - { id: l, repeat: { max: 2, until: '{{ false }}', on_max: continue }, run: z }
+";
+        let all = ["", "l[1]!", "l[1]! l[2]!"];
+        // In the first turn there may be a second; in the second there is no third.
+        assert_eq!(told(until, &all), [(0, 1, true), (1, 2, false), (2, 2, false)]);
     }
 
     #[test]

@@ -36,14 +36,36 @@ fn stops(word: u64) -> u64 {
     (quote | backslash | control) & !word & HIGH_BITS
 }
 
-/// The values of the digits where `pattern` has a `0`, and 0 elsewhere; `None` unless all other
-/// bytes are those of the pattern.
-#[inline]
-pub(crate) fn digit_values(text: [u8; 8], pattern: [u8; 8]) -> Option<u64> {
-    let values = u64::from_le_bytes(text) ^ u64::from_le_bytes(pattern);
-    let room = u64::from_le_bytes(pattern.map(|byte| if byte == b'0' { 0x7f - 9 } else { 0x7f }));
-    let fits = (values | values.wrapping_add(room)) & HIGH_BITS == 0;
-    fits.then_some(values)
+/// Eight bytes of which each `0` stands for any digit and all else for itself. Made when the
+/// program is built: a moment is read from four of them, and a journal has millions of moments.
+#[derive(Clone, Copy)]
+pub(crate) struct Pattern {
+    text: u64,
+    /// What may be added to each byte before it says, by its high bit, that it does not fit.
+    room: u64,
+}
+
+impl Pattern {
+    pub(crate) const fn of(text: [u8; 8]) -> Self {
+        let mut room = [0x7f; 8];
+        let mut at = 0;
+        while at < 8 {
+            if text[at] == b'0' {
+                room[at] -= 9;
+            }
+            at += 1;
+        }
+        Self { text: u64::from_le_bytes(text), room: u64::from_le_bytes(room) }
+    }
+
+    /// The values of the digits where the pattern has a `0`, and 0 elsewhere; `None` unless all
+    /// other bytes are its own.
+    #[inline]
+    pub(crate) const fn digit_values(self, text: [u8; 8]) -> Option<u64> {
+        let values = u64::from_le_bytes(text) ^ self.text;
+        let fits = (values | values.wrapping_add(self.room)) & HIGH_BITS == 0;
+        if fits { Some(values) } else { None }
+    }
 }
 
 /// In each byte, the number that its digit and the next one make.
@@ -108,14 +130,15 @@ mod tests {
     #[test]
     fn a_pattern_takes_digits_for_its_zeros_and_itself_for_the_rest() {
         let pattern = *b"0000-00-";
-        let values = digit_values(*b"2026-11-", pattern).map(u64::to_le_bytes);
+        let values = Pattern::of(pattern).digit_values(*b"2026-11-").map(u64::to_le_bytes);
         assert_eq!(values, Some([2, 0, 2, 6, 0, 1, 1, 0]));
         for at in 0..8 {
             for byte in 0..=u8::MAX {
                 let mut text = *b"2026-11-";
                 text[at] = byte;
                 let fits = if pattern[at] == b'0' { byte.is_ascii_digit() } else { byte == b'-' };
-                assert_eq!(digit_values(text, pattern).is_some(), fits, "{byte} at {at}");
+                let values = Pattern::of(pattern).digit_values(text);
+                assert_eq!(values.is_some(), fits, "{byte} at {at}");
             }
         }
     }

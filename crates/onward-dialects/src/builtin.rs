@@ -62,6 +62,7 @@ pub const CALLS: &[&str] = &[
     "sdlc.story",
     "sdlc.spec",
     "sdlc.judged",
+    "sdlc.critiqued",
     "sdlc.loop",
     "sdlc.mark",
     "sdlc.status",

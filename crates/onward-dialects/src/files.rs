@@ -2,22 +2,47 @@
 //!
 //! Invariant: plain data, gathered once by the engine. A dialect that looks twice sees the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use onward_core::time::Timestamp;
 
-/// Everything a dialect is shown.
+/// Everything a dialect is shown. Clones share the bytes, and what was worked out of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// By the number of the site's root, then by path below it.
-    entries: BTreeMap<(usize, String), File>,
+    entries: Arc<BTreeMap<(usize, String), File>>,
     /// `None` where there is no repository.
     pub git: Option<Git>,
     /// Of the processes that the files name, those that are alive.
     pub alive: BTreeSet<u32>,
     /// What is there and was not read. Of these, files are there, and empty.
     pub unread: Vec<Unread>,
+    worked_out: WorkedOut,
 }
+
+/// What a dialect made of these files, for the next one who asks. It says nothing that the files
+/// do not say.
+#[derive(Clone, Default)]
+struct WorkedOut(Arc<OnceLock<Arc<dyn Any + Send + Sync>>>);
+
+impl fmt::Debug for WorkedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkedOut").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for WorkedOut {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for WorkedOut {}
 
 /// A file, or a directory, of which nothing was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +62,8 @@ pub enum Unreadable {
     Outside,
     /// The user has no right to read it.
     Forbidden,
+    /// A directory, a pipe or the like where a file belongs.
+    NoFile,
 }
 
 /// One file. Its path is the key it is kept under, relative to the run's directory.
@@ -102,7 +129,15 @@ impl Files {
     }
 
     pub fn insert_in(&mut self, root: usize, path: impl Into<String>, file: File) {
-        self.entries.insert((root, path.into()), file);
+        self.worked_out = WorkedOut::default();
+        Arc::make_mut(&mut self.entries).insert((root, path.into()), file);
+    }
+
+    /// What `make` makes of all these files: the first time; then that again, also for clones.
+    /// The files of many runs are often the same.
+    pub(crate) fn worked_out<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Arc<T> {
+        let known = self.worked_out.0.get_or_init(|| Arc::new(make(self)));
+        known.clone().downcast().unwrap_or_else(|_| Arc::new(make(self)))
     }
 
     pub fn remove(&mut self, path: &str) -> Option<File> {
@@ -110,7 +145,8 @@ impl Files {
     }
 
     pub fn remove_in(&mut self, root: usize, path: &str) -> Option<File> {
-        self.entries.remove(&(root, path.to_owned()))
+        self.worked_out = WorkedOut::default();
+        Arc::make_mut(&mut self.entries).remove(&(root, path.to_owned()))
     }
 
     pub fn contains(&self, path: &str) -> bool {
@@ -134,7 +170,7 @@ impl Files {
     /// the same heads. Times, living processes and uncommitted changes are no progress of a run.
     pub fn tell_the_same_as(&self, other: &Self) -> bool {
         let heads = |of: &Self| of.git.as_ref().map(|it| (it.head.clone(), it.branches.clone()));
-        let mut pairs = self.entries.iter().zip(&other.entries);
+        let mut pairs = self.entries.iter().zip(other.entries.iter());
         self.entries.len() == other.entries.len()
             && pairs.all(|(one, two)| one.0 == two.0 && one.1.bytes == two.1.bytes)
             && heads(self) == heads(other)
@@ -151,6 +187,24 @@ impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
     fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
         let file = |bytes: B| File { bytes: bytes.into(), modified: None };
         let own = |(path, bytes): (P, B)| ((0, path.into()), file(bytes));
-        Self { entries: files.into_iter().map(own).collect(), ..Self::default() }
+        let entries = files.into_iter().map(own).collect::<BTreeMap<_, _>>();
+        Self { entries: Arc::new(entries), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_worked_out_is_shared_by_clones_until_a_file_changes() {
+        let count = |files: &Files| files.iter().count();
+        let mut files: Files = [("a", "1")].into_iter().collect();
+        let first = files.worked_out(count);
+        assert!(Arc::ptr_eq(&first, &files.clone().worked_out(count)));
+        files.insert("b", File::default());
+        assert_eq!(*files.worked_out(count), 2);
+        files.remove("a");
+        assert_eq!((*files.worked_out(count), *first), (1, 1));
     }
 }

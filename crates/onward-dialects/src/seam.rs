@@ -39,6 +39,12 @@ pub trait Dialect: Sync {
         None
     }
 
+    /// Files below the site's first root that those which the site names speak of, and that are
+    /// wanted too: whether or not they are there.
+    fn more(&self, _site: &Site, _files: &Files) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Files that are wanted as git had them at a moment, to see what changed since.
     fn moments(&self, _site: &Site, _files: &Files) -> Vec<(String, Timestamp)> {
         Vec::new()
@@ -79,6 +85,12 @@ pub struct Card {
     pub reads: &'static [&'static str],
     /// Files that only ever grow: they are appended to, never replaced.
     pub grows: &'static [&'static str],
+    /// Agents of its workflows change only those of its files that their steps declare: whatever
+    /// else is new in them is another hand's, and a word of the system that counts.
+    pub agents_declare: bool,
+    /// Where they may change others: the files, as globs below the site's first root, of which the
+    /// same is true.
+    pub keeps: &'static [&'static str],
     /// Branches of git that matter begin so; `None` where only the head and the tree matter.
     pub branches: Option<&'static str>,
     /// Files that hold the number of a process, and a word that its command line must contain.

@@ -114,6 +114,7 @@ fn finished(step: &Address) -> Event {
         tolerated: false,
         head: None,
         ended: None,
+        waited: 0,
     }))
 }
 

@@ -131,7 +131,7 @@ fn through_hands(commands: u32, parallel: u32) -> Result<(), Failure> {
                         hands.spawn(&[next])?;
                     }
                 }
-                HandsEvent::Spawned(_) => {}
+                HandsEvent::Spawned(_) | HandsEvent::Withdrawn { .. } => {}
                 HandsEvent::Gone { .. } => return Err("the supervisor is gone".into()),
             }
         }

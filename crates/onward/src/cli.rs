@@ -16,6 +16,7 @@ use crate::{
 /// Runs long agent workflows and resumes them after any interruption
 #[derive(Parser, Debug)]
 #[command(name = "onward", version)]
+#[command(after_help = "Examples:\n  onward demo\n  onward init hello\n  onward run hello.yaml")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -37,6 +38,10 @@ pub(crate) struct Global {
     /// Work in this directory instead of the current one
     #[arg(long, global = true, value_name = "DIR", default_value = ".", hide_default_value = true)]
     pub(crate) cwd: PathBuf,
+    /// Use colours: `auto`, `always` or `never`
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]
+    #[arg(hide_default_value = true, hide_possible_values = true)]
+    pub(crate) color: Colours,
     /// Say only what went wrong
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -55,6 +60,15 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// A flag is nearer than `NO_COLOR`, `CLICOLOR_FORCE` and what the terminal can do.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Colours {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
 impl Global {
     /// Two ways of asking for JSON, and one meaning.
     pub(crate) fn meant(self) -> Self {
@@ -69,7 +83,7 @@ pub(crate) enum Command {
     Resume(cmd::resume::ResumeArgs),
     Plan(cmd::plan::PlanArgs),
     Why(cmd::why::WhyArgs),
-    List(cmd::status::ListArgs),
+    List(cmd::list::ListArgs),
     Status(cmd::status::StatusArgs),
     Log(cmd::log::LogArgs),
     #[cfg(feature = "watch")]
@@ -77,11 +91,15 @@ pub(crate) enum Command {
     Attach(cmd::log::AttachArgs),
     Decide(cmd::decide::DecideArgs),
     /// Answer a gate with `approve`
+    #[command(after_help = "Examples:\n  onward approve\n  \
+        onward approve publish --comment \"well done\"")]
     Approve(cmd::decide::YesNoArgs),
     /// Answer a gate with `reject`
+    #[command(after_help = "Example:\n  onward reject publish --comment \"too long\"")]
     Reject(cmd::decide::YesNoArgs),
     Done(cmd::decide::DoneArgs),
     /// Let running steps end, start nothing new, then stop
+    #[command(after_help = "Examples:\n  onward pause\n  onward pause release-20261115-k3fq")]
     Pause(cmd::decide::AskArgs),
     Cancel(cmd::decide::CancelArgs),
     Rescue(cmd::rescue::RescueArgs),
@@ -101,6 +119,7 @@ pub(crate) enum Command {
     Completions(cmd::tools::CompletionsArgs),
     Man(cmd::tools::ManArgs),
     /// Print the version, the commit it was built from, and its features
+    #[command(after_help = "Examples:\n  onward version\n  onward version --json")]
     Version,
     #[command(hide = true)]
     Rehearsed(cmd::rehearse::RehearsedArgs),
@@ -132,6 +151,16 @@ pub(crate) fn version() -> ExitCode {
 
 /// What is wrong, and what to type instead, where the word is one of another tool's.
 fn meant(error: &clap::Error) -> Option<(String, String)> {
+    let is_about_words = matches!(
+        error.kind(),
+        ErrorKind::MissingRequiredArgument
+            | ErrorKind::TooManyValues
+            | ErrorKind::TooFewValues
+            | ErrorKind::WrongNumberOfValues
+    );
+    if is_about_words && let Some(usage) = error.get(ContextKind::Usage) {
+        return guess::words(&usage.to_string());
+    }
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         Some(_) | None => None,

@@ -19,7 +19,7 @@ use onward_core::{
     run::Run,
 };
 use onward_engine::{
-    engine::{self, Looking, examine_run},
+    engine::{self, Looking, compare_run, examine_run},
     world::seen::Seen,
 };
 
@@ -69,7 +69,7 @@ pub(crate) fn consult(
     loop {
         let machine = &of.session.machine;
         let looking = Looking { choices: &choices, depth, pinned: of.pinned, seen: of.seen };
-        let plan = examine_run(of.dir, machine, &looking)?;
+        let mut plan = examine_run(of.dir, machine, &looking)?;
         let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
         let settled = asking == Asking::Conflicts && standing.is_empty() && !asked;
         let is_over = matches!(plan.run.status, Status::Fresh | Status::Completed);
@@ -78,6 +78,9 @@ pub(crate) fn consult(
             return Ok(Way::GoOn(choices));
         }
         asked = true;
+        if depth == Depth::Full {
+            plan.preflight = compare_run(of.dir, choices.from.as_ref(), machine)?;
+        }
         plan::show(cx, of.session, &plan, &choices)?;
         outlook::show(&mut *cx.err, &plan)?;
         match depth {
@@ -165,7 +168,13 @@ pub(crate) fn menu<C: Copy>(
         person.screen().line(&format!("Type \"{word}\" to continue."));
     }
     let words: Vec<String> = ways.iter().map(|way| way.1.to_owned()).collect();
-    let picked = person.pick("What now?", &words, first)?;
+    let at = |word: &str| ways.iter().position(|way| way.1 == word);
+    // Where there is nothing to go on with, yes is no answer.
+    let yes = Some(0).filter(|_| ways.first().is_some_and(|way| way.1 != "cancel"));
+    let also =
+        [("yes", yes), ("y", yes), ("no", at("cancel")), ("restart from scratch", at("restart"))];
+    let also: Vec<(&str, usize)> = also.into_iter().filter_map(|it| Some((it.0, it.1?))).collect();
+    let picked = person.pick_also("What now?", &words, first, &also)?;
     ways.get(picked).map(|way| way.0)
 }
 
@@ -188,7 +197,10 @@ impl Talk<'_> {
         let cost = self.plan.cost.restart_usd;
         let cost = if cost > 0.0 { format!(", about ${cost:.2}") } else { String::new() };
         let again = format!("start over as a new run{cost}; this one is cancelled, files stay");
-        ways.push((Choice::Restart, "restart", again));
+        // Files of another system stay as they are: a new run would find them begun.
+        if self.plan.run.dialect == "onward" {
+            ways.push((Choice::Restart, "restart", again));
+        }
         ways.push((
             Choice::Cancel,
             "cancel",
@@ -343,7 +355,7 @@ impl Talk<'_> {
             if self.person.was_interrupted() {
                 Error::Interrupted { command: format!("onward resume {run}") }
             } else {
-                Error::NotConfirmed { run }
+                Error::NotConfirmed { run, flags: Vec::new() }
             }
         })
     }

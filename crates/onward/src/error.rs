@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use onward_core::{
-    finding::{Code, Finding, RUN_OVER},
+    finding::{Finding, RUN_OVER},
     nearest::nearest,
     plan::RunInfo,
     plural::count,
@@ -80,7 +80,11 @@ pub(crate) enum Error {
     #[error("nothing says that the pipeline in `{}` is this project's", list.display())]
     WhoseList { list: PathBuf },
     #[error("the plan of `{run}` was not confirmed")]
-    NotConfirmed { run: String },
+    NotConfirmed {
+        run: String,
+        /// What the resume was asked for besides, as it is typed.
+        flags: Vec<String>,
+    },
     /// The person left a question with Ctrl-C; `command` asks it again.
     #[error("{}", left(command))]
     Interrupted { command: String },
@@ -97,14 +101,18 @@ pub(crate) enum Error {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Find(#[from] FindError),
+    /// `dir` is where it lies, `back` where it lay.
+    #[error("run {run} is in the archive")]
+    Archived { run: String, dir: String, back: String },
     #[error(transparent)]
     Follow(#[from] FollowError),
     #[error("there is no dialect `{name}`")]
     NoSuchDialect { name: String, known: Vec<String> },
     #[error("{}", no_permanent_task(.0))]
     NoPermanentTask(Looked),
-    #[error("`{}` was written by another system, and no run continues it yet", dir.display())]
-    NotAdopted { dir: PathBuf },
+    /// As a command names it.
+    #[error("`{name}` was written by another system, and no run continues it yet")]
+    NotAdopted { name: String },
     /// Other systems' runs are here, and each is over or was never begun.
     #[error("no run here is open")]
     NoneOpen { names: Vec<String> },
@@ -209,7 +217,7 @@ impl Error {
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
-            Self::Find(_) | Self::NoneOpen { .. } => "no_such_run",
+            Self::Find(_) | Self::NoneOpen { .. } | Self::Archived { .. } => "no_such_run",
             Self::Engine(EngineError::Stop(Stop::MissingFile { .. })) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -266,15 +274,16 @@ impl Error {
             }
             Self::SeveralWait { first, .. } => Some(format!("say which, such as `{first}`")),
             Self::Interrupted { command } => Some(command.clone()),
-            Self::NotConfirmed { run } => Some(format!(
-                "look at it with `onward plan {run}`, then `onward resume {run} --yes`"
-            )),
+            Self::NotConfirmed { run, flags } => Some(confirming(run, flags)),
             Self::Supervise(error) => error.hint().map(str::to_owned),
             Self::NoSuchStep { step, known } => Some(steps_hint(step, known)),
             Self::WhichGate { open } if open.is_empty() => Some("see `onward status`".into()),
             Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
+            Self::Archived { dir, back, .. } => {
+                Some(format!("to have it back: `mv {} {}`", word(dir), word(back)))
+            }
             Self::NoPermanentTask(Looked { lists, others, .. }) => {
                 let shown = |it: &PathBuf| word(&it.display().to_string());
                 let place = lists.first().map(|it| format!(" --input dir={}", shown(it)));
@@ -298,9 +307,8 @@ impl Error {
                 let more = if others == 0 { String::new() } else { format!(", and {others} more") };
                 Some(format!("over, or not begun: see `onward plan {first}`{more}"))
             }
-            Self::NotAdopted { dir } => {
-                let dir = dir.display();
-                Some(format!("see `onward plan {dir}`, then `onward resume {dir}`"))
+            Self::NotAdopted { name } => {
+                Some(format!("see `onward plan {name}`, then `onward resume {name}`"))
             }
             Self::Engine(EngineError::Resume(ResumeError::Complete)) => {
                 Some("start it again from the beginning with `onward run --again`".into())
@@ -361,6 +369,7 @@ impl Error {
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
             | Self::NoPermanentTask(_)
             | Self::NoneOpen { .. }
+            | Self::Archived { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Left { exit, .. } => *exit,
@@ -368,6 +377,13 @@ impl Error {
             Self::Care(error) => exit_of_care(error),
         }
     }
+}
+
+/// How a plan is confirmed, with all that the resume was asked for.
+fn confirming(run: &str, flags: &[String]) -> String {
+    let words = flags.iter().map(|it| word(it)).chain(["--yes".to_owned()]);
+    let flags: Vec<String> = words.collect();
+    format!("look at it with `onward plan {run}`, then `onward resume {run} {}`", flags.join(" "))
 }
 
 /// The step that is meant, or some of those that there are.
@@ -400,7 +416,11 @@ fn conflicts_hint(findings: &[Finding]) -> String {
     codes.sort_unstable();
     codes.dedup();
     let is_over = codes.contains(&RUN_OVER);
-    codes.retain(|code| Code::can_be_accepted(code));
+    // Beside a fact that has to be mended no flag helps.
+    if findings.iter().any(|it| it.code != RUN_OVER && !it.can_be_accepted()) {
+        return "see `onward plan`".to_owned();
+    }
+    codes.retain(|code| *code != RUN_OVER);
     let mut flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
     flags.extend(is_over.then(|| "--force".to_owned()));
     if flags.is_empty() {
@@ -465,7 +485,7 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Workflow(LoadWorkflowError::Invalid(_))
         | EngineError::Create(
             CreateError::NoSuchInput { .. }
-            | CreateError::MissingInput { .. }
+            | CreateError::MissingInputs { .. }
             | CreateError::WrongKind { .. }
             | CreateError::Secret { .. }
             | CreateError::Token { .. },

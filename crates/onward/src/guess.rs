@@ -38,6 +38,24 @@ pub(crate) fn command(typed: &str) -> Option<String> {
     Some(format!("try `onward {meant}`"))
 }
 
+/// What a command that takes `[RUN] WORD` was not given, or was given too much of.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("decide", "[RUN] GATE OPTION", "`onward status` shows the open gates and their options"),
+    ("done", "[RUN] STEP", "`onward plan --all` lists the steps"),
+    ("rescue diff", "[RUN] N", "N is the number that `onward rescue list` shows"),
+    ("rescue show", "[RUN] N", "N is the number that `onward rescue list` shows"),
+    ("undo", "[RUN] N", "N is the number that `onward rescue list` shows"),
+    ("why", "[RUN] STEP", "`onward plan --all` lists the steps"),
+];
+
+/// How a command is called, and where its words come from; `usage` is what the parser says of it.
+pub(crate) fn words(usage: &str) -> Option<(String, String)> {
+    let (name, words, hint) = WORDS.iter().find(|(name, words, _)| {
+        usage.contains(&format!("onward {name} ")) && usage.contains(words)
+    })?;
+    Some((format!("call it as `onward {name} {words}`"), (*hint).to_owned()))
+}
+
 /// What does the job of a flag that other tools have.
 pub(crate) fn flag(typed: &str) -> Option<&'static str> {
     match typed {

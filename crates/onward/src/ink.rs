@@ -15,7 +15,7 @@ use std::{
 use anstream::{AutoStream, ColorChoice, adapter::strip_str, stream::RawStream};
 use onward_core::name;
 
-use crate::{style, width};
+use crate::{cli::Colours, style, width};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnsiColor {
@@ -162,6 +162,15 @@ pub(crate) struct Printer<W: Write> {
     look: Look,
     /// The beginning of a character or of a mark, whose rest comes with the next write.
     pending: Vec<u8>,
+}
+
+/// What the user wants of every stream.
+pub(crate) fn choose(colours: Colours) {
+    match colours {
+        Colours::Auto => {}
+        Colours::Always => ColorChoice::Always.write_global(),
+        Colours::Never => ColorChoice::Never.write_global(),
+    }
 }
 
 pub(crate) fn has_colours(stream: &impl RawStream) -> bool {

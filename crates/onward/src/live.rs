@@ -28,7 +28,7 @@ use crate::{
     plain,
     screen::Size,
     speech,
-    style::{BUSY, DIM, GOOD, WARN, cut, thousands, took, usd},
+    style::{BUSY, DIM, GOOD, WARN, cut, fraction, thousands, took, usd},
     width,
 };
 
@@ -198,10 +198,11 @@ impl Scene<'_> {
 
     fn bar(&self) -> String {
         const WIDTH: usize = 20;
-        let Counts { done, total } = self.live.map(Live::counts).unwrap_or_default();
+        let counts = self.live.map(Live::counts).unwrap_or_default();
+        let Counts { done, total, .. } = counts;
         let full = if total == 0 { 0 } else { WIDTH * done as usize / total as usize };
         let (full, rest) = ("━".repeat(full), "─".repeat(WIDTH - full));
-        let mut parts = vec![format!("{done}/{total}"), took(self.now.ms_since(self.since))];
+        let mut parts = vec![fraction(counts), took(self.now.ms_since(self.since))];
         let left =
             self.live.zip(self.before).and_then(|(live, state)| live.left_ms(state, self.now));
         if let Some(ms) = left.filter(|ms| *ms > 0) {

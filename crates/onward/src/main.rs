@@ -10,15 +10,18 @@ mod diagnostic;
 mod diff;
 mod draw;
 mod error;
+mod folds;
 mod gates;
 mod guess;
 mod ink;
+mod keys;
 mod live;
 mod meant;
 mod next;
 mod outlook;
 mod plain;
 mod plan_page;
+mod preflight;
 mod progress;
 mod prompt;
 mod screen;
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return cli::refuse(&error),
     };
+    ink::choose(cli.global.color);
     let mut cx = Context::new(cli.global.meant());
     let result = match &cli.command {
         None => cmd::overview(&mut cx),
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
         Some(Command::Resume(args)) => cmd::resume::run(&mut cx, args),
         Some(Command::Plan(args)) => cmd::plan::run(&mut cx, args),
         Some(Command::Why(args)) => cmd::why::run(&mut cx, args),
-        Some(Command::List(args)) => cmd::status::list(&mut cx, args),
+        Some(Command::List(args)) => cmd::list::list(&mut cx, args),
         Some(Command::Status(args)) => cmd::status::status(&mut cx, args),
         Some(Command::Log(args)) => cmd::log::run(&mut cx, args),
         #[cfg(feature = "watch")]
@@ -100,5 +104,7 @@ fn main() -> ExitCode {
         Some(Command::Snapshot(args)) => cmd::tools::snapshot(&mut cx, args),
         Some(Command::Call(args)) => cmd::call::run(&mut cx, args),
     };
+    // However the command ended: keys are shown again.
+    keys::show();
     result.unwrap_or_else(|error| cx.report(&error))
 }

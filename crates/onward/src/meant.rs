@@ -9,8 +9,9 @@ use std::{
 
 use onward_core::address::Address;
 use onward_engine::{
+    care::archive::collectable,
     dialects::Home,
-    locate::{FindError, FoundSite, RunDir, Search, near},
+    locate::{FindError, FoundSite, Project, RunDir, Search, near},
 };
 
 use crate::{
@@ -68,7 +69,12 @@ pub(crate) fn called(
 }
 
 /// Nothing is called so: a workflow file is no run, and one of another system may be meant.
-pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: FindError) -> Error {
+pub(crate) fn unknown(
+    cx: &Context,
+    (project, search): (&Project, &Search<'_>),
+    name: &str,
+    error: FindError,
+) -> Error {
     let is_workflow = Path::new(name).extension().is_some_and(|it| it == "yaml" || it == "yml");
     if is_workflow && cx.path(Path::new(name)).is_file() {
         let file = word(name);
@@ -76,6 +82,9 @@ pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: Find
             message: format!("`{name}` is a workflow file, not a run"),
             hint: format!("`onward check {file}` looks at it, `onward run {file}` starts it"),
         };
+    }
+    if let Some(archived) = archived(project, name) {
+        return archived;
     }
     let FindError::NoRuns = error else { return error.into() };
     // A project that holds runs of other systems is not without runs.
@@ -85,6 +94,17 @@ pub(crate) fn unknown(cx: &Context, search: &Search<'_>, name: &str, error: Find
     }
     let near = near(name, others.iter().filter(|it| is_here(it)).map(|it| it.site.name.as_str()));
     FindError::NoSuchRun { wanted: name.to_owned(), near }.into()
+}
+
+/// A run that was moved to the archive under this name.
+fn archived(project: &Project, name: &str) -> Option<Error> {
+    let all = collectable(project, u32::MAX).ok()?.kept;
+    let found = all.iter().find(|it| it.run.as_str().starts_with(name))?;
+    let run = found.run.to_string();
+    let shown =
+        |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).display().to_string();
+    let back = shown(&project.runs_dir().join(&run));
+    Some(Error::Archived { run, dir: shown(&found.dir), back })
 }
 
 /// No run is called so, and a step of the last one is.

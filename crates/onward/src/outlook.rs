@@ -12,6 +12,7 @@ use onward_core::{
     finding::{Code, Finding, RUN_OVER, Severity},
     plan::{AgeBand, Outlook, Plan},
     plural::count,
+    policy::{self, Choices},
     run::Run,
     survey::outputs_to_check,
 };
@@ -21,6 +22,7 @@ use crate::{
     diagnostic::printable,
     error::naming,
     session::{found_in_commands, word},
+    style,
 };
 
 /// So many files are named one by one.
@@ -42,26 +44,26 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let compared = plan.steps.iter().filter(|step| step.counts_no_more()).count() - again;
     let kept = plan.counts.get("keep").copied().unwrap_or(0);
     let id = &plan.run.id;
-    if kept == 0 || plan.run.age_band == AgeBand::Stale {
-        let age = crate::style::span(plan.run.age_seconds);
+    let nothing_stays = kept == 0 && compared == 0;
+    if nothing_stays || plan.run.age_band == AgeBand::Stale {
+        let age = style::span(plan.run.age_seconds);
         let old = format!("the run is {age} old");
-        let why = if kept == 0 { "nothing that is done can stay" } else { &old };
-        writeln!(out, "  Suggestion: start over: {why}: onward run --again {id}")
-    } else {
-        let (again, kept) = (count(again, "done step"), count(kept as usize, "step"));
-        let compared = match compared {
-            0 => String::new(),
-            many => format!("{many} to be compared, "),
-        };
-        writeln!(out, "  Suggestion: continue: {again} to run again, {compared}{kept} kept")
+        let why = if nothing_stays { "no finished work can stay" } else { &old };
+        let (text, command) =
+            (format!("  Suggestion: start over ({why}):"), format!("onward run --again {id}"));
+        return writeln!(out, "{}", style::wrap_with(&text, &command, style::columns(), 0, 4));
     }
+    let mut parts = vec![format!("{} kept", count(kept as usize, "step"))];
+    parts.extend((again > 0).then(|| format!("{again} to run again")));
+    parts.extend((compared > 0).then(|| format!("{compared} to compare")));
+    let text = format!("  Suggestion: continue ({})", parts.join(", "));
+    writeln!(out, "{}", style::wrap(&text, style::columns(), 0, 4))
 }
 
 fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let id = &plan.run.id;
     writeln!(out, "\n{id} cannot be resumed yet:")?;
-    let stuck =
-        |it: &&Finding| it.severity() == Severity::Blocking && !Code::can_be_accepted(&it.code);
+    let stuck = |it: &&Finding| it.severity() == Severity::Blocking && !it.can_be_accepted();
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
@@ -89,7 +91,7 @@ pub(crate) fn ways_out(
     out: &mut dyn Write,
     plan: &Plan,
     found: &FoundSite,
-    again: &str,
+    (again, choices): (&str, &Choices),
     can_be_given_up: bool,
 ) -> io::Result<()> {
     let code = plan.recovery_point.code.as_str();
@@ -113,12 +115,14 @@ pub(crate) fn ways_out(
     if let Some(give_up) = give_up {
         way("clean up its state and end it; nothing is deleted", &give_up)?;
     }
-    let standing = plan.findings.iter().filter(|it| it.severity() == Severity::Blocking);
-    let codes: BTreeSet<&str> = standing.map(|it| it.code.as_str()).collect();
-    let accepted = codes.iter().filter(|it| Code::can_be_accepted(it));
-    let mut flags: Vec<String> = accepted.map(|code| format!("--accept {code}")).collect();
-    flags.extend(codes.contains(RUN_OVER).then(|| "--force".to_owned()));
-    if !flags.is_empty() {
+    let standing = policy::standing(&plan.findings, plan.run.age_band, choices);
+    let (accepted, facts): (Vec<&Finding>, Vec<&Finding>) =
+        standing.iter().partition(|it| it.can_be_accepted());
+    let words = |all: &[&Finding]| all.iter().map(|it| it.code.clone()).collect::<BTreeSet<_>>();
+    let (accepted, facts) = (words(&accepted), words(&facts));
+    let mut flags: Vec<String> = accepted.iter().map(|code| format!("--accept {code}")).collect();
+    flags.extend(facts.contains(RUN_OVER).then(|| "--force".to_owned()));
+    if !flags.is_empty() && facts.iter().all(|it| *it == RUN_OVER) {
         way("continue as it is", &format!("{again} {}", flags.join(" ")))?;
     }
     Ok(())
@@ -193,7 +197,8 @@ pub(crate) fn compared(out: &mut dyn Write, run: &Run, plan: &Plan) -> io::Resul
     risks(out, plan)
 }
 
-fn risks(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+/// What continuing may cost.
+pub(crate) fn risks(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     writeln!(out, "\nRisks")?;
     let grave = plan.findings.iter().filter(|it| it.severity() != Severity::Info).count();
     let reverts = plan.reverts.len();

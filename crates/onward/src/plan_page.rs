@@ -21,7 +21,7 @@ use onward_core::{
 use crate::{
     diagnostic::printable,
     error::naming,
-    next, screen,
+    next, preflight, screen,
     session::named_in_commands,
     style::{self, BAD, DIM, STRONG, WARN, ago, columns, thousands, usd, wrap},
     width,
@@ -46,6 +46,8 @@ pub(crate) enum For<'a> {
 
 /// So many rows of one group that say the same stay rows.
 const SAME_MAX: usize = 5;
+/// So many kept steps in a row, each for itself, stay rows: no one reads more of them.
+const ALONE_MAX: usize = 100;
 /// The widest column of addresses; longer ones push their own line.
 const ADDRESS_MAX: usize = 40;
 const VERDICT: usize = 8;
@@ -63,6 +65,9 @@ pub(crate) fn write(
     page.reverts(out)?;
     page.findings(out)?;
     page.cost(out)?;
+    if let Some(told) = &plan.preflight {
+        preflight::write(out, told, plan, now)?;
+    }
     page.needs(out)?;
     page.next(out)
 }
@@ -110,23 +115,24 @@ impl Page<'_> {
 
     /// `7 steps kept, 2 still running, 3 to run`.
     fn counts(&self) -> String {
-        let of = |verdicts: &[Verdict]| {
-            let is = |step: &&PlannedStep| verdicts.contains(&step.verdict);
-            self.plan.steps.iter().filter(is).count()
-        };
+        let mut counts = BTreeMap::new();
+        for step in &self.plan.steps {
+            *counts.entry(step.verdict).or_insert(0_usize) += 1;
+        }
+        let of = |verdict: Verdict| counts.get(&verdict).copied().unwrap_or(0);
         let mut parts = Vec::new();
-        let kept = of(&[Verdict::Keep]);
+        let kept = of(Verdict::Keep);
         if kept > 0 {
             parts.push(format!("{} kept", count(kept, "step")));
         }
         for (number, what) in [
-            (of(&[Verdict::Adopt]), "finished meanwhile"),
-            (of(&[Verdict::Reattach]), "still running"),
-            (of(&[Verdict::Continue]), "to continue"),
-            (of(&[Verdict::Verify]), "to verify"),
-            (of(&[Verdict::Rerun]), "to run again"),
-            (of(&[Verdict::Run]), "to run"),
-            (of(&[Verdict::Ask]), "to decide"),
+            (of(Verdict::Adopt), "finished meanwhile"),
+            (of(Verdict::Reattach), "still running"),
+            (of(Verdict::Continue), "to continue"),
+            (of(Verdict::Verify), "to verify"),
+            (of(Verdict::Rerun), "to run again"),
+            (of(Verdict::Run), "to run"),
+            (of(Verdict::Ask), "to decide"),
         ] {
             if number > 0 && parts.is_empty() {
                 parts.push(format!("{} {what}", count(number, "step")));
@@ -175,12 +181,31 @@ impl Page<'_> {
         let mut rest = self.plan.steps.as_slice();
         while let Some(first) = rest.first() {
             let name = group(&first.step);
+            let alone = rest.iter().take_while(|it| is_plain(it) && group(&it.step) == it.step);
+            let alone = alone.count();
+            if alone > ALONE_MAX {
+                let (rows, after) = rest.split_at(alone);
+                lines.push(self.stretch(rows));
+                rest = after;
+                continue;
+            }
             let size = rest.iter().take_while(|it| group(&it.step) == name).count();
             let (rows, after) = rest.split_at(size);
             self.fold(name, rows, &mut lines);
             rest = after;
         }
         lines
+    }
+
+    /// Many kept steps that follow each other.
+    fn stretch(&self, rows: &[PlannedStep]) -> Line {
+        let ends = [rows.first(), rows.last()].map(|it| it.map_or("", |it| &it.step));
+        let name = format!("{} to {}", ends[0], ends[1]);
+        let newest = rows.iter().filter_map(done_at).max();
+        let newest =
+            newest.map_or(String::new(), |at| format!(", last {}", style::moment(at, self.now)));
+        let detail = format!("{} done{newest}", rows.len());
+        Line { verdict: Verdict::Keep, name: printable(&name), detail: printable(&detail) }
     }
 
     /// The rows of one group, what many of them say once, in the place of the first of these.
@@ -345,7 +370,8 @@ fn stopped_by(plan: &Plan) -> Option<&'static str> {
         return None;
     }
     match plan.run.stopped_by.as_deref()? {
-        "interrupted" | "asked" => Some("by a stop request"),
+        "interrupted" => Some("by Ctrl-C or SIGTERM"),
+        "asked" => Some("by `onward pause`"),
         "gate" => Some("at a gate, which is answered now"),
         "killed" => Some("by a kill or crash"),
         _ => None,
@@ -364,7 +390,8 @@ pub(crate) fn reason(why: &Why, now: Timestamp) -> String {
         return if is_done { done() } else { "not needed".to_owned() };
     }
     match (&why.was, &why.is) {
-        (None, None) => why.detail.clone(),
+        // That it was stopped says enough.
+        (None, None) => why.detail.trim_start_matches("interrupted: ").to_owned(),
         (Some(_), _) | (None, Some(_)) => changed(why),
     }
 }

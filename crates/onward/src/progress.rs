@@ -5,7 +5,6 @@
 //! belongs to data.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     io::Write as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -15,11 +14,12 @@ use std::{
 
 use onward_core::{
     address::Address,
-    event::{Event, Record},
+    event::{AttemptFinished, Event, Record},
     evidence::{Cause, Outcome},
     journal::decode_line,
     key::part_in_words,
     plan::Status,
+    recovery::Rung,
     run::Run,
     state::{Phase, State},
     time::Timestamp,
@@ -35,14 +35,15 @@ use crate::{
     attend::Attendant,
     cmd::Context,
     diagnostic::printable,
+    folds::Folds,
     ink::Printer,
     live::{Row, Running, Scene},
     screen::{self, Screen},
     session::{Session, id_of, open_run, word},
     style::{
-        BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, paragraph, seconds, took, wrap,
+        BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, fraction, paragraph, seconds,
+        took, wrap,
     },
-    summary::is_stopped,
     undone,
 };
 
@@ -198,71 +199,6 @@ enum HowMuch {
     All,
 }
 
-/// Fan-outs of so many items are one line with a count.
-const FOLD_OVER: usize = 20;
-
-/// Fan-outs that are too large for a line each.
-#[derive(Default)]
-struct Folds(BTreeMap<Address, Fold>);
-
-struct Fold {
-    items: usize,
-    began: Option<Timestamp>,
-    /// Its line was shown.
-    told: bool,
-}
-
-impl Folds {
-    fn of(run: &Run) -> Self {
-        let mut folds = Self::default();
-        for (group, state) in &run.state.groups {
-            folds.open(group, state.items.len());
-        }
-        folds
-    }
-
-    fn open(&mut self, group: &Address, items: usize) {
-        if items > FOLD_OVER {
-            self.0.insert(group.clone(), Fold { items, began: None, told: false });
-        }
-    }
-
-    /// The large fan-out around a step.
-    fn around(&mut self, step: &Address) -> Option<(Address, &mut Fold)> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut scope = Some(step.clone());
-        while let Some(inner) = scope {
-            if let Some((group, _)) = inner.group_and_key()
-                && self.0.contains_key(&group)
-            {
-                let fold = self.0.get_mut(&group)?;
-                return Some((group, fold));
-            }
-            scope = inner.parent();
-        }
-        None
-    }
-}
-
-/// How many items of a fan-out the user stopped, and nothing else went wrong in.
-fn stopped_items(run: &Run, group: &Address) -> usize {
-    let (mut stopped, mut failed) = (BTreeSet::new(), BTreeSet::new());
-    for (step, entry) in run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed) {
-        let mut scope = Some(step.clone());
-        while let Some(inner) = scope {
-            if inner.group_and_key().is_some_and(|(around, _)| around == *group) {
-                let of = if is_stopped(entry) { &mut stopped } else { &mut failed };
-                of.insert(inner);
-                break;
-            }
-            scope = inner.parent();
-        }
-    }
-    stopped.difference(&failed).count()
-}
-
 /// An open gate, and when this process heard of it.
 struct Unanswered {
     step: Address,
@@ -304,7 +240,7 @@ impl Words {
         let at = record.at;
         let stops = matches!(record.event, Event::RunEnded { .. } | Event::RunPaused { .. });
         let ended = if let Event::AttemptFinished(it) = &record.event {
-            self.folds.around(&it.step).map(|(group, _)| group)
+            self.folds.around(&it.step)
         } else {
             None
         };
@@ -328,45 +264,26 @@ impl Words {
         if self.how_much == HowMuch::All {
             return;
         }
-        let mut lines = Vec::new();
-        for (group, fold) in self.folds.0.iter_mut().filter(|(_, it)| !it.told) {
-            let (Some(began), Some(id)) = (fold.began, run.graph.find(group)) else { continue };
-            fold.told = true;
-            let items = &run.graph.node(id).children;
-            let done = items.iter().filter(|item| run.graph.node(**item).is_settled()).count();
-            let failed = items.iter().filter(|it| run.graph.has_failed(**it, &run.state)).count();
-            let stopped = stopped_items(run, group);
-            let failed = failed.saturating_sub(stopped);
-            let mut said = vec![format!("{group}  {done} of {} done", fold.items)];
-            said.extend((failed > 0).then(|| format!("{failed} failed")));
-            said.extend((stopped > 0).then(|| format!("{stopped} stopped")));
-            said.push(took(at.ms_since(began)));
-            lines.push(said.join(", "));
-        }
-        for line in lines {
+        for line in self.folds.still_open(run, at) {
             self.line(at, &format!("{DIM}fan{DIM:#}   {line}"));
         }
     }
 
     /// A fan-out that was folded is one line, when all of it is over.
     fn tell_fold(&mut self, group: &Address, at: Timestamp) {
-        let run = self.live.as_ref().map(Live::run);
-        let is_over = run.is_some_and(|run| {
-            run.graph.find(group).is_some_and(|id| run.graph.node(id).is_settled())
-        });
-        if self.how_much == HowMuch::All || !is_over {
+        let Some(run) = self.live.as_ref().map(Live::run) else { return };
+        if self.how_much == HowMuch::All {
             return;
         }
-        let Some(fold) = self.folds.0.get_mut(group).filter(|it| !it.told) else { return };
-        fold.told = true;
-        let span = took(fold.began.map_or(0, |began| at.ms_since(began)));
-        let items = fold.items;
-        self.line(at, &format!("{GOOD}done{GOOD:#}  {group}  all {items}, {span}"));
+        if let Some(line) = self.folds.over(run, group, at) {
+            self.line(at, &format!("{GOOD}done{GOOD:#}  {line}"));
+        }
     }
 
     fn tell(&mut self, record: &Record) {
         let at = record.at;
-        for undone in undone::lines(&record.event, &crate::session::id_of(&self.dir)) {
+        let width = columns_of_errors().filter(|_| self.screen.moves());
+        for undone in undone::lines(&record.event, &id_of(&self.dir), (width, 6, 6)) {
             self.line(at, &format!("{WARN}undo{WARN:#}  {undone}"));
         }
         match &record.event {
@@ -381,25 +298,14 @@ impl Words {
                     self.line(at, &format!("{DIM}start{DIM:#} {}{again}", started.step));
                 }
             }
-            Event::AttemptFinished(finished) => {
-                let began = self.running.end(&finished.step);
-                let ms = began.map(|began| finished.ended.unwrap_or(at).ms_since(began));
-                match &finished.outcome {
-                    Outcome::Done => self.done(&finished.step, at, ms),
-                    Outcome::Failed { cause: Cause::Interrupted, .. } => {
-                        self.stopped(&finished.step, at, ms);
-                    }
-                    Outcome::Failed { cause, detail } => {
-                        let step = &finished.step;
-                        let and =
-                            if finished.tolerated { "; the run continues without it" } else { "" };
-                        let why = printable(&failure(*cause, detail, ms));
-                        self.line(at, &format!("{BAD}fail{BAD:#}  {step}  {why}{and}"));
-                    }
-                }
+            Event::AttemptFinished(finished) => self.finished(finished, at),
+            Event::StepSkipped { step, reason, .. } => {
+                let why = printable(reason);
+                self.line(at, &format!("{DIM}skip{DIM:#}  {step}{DIM}  {why}{DIM:#}"));
             }
-            Event::StepSkipped { step, .. } => {
-                self.line(at, &format!("{DIM}skip{DIM:#}  {step}"));
+            // Announced a moment before there was a slot for it.
+            Event::AttemptLost { step, rung: Rung::NeverSpawned, .. } => {
+                self.line(at, &format!("{DIM}wait{DIM:#}  {step}  it has not begun yet"));
             }
             Event::AttemptLost { step, rung, .. } => {
                 let why = rung.in_words();
@@ -460,13 +366,32 @@ impl Words {
         }
     }
 
+    fn finished(&mut self, finished: &AttemptFinished, at: Timestamp) {
+        let step = &finished.step;
+        let began = self.running.end(step);
+        let ms = began
+            .map(|began| finished.ended.unwrap_or(at).ms_since(began))
+            .map(|ms| ms.saturating_sub(finished.waited));
+        match &finished.outcome {
+            Outcome::Done => self.done(step, at, ms),
+            Outcome::Failed { cause: Cause::Interrupted, .. } => self.stopped(step, at, ms),
+            Outcome::Failed { cause, detail } if cause.is_limit() => {
+                let why = printable(&failure(*cause, detail, ms));
+                self.line(at, &format!("{WARN}park{WARN:#}  {step}  {why}"));
+            }
+            Outcome::Failed { cause, detail } => {
+                let and = if finished.tolerated { "; the run continues without it" } else { "" };
+                let why = printable(&failure(*cause, detail, ms));
+                self.line(at, &format!("{BAD}fail{BAD:#}  {step}  {why}{and}"));
+            }
+        }
+    }
+
     fn is_folded(&mut self, step: &Address, at: Timestamp) -> bool {
         if self.how_much == HowMuch::All {
             return false;
         }
-        let Some((_, fold)) = self.folds.around(step) else { return false };
-        fold.began.get_or_insert(at);
-        true
+        self.folds.begin(step, at)
     }
 
     fn done(&mut self, step: &Address, at: Timestamp, ms: Option<u64>) {
@@ -509,13 +434,9 @@ impl Words {
     }
 
     fn gate_opened(&mut self, at: Timestamp, step: &Address, prompt: &str, options: &[String]) {
-        // A person at this terminal reads the question where it is asked.
-        let shown = match &self.asks {
-            Asks::Here(_) | Asks::Later => "opened".to_owned(),
-            Asks::Never => paragraph(prompt, step.as_str().len() + 8, 2),
-        };
+        // The question is read once: where it is asked, or at the end with what answers it.
         if !matches!(self.asks, Asks::Here(_)) {
-            self.line(at, &format!("{WARN}gate{WARN:#}  {step}  {shown}"));
+            self.line(at, &format!("{WARN}gate{WARN:#}  {step}  opened"));
         }
         let (step, heard) = (step.clone(), wall_clock());
         let (prompt, options) = (prompt.to_owned(), options.to_vec());
@@ -594,7 +515,7 @@ impl Words {
         let counts = self.live.as_ref().map(Live::counts).unwrap_or_default();
         let running = printable(&self.running.in_words(now, 3));
         let running = if running.is_empty() { "nothing runs".to_owned() } else { running };
-        let (done, total) = (counts.done, counts.total);
-        self.line(now, &format!("{DIM}alive{DIM:#} {done}/{total} done; {running}"));
+        let done = fraction(counts);
+        self.line(now, &format!("{DIM}alive{DIM:#} {done} done; {running}"));
     }
 }

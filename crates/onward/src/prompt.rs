@@ -33,6 +33,13 @@ pub(crate) enum First {
     InFull,
 }
 
+/// Which of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    One(usize),
+    None,
+}
+
 /// What came of a question that another person may answer too.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -85,26 +92,41 @@ impl Person {
         &self.screen
     }
 
-    /// One of a numbered list, by its place in it.
-    pub(crate) fn choose(&mut self, question: &str, list: &[String]) -> Option<usize> {
+    /// One of a numbered list, by its place in it, or none of them.
+    pub(crate) fn choose(&mut self, question: &str, list: &[String]) -> Option<Chosen> {
         if !self.is_there {
             return None;
         }
         for (index, entry) in list.iter().enumerate() {
             self.screen.line(&format!("  {}. {entry}", index + 1));
         }
+        self.screen.line("  none leaves them all as they are");
         let most = list.len();
         self.until(&format!("{question} [1-{most}] "), |text| {
+            if text.eq_ignore_ascii_case("none") {
+                return Ok(Chosen::None);
+            }
             let number: Option<usize> = text.parse().ok();
             number
                 .filter(|it| (1..=most).contains(it))
-                .map(|it| it - 1)
-                .ok_or_else(|| format!("Type a number from 1 to {most}."))
+                .map(|it| Chosen::One(it - 1))
+                .ok_or_else(|| format!("Type a number from 1 to {most}, or none."))
         })
     }
 
     /// One of these words, by its place among them.
     pub(crate) fn pick(&mut self, question: &str, words: &[String], first: First) -> Option<usize> {
+        self.pick_also(question, words, first, &[])
+    }
+
+    /// The same; other words that stand for some of them are not shown.
+    pub(crate) fn pick_also(
+        &mut self,
+        question: &str,
+        words: &[String],
+        first: First,
+        also: &[(&str, usize)],
+    ) -> Option<usize> {
         let mut shown = words.to_vec();
         if first == First::ByDefault {
             // The default is marked as everywhere: in capitals.
@@ -115,8 +137,10 @@ impl Person {
             if text.is_empty() {
                 return if first == First::ByDefault { Ok(0) } else { Err(in_full()) };
             }
-            let meant = option(text, words).ok_or_else(|| wrong(text, words, Numbers::None))?;
-            let index = words.iter().position(|word| word == meant).unwrap_or(0);
+            let other = also.iter().find(|it| it.0.eq_ignore_ascii_case(text)).map(|it| it.1);
+            let named = option(text, words);
+            let named = named.and_then(|it| words.iter().position(|word| word == it));
+            let index = named.or(other).ok_or_else(|| wrong(text, words, Numbers::None))?;
             let is_whole = first == First::ByDefault || words[0].eq_ignore_ascii_case(text);
             if index > 0 || is_whole { Ok(index) } else { Err(in_full()) }
         })
@@ -214,21 +238,31 @@ pub(crate) fn key(text: &str, keys: &[char]) -> Option<Asked> {
 
 /// Whether the answers were shown with numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Numbers {
+pub(crate) enum Numbers {
     Shown,
     None,
 }
 
 /// What was wrong with an answer.
-fn wrong(text: &str, options: &[String], numbers: Numbers) -> String {
+pub(crate) fn wrong(text: &str, options: &[String], numbers: Numbers) -> String {
     let begins = |it: &&String| it.to_lowercase().starts_with(&text.to_lowercase());
     let several: Vec<&str> = options.iter().filter(begins).map(String::as_str).collect();
     let text = crate::diagnostic::printable(text);
     if !text.is_empty() && several.len() > 1 {
-        return format!("`{text}` can mean {}: type more of it", several.join(" or "));
+        return format!("`{text}` can mean {}: type more of it", or(&several));
     }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let or_number = if numbers == Numbers::Shown { ", or its number" } else { "" };
-    format!("`{text}` is not an answer here: type {}{or_number}", options.join(" or "))
+    format!("`{text}` is not an answer here: type {}{or_number}", or(&options))
+}
+
+/// `a`, `a or b`, `a, b or c`
+fn or(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
 }
 
 fn is_ci(value: Option<&std::ffi::OsStr>) -> bool {
@@ -334,6 +368,14 @@ mod tests {
     }
 
     #[test]
+    fn several_words_are_told_apart_by_commas() {
+        let options = ["approve", "later", "reject"].map(str::to_owned);
+        let said = wrong("x", &options, Numbers::Shown);
+        let end = "type approve, later or reject, or its number";
+        assert_eq!(said, format!("`x` is not an answer here: {end}"));
+    }
+
+    #[test]
     fn whoever_is_not_there_is_not_asked() {
         let (mut person, paper) = person(false, &["1", "y", "a"]);
         assert_eq!(person.choose("Which?", &words(&["a", "b"])), None);
@@ -345,11 +387,12 @@ mod tests {
     #[test]
     fn an_answer_that_means_nothing_is_asked_for_again() {
         let (mut person, paper) = person(true, &["", "3", "2", "what", "N"]);
-        assert_eq!(person.choose("Which?", &words(&["one", "two"])), Some(1));
+        assert_eq!(person.choose("Which?", &words(&["one", "two"])), Some(Chosen::One(1)));
         assert_eq!(person.pick("Go?", &words(&["yes", "no"]), First::ByDefault), Some(1));
         let text = paper.text();
-        let which = "Which? [1-2] Type a number from 1 to 2.\n";
-        assert!(text.starts_with(&format!("  1. one\n  2. two\n{which}{which}")), "{text}");
+        let which = "Which? [1-2] Type a number from 1 to 2, or none.\n";
+        let list = "  1. one\n  2. two\n  none leaves them all as they are\n";
+        assert!(text.starts_with(&format!("{list}{which}{which}")), "{text}");
         let wrong = "`what` is not an answer here: type yes or no\n";
         assert!(text.ends_with(&format!("Go? [YES/no] {wrong}Go? [YES/no] ")), "{text}");
     }

@@ -3,10 +3,10 @@
 //! Invariant: all that is written to the terminal while a run is driven is written here, so that no
 //! line tears another, and a question that waits for its answer is the last thing on the screen.
 
-use crate::{ink, width};
+use crate::{ink, keys, width};
 use std::{
     io::{IsTerminal as _, Write},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, Once, PoisonError},
 };
 
 /// Shared by all who have something to say.
@@ -17,6 +17,7 @@ struct Shown {
     out: Box<dyn Write + Send>,
     /// A terminal: what is at the bottom can be replaced.
     moves: bool,
+    keyboard: Keyboard,
     colours: bool,
     /// What runs now, one line each, redrawn as it changes.
     block: Vec<String>,
@@ -25,6 +26,15 @@ struct Shown {
     question: Option<String>,
     /// Nothing moves any more.
     ended: bool,
+    /// A stop finds this screen.
+    steps_aside: Once,
+}
+
+/// Who presses keys at it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keyboard {
+    User,
+    None,
 }
 
 /// Between these a terminal shows nothing half-drawn; others ignore them.
@@ -70,12 +80,17 @@ impl Screen {
         let err = std::io::stderr();
         let colours = ink::has_colours(&err);
         let moves = err.is_terminal() && std::env::var_os("TERM").is_none_or(|it| it != "dumb");
-        Self::new(Box::new(err), moves, colours)
+        let screen = Self::new(Box::new(err), moves, colours);
+        screen.shown().keyboard = if moves { Keyboard::User } else { Keyboard::None };
+        screen
     }
 
     fn new(out: Box<dyn Write + Send>, moves: bool, colours: bool) -> Self {
-        let (block, drawn, question, ended) = (Vec::new(), Vec::new(), None, false);
-        Self(Arc::new(Mutex::new(Shown { out, moves, colours, block, drawn, question, ended })))
+        let (block, drawn, question) = (Vec::new(), Vec::new(), None);
+        let (keyboard, ended, steps_aside) = (Keyboard::None, false, Once::new());
+        let shown =
+            Shown { out, moves, keyboard, colours, block, drawn, question, ended, steps_aside };
+        Self(Arc::new(Mutex::new(shown)))
     }
 
     fn shown(&self) -> MutexGuard<'_, Shown> {
@@ -102,6 +117,17 @@ impl Screen {
             shown.block = block;
         }
         let moved = !shown.ended && !is_same && shown.moves && shown.question.is_none();
+        if shown.keyboard == Keyboard::User {
+            shown.steps_aside.call_once(|| {
+                let shown = Arc::downgrade(&self.0);
+                keys::before_a_stop(move || {
+                    if let Some(shown) = shown.upgrade() {
+                        Self(shown).step_aside();
+                    }
+                });
+            });
+        }
+        shown.hide_keys();
         if moved || !lines.is_empty() {
             shown.put(lines);
         }
@@ -110,6 +136,7 @@ impl Screen {
     /// Asks for attention, and shows what is asked until it is answered.
     pub(crate) fn question(&self, text: &str) {
         let mut shown = self.shown();
+        shown.show_keys();
         shown.begin();
         shown.clear();
         shown.question = Some(text.to_owned());
@@ -134,12 +161,23 @@ impl Screen {
         shown.end();
     }
 
+    /// What moves goes from the screen; the next frame draws it again.
+    fn step_aside(&self) {
+        let mut shown = self.shown();
+        if shown.question.is_none() && !shown.drawn.is_empty() {
+            shown.begin();
+            shown.clear();
+            shown.end();
+        }
+    }
+
     /// Nothing moves from here on, and nothing stale stays.
     pub(crate) fn end(&self) {
         let mut shown = self.shown();
         shown.question = None;
         shown.ended = true;
         shown.block.clear();
+        shown.show_keys();
         shown.begin();
         shown.clear();
         shown.end();
@@ -170,6 +208,19 @@ impl Shown {
             let _ = self.out.write_all(END.as_bytes());
         }
         let _ = self.out.flush();
+    }
+
+    /// As long as rows stand at the bottom that are drawn again.
+    fn hide_keys(&self) {
+        if self.keyboard == Keyboard::User && self.question.is_none() && !self.block.is_empty() {
+            keys::hide();
+        }
+    }
+
+    fn show_keys(&self) {
+        if self.keyboard == Keyboard::User {
+            keys::show();
+        }
     }
 
     /// Above the block, which is drawn again.

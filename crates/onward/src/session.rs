@@ -1,11 +1,12 @@
 //! Where a command works: the project, its configuration, this machine, and which run is meant.
 
-use onward_engine::world::open;
 use std::{
+    cell::RefCell,
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use onward_core::{
@@ -25,8 +26,8 @@ use onward_engine::{
         plan_site,
     },
     load::{
-        checkpoint::load_looking,
-        journal::{JOURNAL, Loaded},
+        checkpoint::{Folded, Looked as Journaled, load_looking},
+        journal::JOURNAL,
     },
     locate::{
         Cast, FindError, FoundSite, Pinned, Project, RunDir, Search, TakeOver,
@@ -55,6 +56,8 @@ pub(crate) struct Session {
     pub(crate) config: Config,
     pub(crate) machine: Machine,
     pub(crate) now: Timestamp,
+    /// The first unfinished run, as it was folded to find that it is.
+    folded: RefCell<Option<(PathBuf, Arc<Folded>)>>,
 }
 
 /// What a person may say about how a run is driven.
@@ -122,7 +125,8 @@ impl Session {
             stand_in: None,
             cast: Cast { all: None, roles: config.settings.parts() },
         };
-        Ok(Self { project, config, machine, now: now.unwrap_or_else(wall_clock) })
+        let (now, folded) = (now.unwrap_or_else(wall_clock), RefCell::default());
+        Ok(Self { project, config, machine, now, folded })
     }
 
     /// The session of the project that the run is kept in: its agents and settings count,
@@ -141,7 +145,8 @@ impl Session {
         let limits = self.config.settings.limits(&zone_of(&self.machine.env));
         let options = Options { grace_ms, limits, ..Options::default() };
         let (mode, take_over) = (self.config.mode.value, TakeOver::No);
-        How { mode, choices, pinned: false, options, take_over, seen: Seen::default() }
+        let seen = Seen::default();
+        How { mode, choices, pinned: false, options, take_over, seen, folded: None }
     }
 
     /// A run keeps the mode it was started in, unless the user says otherwise.
@@ -171,7 +176,7 @@ impl Session {
     pub(crate) fn named(&self, cx: &Context, wanted: &str) -> Result<PathBuf, Error> {
         match self.which(cx, &Wanted { run: Some(wanted), ..Wanted::default() })? {
             Which::Ours(dir) => Ok(dir),
-            Which::Foreign(found) => Err(Error::NotAdopted { dir: found.dir }),
+            Which::Foreign(found) => Err(not_adopted(&found)),
         }
     }
 
@@ -219,8 +224,9 @@ impl Session {
             Vec::new()
         };
         // What is over, or was never begun, is meant only by the person who names its place.
-        let here: Vec<FoundSite> =
-            here.into_iter().filter(|it| wanted.run.is_some() || !it.site.by_name_only).collect();
+        let has_open = here.iter().any(|it| !it.site.by_name_only);
+        let is_meant = |it: &FoundSite| !it.site.by_name_only || wanted.run.is_some() && !has_open;
+        let here: Vec<FoundSite> = here.into_iter().filter(is_meant).collect();
         let whole: Vec<&FoundSite> = here.iter().filter(|it| it.site.lacks.is_none()).collect();
         let is_settled = wanted.dialect.is_some() && wanted.tasks.is_none() && !is_in_lists;
         if !whole.is_empty() || is_settled {
@@ -243,7 +249,7 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
-            let unknown = || unknown(cx, &search, name, error);
+            let unknown = || unknown(cx, (&self.project, &search), name, error);
             return if called.is_empty() { Err(unknown()) } else { self.only(called, wanted) };
         }
         let below = search.below(&dir).map_err(cannot_read)?;
@@ -398,7 +404,24 @@ impl Session {
     ) -> Result<PathBuf, Error> {
         match wanted {
             Some(wanted) => self.named(cx, wanted),
-            None => Ok(self.project.last_run()?.dir),
+            None => match self.project.last_run() {
+                Ok(run) => Ok(run.dir),
+                Err(error) => self.left_here(cx, error),
+            },
+        }
+    }
+
+    /// No run of ours is here. One that another system left may be meant.
+    fn left_here(&self, cx: &Context, error: FindError) -> Result<PathBuf, Error> {
+        if !matches!(error, FindError::NoRuns) {
+            return Err(error.into());
+        }
+        match self.which(cx, &Wanted { newest: true, ..Wanted::default() }) {
+            Ok(Which::Foreign(found)) if is_sure(&found) && !self.is_over(&found) => {
+                Err(not_adopted(&found))
+            }
+            Ok(Which::Ours(dir)) => Ok(dir),
+            Ok(Which::Foreign(_)) | Err(_) => Err(error.into()),
         }
     }
 
@@ -418,7 +441,15 @@ impl Session {
                 | Status::Failed => found.push(found_run),
             }
         }
+        if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {
+            self.folded.replace(Some((dir.dir.clone(), folded.clone())));
+        }
         Ok(found)
+    }
+
+    /// What the journal of a run folds to, where this command has read it to find the run.
+    pub(crate) fn folded_of(&self, dir: &Path) -> Option<Arc<Folded>> {
+        self.folded.take().filter(|it| it.0 == dir).map(|it| it.1)
     }
 }
 
@@ -428,9 +459,14 @@ pub(crate) fn named_in_commands(run: &RunInfo) -> String {
     if run.dialect == "onward" { word(&run.id) } else { placed_name(&run.dir, &run.id) }
 }
 
+/// Only a run of ours can be meant, and no such run goes on with this one yet.
+pub(crate) fn not_adopted(found: &FoundSite) -> Error {
+    Error::NotAdopted { name: found_in_commands(found) }
+}
+
 /// The same of a run that was only found.
 pub(crate) fn found_in_commands(found: &FoundSite) -> String {
-    placed_name(&found.dir.display().to_string(), &found.site.name)
+    word(&found.path().display().to_string())
 }
 
 fn placed_name(dir: &str, name: &str) -> String {
@@ -467,13 +503,16 @@ pub(crate) struct Found {
     pub(crate) dir: RunDir,
     pub(crate) state: State,
     pub(crate) status: Status,
+    folded: Option<Arc<Folded>>,
 }
 
 impl Found {
     pub(crate) fn look(dir: RunDir) -> Result<Self, Error> {
-        let state = state_of(&dir.dir)?;
+        let looked = looked(&dir.dir)?;
+        let folded = looked.folded().map(Arc::new);
+        let state = looked.loaded.state;
         let status = Status::of(&state, dir.is_driven());
-        Ok(Self { dir, state, status })
+        Ok(Self { dir, state, status, folded })
     }
 
     pub(crate) fn is_complete(dir: &Path) -> Result<bool, Error> {
@@ -493,25 +532,25 @@ pub(crate) fn open_run(dir: &Path) -> Result<Run, Error> {
 /// The same, and one that tells what comes after.
 #[cfg(feature = "watch")]
 pub(crate) fn open_and_follow(dir: &Path) -> Result<(Run, Follower), Error> {
-    let Loaded { state, tail } = loaded(dir)?;
+    let loaded = looked(dir)?.loaded;
+    let (state, tail) = (loaded.state, loaded.tail);
     // A last record that may still be written is read again.
     let mark = if tail.missing_newline { Mark::default() } else { tail.mark };
     Ok((with_workflow(dir, state)?, Follower::resume_at(dir, mark)))
 }
 
 pub(crate) fn state_of(dir: &Path) -> Result<State, Error> {
-    Ok(loaded(dir)?.state)
+    Ok(looked(dir)?.loaded.state)
 }
 
-fn loaded(dir: &Path) -> Result<Loaded, Error> {
-    let path = dir.join(JOURNAL);
-    let bytes = open::read_own(dir, JOURNAL, open::LOG_BYTES_MAX)
-        .map_err(|source| Error::CannotRead { path, source })?;
+fn looked(dir: &Path) -> Result<Journaled, Error> {
     let env: Vec<_> = std::env::vars_os().collect();
-    Ok(load_looking(dir, &env, &bytes).map_err(EngineError::from)?)
+    let looked = load_looking(dir, &env)
+        .map_err(|source| Error::CannotRead { path: dir.join(JOURNAL), source })?;
+    Ok(looked.map_err(EngineError::from)?)
 }
 
-fn with_workflow(dir: &Path, state: State) -> Result<Run, Error> {
+pub(crate) fn with_workflow(dir: &Path, state: State) -> Result<Run, Error> {
     let env: Vec<_> = std::env::vars_os().collect();
     let pinned = Pinned::look(dir, &env).map_err(EngineError::from)?;
     Ok(Run::new(pinned.defs, state))

@@ -88,6 +88,8 @@ pub(crate) struct Place {
 pub(crate) struct Written {
     pub(crate) schema: String,
     pub(crate) file: String,
+    /// Every file that was written, that one among them.
+    pub(crate) wrote: Vec<String>,
 }
 
 /// `decide --json`, `approve --json` and `reject --json`.

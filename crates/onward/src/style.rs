@@ -8,6 +8,7 @@ use onward_core::{
     evidence::Cause,
     plan::{RunInfo, Status, Verdict},
     time::Timestamp,
+    view::Counts,
 };
 
 use crate::{
@@ -77,7 +78,8 @@ pub(crate) fn columns_of_errors() -> Option<usize> {
 }
 
 /// Words in lines of at most `width` columns; the first begins at `at`, the others at `indent`. A
-/// word is never broken, and our colours take no room.
+/// word is never broken, nor is what stands in backticks: it is copied as a whole. Our colours take
+/// no room.
 pub(crate) fn wrap(text: &str, width: Option<usize>, at: usize, indent: usize) -> String {
     wrap_by(text, width, at, indent, |word| width::of(&ink::printed(word, false)))
 }
@@ -95,7 +97,7 @@ pub(crate) fn wrap_by(
     let words = text.trim_start_matches(' ');
     let lead = text.len() - words.len();
     let (mut lines, mut line, mut column) = (Vec::new(), " ".repeat(lead), at + lead);
-    for (number, word) in words.split(' ').enumerate() {
+    for (number, word) in pieces(words).enumerate() {
         let length = columns_of(word);
         if number > 0 && column > indent && column + 1 + length > width {
             lines.push(std::mem::take(&mut line));
@@ -109,6 +111,47 @@ pub(crate) fn wrap_by(
     }
     lines.push(line);
     lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// What stands between two places at which a line may be broken.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let now = rest?;
+        let (mut is_quoted, mut end) = (false, None);
+        for (at, c) in now.char_indices() {
+            match c {
+                // One that nothing closes is a letter like any other.
+                '`' => is_quoted = !is_quoted && now[at + 1..].contains('`'),
+                ' ' if !is_quoted => {
+                    end = Some(at);
+                    break;
+                }
+                _ => {}
+            }
+        }
+        rest = end.map(|end| &now[end + 1..]);
+        Some(&now[..end.unwrap_or(now.len())])
+    })
+}
+
+/// The same with a command behind it, which is never broken: it is copied as a whole.
+pub(crate) fn wrap_with(
+    text: &str,
+    command: &str,
+    width: Option<usize>,
+    at: usize,
+    indent: usize,
+) -> String {
+    let text = wrap(text, width, at, indent);
+    let plain = ink::printed(&text, false);
+    let at = if plain.contains('\n') { 0 } else { at };
+    let used = at + plain.lines().last().map_or(0, width::of) + 1 + width::of(command);
+    if width.is_none_or(|width| used <= width) {
+        format!("{text} {command}")
+    } else {
+        format!("{text}\n{}{command}", " ".repeat(indent))
+    }
 }
 
 /// A text of several lines as it was written, for the terminal: the first begins at `at`, each
@@ -162,6 +205,13 @@ pub(crate) fn thousands(number: u64) -> String {
         1_000..1_000_000 => format!("{}.{}k", number / 1_000, number % 1_000 / 100),
         1_000_000.. => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
     }
+}
+
+/// `2/7`; `2/7+` where lists or loops may open more.
+pub(crate) fn fraction(counts: Counts) -> String {
+    let Counts { done, total, more } = counts;
+    let more = if more { "+" } else { "" };
+    format!("{done}/{total}{more}")
 }
 
 /// How long something took: `0.4 s`, `12 s`, `3 min 05 s`, `2 h 10 min`.
@@ -264,6 +314,22 @@ mod tests {
         assert_eq!(wrap("  one two", Some(7), 0, 4), "  one\n    two");
         let coloured = format!("{GOOD}keep{GOOD:#} it as it is");
         assert_eq!(wrap(&coloured, Some(10), 0, 2), format!("{GOOD}keep{GOOD:#} it as\n  it is"));
+    }
+
+    #[test]
+    fn a_command_stays_whole() {
+        let shown = |width| wrap_with("a b; back with:", "onward undo r 1", width, 0, 2);
+        assert_eq!(shown(None), "a b; back with: onward undo r 1");
+        assert_eq!(shown(Some(31)), "a b; back with: onward undo r 1");
+        assert_eq!(shown(Some(30)), "a b; back with:\n  onward undo r 1");
+        assert_eq!(shown(Some(10)), "a b; back\n  with:\n  onward undo r 1");
+    }
+
+    #[test]
+    fn what_stands_in_backticks_stays_whole() {
+        let text = "say `onward run --again r`, or `x y`";
+        assert_eq!(wrap(text, Some(22), 0, 2), "say\n  `onward run --again r`,\n  or `x y`");
+        assert_eq!(wrap("it`s a word", Some(8), 0, 2), "it`s a\n  word");
     }
 
     #[test]

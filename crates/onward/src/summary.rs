@@ -3,7 +3,7 @@
 //! Invariant: told from the fold of the journal, as `status` would tell it, so that the end of a
 //! run and a look at it later agree.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use onward_core::{
     address::Address,
@@ -17,6 +17,7 @@ use onward_core::{
     survey::outputs_to_check,
     time::Timestamp,
     view,
+    worktree::{WorktreePlace, worktree_path},
 };
 
 use crate::{
@@ -53,7 +54,10 @@ pub(crate) fn lines(
         | Status::OverBudget
         | Status::Interrupted
         | Status::Running
-        | Status::Fresh => format!("{} of {} done, {span}", counts.done, count_of(counts.total)),
+        | Status::Fresh => {
+            let more = if counts.more { " and more to come" } else { "" };
+            format!("{} of {} done{more}, {span}", counts.done, count_of(counts.total))
+        }
     };
     lines.push(format!("run {id} {style}{}{style:#}: {what}", became(status, run)));
     let facts = facts(run, since);
@@ -92,39 +96,75 @@ fn leaves(run: &Run) -> impl Iterator<Item = (&Address, &StepState)> {
     run.state.steps.iter().filter(move |(step, _)| is_leaf(step))
 }
 
-fn facts(run: &Run, since: Timestamp) -> Vec<String> {
-    let of = |is: &dyn Fn(&Address, &StepState) -> bool| {
-        leaves(run).filter(|(step, it)| is(step, it)).count()
-    };
-    let is_old = |it: &StepState| it.ended_at < since && it.started_at < since;
-    // What was waited for ended in this drive, too.
-    let ran = of(&|_, it| it.attempts > 0 && !is_old(it) && !it.elsewhere);
-    let taken_over = of(&|_, it| it.elsewhere && !is_old(it));
-    let kept = of(&|_, it| is_old(it) && matches!(it.phase, Phase::Done | Phase::Tolerated));
-    let answered = of(&|_, it| it.gate.is_some() && it.phase == Phase::Done && !is_old(it));
-    let skipped = of(&|_, it| it.phase == Phase::Skipped);
-    let repeated = of(&|_, it| it.started_at >= since && it.attempts > 1);
-    let parked = of(&|step, _| run.state.is_parked(step));
-    let stopped = of(&|_, it| is_stopped(it));
-    let failed = of(&|_, it| it.phase == Phase::Failed) - parked - stopped;
-    let mut facts = Vec::new();
-    for (number, word) in [
-        (ran, "ran"),
-        (kept, "kept"),
-        (taken_over, "taken over"),
-        (answered, "answered"),
-        (skipped, "skipped"),
-        (repeated, "repeated"),
-        (failed, "failed"),
-        (stopped, "stopped"),
-        (parked, "parked"),
-    ] {
-        let apart = kept + taken_over + answered + skipped;
-        let others = apart + repeated + failed + stopped + parked;
-        if number > 0 && !(word == "ran" && others == 0) {
-            facts.push(format!("{number} {word}"));
+/// How many steps came to what. Each is in one of these, so that they add up; `again` is a part of
+/// `ran`.
+#[derive(Default)]
+struct Tally {
+    ran: usize,
+    again: usize,
+    kept: usize,
+    taken_over: usize,
+    answered: usize,
+    skipped: usize,
+    failed: usize,
+    stopped: usize,
+    parked: usize,
+}
+
+impl Tally {
+    fn of(run: &Run, since: Timestamp) -> Self {
+        let mut tally = Self::default();
+        for (step, it) in leaves(run) {
+            let is_old = it.ended_at < since && it.started_at < since;
+            match it.phase {
+                Phase::Skipped => tally.skipped += 1,
+                Phase::Failed if run.state.is_parked(step) => tally.parked += 1,
+                Phase::Failed if is_stopped(it) => tally.stopped += 1,
+                Phase::Failed => tally.failed += 1,
+                Phase::Done | Phase::Tolerated if is_old => tally.kept += 1,
+                Phase::Done | Phase::Tolerated if it.elsewhere => tally.taken_over += 1,
+                Phase::Done | Phase::Tolerated if it.gate.is_some() => tally.answered += 1,
+                // What was waited for ended in this drive, too.
+                Phase::Done | Phase::Tolerated if it.attempts > 0 => {
+                    tally.ran += 1;
+                    tally.again += usize::from(it.started_at >= since && it.begun() > 1);
+                }
+                // A person did it by hand, or it is to come.
+                Phase::Done
+                | Phase::Tolerated
+                | Phase::Pending
+                | Phase::Running
+                | Phase::Waiting
+                | Phase::Lost
+                | Phase::Stale => {}
+            }
         }
+        tally
     }
+}
+
+fn facts(run: &Run, since: Timestamp) -> Vec<String> {
+    let tally = Tally::of(run, since);
+    let mut facts = Vec::new();
+    let others = [
+        (tally.kept, "kept"),
+        (tally.taken_over, "taken over"),
+        (tally.answered, "answered"),
+        (tally.skipped, "skipped"),
+        (tally.failed, "failed"),
+        (tally.stopped, "stopped"),
+        (tally.parked, "parked"),
+    ];
+    let is_alone = others.iter().all(|(number, _)| *number == 0);
+    let ran = tally.ran;
+    match tally.again {
+        0 if ran == 0 || is_alone => {}
+        0 => facts.push(format!("{ran} ran")),
+        again if again == ran => facts.push(format!("{ran} ran again")),
+        again => facts.push(format!("{ran} ran ({again} again)")),
+    }
+    let others = others.iter().filter(|(number, _)| *number > 0);
+    facts.extend(others.map(|(number, word)| format!("{number} {word}")));
     let spent = run.state.spent.dollars();
     if spent > 0.0 {
         facts.push(format!("{} spent", usd(spent)));
@@ -140,29 +180,42 @@ pub(crate) fn is_stopped(step: &StepState) -> bool {
 
 fn slowest(run: &Run, since: Timestamp) -> Vec<String> {
     let ended = worked(run).filter(|(_, it)| it.started_at >= since && it.phase == Phase::Done);
-    let mut all: Vec<(u64, &Address)> =
-        ended.map(|(step, it)| (it.ended_at.ms_since(it.started_at), step)).collect();
+    let all = ended.map(|(step, it)| (it.ended_at.ms_since(it.started_at), step));
+    let mut all: Vec<(u64, &Address)> = all.filter(|(ms, _)| *ms >= 1000).collect();
     all.sort_by(|one, other| other.cmp(one));
-    let long = all.into_iter().filter(|(ms, _)| *ms >= 1000).take(NAMED);
-    long.map(|(ms, step)| format!("{} {}", printable(step.as_str()), took(ms))).collect()
+    let named = all.into_iter().take(NAMED);
+    named.map(|(ms, step)| format!("{} {}", printable(step.as_str()), took(ms))).collect()
 }
 
-/// The files that the last steps left.
-#[expect(clippy::unnecessary_wraps, reason = "as its siblings")]
-fn outputs(dir: &Path, run: &Run) -> Option<String> {
-    let mut all: Vec<(Timestamp, String)> = Vec::new();
-    for (step, file) in outputs_to_check(&run.state) {
-        let at = run.state.step(step).map(|it| it.ended_at).unwrap_or_default();
-        all.retain(|(_, path)| *path != file.path);
-        all.push((at, file.path.clone()));
-    }
-    all.sort_by_key(|one| std::cmp::Reverse(one.0));
-    let more = all.len().saturating_sub(NAMED);
-    let named: Vec<String> =
-        all.into_iter().take(NAMED).map(|(_, path)| printable(&path)).collect();
+/// The files that the last steps left, and the branches of worktrees.
+fn outputs(dir: &Path, run: &Run) -> Vec<String> {
+    let ended = |step: &Address| run.state.step(step).map(|it| it.ended_at).unwrap_or_default();
+    // Each path is named once.
+    let files = outputs_to_check(&run.state).into_iter();
+    let mut files: Vec<(Timestamp, &str)> =
+        files.map(|(step, file)| (ended(step), file.path.as_str())).collect();
+    files.sort_by_key(|one| std::cmp::Reverse(one.0));
+    let files = files.into_iter().map(|(_, path)| path);
+    let committed = run.state.steps.iter().filter(|(_, it)| it.evidence.branch_head.is_some());
+    let tree = |step: &Address| Some(worktree_path(run, run.graph.find(step)?));
+    let places = committed.filter_map(|(step, _)| WorktreePlace::at(&tree(step)?));
+    let branches: BTreeSet<String> = places.map(|place| place.branch).collect();
+    let named =
+        [first_few("files", files), first_few("branches", branches.iter().map(String::as_str))];
+    let named: Vec<String> = named.into_iter().flatten().collect();
     if named.is_empty() {
-        return Some(format!("  {DIM}output: {}{DIM:#}", dir.join("out").display()));
+        return vec![format!("  {DIM}output: {}{DIM:#}", dir.join("out").display())];
     }
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("  {DIM}files: {}{more}{DIM:#}", named.join(", ")))
+    named
+}
+
+/// `files: a, b, c and 2 more`
+fn first_few<'a>(what: &str, all: impl Iterator<Item = &'a str>) -> Option<String> {
+    let all: Vec<&str> = all.collect();
+    let named: Vec<String> = all.iter().take(NAMED).map(|it| printable(it)).collect();
+    let more = match all.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!named.is_empty()).then(|| format!("  {DIM}{what}: {}{more}{DIM:#}", named.join(", ")))
 }

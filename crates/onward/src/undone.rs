@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 
 use onward_core::event::{Event, Revert};
 
-use crate::{diagnostic::printable, session::word};
+use crate::{diagnostic::printable, session::word, style::wrap_with};
 
 /// So many paths are named.
 const NAMED_MAX: usize = 20;
 
-/// A line for each rescue that an event announces.
-pub(crate) fn lines(event: &Event, run: &str) -> Vec<String> {
+/// A line for each rescue that an event announces; the first begins at `at`, what does not fit
+/// into `width` at `indent`.
+pub(crate) fn lines(
+    event: &Event,
+    run: &str,
+    (width, at, indent): (Option<usize>, usize, usize),
+) -> Vec<String> {
     let reverts: &[Revert] = match event {
         Event::AttemptStarted(it) => &it.reverts,
         Event::RunResumed(it) => &it.reverts,
@@ -48,16 +53,21 @@ pub(crate) fn lines(event: &Event, run: &str) -> Vec<String> {
             rescues.entry(number).or_default().push(&revert.path);
         }
     }
-    rescues.iter().map(|(number, paths)| line(paths, run, *number)).collect()
+    let line = |(number, paths): (&u32, &Vec<&str>)| {
+        let (said, command) = line(paths, run, *number);
+        wrap_with(&said, &command, width, at, indent)
+    };
+    rescues.iter().map(line).collect()
 }
 
-/// `a.txt, b.txt; bring them back with: onward undo RUN 3`
-pub(crate) fn line(paths: &[&str], run: &str, number: u32) -> String {
+/// `a.txt, b.txt; bring them back with:` and `onward undo RUN 3`
+pub(crate) fn line(paths: &[&str], run: &str, number: u32) -> (String, String) {
     let mut named: Vec<String> = paths.iter().take(NAMED_MAX).map(|it| printable(it)).collect();
     let more = paths.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         named.push(format!("{more} more"));
     }
     let what = if paths.len() == 1 { "it" } else { "them" };
-    format!("{}; bring {what} back with: onward undo {} {number}", named.join(", "), word(run))
+    let said = format!("{}; bring {what} back with:", named.join(", "));
+    (said, format!("onward undo {} {number}", word(run)))
 }

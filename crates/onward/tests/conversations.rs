@@ -60,7 +60,9 @@ fn masked(text: &str) -> String {
             word.push(letter);
             continue;
         }
-        all.push_str(mask(&word).as_deref().unwrap_or(&word));
+        let (bare, colons) = word.split_at(word.trim_end_matches(':').len());
+        all.push_str(mask(bare).as_deref().unwrap_or(bare));
+        all.push_str(colons);
         word.clear();
         all.extend((letter != '\0').then_some(letter));
     }
@@ -110,7 +112,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     TIME done  fan[a]  0.0 s
     TIME start fan[b]
     TIME done  fan[b]  0.0 s
-    TIME gate  ask  Go on?
+    TIME gate  ask  opened
     run story-ID waits for your answer: 3 of 5 steps done, 0.0 s
     ask waits for your answer: Go on?
       look at one
@@ -175,7 +177,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     TIME start two
     TIME fail  two  exit 1
     run story-ID failed: 4 of 5 steps done, 0.0 s since the resume
-      1 ran, 4 kept, 1 failed
+      4 kept, 1 failed
       two: exit 1
         onward log story-ID --step two   # attempt 1
     onward resume story-ID
@@ -188,7 +190,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     TIME start two (attempt 2)
     TIME done  two  0.0 s
     run story-ID completed: 5 steps, 0.0 s since the resume
-      1 ran, 4 kept, 1 repeated
+      1 ran again, 4 kept
       files: one
     --- exit 0
     "#);
@@ -206,7 +208,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
        10 TIME gate.decided      ask approve
        11 TIME run.resumed
        12 TIME attempt.started   two 1
-       13 TIME attempt.finished  two 1 failed: failed, exit 1
+       13 TIME attempt.finished  two 1 failed: exit 1
        14 TIME run.ended         failed
        15 TIME run.resumed
        16 TIME attempt.started   two 2
@@ -396,9 +398,22 @@ fn the_screens_in_the_docs_are_what_the_program_shows() {
     screen("why", "why two");
     screen("log", "log");
     screen("log-of-a-step", "log --step one");
+    screen("log-of-a-group", "log --step fan");
+    screen("status-after-a-failure", "status");
+    screen("verify", "verify");
+    screen("rescue", "rescue");
     screen("check", "check w.yaml");
     screen("config", "config");
     screen("help", "--help");
     screen("help-resume", "resume --help");
-    assert_eq!(shown, 28);
+    screen("not-a-command", "clean");
+    screen("not-a-step", "why tow");
+    let edited = STEPS.replace("echo 1 >", "echo 2 >");
+    fs::write(talk.0.path().join("w.yaml"), edited).unwrap();
+    screen("plan-after-an-edit", "plan");
+    screen("why-after-an-edit", "why one");
+    let broken = STEPS.replace("run: test", "cmd: test").replace("needs: [one]", "depends_on: one");
+    fs::write(talk.0.path().join("w.yaml"), broken).unwrap();
+    screen("check-of-a-slip", "check w.yaml");
+    assert_eq!(shown, 46);
 }

@@ -68,6 +68,12 @@ fn the_demo_reads_well_without_a_terminal() {
     assert!(places.is_sorted(), "{text}");
     assert!(!text.contains('\x1b'), "no colour off a terminal");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    // It is not on the PATH: the commands at the end name it by its path, and work as they stand.
+    let look = text.lines().skip_while(|line| *line != "Look around:").skip(1);
+    let script = look.collect::<Vec<_>>().join(" && ");
+    let pasted = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert!(pasted.status.success(), "{script}: {pasted:?}");
+    assert!(String::from_utf8_lossy(&pasted.stdout).contains("run.ended"), "{pasted:?}");
 }
 
 #[test]

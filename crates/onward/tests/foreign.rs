@@ -97,10 +97,11 @@ fn json(at: &Path, arguments: &str) -> Value {
 #[test]
 fn a_conference_is_planned_where_it_lies() {
     let project = project();
-    // The file that a finding is about makes one line wider than a screen.
+    // The file that a finding is about makes one line wider than a screen, a setting another one.
     let said = onward(project.path(), "plan talks/tea");
-    assert!(said.contains("themselves (conference.md)"), "{said}");
-    assert_snapshot!(said.replace(" (conference.md)", ""), @r"
+    let setting = "; or put `[agents.claude] command = [...]` in .onward/config.toml";
+    assert!(said.contains("themselves (conference.md)") && said.contains(setting), "{said}");
+    assert_snapshot!(said.replace(" (conference.md)", "").replace(setting, ""), @r"
     tea  interrupted 2 h ago
     Rounds completed: 0
     Last completed event: researcher.iteration at 20:10
@@ -128,7 +129,7 @@ fn a_conference_is_planned_where_it_lies() {
       info      rows-missing: conference_results.tsv is missing, and 2 iterations are logged
                 a resume rebuilds it with 2 rows from the log and the other results
       warning   prerequisite-missing: agent `claude`: the program `claude` is not on the PATH
-                npm install -g @anthropic-ai/claude-code; or set [agents.claude] command
+                npm install -g @anthropic-ai/claude-code
       warning   rows-exceed-events: researcher_A_results.tsv has unlogged rows (round 1: 2)
                 they may be from an earlier, interrupted run
 

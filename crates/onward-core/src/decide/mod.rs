@@ -16,7 +16,7 @@ use crate::{
     event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, LoopEnd, PauseCause},
     evidence::{Cause, Reaction},
     facts::{Facts, Need, StepFacts},
-    graph::{NodeId, Role},
+    graph::{NodeId, Role, Word},
     key::{Difference, Key, KeyParts},
     launch::Launch,
     plural::count,
@@ -390,19 +390,49 @@ impl Decider<'_> {
             let decided = self.control(id);
             self.take(id, decided);
         }
-        let mut slots = run.defs.limits().parallel.saturating_sub(run.state.running);
+        let (parallel, running) = (run.defs.limits().parallel, run.state.running);
+        let mut slots = parallel.saturating_sub(running);
+        let mut ahead = self.facts.ahead.saturating_sub(running.saturating_sub(parallel));
         for id in run.graph.ready_work() {
-            if slots == 0 {
+            if slots == 0 && (ahead == 0 || !self.is_plain(id)) {
                 break;
             }
             let held = &self.facts.held;
             if held.contains(&run.graph.node(id).address) || self.must_wait(id) {
                 continue;
             }
-            slots -= 1;
             let decided = self.start(id);
+            if slots > 0 {
+                slots -= 1;
+            } else if self.can_wait_announced(id, &decided) {
+                ahead -= 1;
+            } else {
+                // In their order: nothing takes the slot of what came first.
+                break;
+            }
             self.take(id, decided);
         }
+    }
+
+    /// A command that is tried for the first time and declares nothing that is looked at or saved
+    /// before it begins: what runs until there is a slot for it may change that.
+    fn is_plain(&self, id: NodeId) -> bool {
+        let node = self.run.graph.node(id);
+        let brief = self.run.defs.brief(node.def);
+        let is_first = self.run.state.step(&node.address).is_none_or(|it| it.attempts == 0);
+        let is_run = brief.word() == Word::Run && !brief.has_reads();
+        if !is_run || brief.edits() || brief.has_worktree() || !is_first {
+            return false;
+        }
+        let step = self.run.defs.step(node.def);
+        step.writes.is_empty() && step.dir.is_none() && !step.effect_outside
+    }
+
+    /// Whether it is the start of a plain command that no file has a part in.
+    fn can_wait_announced(&self, id: NodeId, decided: &Result<Vec<Command>, Hold>) -> bool {
+        let has_texts = !self.facts.of(&self.run.graph.node(id).address).texts.is_empty();
+        let is_start = |it: &Command| matches!(it, Command::Start(_));
+        !has_texts && decided.as_ref().is_ok_and(|them| them.iter().all(is_start))
     }
 
     fn take(&mut self, id: NodeId, decided: Result<Vec<Command>, Hold>) {

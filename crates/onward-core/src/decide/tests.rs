@@ -1,5 +1,6 @@
 //! What is decided, told as what a watcher would see.
 
+mod ahead;
 mod limits;
 mod tolerated;
 

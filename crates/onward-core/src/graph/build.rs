@@ -8,7 +8,7 @@ use std::{
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 
-use super::{DefId, Defs, Graph, Node, NodeId, Nodes, Often, Role, settle};
+use super::{DefId, Defs, Few, Graph, Node, NodeId, Nodes, Often, Role, settle};
 use crate::{address::Address, event::Item, state::State};
 
 pub(super) fn graph(defs: &Defs, state: &State) -> Graph {
@@ -37,9 +37,9 @@ impl Node {
             role,
             parent,
             children: Vec::new(),
-            needs: Vec::new(),
+            needs: Few::NONE,
             sources: 0,
-            dependents: Vec::new(),
+            dependents: Few::NONE,
             unmet: u32::from(parent.is_some()),
             unsettled: 0,
             open: false,
@@ -66,13 +66,15 @@ impl Graph {
             siblings.push(self.add(scope.child_named(defs.id(*child)), *child, role, parent));
         }
         for (child, id) in declared.iter().zip(&siblings) {
-            // Sources stand last; all else keeps its order.
             let mut needs = defs.needs(*child);
-            needs.sort_by_key(|index| defs.is_source(*child, declared[*index]));
-            let is_source = |index: &&usize| defs.is_source(*child, declared[**index]);
-            let sources = needs.iter().rev().take_while(is_source).count();
-            self.node_mut(*id).sources =
-                u32::try_from(sources).expect("fewer steps than a u32 counts");
+            if defs.has_sources(*child) {
+                // Sources stand last; all else keeps its order.
+                needs.sort_by_key(|index| defs.is_source(*child, declared[*index]));
+                let is_source = |index: &&usize| defs.is_source(*child, declared[**index]);
+                let sources = needs.iter().rev().take_while(is_source).count();
+                self.node_mut(*id).sources =
+                    u32::try_from(sources).expect("fewer steps than a u32 counts");
+            }
             self.set_needs(*id, needs.into_iter().map(|index| siblings[index]).collect());
         }
         for (child, id) in declared.iter().zip(&siblings) {
@@ -149,7 +151,7 @@ impl Graph {
         id
     }
 
-    fn set_needs(&mut self, id: NodeId, needs: Vec<NodeId>) {
+    fn set_needs(&mut self, id: NodeId, needs: Few) {
         for need in &needs {
             if !self.node(*need).settled {
                 self.node_mut(id).unmet += 1;

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::brief::{Brief, Often};
+use crate::digest::Digest;
 use crate::workflow::{
     model::{Items, Kind, Limits, Many, Step, Workflow},
     packed::{self, Pack},
@@ -17,7 +18,7 @@ use crate::workflow::{
 
 /// Position of a declared step in [`Defs`]; 0 is the workflow itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DefId(u32);
+pub struct DefId(pub(super) u32);
 
 impl DefId {
     pub const ROOT: Self = Self(0);
@@ -33,6 +34,8 @@ pub struct Defs {
     stdout_read: BTreeSet<String>,
     /// What steps are made of that no one has looked into.
     packed: Arc<Vec<u8>>,
+    /// See [`of_text`](Self::of_text).
+    origin: Option<Digest>,
 }
 
 /// One declared step.
@@ -69,6 +72,7 @@ impl Defs {
             workflows: vec![workflow],
             stdout_read: BTreeSet::new(),
             packed: Arc::default(),
+            origin: None,
         };
         defs.all.reserve_exact(steps.len());
         let children = defs.add(steps, 0);
@@ -223,6 +227,11 @@ impl Defs {
         brief.has_when() || brief.often() != Often::Once
     }
 
+    /// Whether some step only says which items it has.
+    pub(super) fn has_sources(&self, each: DefId) -> bool {
+        !self.get(each).sources.is_empty()
+    }
+
     /// Whether `need` only says which items `each` has. An answer of a gate always counts.
     pub(super) fn is_source(&self, each: DefId, need: DefId) -> bool {
         let sources = &self.get(each).sources;
@@ -304,7 +313,18 @@ impl Defs {
         }
         let is_whole = from.is_empty() && !all.is_empty();
         let packed = Arc::new(bytes);
-        is_whole.then_some(Self { all, workflows, stdout_read, packed })
+        is_whole.then_some(Self { all, workflows, stdout_read, packed, origin: None })
+    }
+
+    /// The same, known to be the steps of exactly this text: what is kept for them is found again.
+    #[must_use]
+    pub fn of_text(self, hash: Digest) -> Self {
+        Self { origin: Some(hash), ..self }
+    }
+
+    /// The text that they are known to be of.
+    pub fn origin(&self) -> Option<Digest> {
+        self.origin
     }
 }
 

@@ -12,7 +12,9 @@
 mod brief;
 mod build;
 mod defs;
+mod few;
 mod nodes;
+mod packed;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,8 @@ use nodes::Nodes;
 
 pub use brief::{Brief, Often, Word};
 pub use defs::{Def, DefId, Defs};
+pub use few::Few;
+pub(crate) use packed::PackedGraph;
 
 /// Position of a node; nodes of the workflow file come in its order, later ones as they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,10 +63,10 @@ pub struct Node {
     pub role: Role,
     pub parent: Option<NodeId>,
     pub children: Vec<NodeId>,
-    pub needs: Vec<NodeId>,
+    pub needs: Few,
     /// So many of `needs`, the last ones, only say which items there are.
     sources: u32,
-    dependents: Vec<NodeId>,
+    dependents: Few,
     /// Needs that are not settled, and one for a parent that is not open.
     unmet: u32,
     /// Children that are not settled.
@@ -95,7 +99,8 @@ pub enum Role {
 impl Graph {
     /// The graph of a run as its journal tells it.
     pub fn new(defs: &Defs, state: &State) -> Self {
-        build::graph(defs, state)
+        let kept = state.steps.graph().and_then(|it| it.unpack(defs, &state.steps));
+        kept.unwrap_or_else(|| build::graph(defs, state))
     }
 
     /// Moves on after `event`, which `state` has taken in already.
@@ -105,6 +110,12 @@ impl Graph {
 
     pub fn root(&self) -> &Node {
         self.nodes.get(0)
+    }
+
+    /// How many nodes there are, the root among them.
+    #[expect(clippy::len_without_is_empty, reason = "the root is always there")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
     }
 
     pub fn root_id(&self) -> NodeId {
@@ -164,13 +175,13 @@ impl Graph {
 
     /// Those that a key is made of. An item is what its value says: when the step that listed it
     /// lists it again, it stands.
-    fn compared_needs(&self, id: NodeId) -> Vec<NodeId> {
+    fn compared_needs(&self, id: NodeId) -> Few {
         let mut all = self.node(id).needs.clone();
         let mut scope = self.node(id).parent;
         while let Some(around) = scope {
             let node = self.node(around);
             let sources = node.sources as usize;
-            all.extend(&node.needs[..node.needs.len() - sources]);
+            all.extend(node.needs[..node.needs.len() - sources].iter().copied());
             scope = node.parent;
         }
         all

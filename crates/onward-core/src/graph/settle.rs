@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Defs, Graph, NodeId, Noted, Role};
+use super::{Defs, Few, Graph, NodeId, Noted, Role};
 use crate::{
     address::Address,
     digest::Digest,
@@ -107,9 +107,9 @@ impl Graph {
     /// so that the journal tells which answers a start has used.
     pub fn need_digests(&self, id: NodeId, defs: &Defs) -> BTreeMap<String, Digest> {
         let mut all = BTreeMap::new();
-        for need in self.compared_needs(id) {
-            self.add_need(&mut all, need);
-            for gate in self.gates_within(need, defs) {
+        for need in &self.compared_needs(id) {
+            self.add_need(&mut all, *need);
+            for gate in self.gates_within(*need, defs) {
                 self.add_need(&mut all, gate);
             }
         }
@@ -161,11 +161,8 @@ impl Graph {
 
     /// Whether a key ends in exactly these needs, as JSON writes them: they are its last part, in
     /// the order of their addresses. Compared from the end, so that nothing is searched for.
-    fn ends_in(&self, key: &Key, mut needs: Vec<NodeId>) -> bool {
-        needs.sort_unstable_by(|one, other| {
-            self.node(*one).address.as_str().cmp(self.node(*other).address.as_str())
-        });
-        needs.dedup();
+    fn ends_in(&self, key: &Key, mut needs: Few) -> bool {
+        needs.sort_once(|id| self.node(id).address.as_str());
         let Some(mut rest) = key.as_str().strip_suffix('}') else { return false };
         let mut end = "}";
         for need in needs.iter().rev() {
@@ -196,8 +193,8 @@ impl Graph {
 
     /// Whether what a node was decided from is what its needs are now.
     fn needs_hold(&self, id: NodeId, recorded: &BTreeMap<String, Digest>) -> bool {
-        self.compared_needs(id).into_iter().all(|need| {
-            let node = self.node(need);
+        self.compared_needs(id).iter().all(|need| {
+            let node = self.node(*need);
             recorded.get(node.address.as_str()).is_none_or(|was| Some(*was) == node.digest)
         })
     }
@@ -345,7 +342,8 @@ impl Mover<'_> {
         node.settled = true;
         node.digest = Some(digest);
         let parent = node.parent;
-        for dependent in node.dependents.clone() {
+        for dependent in &node.dependents.clone() {
+            let dependent = *dependent;
             let waiting = self.graph.node_mut(dependent);
             waiting.unmet -= 1;
             if waiting.unmet == 0 {
@@ -378,8 +376,8 @@ impl Mover<'_> {
                 self.graph.ready_control.remove(&parent);
                 falling.push(parent);
             }
-            for dependent in dependents {
-                self.retract(dependent, &mut falling);
+            for dependent in &dependents {
+                self.retract(*dependent, &mut falling);
             }
         }
     }

@@ -490,3 +490,50 @@ fn what_was_packed_is_the_same_workflow_and_the_same_graph() {
         let _ = Defs::unpack(spoilt);
     }
 }
+
+/// After each record of a run: the graph that is kept with the state is the graph, for this text of
+/// the workflow only; and it is forgotten as soon as a record may move a node.
+#[test]
+fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
+    use crate::{digest::Digest, state::State};
+    let text = "steps:
+  - { id: a, run: x, writes: [a.txt] }
+  - { id: s, run: x, when: '{{ false }}' }
+  - { id: m, each: [p, q], steps: [{ id: b, run: y, retry: { max: 2, on: [failed] } }] }
+  - { id: l, repeat: { max: 2 }, steps: [{ id: c, run: z }] }
+  - { id: g, gate: Go on? }";
+    let bench = Bench::new(text).tell("a! m[p]/b? m[q]/b! m[p]/b! l[1]/c! l[2]/c! R");
+    let known = |text: &[u8]| {
+        let defs = Defs::unpack(bench.run.defs.pack()).unwrap();
+        defs.of_text(Digest::of(text))
+    };
+    let (defs, other) = (known(b"this"), known(b"other"));
+    let mut state = State::default();
+    let (mut kept_on, mut forgot) = (0, 0);
+    for record in &bench.records {
+        let packed = state.pack(Some(&defs)).unwrap();
+        let mut kept = State::unpack(&packed).unwrap();
+        assert_eq!(kept, state);
+        assert!(kept.steps.graph().is_some());
+        let built = Graph::new(&defs, &state);
+        assert_eq!(kept.steps.graph().unwrap().unpack(&defs, &kept.steps), Some(built.clone()));
+        assert!(kept.steps.graph().unwrap().unpack(&other, &kept.steps).is_none());
+        assert_eq!(Graph::new(&other, &kept), built);
+        // What follows is taken in the same way, whether the graph is still there or not.
+        kept.after(record.clone()).unwrap();
+        state.after(record.clone()).unwrap();
+        let still = kept.steps.graph().is_some();
+        (kept_on, forgot) = (kept_on + u32::from(still), forgot + u32::from(!still));
+        assert_eq!(Graph::new(&defs, &kept), Graph::new(&defs, &state), "{record:?}");
+    }
+    assert!(kept_on > 0 && forgot > 0, "{kept_on} {forgot}");
+    let packed = state.pack(Some(&defs)).unwrap();
+    for cut in 0..packed.len() {
+        assert_eq!(State::unpack(&packed[..cut]), None, "cut at {cut}");
+        let mut spoilt = packed.clone();
+        spoilt[cut] ^= 0x55;
+        if let Some(spoilt) = State::unpack(&spoilt) {
+            let _ = spoilt.steps.graph().and_then(|it| it.unpack(&defs, &spoilt.steps));
+        }
+    }
+}

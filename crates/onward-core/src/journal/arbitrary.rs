@@ -337,8 +337,8 @@ fn finished() -> BoxedStrategy<Event> {
     let judged = (address(), any::<u32>(), outcome, option::of(ending), evidence());
     let tolerated = any::<bool>();
     let left = (option::of(value()), maybe_text(), maybe_text(), texts(), tolerated, maybe_text());
-    (judged, left, option::of(timestamp()))
-        .prop_map(|((step, attempt, outcome, ending, evidence), left, ended)| {
+    (judged, left, option::of(timestamp()), any::<u32>())
+        .prop_map(|((step, attempt, outcome, ending, evidence), left, ended, waited)| {
             let (result, stdout, after, footprint, tolerated, head) = left;
             Event::AttemptFinished(Box::new(AttemptFinished {
                 step,
@@ -353,6 +353,7 @@ fn finished() -> BoxedStrategy<Event> {
                 tolerated,
                 head,
                 ended,
+                waited: waited.into(),
             }))
         })
         .boxed()

@@ -155,6 +155,7 @@ impl Cursor<'_> {
             tolerated: false,
             head: None,
             ended: None,
+            waited: 0,
         });
         if self.eat(r#","ending":{"how":""#) {
             finished.ending = Some(self.ending()?);
@@ -181,6 +182,9 @@ impl Cursor<'_> {
         if self.eat(r#","ended":""#) {
             finished.ended = Some(self.timestamp()?);
             self.expect("\"")?;
+        }
+        if self.eat(r#","waited":"#) {
+            finished.waited = self.u64()?;
         }
         Some(Event::AttemptFinished(finished))
     }

@@ -121,7 +121,7 @@ fn step(yaml: &str) -> Step {
 fn judged(step: &Step, ending: Ending, said: &Said) -> Outcome {
     let (address, at) = (Address::from_text("a"), Timestamp::default());
     let (check, after, of, settled) = (None, None, None, false);
-    let seal = Seal { step: address, attempt: 1, at, ending, check, after, of, settled };
+    let seal = Seal { step: address, attempt: 1, at, ending, check, after, of, settled, waited: 0 };
     judge(step, &seal, Collected::default(), said).outcome
 }
 

@@ -8,6 +8,7 @@ mod done;
 mod edits;
 mod enter;
 mod phases;
+mod preflight;
 mod rechecks;
 mod resumption;
 mod retell;
@@ -32,11 +33,15 @@ use crate::{
     state::{Phase, RunStatus, State, Violation},
     survey::Survey,
     time::Timestamp,
+    told::LastDone,
 };
 
 pub use edits::{Lacking, edited};
 pub use enter::{EntryPoint, entries, entry, has_entry};
 pub use phases::{Outlook, Phases};
+pub use preflight::{
+    Compared, ComparedFile, ComparedStatus, Dependency, Preflight, Referred, ReferredFile, Stamp,
+};
 pub use resumption::{Resumption, resumption};
 pub use retell::Telling;
 
@@ -58,6 +63,12 @@ pub struct Plan {
     pub needs: Vec<String>,
     #[serde(default)]
     pub cost: PlanCost,
+    /// What the report calls the last completed, for other ways to tell it.
+    #[serde(skip)]
+    pub last_done: LastDone,
+    /// What was compared, where another system's run is to be resumed in preflight mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preflight: Option<Preflight>,
 }
 
 /// What each choice costs, by the run's own history. Plain commands cost nothing.
@@ -332,8 +343,9 @@ pub fn assemble(
     let status = Status::of(&run.state, survey.driven);
     let complete = status == Status::Completed;
     let steps = verdict::steps(run, after, resumption);
-    let recovery_point = verdict::recovery_point(after, resumption, &steps, status);
     let counts = counts(&steps);
+    let kept = counts.get(Verdict::Keep.as_str()).map_or(0, |it| *it as usize);
+    let recovery_point = verdict::recovery_point(after, resumption, (&steps, kept), status);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
     let mut reverts: Vec<PlannedRevert> =
@@ -366,7 +378,21 @@ pub fn assemble(
         needs,
         findings: resumption.findings.clone(),
         cost,
+        last_done: LastDone::ByRows,
+        preflight: None,
     }
+}
+
+/// The recovery point of that plan, for one who wants nothing else of it.
+pub fn recovery_point(
+    run: &Run,
+    after: &Run,
+    resumption: &Resumption,
+    survey: &Survey,
+) -> RecoveryPoint {
+    let status = Status::of(&run.state, survey.driven);
+    let (steps, kept) = verdict::steps_beyond_kept(run, after, resumption);
+    verdict::recovery_point(after, resumption, (&steps, kept), status)
 }
 
 fn planned_revert(revert: &Revert, only_if: Option<&str>) -> PlannedRevert {
@@ -388,7 +414,13 @@ fn planned_revert(revert: &Revert, only_if: Option<&str>) -> PlannedRevert {
 fn counts(steps: &[PlannedStep]) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for step in steps {
-        *counts.entry(step.verdict.as_str().to_owned()).or_insert(0) += 1;
+        let word = step.verdict.as_str();
+        match counts.get_mut(word) {
+            Some(count) => *count += 1,
+            None => {
+                counts.insert(word.to_owned(), 1);
+            }
+        }
     }
     counts
 }

@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 
 use super::{Plan, PlannedStep, Verdict};
-use crate::finding::{Code, Finding, Severity};
+use crate::finding::{Finding, Severity};
 
 /// How much of a run can be recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub struct Phases {
 
 impl Plan {
     pub fn outlook(&self) -> Outlook {
-        let stuck =
-            |it: &Finding| it.severity() == Severity::Blocking && !Code::can_be_accepted(&it.code);
+        let stuck = |it: &Finding| it.severity() == Severity::Blocking && !it.can_be_accepted();
         if self.findings.iter().any(stuck) {
             Outlook::Not
         } else if self.steps.iter().any(PlannedStep::counts_no_more) {
@@ -119,7 +118,7 @@ impl PlannedStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{plan::Why, policy::Choices, survey::Survey, testing::Bench};
+    use crate::{finding::Code, plan::Why, policy::Choices, survey::Survey, testing::Bench};
 
     fn step(name: &str, verdict: Verdict, cause: &str) -> PlannedStep {
         let mut why = Why::because(cause, "");

@@ -12,6 +12,10 @@ use crate::{
 
 /// Adds the reason to the row of each.
 pub(super) fn add(before: &Run, after: &Run, rows: &mut [PlannedStep]) {
+    // Most workflows have no check at all.
+    if !after.defs.ids().any(|id| after.defs.brief(id).has_check()) {
+        return;
+    }
     let mut open = with_checks(before, after, rows);
     if open.is_empty() {
         return;

@@ -10,7 +10,7 @@ use super::{AgeBand, Plan, PlannedStep, RecoveryPoint, Status, Verdict, Why, cou
 use crate::{
     address::Address,
     event::Certainty,
-    finding::{Code, Finding, RUN_OVER, Severity},
+    finding::{Code, Finding, RUN_OVER},
     time::Timestamp,
     told::{Standing, StepTold, Told},
 };
@@ -55,12 +55,6 @@ impl Telling<'_> {
         }
         if plan.run.status != Status::Completed || !is_adopted {
             plan.recovery_point = self.point(&plan, is_adopted);
-        }
-        // A word of the person settles it; nothing is wrong with the files.
-        let asks = |it: &Finding| it.code == Code::UnprovedWorkCounts.as_str();
-        let mut blocking = plan.findings.iter().filter(|it| it.severity() == Severity::Blocking);
-        if plan.run.status != Status::Completed && blocking.all(asks) {
-            plan.can_resume = true;
         }
         plan
     }

@@ -19,7 +19,7 @@ use crate::{
     survey::{InFlight, Relisted, Survey},
 };
 
-const SUPERSEDED: &str = "what it was made from is made again: its result cannot count";
+const SUPERSEDED: &str = "a step before it runs again, so its result cannot count";
 
 impl Resumption {
     /// Groups whose list changed: new items run, known ones keep, those that are no longer listed

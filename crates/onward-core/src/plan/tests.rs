@@ -105,6 +105,28 @@ fn a_run_that_is_over_keeps_everything_and_cannot_be_resumed() {
 }
 
 #[test]
+fn e24_what_was_announced_and_never_began_is_not_said_to_run_again() {
+    let lost_before_spawn = |bench: &mut Bench, step| {
+        let attempts = bench.run.state.step(&at(step)).map_or(0, |it| it.attempts);
+        bench.record(crate::event::lost_before_spawn(&at(step), attempts));
+    };
+    let mut bench = Bench::new(CHAIN).tell("a!x");
+    lost_before_spawn(&mut bench, "b");
+    let plan = plan_of(&bench, &survey(&bench));
+    assert_eq!(verdicts(&plan), "a keep, b run, c run");
+    assert_eq!(why(&plan, "b"), "pending: not started");
+    // A try that began and failed is told as that, whatever was announced after it.
+    let retry = "steps: [{ id: a, run: x, retry: { max: 1, on: [failed] } }]";
+    let mut bench = Bench::new(retry).tell("a?");
+    bench.now = bench.now.plus_ms(3_600_000);
+    bench.settle();
+    lost_before_spawn(&mut bench, "a");
+    let plan = plan_of(&bench, &survey(&bench));
+    assert_eq!(verdicts(&plan), "a rerun");
+    assert_eq!(why(&plan, "a"), "lost: failed: bad");
+}
+
+#[test]
 fn each_row_of_the_recovery_table_has_its_verdict() {
     for (letters, verdict, lost) in [
         ("", "run", false),
@@ -510,6 +532,7 @@ fn of_an_output_written_twice_only_the_last_writer_is_asked() {
         tolerated: false,
         head: None,
         ended: None,
+        waited: 0,
     };
     bench.files.insert("a.out".into(), "two".into());
     finished.evidence.files = vec![bench.proof("a.out")];

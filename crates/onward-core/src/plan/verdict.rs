@@ -17,17 +17,45 @@ use crate::{
 };
 
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
-    let graph = &after.graph;
-    let is_shown = |id: &NodeId| is_line(after, *id) || turns_again(after, *id, resumption);
-    let shown = graph.in_order().into_iter().filter(is_shown);
-    let mut rows: Vec<PlannedStep> =
-        shown.map(|id| planned(before, after, id, resumption)).collect();
+    let shown = shown(after, resumption);
+    let row = |id| planned(before, after, id, resumption, judge(before, after, id, resumption));
+    let mut rows: Vec<PlannedStep> = shown.map(row).collect();
     add_vanished(before, after, &mut rows);
     rechecks::add(before, after, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }
     rows
+}
+
+/// The same rows without those that say no more than that a step is kept, and how many these are:
+/// all that [`recovery_point`] looks at.
+pub(super) fn steps_beyond_kept(
+    before: &Run,
+    after: &Run,
+    resumption: &Resumption,
+) -> (Vec<PlannedStep>, usize) {
+    let (mut rows, mut kept) = (Vec::new(), 0);
+    for id in shown(after, resumption) {
+        let judged = judge(before, after, id, resumption);
+        if matches!(judged, (Verdict::Keep, Reason::Settled)) {
+            kept += 1;
+        } else {
+            rows.push(planned(before, after, id, resumption, judged));
+        }
+    }
+    add_vanished(before, after, &mut rows);
+    if let Some(gate) = &after.state.cancelling {
+        end_all(&mut rows, gate, resumption);
+    }
+    kept += rows.iter().filter(|row| row.verdict == Verdict::Keep).count();
+    (rows, kept)
+}
+
+/// Nodes that have a row, in order.
+fn shown(after: &Run, resumption: &Resumption) -> impl Iterator<Item = NodeId> {
+    let is_shown = |id: &NodeId| is_line(after, *id) || turns_again(after, *id, resumption);
+    after.graph.in_order().into_iter().filter(is_shown)
 }
 
 /// An answer ends the run: nothing starts any more.
@@ -107,23 +135,24 @@ fn is_line(after: &Run, id: NodeId) -> bool {
         let mut parent = node.parent;
         while let Some(id) = parent {
             let scope = after.graph.node(id);
-            if after.state.phase(&scope.address) == Phase::Skipped {
+            // The run itself is never passed over.
+            if scope.role != Role::Root && after.state.phase(&scope.address) == Phase::Skipped {
                 return true;
             }
             parent = scope.parent;
         }
         false
     };
-    let skipped = after.state.phase(&node.address) == Phase::Skipped;
+    let skipped = || after.state.phase(&node.address) == Phase::Skipped;
     match node.role {
         Role::Root | Role::Item | Role::Turn => false,
         Role::Leaf => !inside_skipped(),
         // One without items is over as soon as it is opened.
         Role::Each | Role::Loop => {
             let is_closed = node.children.is_empty() && !node.is_settled();
-            (is_closed || skipped) && !inside_skipped()
+            (is_closed || skipped()) && !inside_skipped()
         }
-        Role::Group => skipped && !inside_skipped(),
+        Role::Group => skipped() && !inside_skipped(),
     }
 }
 
@@ -135,11 +164,37 @@ fn turns_again(after: &Run, id: NodeId, resumption: &Resumption) -> bool {
     is_open && is_between && resumption.invalidates(&node.address)
 }
 
-fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> PlannedStep {
+/// Why a step has its verdict. That it is as it was left is put in words only where it is told.
+enum Reason {
+    Because(Vec<Why>),
+    Settled,
+}
+
+impl Reason {
+    const NONE: Self = Self::Because(Vec::new());
+
+    fn one(why: Why) -> Self {
+        Self::Because(vec![why])
+    }
+}
+
+fn planned(
+    before: &Run,
+    after: &Run,
+    id: NodeId,
+    resumption: &Resumption,
+    (verdict, reason): (Verdict, Reason),
+) -> PlannedStep {
     let node = after.graph.node(id);
     let step = &node.address;
     let entry = before.state.step(step);
-    let (verdict, mut why) = judge(before, after, id, resumption);
+    let mut why = match reason {
+        Reason::Because(why) => why,
+        Reason::Settled => {
+            let word = entry.map_or(Phase::Pending, |entry| entry.phase).as_str();
+            vec![Why::because(word, settled_detail(entry))]
+        }
+    };
     why.extend(resumption.reasons.get(step).into_iter().flatten().cloned());
     if why.is_empty() {
         why.push(because("pending", "not started"));
@@ -155,7 +210,7 @@ fn planned(before: &Run, after: &Run, id: NodeId, resumption: &Resumption) -> Pl
         | Verdict::Ask
         | Verdict::Skip => None,
     };
-    PlannedStep { step: step.to_string(), verdict, why, cost_usd }
+    PlannedStep { step: step.as_str().to_owned(), verdict, why, cost_usd }
 }
 
 /// What the steps that run again for sure will cost.
@@ -175,25 +230,25 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
     costs.fold(Usd::default(), Usd::plus)
 }
 
-fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
+fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
     let node = after.graph.node(id);
     let step = &node.address;
-    let was = before.state.phase(step);
-    let is_told = after.state.step(step).is_some_and(|it| it.phase == Phase::Done && it.elsewhere);
+    let (entry, now) = (before.state.step(step), after.state.step(step));
+    let [was, is] = [entry, now].map(|it| it.map_or(Phase::Pending, |it| it.phase));
+    let is_told = is == Phase::Done && now.is_some_and(|it| it.elsewhere);
     if is_told && !was.is_settled() {
-        return (Verdict::Keep, vec![because("done", "done by the other system since")]);
+        let why = because("done", "done by the other system since");
+        return (Verdict::Keep, Reason::one(why));
     }
-    if was != Phase::Skipped && after.state.phase(step) == Phase::Skipped {
-        return (Verdict::Skip, Vec::new());
+    if was != Phase::Skipped && is == Phase::Skipped {
+        return (Verdict::Skip, Reason::NONE);
     }
     if let Some(row) = made.rungs.get(step) {
-        return of_attempt(after, id, row, made);
+        let (verdict, why) = of_attempt(after, id, row, made);
+        return (verdict, Reason::Because(why));
     }
-    let entry = before.state.step(step);
-    match was {
-        Phase::Done | Phase::Tolerated | Phase::Skipped
-            if after.state.phase(step) == Phase::Stale =>
-        {
+    let (verdict, why) = match was {
+        Phase::Done | Phase::Tolerated | Phase::Skipped if is == Phase::Stale => {
             let is_gate = after.defs.brief(node.def).is_gate();
             let verdict = if is_gate { Verdict::Ask } else { Verdict::Rerun };
             let was_answered = is_gate && entry.is_some_and(|entry| entry.gate.is_some());
@@ -215,7 +270,7 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         }
         Phase::Done | Phase::Skipped if node.is_settled() => {
             let verdict = if was == Phase::Done { Verdict::Keep } else { Verdict::Skip };
-            (verdict, vec![because(was.as_str(), &settled_detail(entry))])
+            return (verdict, Reason::Settled);
         }
         // It ran, and stays as it is: the workflow goes on without it.
         Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
@@ -239,12 +294,10 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         Phase::Waiting => (Verdict::Ask, vec![because("gate", "waits for your answer")]),
         Phase::Failed if made.to_probe.contains(step) => (Verdict::Verify, Vec::new()),
         // Whether its effect happened is not known, and no person said that it may be tried again.
-        Phase::Failed
-            if after.state.step(step).is_some_and(|it| it.effect == EffectState::Intended) =>
-        {
+        Phase::Failed if now.is_some_and(|it| it.effect == EffectState::Intended) => {
             (Verdict::Ask, Vec::new())
         }
-        Phase::Failed if after.state.phase(step) == Phase::Done => (Verdict::Adopt, Vec::new()),
+        Phase::Failed if is == Phase::Done => (Verdict::Adopt, Vec::new()),
         Phase::Failed if made.continuing.contains(step) => {
             (Verdict::Continue, vec![failure("failed", entry)])
         }
@@ -252,6 +305,8 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
         Phase::Lost if made.continuing.contains(step) => {
             (Verdict::Continue, vec![failure("lost", entry)])
         }
+        // It was announced while no slot was free.
+        Phase::Lost if entry.is_some_and(|it| !it.has_begun()) => (Verdict::Run, Vec::new()),
         Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
         Phase::Stale => {
             (Verdict::Rerun, vec![because("stale", "out of date since the last resume")])
@@ -272,7 +327,8 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
             (Verdict::Verify, vec![because("blocked", detail)])
         }
         Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
-    }
+    };
+    (verdict, Reason::Because(why))
 }
 
 /// What becomes of an attempt in flight.
@@ -371,7 +427,8 @@ fn settled_detail(entry: Option<&StepState>) -> String {
             // When the other system did it is not when we learned of it.
             "done by the other system".to_owned()
         } else {
-            format!("at {}", entry.ended_at)
+            let moment = entry.ended_at.text();
+            ["at ", std::str::from_utf8(&moment).unwrap_or_default()].concat()
         }
     };
     entry.map(detail).unwrap_or_default()
@@ -398,10 +455,11 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
 
 /// What the resume does first, in one sentence. It follows from the rows: the steps it names are
 /// started, continued, waited for or asked about, and it says that none is left only if none is.
+/// Rows of kept steps may be missing; `kept` says how many there are.
 pub(super) fn recovery_point(
     after: &Run,
     made: &Resumption,
-    steps: &[PlannedStep],
+    (steps, kept): (&[PlannedStep], usize),
     status: Status,
 ) -> RecoveryPoint {
     let failed_meanwhile = ended_meanwhile(after, made);
@@ -436,7 +494,6 @@ pub(super) fn recovery_point(
         top.split('[').next().unwrap_or(top).to_owned()
     });
     let round = first.as_ref().and_then(|step| innermost_turn(after, step));
-    let kept = steps.iter().filter(|step| step.verdict == Verdict::Keep).count();
     let kept = count(kept, "step");
     let probed = steps.iter().find(|row| {
         let asks = |why: &Why| matches!(&*why.cause, "effect-unknown" | "unchecked");

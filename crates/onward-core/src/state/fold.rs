@@ -20,6 +20,7 @@ use crate::{
     evidence::{Cause, Evidence, FileProof, FreeTries, Outcome, Usd},
     finding::Code,
     key::{Difference, Key, KeyParts},
+    recovery::Rung,
     time::Timestamp,
 };
 
@@ -57,6 +58,9 @@ impl State {
         let kind = event.kind();
         let progress = !matches!(event, Event::Note { .. });
         let resumes = matches!(event, Event::RunResumed(_));
+        if self.steps.graph().is_some() && self.moves_nodes(&event) {
+            self.steps.forget_graph();
+        }
         self.take(event, at)?;
         if resumes {
             self.undoing = Some((epoch, batch));
@@ -71,6 +75,38 @@ impl State {
             self.last_at = at;
         }
         Ok(())
+    }
+
+    /// All but the few of which it is known that no node is another one after them.
+    fn moves_nodes(&self, event: &Event) -> bool {
+        match event {
+            Event::RunPaused { .. } | Event::RunEnded { .. } | Event::Note { .. } => false,
+            Event::RunResumed(_) => self.has_given_up(),
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunArchived { .. }
+            | Event::GroupExpanded { .. }
+            | Event::LoopTurned { .. }
+            | Event::LoopEnded { .. }
+            | Event::StepSkipped { .. }
+            | Event::StepInvalidated { .. }
+            | Event::AttemptStarted(_)
+            | Event::AttemptSession { .. }
+            | Event::AttemptSpent { .. }
+            | Event::AttemptFinished(_)
+            | Event::AttemptLost { .. }
+            | Event::AttemptAdopted(_)
+            | Event::AttemptVerified(_)
+            | Event::GateOpened { .. }
+            | Event::GateDecided { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. } => true,
+        }
     }
 
     fn take(&mut self, event: Event, at: Timestamp) -> Result<(), Violation> {
@@ -135,7 +171,11 @@ impl State {
             Event::AttemptLost { step, attempt, cause, rung, reverted: _, rescue: _ } => {
                 let entry = self.running_attempt(&step, attempt)?;
                 entry.phase = Phase::Lost;
-                entry.failure = Some(Box::new((cause, rung.as_str().to_owned())));
+                if rung == Rung::NeverSpawned {
+                    entry.unspawned += 1;
+                } else {
+                    entry.failure = Some(Box::new((cause, rung.as_str().to_owned())));
+                }
                 entry.lost_by = Some(rung);
                 entry.ended_at = at;
                 self.running -= 1;
@@ -391,6 +431,7 @@ impl State {
         let AttemptFinished { step, attempt, outcome, ending: _, evidence, .. } = finished;
         let AttemptFinished { result, stdout, after, footprint, tolerated, head, .. } = finished;
         let entry = self.running_attempt(&step, attempt)?;
+        entry.started_at = entry.started_at.plus_ms(finished.waited).min(at.max(entry.started_at));
         // No clock is trusted to have put its end between its start and this record.
         let at = finished.ended.map_or(at, |ended| ended.max(entry.started_at).min(at));
         entry.ended_at = at;

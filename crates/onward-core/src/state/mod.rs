@@ -149,6 +149,8 @@ pub struct StepState {
     pub phase: Phase,
     /// Attempts started so far; the last one has this number.
     pub attempts: u32,
+    /// Those of them that were announced and never began.
+    pub unspawned: u32,
     /// Failed tries that count against `retry.max`: since the first start, invalidation or resume.
     pub failures: u32,
     /// Free tries since then, and how long the next one of them waits; `None` = it is not free.
@@ -389,6 +391,15 @@ impl State {
 }
 
 impl StepState {
+    /// How many of its attempts began.
+    pub fn begun(&self) -> u32 {
+        self.attempts.saturating_sub(self.unspawned)
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.begun() > 0
+    }
+
     /// The next attempt goes on in the session of the one that failed, if the session allows it.
     pub fn may_go_on(&self) -> bool {
         let failed = self.phase == Phase::Failed || self.phase == Phase::Pending;

@@ -10,13 +10,14 @@ use crate::{
     address::Address,
     digest::Digest,
     evidence::{Evidence, FileProof, Stat},
+    graph::{Defs, PackedGraph},
     key::Key,
     time::Timestamp,
     workflow::packed::{Pack, take, text},
 };
 
 /// Another number whenever anything in here, or in the state, is written differently.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 
 /// A step that is done and of which nothing else is to be told: nearly all steps of a large run.
 const PLAIN: u8 = 0;
@@ -24,8 +25,9 @@ const PLAIN: u8 = 0;
 const WHOLE: u8 = 1;
 
 impl State {
-    /// `None` where the state would not come back as it is.
-    pub fn pack(&self) -> Option<Vec<u8>> {
+    /// `None` where the state would not come back as it is. With the steps that were declared, the
+    /// graph is kept too.
+    pub fn pack(&self, defs: Option<&Defs>) -> Option<Vec<u8>> {
         let mut to = Vec::with_capacity(256 * self.steps.len() + 4096);
         LAYOUT.pack(&mut to);
         serde_json::to_string(self).ok()?.pack(&mut to);
@@ -40,6 +42,11 @@ impl State {
                 to.push(WHOLE);
                 serde_json::to_string(entry).ok()?.pack(&mut to);
             }
+        }
+        let graph = defs.and_then(|defs| PackedGraph::of(defs, self));
+        to.push(u8::from(graph.is_some()));
+        if let Some(graph) = graph {
+            graph.pack(&mut to);
         }
         self.comes_back_from(&to).then_some(to)
     }
@@ -57,6 +64,9 @@ impl State {
                 return None;
             }
         }
+        if let Some(graph) = graph(from)? {
+            state.steps.keep_graph(graph);
+        }
         from.is_empty().then_some(state)
     }
 
@@ -69,7 +79,8 @@ impl State {
         let comes_back = |(address, entry): (&Address, &StepState)| {
             step(from).is_some_and(|it| it.0 == *address && it.1 == *entry)
         };
-        is_head && count == self.steps.len() && steps.all(comes_back) && from.is_empty()
+        let comes_back = is_head && count == self.steps.len() && steps.all(comes_back);
+        comes_back && graph(from).is_some() && from.is_empty()
     }
 }
 
@@ -82,6 +93,16 @@ fn head(from: &mut &[u8]) -> Option<(State, usize)> {
     let kind = text(from)?;
     state.last_kind = KINDS.into_iter().chain([""]).find(|it| *it == kind)?;
     Some((state, usize::unpack(from)?))
+}
+
+/// The graph, where one is kept; the outer `None` says that the bytes are not ours.
+#[expect(clippy::option_option, reason = "cut short is not the same as left out")]
+fn graph(from: &mut &[u8]) -> Option<Option<PackedGraph>> {
+    match take(from, 1)? {
+        [0] => Some(None),
+        [1] => PackedGraph::unpack(from).map(Some),
+        _ => None,
+    }
 }
 
 fn step(from: &mut &[u8]) -> Option<(Address, StepState)> {
@@ -100,6 +121,7 @@ fn key_of_plain(entry: &StepState) -> Option<&Key> {
     let StepState {
         phase: Phase::Done,
         attempts: _,
+        unspawned: 0,
         failures: 0,
         free_tries,
         free_wait_ms: None,
@@ -227,14 +249,14 @@ mod tests {
         let is_plain = |it: &&State| it.steps.values().any(|it| key_of_plain(it).is_some());
         assert!(states.iter().filter(is_plain).count() > 0);
         for state in &states {
-            let packed = state.pack().unwrap();
+            let packed = state.pack(None).unwrap();
             assert_eq!(State::unpack(&packed).as_ref(), Some(state));
         }
     }
 
     #[test]
     fn what_is_cut_short_or_of_another_layout_is_none() {
-        let packed = states().pop().unwrap().pack().unwrap();
+        let packed = states().pop().unwrap().pack(None).unwrap();
         for cut in 0..packed.len() {
             assert_eq!(State::unpack(&packed[..cut]), None, "cut at {cut}");
         }

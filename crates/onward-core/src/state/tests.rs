@@ -64,6 +64,7 @@ pub(crate) fn finished(step: &str, attempt: u32, outcome: Outcome) -> Event {
         tolerated: false,
         head: None,
         ended: None,
+        waited: 0,
     }))
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Counts, LastCompleted, StepView, View, is_over, top};
+use super::{Counts, LastCompleted, StepView, View, is_over, last_told, more::opens_more, top};
 use crate::{
     address::Address,
     graph::Role,
@@ -34,17 +34,23 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             phase = Some(top(&step.step).to_owned());
         }
     }
+    let more = after.graph.in_order().into_iter().any(|id| opens_more(after, id));
+    let counts = Counts { more, ..counts };
     let stale = view.steps.iter().filter(|it| it.state == "stale");
     let stale: BTreeSet<&str> = stale.map(|it| it.step.as_str()).collect();
     let counts_no_more = |step: &Address| stale.contains(step.as_str());
     let mut done: Vec<_> =
         run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Done).collect();
     done.sort_by_key(|(_, entry)| entry.ended_at);
-    let last = done.into_iter().rev().find(|(step, _)| !counts_no_more(step));
-    view.last_completed = last.map(|(step, entry)| LastCompleted {
+    done.retain(|(step, _)| !counts_no_more(step));
+    let own = done.iter().rev().find(|(_, entry)| !entry.elsewhere);
+    let own = own.map(|(step, entry)| (*step, entry.ended_at));
+    let last = done.last();
+    let last = last.map(|(step, entry)| LastCompleted {
         step: step.to_string(),
         at: entry.ended_at.to_string(),
     });
+    view.last_completed = last_told(plan, last, own);
     let starts = |step: &&String| rows.get(step.as_str()).is_some_and(|row| starts(row.verdict));
     view.next = plan.recovery_point.steps.iter().filter(starts).cloned().collect();
     // A group or a loop that is opened next has no step of its own yet.

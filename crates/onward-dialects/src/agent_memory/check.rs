@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use onward_core::{
     finding::{Code as Known, Finding},
+    plural::count,
     time::Timestamp,
 };
 
@@ -113,7 +114,7 @@ fn lines(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
             all.push(Finding::new(Known::BrokenLine, message).at_path(path));
         }
         if more > 0 {
-            let message = format!("{more} more lines cannot be read");
+            let message = format!("{} cannot be read", count(more, "more line"));
             all.push(Finding::new(Known::BrokenLine, message).at_path(path));
         }
     }
@@ -188,8 +189,8 @@ fn tasks(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
             all.push(Odd::OrphanTask.finding(message).at_step(&at));
         }
         if task.stage == Stage::UsedUp {
-            let message =
-                format!("it was tried {} times and is not tried again by itself", task.attempts);
+            let (id, count) = (shown(&task.entry.id), task.attempts);
+            let message = format!("{id} was tried {count} times and is not tried again by itself");
             all.push(Odd::AttemptsUsedUp.finding(message).at_step(&at));
         }
     }

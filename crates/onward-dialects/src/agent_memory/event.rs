@@ -2,14 +2,17 @@
 //!
 //! Invariant: a line in any of the shapes that the system's agents write is read; a line that is
 //! no JSON object costs itself only. An event without a time has that of the line before it, else
-//! that in the name of its file, else that of the file; what has none comes after all others of its
-//! file name and is weighed by what it means.
+//! that in the name of its file, else that of the file; what has none is weighed by what it means.
+//!
+//! Clocks of others have seconds. An event of ours that falls into such a second names what it had
+//! seen of them there (`order`): that came before it, and all the rest of that second after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{digest::Digest, time::Timestamp};
 use serde_json::{Map, Value};
 
+use super::order::{Span, in_order};
 use crate::{
     Files,
     kit::{Broken, age, jsonl, number, status},
@@ -47,6 +50,10 @@ pub enum Kind {
         to: Option<String>,
         by_plan: bool,
     },
+    /// A verifier was asked about this task, and its answer had no verdict on it.
+    Unjudged {
+        id: String,
+    },
     Ended(End),
     /// The run was begun or taken up again: what ended it before counts no more.
     Begun,
@@ -71,12 +78,20 @@ pub struct Event {
     pub kind: Kind,
     /// As it is spelled.
     pub name: String,
-    /// The step of a run of ours that wrote it.
+    /// The step of a run of ours that wrote it, and the run.
     pub step: Option<String>,
+    pub run: Option<String>,
+    /// The attempt of ours that was cut off, and that it counts.
+    pub cut_off: Option<String>,
+    /// Why, where it says so.
+    pub reason: Option<String>,
     /// A person entered elsewhere, and our log says so with it.
     pub entered: bool,
     /// What counts no more since then, as it was: artifacts by path, each with its digest.
     pub void: BTreeMap<String, String>,
+    /// Of ours: up to which line it had seen logs of others, where their clocks do not tell.
+    pub seen: BTreeMap<String, usize>,
+    pub(super) span: Span,
 }
 
 /// The actor that onward writes as, and the folder of its events.
@@ -85,10 +100,16 @@ pub(super) const ACTOR: &str = "onward";
 pub(super) const ENTERED: &str = "entered";
 /// And under this one, what was made before and counts no more.
 pub(super) const VOID: &str = "void";
+/// Under this one, the attempt of ours that was cut off.
+pub(super) const CUT_OFF: &str = "cut_off";
+/// And under this one, logs of others, each with the last line that was there.
+pub(super) const SEEN: &str = "seen";
 
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub events: Vec<Event>,
+    /// The files of the events, as their spans number them.
+    pub(super) paths: Vec<String>,
     /// By file.
     pub broken: Vec<(String, Broken)>,
     /// Lines that name no event, by file.
@@ -98,16 +119,15 @@ pub struct Log {
 impl Log {
     pub fn of(files: &Files) -> Self {
         let mut log = Self::default();
-        // Each with the number of its file's name, and its line.
-        let mut placed: Vec<(usize, usize, Event)> = Vec::new();
-        let mut names: Vec<&str> = Vec::new();
+        let mut events = Vec::new();
         for (path, file) in files.iter() {
             // The card asks for no other files there.
             let Some(inner) = path.strip_prefix("events/") else { continue };
             let (folder, name) = inner.rsplit_once('/').unwrap_or(("", inner));
-            names.push(name);
+            let index = log.paths.len();
+            log.paths.push(path.to_owned());
             let mut before = None;
-            let dated = stamp(name).or(file.modified);
+            let dated = stamp(name).or(file.modified.map(|at| (None, at)));
             jsonl::each(&file.bytes, |number, line| {
                 let object = match line {
                     Ok(object) => object,
@@ -121,15 +141,17 @@ impl Log {
                     return;
                 };
                 before = event.at.or(before);
-                event.at = before.or(dated);
-                placed.push((names.len() - 1, number, event));
+                event.at = before.or(dated.map(|(_, end)| end));
+                event.span = match (before, dated) {
+                    (Some(at), _) => Span::at(at),
+                    (None, Some((from, end))) => Span { from, until: Some(end), ..Span::default() },
+                    (None, None) => Span::default(),
+                };
+                (event.span.file, event.span.line) = (index, number);
+                events.push(event);
             });
         }
-        placed.sort_by(|(file, line, one), (other_file, other_line, other)| {
-            let key = (one.at, &one.actor, names[*file], line);
-            key.cmp(&(other.at, &other.actor, names[*other_file], other_line))
-        });
-        log.events = placed.into_iter().map(|(_, _, event)| event).collect();
+        log.events = in_order(events, &log.paths);
         log
     }
 
@@ -174,13 +196,37 @@ fn event(object: &Map<String, Value>, folder: &str) -> Option<Event> {
     let name = ["event_type", "type", "event"].into_iter().find_map(text)?;
     let at = moment(object);
     let details = object.get("details");
-    let step = details.and_then(|it| it.get("step")).and_then(Value::as_str).map(str::to_owned);
+    let detail = |key: &str| details?.get(key)?.as_str().map(str::to_owned);
+    let (step, run, cut_off) = (detail("step"), detail("run"), detail(CUT_OFF));
     let actor = if folder.is_empty() { text("actor").unwrap_or("") } else { folder };
     let (actor, name) = (actor.to_owned(), name.to_owned());
     let kind = kind(&name, object);
     let entered = actor == ACTOR && details.is_some_and(|it| it.get(ENTERED).is_some());
     let void = details.filter(|_| entered).map(void).unwrap_or_default();
-    Some(Event { at, timed: at.is_some(), actor, kind, name, step, entered, void })
+    let seen = details.filter(|_| actor == ACTOR).map(seen).unwrap_or_default();
+    let reason = detail("reason").or_else(|| text("reason").map(str::to_owned));
+    let (timed, span) = (at.is_some(), Span::default());
+    Some(Event {
+        at,
+        timed,
+        actor,
+        kind,
+        name,
+        step,
+        run,
+        cut_off,
+        reason,
+        entered,
+        void,
+        seen,
+        span,
+    })
+}
+
+fn seen(details: &Value) -> BTreeMap<String, usize> {
+    let named = details.get(SEEN).and_then(Value::as_object).into_iter().flatten();
+    let line = |it: &Value| it.as_u64().and_then(|it| usize::try_from(it).ok());
+    named.filter_map(|(path, it)| Some((path.clone(), line(it)?))).collect()
 }
 
 fn void(details: &Value) -> BTreeMap<String, String> {
@@ -248,11 +294,13 @@ fn kind(name: &str, object: &Map<String, Value>) -> Kind {
     }
     let inner = object.get("details").and_then(|it| it.get("task_id"));
     let id = object.get("task_id").or_else(|| object.get("task")).or(inner).and_then(plain);
+    let Some(id) = id.filter(|it| !it.trim().is_empty()) else { return Kind::Other };
     let word = bare.strip_prefix("task").unwrap_or(&bare);
+    if word == "verificationinconclusive" {
+        return Kind::Unjudged { id: id.trim().to_owned() };
+    }
     let known = WORDS.iter().find(|(spelled, ..)| *spelled == word);
-    let (Some(id), Some((_, state, word))) = (id.filter(|it| !it.trim().is_empty()), known) else {
-        return Kind::Other;
-    };
+    let Some((_, state, word)) = known else { return Kind::Other };
     // A verdict that says no outweighs the name of its event.
     let says_no = object.get("result").is_some_and(|it| !it.is_null() && !status::is_good(it));
     let state = if *state == State::Done && says_no { State::Failed } else { *state };
@@ -267,24 +315,26 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// The moment in a file's name: `20260302-0952.jsonl`, `20260302-095230-T002.jsonl`. A minute is
-/// meant to its end: what was written then is not older than what has the minute's first second.
-fn stamp(name: &str) -> Option<Timestamp> {
+/// The moments between which a file was begun by its name: `20260302-0952.jsonl`,
+/// `20260302-095230-T002.jsonl`. A minute is meant to its end: what was written then is not older
+/// than what has the minute's first second.
+fn stamp(name: &str) -> Option<(Option<Timestamp>, Timestamp)> {
     let (date, rest) = name.split_at_checked(8)?;
     let clock: String = rest.strip_prefix('-')?.chars().take_while(char::is_ascii_digit).collect();
-    let (clock, end) = match clock.len() {
-        4 => (format!("{clock}59"), ".999999"),
-        6 => (clock, ".999999"),
+    let (first, last) = match clock.len() {
+        4 => (format!("{clock}00"), format!("{clock}59")),
+        6 => (clock.clone(), clock),
         _ => return None,
     };
     if !date.bytes().all(|it| it.is_ascii_digit()) {
         return None;
     }
-    let (day, time) = (
-        [&date[..4], &date[4..6], &date[6..]].join("-"),
-        [&clock[..2], &clock[2..4], &clock[4..]].join(":"),
-    );
-    age::moment(&format!("{day}T{time}{end}Z"))
+    let day = [&date[..4], &date[4..6], &date[6..]].join("-");
+    let moment = |clock: &str, part: &str| {
+        let time = [&clock[..2], &clock[2..4], &clock[4..]].join(":");
+        age::moment(&format!("{day}T{time}{part}Z"))
+    };
+    Some((moment(&first, ""), moment(&last, ".999999")?))
 }
 
 /// A phase as an event names it.
@@ -322,9 +372,12 @@ mod tests {
 
     #[test]
     fn a_file_name_tells_the_moment_and_other_names_do_not() {
-        let at = |text: &str| text.parse::<Timestamp>().ok();
-        assert_eq!(stamp("20260302-0952.jsonl"), at("2026-03-02T09:52:59.999999Z"));
-        assert_eq!(stamp("20260302-095230-T002.jsonl"), at("2026-03-02T09:52:30.999999Z"));
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let span = |from: &str, end: &str| Some((Some(at(from)), at(end)));
+        let minute = span("2026-03-02T09:52:00Z", "2026-03-02T09:52:59.999999Z");
+        assert_eq!(stamp("20260302-0952.jsonl"), minute);
+        let second = span("2026-03-02T09:52:30Z", "2026-03-02T09:52:30.999999Z");
+        assert_eq!(stamp("20260302-095230-T002.jsonl"), second);
         for name in ["events.jsonl", "20260302.jsonl", "20269902-0952.jsonl", "2026030é-0952", "é"]
         {
             assert_eq!(stamp(name), None, "{name}");

@@ -2,14 +2,15 @@
 //! of all actors say together.
 //!
 //! This page holds the card and the recovery table; `site` finds the runs, `read` makes one value
-//! of the files (`event` the logs, `graph` the task graph), `tasks` says how far each task is,
-//! `check` what is wrong, `told` answers core, `write` says what onward adds. Invariant: pure, and
-//! no file of another actor is ever written.
+//! of the files (`event` the logs, `order` their order, `graph` the task graph), `tasks` says how
+//! far each task is, `check` what is wrong, `told` answers core, `write` says what onward adds.
+//! Invariant: pure, and no file of another actor is ever written.
 
 mod check;
 mod enter;
 mod event;
 mod graph;
+mod order;
 pub mod read;
 mod site;
 pub mod tasks;
@@ -72,6 +73,8 @@ static CARD: Card = Card {
         "events/**/*.jsonl",
     ],
     grows: &["events/**/*.jsonl"],
+    agents_declare: true,
+    keeps: &[],
     branches: None,
     processes: &[],
     lock: None,

@@ -140,7 +140,9 @@ fn is_blank(bytes: &[u8]) -> bool {
 fn hint(log: &Log, head: bool) -> (Option<u32>, Option<String>) {
     let words = log.events.iter().filter_map(|it| match &it.kind {
         Kind::Phase { to, .. } => Some(to.clone().unwrap_or_default()),
-        Kind::Task { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => None,
+        Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {
+            None
+        }
     });
     let words: Vec<String> = words.collect();
     let numbers: Vec<Option<PhaseWord>> = words.iter().map(|it| phase_word(it)).collect();
@@ -164,7 +166,9 @@ fn hint(log: &Log, head: bool) -> (Option<u32>, Option<String>) {
 fn by_plan(log: &Log) -> bool {
     let by_plan = log.events.iter().rev().find_map(|it| match it.kind {
         Kind::Phase { by_plan, .. } => Some(by_plan),
-        Kind::Task { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => None,
+        Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {
+            None
+        }
     });
     by_plan.unwrap_or(false)
 }
@@ -180,7 +184,7 @@ fn end(log: &Log) -> Option<End> {
     let whole = log.events.iter().rev().find_map(|it| match it.kind {
         Kind::Ended(end) => Some(Some(end)),
         Kind::Begun => Some(None),
-        Kind::Task { .. } | Kind::Phase { .. } | Kind::Other => None,
+        Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Phase { .. } | Kind::Other => None,
     });
     whole.flatten()
 }

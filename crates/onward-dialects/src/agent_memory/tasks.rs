@@ -46,10 +46,20 @@ pub struct Task {
     pub orphan: bool,
     /// Done, although something that it rests on is not, and no verdict of ours came after that.
     pub suspect: bool,
-    /// Its last event is ours, written in this step.
+    /// Its last event is ours, written in this step of this run.
     pub step: Option<String>,
+    pub run: Option<String>,
+    /// Its last event says that our agent was cut off.
+    pub cut_off: bool,
+    /// Why it is as it is, where its last event says so.
+    pub reason: Option<String>,
+    /// The steps in which a verifier was asked about it and gave no verdict, since it was
+    /// implemented.
+    pub unjudged: Vec<String>,
     /// Its last event is ours.
     pub ours: bool,
+    /// The step of our last event of it, whatever others said after that.
+    our_step: Option<String>,
     /// It was implemented once, whatever came after.
     pub was_implemented: bool,
     pub done_at: Option<Timestamp>,
@@ -74,6 +84,12 @@ impl Task {
     pub fn is_unrecorded(&self) -> bool {
         let step = || format!("{}/record", self.address());
         self.state == Told::Implemented && self.step.as_ref().is_some_and(|it| *it == step())
+    }
+
+    /// Our own first pass has claimed it, and others spoke of it after that.
+    pub fn was_taken(&self) -> bool {
+        let step = || format!("{}/claim", self.address());
+        !self.ours && self.our_step.as_ref().is_some_and(|it| *it == step())
     }
 
     /// Nothing of it was ever begun.
@@ -105,7 +121,12 @@ struct Trail {
     open: Option<Word>,
     attempts: u32,
     ours: bool,
+    our_step: Option<String>,
     step: Option<String>,
+    run: Option<String>,
+    cut_off: bool,
+    reason: Option<String>,
+    unjudged: Vec<String>,
     was_implemented: bool,
     done_at: Option<Timestamp>,
     last: usize,
@@ -119,7 +140,12 @@ impl Default for Trail {
             open: None,
             attempts: 0,
             ours: false,
+            our_step: None,
             step: None,
+            run: None,
+            cut_off: false,
+            reason: None,
+            unjudged: Vec::new(),
             was_implemented: false,
             done_at: None,
             last: 0,
@@ -136,10 +162,13 @@ impl Trail {
             self.done_at = event.at;
         }
         // The events come in order: only one of the same moment, or without one, may mean less.
-        // We have seen everything that was there when we wrote.
+        // We have seen everything that was there when we wrote, and what we have not came later.
         let is_ours = event.actor == ACTOR;
-        let is_timeless = (event.at.is_none() || self.at.is_none()) && !is_ours;
-        let is_tie = self.at == event.at || is_timeless;
+        if is_ours {
+            self.our_step.clone_from(&event.step);
+        }
+        let is_timeless = event.at.is_none() || self.at.is_none();
+        let is_tie = !is_ours && (is_timeless || self.at == event.at && !self.ours);
         if is_tie && state < self.state && word != Word::Unblocked {
             return;
         }
@@ -147,6 +176,10 @@ impl Trail {
         self.at = event.at.or(self.at);
         self.ours = is_ours;
         self.step = event.step.clone().filter(|_| self.ours);
+        self.run = event.run.clone().filter(|_| self.ours);
+        self.cut_off = event.cut_off.is_some() && self.ours;
+        self.reason.clone_from(&event.reason);
+        self.unjudged.clear();
     }
 
     /// A claim and the start after it are one attempt; each of them twice is two.
@@ -175,8 +208,15 @@ impl Tasks {
     pub fn of(graph: Option<&Graph>, log: &Log) -> Self {
         let mut trails: BTreeMap<&str, Trail> = BTreeMap::new();
         for (event, place) in log.since_plan().iter().zip(1..) {
-            if let Kind::Task { id, state, word } = &event.kind {
-                trails.entry(id).or_default().add(place, event, *state, *word);
+            match &event.kind {
+                Kind::Task { id, state, word } => {
+                    trails.entry(id).or_default().add(place, event, *state, *word);
+                }
+                Kind::Unjudged { id } => {
+                    let step = event.step.clone().unwrap_or_default();
+                    trails.entry(id).or_default().unjudged.push(step);
+                }
+                Kind::Phase { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {}
             }
         }
         let entries = graph.map_or(&[][..], |it| &it.tasks);
@@ -318,7 +358,8 @@ impl Tasks {
 }
 
 fn task(entry: &TaskEntry, trail: Trail) -> Task {
-    let Trail { state, attempts, ours, step, was_implemented, done_at, last, .. } = trail;
+    let Trail { state, attempts, ours, our_step, step, was_implemented, done_at, last, .. } = trail;
+    let Trail { run, cut_off, reason, unjudged, .. } = trail;
     let retried = if attempts >= ATTEMPTS_MAX { Stage::UsedUp } else { Stage::Open };
     let stage = match state {
         Told::Pending => Stage::Open,
@@ -337,6 +378,11 @@ fn task(entry: &TaskEntry, trail: Trail) -> Task {
         orphan,
         suspect: false,
         step,
+        run,
+        cut_off,
+        reason,
+        unjudged,
+        our_step,
         ours,
         was_implemented,
         done_at,

@@ -11,18 +11,24 @@ use onward_core::{
     finding::Finding,
     plan::{RecoveryPoint, Status},
     time::Timestamp,
-    told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
+    told::{
+        Change, Deed, Died, Done, Entering, LastDone, LastTold, NoEntry, Standing, StepTold, Told,
+        Undo,
+    },
 };
 use serde_json::{Value, json};
 
 use super::{
     Code, Facts, check, code, enter,
-    event::{ACTOR, End, Kind},
+    event::{ACTOR, End, Kind, State as Stood},
     read::{GRAPH, PLAN, PRD, State},
     tasks::{BATCH, Stage, Task, Tasks},
     write,
 };
 use crate::{Files, kit::path::shown};
+
+/// A reason for which a task is blocked is told so far.
+const REASON_CHARS_MAX: usize = 200;
 
 /// A run of agent-memory.
 #[derive(Debug)]
@@ -71,6 +77,11 @@ impl AgentMemoryTold {
     /// The run is past what this code stands for.
     fn is_past(&self, phase: u32) -> bool {
         self.phase().is_none_or(|at| at > phase)
+    }
+
+    /// The last transition came after an approval of which there is no proof.
+    fn is_past_gate(&self) -> bool {
+        self.code == Code::Approval && self.state.hint.is_some_and(|phase| phase >= 2)
     }
 
     /// Where the run re-enters, as addresses of the built-in workflow.
@@ -140,10 +151,15 @@ impl AgentMemoryTold {
         }
     }
 
+    /// The task that was done last.
+    fn last_task(&self) -> Option<&Task> {
+        let done = self.tasks.all.iter().filter(|it| it.stage == Stage::Done);
+        done.max_by_key(|it| it.done_at)
+    }
+
     fn report(&self) -> Vec<String> {
         let done = self.tasks.all.iter().filter(|it| it.stage == Stage::Done).count();
-        let last = self.tasks.all.iter().filter(|it| it.stage == Stage::Done);
-        let last = last.max_by_key(|it| it.done_at).map_or("none".to_owned(), |it| {
+        let last = self.last_task().map_or("none".to_owned(), |it| {
             format!("{} - {}", shown(&it.entry.id), shown(&it.entry.title))
         });
         let id = self.dir.rsplit('/').next().unwrap_or(&self.dir);
@@ -204,7 +220,12 @@ impl AgentMemoryTold {
         match task.stage {
             Stage::Unverified if step == "record" && task.is_unrecorded() => StepTold::Silent,
             Stage::Unverified | Stage::Mending | Stage::Done => implemented(),
+            // Others have ended it while our agent was at it: the claim finds that out.
+            Stage::Blocked | Stage::UsedUp if step == "claim" && task.was_taken() => {
+                StepTold::Undone
+            }
             Stage::Blocked => passed_over("it is blocked".to_owned()),
+            Stage::UsedUp if step == "implement" || step == "record" => given_up(task),
             Stage::UsedUp => passed_over("it was tried as often as it may be".to_owned()),
             Stage::Open if task.is_reworked() && task.was_implemented => implemented(),
             Stage::Open if task.is_reworked() => passed_over("it is done in the rework".to_owned()),
@@ -218,7 +239,17 @@ impl AgentMemoryTold {
         }
     }
 
+    /// The task that a step of the rework executes, where our run has it in hand there.
+    fn reworked(&self, at: &str) -> Option<&Task> {
+        let step = Address::from_text(at);
+        let place = step.parent().filter(|_| matches!(step.last_id(), "implement" | "record"))?;
+        self.tasks.all.iter().find(|it| it.is_reworked() && it.place() == place)
+    }
+
     fn rework_step(&self, at: &str) -> StepTold {
+        if let Some(task) = self.reworked(at).filter(|it| it.stage == Stage::UsedUp) {
+            return given_up(task);
+        }
         let is_stuck = self.code == Code::Blocked;
         // What it asks about was answered by going on, unless a person enters before it.
         let is_answered = !is_stuck && matches!(self.unwritten(), StepTold::Silent);
@@ -240,10 +271,27 @@ impl AgentMemoryTold {
                 let over = json!({ "over": true, "tasks": [], "verify": [], "stuck": [] });
                 StepTold::Done(Done::recorded(over))
             }
+            // What it found was settled since, so that it was made.
+            Code::Execute | Code::Verify if self.has_settled("rework[1]/settle") => {
+                match self.unwritten() {
+                    StepTold::Silent => {
+                        StepTold::Done(Done::inferred(write::surveyed(&self.tasks)))
+                    }
+                    told @ (StepTold::Done(_)
+                    | StepTold::PassedOver(_)
+                    | StepTold::Unproved(_)
+                    | StepTold::Undone) => told,
+                }
+            }
             Code::Intake | Code::Planning | Code::Approval | Code::Execute | Code::Verify => {
                 self.unwritten()
             }
         }
+    }
+
+    /// Whether this step of ours has written what the user said.
+    fn has_settled(&self, step: &str) -> bool {
+        self.state.log.events.iter().any(|it| it.actor == ACTOR && it.step.as_deref() == Some(step))
     }
 
     /// What our run did and no file tells yet, its journal vouches for; unless a person enters
@@ -254,13 +302,23 @@ impl AgentMemoryTold {
     }
 }
 
+/// The agent of the last attempt was cut off, and no further one is begun.
+fn given_up(task: &Task) -> StepTold {
+    let is_over = task.cut_off && task.state == Stood::Failed;
+    let why = || StepTold::PassedOver("it was tried as often as it may be".to_owned());
+    if is_over { why() } else { StepTold::Silent }
+}
+
 /// Which task blocks which, in words.
 pub(super) fn blocked(tasks: &Tasks) -> String {
     let line = |(task, waiting): (&Task, Vec<&str>)| {
         let why = match task.stage {
             Stage::UsedUp => format!("failed after {} attempts", task.attempts),
             Stage::Blocked | Stage::Open | Stage::Unverified | Stage::Mending | Stage::Done => {
-                "is blocked".to_owned()
+                let reason = task.reason.as_deref().filter(|it| !it.trim().is_empty());
+                let said = |it: &str| it.chars().take(REASON_CHARS_MAX).collect::<String>();
+                let why = reason.map(|it| format!(" ({})", said(it))).unwrap_or_default();
+                format!("is blocked{why}")
             }
         };
         let waits = if waiting.is_empty() {
@@ -361,6 +419,8 @@ impl Told for AgentMemoryTold {
             }
             // It went back since. What was answered after that, the journal knows.
             "approve" if self.state.constitution && !self.state.is_heard => StepTold::Undone,
+            // It was written down, and is gone.
+            "approve" if self.is_past_gate() => StepTold::Undone,
             "constitution" => recorded(self.is_past(1), self.approved()),
             "execute" => {
                 let (group, step) = text.split_once('/').unwrap_or((text, ""));
@@ -397,13 +457,24 @@ impl Told for AgentMemoryTold {
         }
     }
 
+    fn last_done(&self) -> LastDone {
+        let last = self.last_task();
+        last.map_or(LastDone::Nothing, |it| LastDone::Row(it.address(), it.done_at))
+    }
+
+    fn counts(&self, died: &Died) -> bool {
+        let mark = died.mark();
+        let is_it = |it: &super::event::Event| it.cut_off.as_ref() == Some(&mark);
+        !write::is_try(died) || self.state.log.events.iter().any(is_it)
+    }
+
     fn undo(&self) -> Vec<Undo> {
         Vec::new()
     }
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { at, point, .. } => write::resumed(&self.files, *at, point),
+            Deed::Resumed { at, point, died, .. } => write::resumed(self, *at, point, died),
             Deed::Cancelled { at } => write::cancelled(&self.files, *at),
         }
     }

@@ -1,16 +1,23 @@
 //! What onward adds to a run: events in its own folder, in the shape of the system's template.
 //!
-//! Invariant: only `events/onward` grows; no event is older than one that is there already, so that
-//! the latest one is ours when it is written.
+//! Invariant: only `events/onward` grows; no event is older than one that is there already, and it
+//! names what it has seen where clocks do not tell, so that the latest one is ours when it is
+//! written.
 
-use onward_core::{plan::RecoveryPoint, time::Timestamp, told::Change};
+use std::collections::BTreeMap;
+
+use onward_core::{
+    plan::RecoveryPoint,
+    time::Timestamp,
+    told::{Change, Died},
+};
 use serde_json::{Value, json};
 
 use super::{
-    event::{ACTOR, End, Kind, Log},
+    event::{ACTOR, CUT_OFF, End, Kind, Log, SEEN},
     read::State,
-    tasks::{BATCH, Stage, Task, Tasks},
-    told::blocked,
+    tasks::{ATTEMPTS_MAX, BATCH, Stage, Task, Tasks},
+    told::{AgentMemoryTold, blocked},
 };
 use crate::{
     Files,
@@ -53,12 +60,15 @@ impl Entry {
         Self { beside, ..Self::new("phase_transition", details) }
     }
 
-    fn line(&self, at: Timestamp) -> String {
+    fn line(&self, at: Timestamp, seen: &BTreeMap<&str, usize>) -> String {
         let Self { kind, task, details, beside } = self;
         let mut line = json!({
             "event_type": kind, "task_id": task, "timestamp": at.to_string(), "actor": ACTOR,
             "details": details,
         });
+        if !seen.is_empty() {
+            line["details"][SEEN] = json!(seen);
+        }
         for (key, value) in beside {
             line[*key] = value.clone();
         }
@@ -71,15 +81,16 @@ pub fn logged(files: &Files, entries: &[Entry], now: Timestamp) -> Vec<Change> {
     if entries.is_empty() {
         return Vec::new();
     }
-    let last = Log::of(files).events.iter().filter_map(|it| it.at).max();
-    let at = last.filter(|it| *it >= now).map_or(now, |it| it.plus_ms(1));
+    let log = Log::of(files);
+    let at = log.next_moment(now);
+    let mut seen = log.unclear(at);
     let own = files.iter().map(|(path, _)| path).filter(|it| it.starts_with(FOLDER));
     let path = own.last().map(str::to_owned);
     let path = path.unwrap_or_else(|| format!("{FOLDER}{}.jsonl", stamp(now)));
     let old = files.bytes(&path).unwrap_or_default();
     let mut all = old.to_vec();
     for entry in entries {
-        all = with_line(&all, &entry.line(at));
+        all = with_line(&all, &entry.line(at, &std::mem::take(&mut seen)));
     }
     vec![Change::Append { path, bytes: all.split_off(old.len()) }]
 }
@@ -93,13 +104,44 @@ pub fn stamp(at: Timestamp) -> String {
 }
 
 /// A resume begins. After the end of the run it has nothing to say: it would open the run again.
-pub(super) fn resumed(files: &Files, at: Timestamp, point: &RecoveryPoint) -> Vec<Change> {
-    let log = Log::of(files);
+/// What was cut off is claimed once more, which is another attempt; after the last one it failed.
+pub(super) fn resumed(
+    told: &AgentMemoryTold,
+    at: Timestamp,
+    point: &RecoveryPoint,
+    died: &[Died],
+) -> Vec<Change> {
+    let (files, log) = (told.files(), &told.state.log);
     if log.events.last().is_some_and(|it| it.kind == Kind::Ended(End::Completed)) {
         return Vec::new();
     }
     let details = json!({ "recovery_point": point.code, "steps": point.steps });
-    logged(files, &[Entry::new("session-resumed", details)], at)
+    let begun = Entry::new("session-resumed", details);
+    let again = died.iter().filter_map(|it| cut_off(&told.tasks, it));
+    logged(files, &[begun].into_iter().chain(again).collect::<Vec<Entry>>(), at)
+}
+
+/// The next attempt of a task whose agent was cut off in this step of ours. It is under way from
+/// here on: nothing else claims it.
+fn cut_off(tasks: &Tasks, died: &Died) -> Option<Entry> {
+    let place = died.step.parent().filter(|_| is_try(died))?;
+    let task = tasks.all.iter().find(|it| it.orphan && it.ours && it.place() == place)?;
+    let mut details = json!({ "run": task.run, "step": task.step, CUT_OFF: died.mark() });
+    let entry = if task.attempts < ATTEMPTS_MAX {
+        details["attempt"] = (task.attempts + 1).into();
+        Entry::new("task-claimed", details)
+    } else {
+        let count = task.attempts;
+        details["summary"] =
+            format!("its agent was cut off in the last of {count} attempts").into();
+        Entry::new("task-failed", details)
+    };
+    Some(entry.of_task(&task.entry.id))
+}
+
+/// Whether the agent of this step makes an attempt at a task.
+pub(super) fn is_try(died: &Died) -> bool {
+    died.step.last_id() == "implement"
 }
 
 /// A person ends the run; one that is over has ended already.

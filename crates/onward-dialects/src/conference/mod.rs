@@ -53,6 +53,8 @@ static CARD: Card = Card {
         read::LOOP_PID,
     ],
     grows: &[read::EVENTS],
+    agents_declare: false,
+    keeps: &[],
     branches: Some("conference/"),
     processes: &[(read::LOOP_PID, "autoconference")],
     lock: None,

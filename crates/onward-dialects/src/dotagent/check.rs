@@ -320,7 +320,8 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
             (Turn::UsedUp, _) => {
                 let hint = "mend it by hand, or accept this: it is tried once more";
                 let message = format!(
-                    "it has failed after {} attempts and is not tried again by itself",
+                    "{} has failed after {} attempts and is not tried again by itself",
+                    shown(&entry.id),
                     entry.attempts
                 );
                 Odd::AttemptsUsedUp.finding(message).with_hint(hint)

@@ -6,6 +6,7 @@
 
 mod check;
 mod enter;
+mod last;
 pub mod read;
 mod resumed;
 mod step;
@@ -69,6 +70,8 @@ static CARD: Card = Card {
         "memory/tasks/*/verification.json.tmp",
     ],
     grows: &[],
+    agents_declare: true,
+    keeps: &[],
     branches: None,
     processes: &[],
     lock: None,

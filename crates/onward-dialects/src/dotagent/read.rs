@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{EXECUTION, PHASE, Phase};
+use super::{EXECUTION, PHASE, Phase, write::CUT_OFF};
 use crate::{
     File, Files,
     kit::{
@@ -127,6 +127,8 @@ pub struct TaskEntry {
     pub summary: String,
     pub last_error: Option<String>,
     pub strategy: Option<String>,
+    /// The attempt of ours that was cut off last, and counted.
+    pub cut_off: Option<String>,
     pub depends_on: Vec<String>,
     pub moments: Vec<(&'static str, Timestamp)>,
 }
@@ -312,6 +314,7 @@ fn task_entries(execution: &Object<'_>) -> (Vec<TaskEntry>, Vec<String>) {
             summary: said.iter().find_map(|key| entry.text(key)).unwrap_or_default(),
             last_error: entry.text("last_error"),
             strategy: entry.text("retry_strategy"),
+            cut_off: entry.text(CUT_OFF),
             depends_on: entry.texts_of(&["depends_on", "dependencies"]),
             moments: moments.into_iter().filter_map(moment).collect(),
             id,

@@ -1,9 +1,14 @@
 //! A resume begins: the checkpoint says where, and what was lost.
 //!
-//! Invariant: an orphan's attempt is counted once, here, unless its work is ours and still alive;
-//! a state file that could not be read whole is kept before one is written in its place.
+//! Invariant: an orphan's attempt is counted once, here, unless its work is ours and still alive.
+//! One of ours that was cut off is running again from here on, and is named, so that it is counted
+//! once. A state file that could not be read whole is kept before one is written in its place.
 
-use onward_core::{address::Address, time::Timestamp, told::Change};
+use onward_core::{
+    address::Address,
+    time::Timestamp,
+    told::{Change, Died},
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -12,14 +17,19 @@ use super::{
     read::{Presence, Sheet, VERIFICATION},
     tasks::{Stage, Turn},
     told::{DotagentTold, place},
-    write::{Checkpoint, ENTERED},
+    write::{CUT_OFF, Checkpoint, ENTERED},
 };
 use crate::{
     kit::age::seconds,
     rules::dotagent::phases::{ARCHIVE, archive_name},
 };
 
-pub(super) fn resumed(told: &DotagentTold, at: Timestamp, alive: &[Address]) -> Vec<Change> {
+pub(super) fn resumed(
+    told: &DotagentTold,
+    at: Timestamp,
+    alive: &[Address],
+    died: &[Died],
+) -> Vec<Change> {
     let Some(phase) = told.code.phase() else { return Vec::new() };
     if told.state.is_fresh() {
         return Vec::new();
@@ -42,7 +52,7 @@ pub(super) fn resumed(told: &DotagentTold, at: Timestamp, alive: &[Address]) -> 
     checkpoint.phase.remove(ENTERED);
     // Also when the last of them turns out to be verified.
     if told.code == Code::Implementation || told.state.current == Some(Phase::Implementation) {
-        tasks(told, &mut checkpoint, alive, at);
+        tasks(told, &mut checkpoint, (alive, died), at);
     }
     changes.extend(checkpoint.changes(&told.files));
     changes
@@ -60,20 +70,32 @@ fn entered(told: &DotagentTold, phase: Phase) -> Option<Phase> {
     }
 }
 
-fn tasks(told: &DotagentTold, checkpoint: &mut Checkpoint, alive: &[Address], at: Timestamp) {
+fn tasks(
+    told: &DotagentTold,
+    checkpoint: &mut Checkpoint,
+    (alive, died): (&[Address], &[Died]),
+    at: Timestamp,
+) {
     for task in &told.tasks {
-        let lives = alive.iter().any(|it| it.is_within(&place(task)));
+        let is_here = |it: &Address| it.is_within(&place(task));
+        let died = died.iter().find(|it| is_here(&it.step) && is_try(&it.step));
         let fields = match (task.turn, task.stage) {
-            (Turn::Orphan | Turn::UsedUp, _) if lives => continue,
+            (Turn::Orphan | Turn::UsedUp, _) if died.is_none() && alive.iter().any(is_here) => {
+                continue;
+            }
             (Turn::Orphan, _) => json!({"status": "pending", "attempts": task.attempts}),
-            // A person said that it is tried once more.
-            (Turn::UsedUp, _) => json!({"status": "pending"}),
+            // A person said that it is tried once more: that one counts, too.
+            (Turn::UsedUp, _) => {
+                json!({"status": "pending", "attempts": task.attempts.saturating_add(1)})
+            }
             (Turn::FromOutput, Stage::Implemented) => json!({"status": "pre_complete"}),
             (Turn::FromOutput, Stage::Blocked) => json!({"status": "blocked"}),
             (Turn::FromOutput, Stage::Open) => json!({"status": "failed"}),
             (Turn::FromVerdict, Stage::Verified) => {
                 json!({"status": "verified", "completed_at": seconds(at)})
             }
+            // Another program has counted it: it runs again all the same.
+            (Turn::AsWritten, Stage::Open) if died.is_some() && !task.untouched => json!({}),
             (
                 Turn::AsWritten
                 | Turn::FromOutput
@@ -85,7 +107,23 @@ fn tasks(told: &DotagentTold, checkpoint: &mut Checkpoint, alive: &[Address], at
             ) => continue,
         };
         checkpoint.set_task(&task.id, fields);
+        if let (Some(died), Stage::Open) = (died, task.stage) {
+            let fields = json!({"status": "running", "started_at": seconds(at)});
+            checkpoint.set_task(&task.id, fields);
+            checkpoint.set_task(&task.id, json!({ CUT_OFF: died.mark() }));
+        }
     }
+}
+
+/// Whether the agent of this step makes an attempt at a task: what it leaves is the output.
+fn is_try(step: &Address) -> bool {
+    matches!(step.last_id(), "implement" | "fix")
+}
+
+/// Whether a task says that it has counted this attempt.
+pub(super) fn counts(told: &DotagentTold, died: &Died) -> bool {
+    let (tasks, mark) = (told.state.tasks.iter(), died.mark());
+    !is_try(&died.step) || tasks.filter_map(|it| it.cut_off.as_deref()).any(|it| it == mark)
 }
 
 /// Copies of the state files that cannot be read, or that hold something else where a list belongs.

@@ -10,14 +10,16 @@ use onward_core::{
     finding::Finding,
     plan::{RecoveryPoint, Status},
     time::Timestamp,
-    told::{Change, Deed, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
+    told::{
+        Change, Deed, Died, Entering, LastDone, LastTold, NoEntry, Standing, StepTold, Told, Undo,
+    },
 };
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, Phase, check, code, enter,
+    Code, Facts, Phase, check, code, enter, last,
     read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
-    resumed::resumed,
+    resumed::{counts, resumed},
     step,
     tasks::{Stage, Task, Turn, runnable, tasks},
     write::ENTERED,
@@ -160,7 +162,7 @@ impl DotagentTold {
     }
 
     /// What the system's users are told at a resume, and the state of each task.
-    fn report(&self) -> Vec<String> {
+    fn report(&self, alive: &[Address]) -> Vec<String> {
         let id = self.state.workflow_id.as_deref().map_or("(no id)".to_owned(), shown);
         let phase = self.code.phase().map_or("complete", Phase::as_str);
         let mut lines = match self.code {
@@ -188,7 +190,8 @@ impl DotagentTold {
         let done = if done.is_empty() { "nothing yet".to_owned() } else { done.join(", ") };
         lines.push(format!("Completed: {done}"));
         if self.code.phase() == Some(Phase::Implementation) {
-            lines.extend(self.tasks.iter().map(line));
+            let is_ours = |task: &Task| alive.iter().any(|it| it.is_within(&place(task)));
+            lines.extend(self.tasks.iter().map(|task| line(task, is_ours(task))));
         }
         if self.code == Code::Approval {
             lines.push("The user was asked to approve the demand, and is asked again".to_owned());
@@ -270,8 +273,10 @@ fn facts(state: &State, tasks: &[Task]) -> Facts {
     }
 }
 
-fn line(task: &Task) -> String {
+/// `lives`: an agent of ours is at it, or has left what is still to be written down.
+fn line(task: &Task, lives: bool) -> String {
     let what = match (task.stage, task.turn) {
+        (Stage::Open, Turn::Orphan | Turn::UsedUp) if lives => "running".to_owned(),
         (Stage::Verified, _) => "verified, kept".to_owned(),
         (Stage::Implemented, _) => "implemented, to be verified".to_owned(),
         (Stage::Rejected, _) => "the verifier said no, next try".to_owned(),
@@ -307,10 +312,14 @@ impl Told for DotagentTold {
                 steps: self.steps(),
                 summary: self.summary(),
             },
-            report: self.report(),
+            report: self.report(&[]),
             needs_agents: !matches!(self.code, Code::Approval | Code::Complete),
             asks: None,
         }
+    }
+
+    fn report_with(&self, alive: &[Address]) -> Option<Vec<String>> {
+        Some(self.report(alive))
     }
 
     fn findings(&self, now: Timestamp) -> Vec<Finding> {
@@ -332,13 +341,23 @@ impl Told for DotagentTold {
         }
     }
 
+    fn last_done(&self) -> LastDone {
+        let rows = last::rows(self);
+        let last = rows.into_iter().max_by_key(|(_, at)| *at);
+        last.map_or(LastDone::ByRows, |(row, at)| LastDone::Latest(row, at))
+    }
+
+    fn counts(&self, died: &Died) -> bool {
+        counts(self, died)
+    }
+
     fn undo(&self) -> Vec<Undo> {
         Vec::new()
     }
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { at, alive, .. } => resumed(self, *at, alive),
+            Deed::Resumed { at, alive, died, .. } => resumed(self, *at, alive, died),
             Deed::Cancelled { .. } => Vec::new(),
         }
     }

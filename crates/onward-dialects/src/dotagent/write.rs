@@ -16,6 +16,9 @@ use crate::{Files, kit::age::seconds};
 /// was done from here on counts no more.
 pub const ENTERED: &str = "entered_at";
 
+/// Under this key a task names the attempt of ours that was cut off and counted, until it is over.
+pub const CUT_OFF: &str = "cut_off";
+
 /// phase.json and execution.json, to be changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Checkpoint {
@@ -149,6 +152,15 @@ impl Checkpoint {
                 entry.extend(fields);
             }
         });
+    }
+
+    /// The attempt that began after one of ours was cut off is over.
+    pub fn forget_cut_off(&mut self, id: &str) {
+        let tasks = self.execution.get_mut("tasks").and_then(Value::as_array_mut);
+        let entry = tasks.into_iter().flatten().find(|it| is_task(it, id));
+        if let Some(entry) = entry.and_then(Value::as_object_mut) {
+            entry.remove(CUT_OFF);
+        }
     }
 
     /// What differs from the files, the phase last. An execution that holds nothing is no file.

@@ -3,12 +3,15 @@
 //! Invariant: a missing value and `null` are the same, and silent. A value of another type than the
 //! one asked for is noted once and then as good as missing.
 
-use std::cell::RefCell;
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use onward_core::{finding::Finding, time::Timestamp};
 use serde_json::{Map, Value};
 
-use super::{age, code::Odd};
+use super::{age, code::Odd, path::shown};
 
 /// The object that a file holds, or why it holds none.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
@@ -22,23 +25,39 @@ pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
 
 /// What was odd so far, with the file it was in.
 #[derive(Debug, Default)]
-pub struct Oddities(RefCell<Vec<(String, String)>>);
+pub struct Oddities(Mutex<Noted>);
+
+/// Each once, in the order in which it was met.
+#[derive(Debug, Default)]
+struct Noted {
+    all: Vec<(String, String)>,
+    known: BTreeSet<(String, String)>,
+}
 
 impl Oddities {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note(&self, path: &str, message: String) {
         let entry = (path.to_owned(), message);
-        let mut all = self.0.borrow_mut();
-        if !all.contains(&entry) {
-            all.push(entry);
+        let mut noted = self.noted();
+        if noted.known.insert(entry.clone()) {
+            noted.all.push(entry);
         }
     }
 
+    /// Notes a file of which nothing can be used, and why.
+    pub fn unread(&self, path: &str, why: &str) {
+        self.note(path, format!("it cannot be read ({}), and was passed over", shown(why)));
+    }
+
     pub fn findings(&self) -> Vec<Finding> {
-        let all = self.0.borrow();
+        let noted = self.noted();
         let finding = |(path, message): &(String, String)| {
             Odd::OddValue.finding(message.clone()).at_path(path.clone())
         };
-        all.iter().map(finding).collect()
+        noted.all.iter().map(finding).collect()
     }
 }
 
@@ -80,13 +99,32 @@ impl<'a> Object<'a> {
     pub fn moment(&self, key: &str) -> Option<Timestamp> {
         let value = self.get(key)?;
         let moment = value.as_str().and_then(age::moment);
-        moment.or_else(|| self.odd(key, value, "a moment such as 2026-11-15T18:20:01Z"))
+        moment.or_else(|| self.odd(key, value, "a moment (ISO 8601)"))
     }
 
-    /// A moment, or the beginning of a day; anything else is silently none.
+    /// A moment, or the beginning of a day. An empty text stands for none.
     pub fn moment_or_day(&self, key: &str) -> Option<Timestamp> {
-        let text = self.get(key)?.as_str()?;
-        age::moment(text).or_else(|| age::moment(&format!("{}T00:00:00Z", text.trim())))
+        let value = self.get(key)?;
+        let text = value.as_str().unwrap_or("-").trim();
+        let day = || age::moment(&format!("{text}T00:00:00Z"));
+        let found = age::moment(text).or_else(day);
+        if text.is_empty() {
+            return None;
+        }
+        found.or_else(|| self.odd(key, value, "a moment (ISO 8601)"))
+    }
+
+    /// One of the words that `of` knows; another one is noted as no `wanted`.
+    pub fn word<T>(&self, key: &str, wanted: &str, of: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let word = self.text(key).filter(|it| !it.trim().is_empty())?;
+        of(&word).or_else(|| self.unknown(key, &word, wanted))
+    }
+
+    /// Notes a word that is no `wanted`.
+    pub fn unknown<T>(&self, key: &str, word: &str, wanted: &str) -> Option<T> {
+        let word = shown(word);
+        self.odd.note(self.path, format!("`{key}` says `{word}`, which is no {wanted}"));
+        None
     }
 
     /// The entries of a list; none when there is no list.
@@ -139,7 +177,8 @@ impl<'a> Object<'a> {
         self.odd.note(self.path, "a task has no id, and is passed over".to_owned());
     }
 
-    fn odd<T>(&self, key: &str, found: &Value, wanted: &str) -> Option<T> {
+    /// Notes that it has another type than the one that is wanted.
+    pub fn odd<T>(&self, key: &str, found: &Value, wanted: &str) -> Option<T> {
         let found = kind(found);
         self.odd.note(self.path, format!("`{key}` is {found}, and should be {wanted}"));
         None

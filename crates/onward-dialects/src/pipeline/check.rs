@@ -93,8 +93,7 @@ fn pointer(told: &Pipeline, all: &mut Vec<Finding>) {
     let at = file(&told.permanent.task);
     if told.permanent.tier.is_none() {
         let tier = told.progress.tier.as_str();
-        let message =
-            format!("nothing says the tier; {tier} is assumed, by the tasks that are there");
+        let message = format!("no tier is known; {tier} is assumed, by the tasks that are there");
         all.push(Odd::MissingTier.finding(message).at_path(at.clone()));
     }
     let phase = told.phase();
@@ -178,6 +177,52 @@ fn blockers(told: &Pipeline, all: &mut Vec<Finding>) {
             });
         }
     }
+    gone(told, &known, all);
+}
+
+/// Tasks that were there and are not: whether they were done, nothing tells.
+fn gone(told: &Pipeline, known: &BTreeSet<&str>, all: &mut Vec<Finding>) {
+    if told.code == Code::Complete {
+        return;
+    }
+    let list = &told.list;
+    let mut named: BTreeSet<u64> =
+        list.tasks.iter().flat_map(|it| &it.blocked_by).filter_map(|it| it.parse().ok()).collect();
+    for task in list.tasks.iter().filter(|it| !it.is_completed()) {
+        for id in task.blocks.iter().filter(|id| !known.contains(id.as_str())) {
+            let message = format!(
+                "task {}, which comes after it, is not there: it counts as done, and nothing says \
+                 so",
+                shown(id)
+            );
+            let hint = "make the task again where it is still to be done";
+            let finding = Finding::new(Known::MissingArtifact, message).with_hint(hint);
+            all.push(finding.at_path(file(task)));
+            named.extend(id.parse::<u64>());
+        }
+    }
+    // Work tasks are made after the pipeline's own, with numbers in order.
+    let Ok(mut before) = told.permanent.task.id.parse::<u64>() else { return };
+    let numbers = known.iter().filter_map(|it| it.parse::<u64>().ok());
+    let numbers: BTreeSet<u64> = numbers.chain(named).filter(|it| *it > before).collect();
+    let end = list.highwatermark.map(|it| it.saturating_add(1));
+    let mut gaps = Vec::new();
+    for number in numbers.into_iter().chain(end) {
+        match number.saturating_sub(before) {
+            0 | 1 => {}
+            2 => gaps.push((before + 1).to_string()),
+            _ => gaps.push(format!("{} to {}", before + 1, number - 1)),
+        }
+        before = before.max(number);
+    }
+    if !gaps.is_empty() {
+        let message = format!(
+            "files of tasks are gone ({}): most likely completed and cleaned up; one that was \
+             pending would count as done, too",
+            gaps.join(", ")
+        );
+        all.push(Odd::BlockerGone.finding(message));
+    }
 }
 
 /// Completed tasks that something speaks against.
@@ -197,7 +242,7 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                 }
                 Stage::Doubtful(Doubt::Dependency(id)) => {
                     let message =
-                        format!("it is completed, and task {} before it is not", shown(id));
+                        format!("it was completed before task {}, which it comes after", shown(id));
                     let hint = "it is verified before anything after it runs";
                     Finding::new(Known::DoneWithUnfinishedDependency, message).with_hint(hint)
                 }

@@ -18,7 +18,7 @@ mod write;
 use onward_core::{finding::Finding, told::Told};
 
 pub use phase::{Phase, Tier};
-pub(crate) use read::{MARK, key};
+pub(crate) use read::{MARK, NOTHING, PROVED, UNCHANGED, key};
 pub use told::Pipeline;
 pub(crate) use write::Edit;
 
@@ -44,6 +44,8 @@ static CARD: Card = Card {
     marks: &[Mark { glob: "*.json", peek: true }],
     reads: &["*.json", HIGHWATERMARK],
     grows: &[],
+    agents_declare: true,
+    keeps: &[],
     branches: None,
     processes: &[],
     lock: Some(".lock"),

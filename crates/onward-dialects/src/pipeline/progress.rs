@@ -10,7 +10,7 @@ use onward_core::digest::Digest;
 
 use super::{
     phase::{Phase, Tier},
-    read::{List, Permanent, Task, TaskStatus, namers},
+    read::{List, Noted, Permanent, Task, TaskStatus, namers},
 };
 use crate::{
     Files,
@@ -34,7 +34,7 @@ pub(super) enum Stage {
 pub(super) enum Doubt {
     /// This file was changed after the task.
     Stale(String),
-    /// This task, which it comes after, is not completed.
+    /// This task, which it comes after, was not completed before it.
     Dependency(String),
     /// The phase restarts whole.
     Restart,
@@ -43,6 +43,23 @@ pub(super) enum Doubt {
 }
 
 impl Doubt {
+    fn of(noted: &Noted) -> Self {
+        match noted {
+            Noted::Changed(path) => Self::Stale(path.clone()),
+            Noted::Before(id) => Self::Dependency(id.clone()),
+        }
+    }
+
+    /// What a resume notes, so that it counts until the task is verified. The others are found
+    /// again when the phase is listed.
+    pub(super) fn noted(&self) -> Option<Noted> {
+        match self {
+            Self::Stale(path) => Some(Noted::Changed(path.clone())),
+            Self::Dependency(id) => Some(Noted::Before(id.clone())),
+            Self::Restart | Self::NoOutput => None,
+        }
+    }
+
     /// For a person, after the name of the task.
     pub(super) fn why(&self) -> String {
         match self {
@@ -50,7 +67,10 @@ impl Doubt {
                 format!("completed, and {} was changed since; verify it first", shown(path))
             }
             Self::Dependency(id) => {
-                format!("completed, and task {} before it is not; verify it first", shown(id))
+                format!(
+                    "completed before task {}, which it comes after; verify it first",
+                    shown(id)
+                )
             }
             Self::Restart => "completed; its phase restarts, verify it".to_owned(),
             Self::NoOutput => "completed, and left nothing; verify it".to_owned(),
@@ -131,8 +151,9 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
             let doubt = || {
                 let path = changed.get(task.id.as_str());
                 let stale = path.map(|path| Doubt::Stale(path.clone()));
+                let noted = task.noted.as_ref().map(Doubt::of);
                 let open = task.blocked_by.iter().find(|id| !done.contains(id.as_str()));
-                stale.or_else(|| open.map(|id| Doubt::Dependency(id.clone())))
+                stale.or(noted).or_else(|| open.map(|id| Doubt::Dependency(id.clone())))
             };
             let is_done = task.is_completed() && !gone.contains(&task.id);
             let stage = match is_done.then(doubt) {
@@ -147,10 +168,12 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
     }
     // Where no task is left nothing vouches for any phase.
     if !list.tasks.is_empty() {
+        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
+        let known: BTreeSet<&str> = tasks.map(|it| it.id.as_str()).collect();
         let cleaned: BTreeSet<Phase> = list
             .tasks
             .iter()
-            .filter(|it| rests_on_cleaned(list, it))
+            .filter(|it| rests_on_cleaned(list, &known, it))
             .filter_map(|it| it.phase)
             .collect();
         judge(&mut phases, permanent, tier, &cleaned);
@@ -226,13 +249,9 @@ fn done<'a>(list: &'a List, gone: &BTreeSet<String>) -> BTreeSet<&'a str> {
 }
 
 /// A completed task that came after one which was most likely completed and cleaned up.
-fn rests_on_cleaned(list: &List, task: &Task) -> bool {
-    let is_known = |id: &String| {
-        list.tasks.iter().any(|it| it.id == *id)
-            || list.permanents.iter().any(|it| it.task.id == *id)
-    };
-    let mut before = task.blocked_by.iter();
-    task.is_completed() && before.any(|id| !is_known(id) && was_cleaned_up(list, id))
+fn rests_on_cleaned(list: &List, known: &BTreeSet<&str>, task: &Task) -> bool {
+    let mut before = task.blocked_by.iter().filter(|it| !known.contains(it.as_str()));
+    task.is_completed() && before.any(|id| was_cleaned_up(list, id))
 }
 
 /// A file that is gone, of an id that was in use: most likely completed.
@@ -247,6 +266,11 @@ fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, String> {
     let mut stale = BTreeMap::new();
     for (path, namers) in namers(tasks) {
         let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
+        // The change is noted already, with the task that it speaks against.
+        let noted = Some(Noted::Changed(path.to_owned()));
+        if namers.iter().any(|it| it.is_completed() && it.noted == noted) {
+            continue;
+        }
         let completed = namers.iter().filter(|it| it.is_completed());
         let last = completed.max_by_key(|it| it.modified).filter(|_| !is_under_way);
         let (Some(file), Some(last)) = (files.file_in(PROJECT, path), last) else { continue };

@@ -26,6 +26,10 @@ pub(crate) mod key {
     pub(crate) const CHECKED: &str = "checked_by";
     /// Of a task: what its files held when it was completed, as digests by path.
     pub(crate) const HASHES: &str = "onward_hashes";
+    /// Of a completed task: what spoke against it when it was gone on with, until it is verified.
+    pub(crate) const DOUBT: &str = "onward_doubt";
+    /// Of a task: commits of its that are gone; what was in them is done again.
+    pub(crate) const LOST: &str = "onward_lost";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
     /// Of a pipeline: the phase whose tasks are being written.
@@ -39,6 +43,38 @@ pub(super) enum TaskStatus {
     Pending,
     InProgress,
     Completed,
+}
+
+/// What a run of ours says of a task where no other program has said anything.
+pub(crate) const PROVED: &str = "done and proved";
+/// The same where the agent found it done.
+pub(crate) const UNCHANGED: &str = "done; no file was changed for it";
+/// What `commit_status` says where the files of a pipeline were as the last commit has them.
+pub(crate) const NOTHING: &str = "nothing to commit";
+
+/// What speaks against a completed task, as a resume has noted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// This file was changed after it.
+    Changed(String),
+    /// This task, which it comes after, was not completed.
+    Before(String),
+}
+
+impl Noted {
+    pub(super) fn value(&self) -> Value {
+        let (key, what) = match self {
+            Self::Changed(path) => ("changed", path),
+            Self::Before(id) => ("before", id),
+        };
+        Value::from(Map::from_iter([(key.to_owned(), Value::from(what.as_str()))]))
+    }
+
+    fn of(value: &Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
+        let changed = text("changed").and_then(inside).map(Self::Changed);
+        changed.or_else(|| text("before").map(|id| Self::Before(id.to_owned())))
+    }
 }
 
 /// A work task as its file says.
@@ -60,6 +96,7 @@ pub(super) struct Task {
     /// The number it names, where its skill says another.
     pub(super) said: Option<Phase>,
     pub(super) blocked_by: Vec<String>,
+    pub(super) blocks: Vec<String>,
     /// Below the project.
     pub(super) files: BTreeSet<String>,
     /// Paths that lie outside.
@@ -69,7 +106,9 @@ pub(super) struct Task {
     pub(super) error: Option<String>,
     /// Its outcome is in its metadata.
     pub(super) has_result: bool,
+    /// Without those that are known to be lost.
     pub(super) commits: Vec<String>,
+    pub(super) noted: Option<Noted>,
     pub(super) slug: Option<String>,
     /// A run of ours has begun it and not ended it: that run's journal knows how far it is.
     pub(super) is_ours: bool,
@@ -162,10 +201,9 @@ impl List {
 
     /// A file that cannot be read is the pipeline's own task where others call it their parent.
     fn find_broken_permanent(&mut self) {
-        let is_parent = |it: &Task| {
-            let mut others = self.tasks.iter().filter_map(|other| other.parent.as_deref());
-            it.broken.is_some() && others.any(|parent| parent == it.id)
-        };
+        let parents: BTreeSet<&str> =
+            self.tasks.iter().filter_map(|it| it.parent.as_deref()).collect();
+        let is_parent = |it: &Task| it.broken.is_some() && parents.contains(it.id.as_str());
         let Some(at) = self.tasks.iter().position(is_parent) else { return };
         let task = self.tasks.remove(at);
         let empty = Map::new();
@@ -244,24 +282,35 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         value.is_some_and(|it| !matches!(it.to_string().as_str(), "\"\"" | "[]" | "{}" | "false"))
     };
     let error = metadata.get("error").map(plain);
+    if by_skill.is_none() && number.is_some() && by_number.is_none() {
+        let word = number.as_deref().unwrap_or_default();
+        metadata.unknown::<()>("phase", word, "phase of a pipeline");
+    }
+    // Not used, and not passed over without a word where it is something else.
+    object.text("owner");
+    if object.text("id").is_some_and(|it| it != id) {
+        object.unknown::<()>("id", &object.text("id").unwrap_or_default(), "name of its file");
+    }
     Some(Task {
         id: id.to_owned(),
         subject: object.text("subject").unwrap_or_default(),
         description: object.text("description").unwrap_or_default(),
         skill,
-        partial: partial.filter(|it| !it.trim().is_empty()),
+        partial: partial.filter(|it| !it.trim().is_empty() && it != PROVED && it != UNCHANGED),
         status,
         odd_status: (!is_known && !word.is_empty()).then_some(word),
         broken: None,
         phase: by_skill.or(by_number),
         said: by_number.filter(|it| by_skill.is_some_and(|skill| skill != *it)),
         blocked_by: object.texts("blockedBy"),
+        blocks: object.texts("blocks"),
         files,
         refused,
         hashes: hashes(metadata),
         error: error.filter(|it| !it.trim().is_empty() && it != "false"),
         has_result: results.iter().any(is_said),
         commits: commits(metadata),
+        noted: metadata.get(key::DOUBT).and_then(Noted::of),
         slug: metadata.text("projectSlug"),
         is_ours: is_open && metadata.text(key::RUN).is_some_and(|it| !it.is_empty()),
         is_checked: metadata.text(key::CHECKED).as_deref() == Some("onward"),
@@ -273,7 +322,7 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
 
 fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanent {
     let description = || object.text("description").unwrap_or_default();
-    let tier = metadata.text("tier").as_deref().and_then(Tier::parse);
+    let tier = metadata.word("tier", "tier", Tier::parse);
     let current_word = metadata.text("current_phase");
     let commit = metadata.text("commit_status").unwrap_or_default();
     let reason = metadata.text("reason").unwrap_or_default();
@@ -305,12 +354,15 @@ fn hashes(metadata: &Object<'_>) -> BTreeMap<String, String> {
     kept.filter_map(|(path, it)| Some((path.clone(), it.as_str()?.to_owned()))).collect()
 }
 
-/// Commits that the metadata names, as far as they look like commits.
+/// Commits that the metadata names, as far as they look like commits and are not known to be lost.
 fn commits(metadata: &Object<'_>) -> Vec<String> {
     let single = metadata.text("commit").into_iter();
     let all = single.chain(metadata.texts("commits"));
+    let lost = metadata.texts(key::LOST);
     let is_one = |it: &String| {
-        (7..=40).contains(&it.len()) && it.bytes().all(|byte| byte.is_ascii_hexdigit())
+        !lost.contains(it)
+            && (7..=40).contains(&it.len())
+            && it.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     all.filter(is_one).collect()
 }

@@ -8,7 +8,8 @@
 //! lies outside and is no temporary one; then ours when a file of some task is there, and another's
 //! when completed tasks name files and none is there. A list that says nothing either way is shown
 //! everywhere, and gone on with only by a person's word: it may well be another project's. Where
-//! none of its files would even have a directory, the person has to name it.
+//! none of its files would even have a directory, or its `[PERMANENT]` task cannot be read, the
+//! person has to name it.
 
 use super::{
     CARD,
@@ -105,7 +106,9 @@ fn owner(list: &List, project: &Project) -> Owner {
     }
     let completed = || list.tasks.iter().filter(|task| task.is_completed());
     let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());
-    if is_gone { Owner::Another } else { Owner::Unknown }
+    // What would say whose it is can no longer be read: a person who knows names it.
+    let is_unread = permanent.is_some_and(|it| it.task.broken.is_some());
+    if is_gone || is_unread { Owner::Another } else { Owner::Unknown }
 }
 
 /// Agents of every project leave their notes there.

@@ -6,7 +6,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
-    iter::repeat,
 };
 
 use onward_core::{
@@ -40,6 +39,10 @@ pub struct Pipeline {
     /// Open `[PERMANENT]` tasks of other lists: the list and the subject.
     pub(super) others: Vec<(String, String)>,
     stages: BTreeMap<Address, Stage>,
+    /// Those that a run of ours has begun.
+    ours: BTreeSet<Address>,
+    /// The highest number of a task that is there.
+    highest: Option<u64>,
 }
 
 impl Pipeline {
@@ -55,11 +58,18 @@ impl Pipeline {
             open: progress.resume.is_some(),
             by_task: progress.by_task,
         };
-        let mut stages = BTreeMap::new();
+        let (mut stages, mut ours) = (BTreeMap::new(), BTreeSet::new());
         for state in &progress.phases {
-            let entry = |it: &Item| (address(state.phase, &it.task), it.stage.clone());
-            stages.extend(state.items.iter().map(entry));
+            for item in &state.items {
+                let at = address(state.phase, &item.task);
+                if item.task.is_ours && !item.task.is_failed() {
+                    ours.insert(at.clone());
+                }
+                stages.insert(at, item.stage.clone());
+            }
         }
+        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
+        let highest = tasks.filter_map(|it| it.id.parse().ok()).max();
         Some(Self {
             dir: site.dir().to_owned(),
             code: code(facts),
@@ -69,6 +79,8 @@ impl Pipeline {
             permanent,
             progress,
             stages,
+            ours,
+            highest,
         })
     }
 
@@ -262,7 +274,7 @@ impl Pipeline {
             format!("The pointer of the [PERMANENT] task says {pointer}"),
         ];
         for state in &self.progress.phases {
-            lines.push(matrix(state));
+            lines.push(matrix(state, self.code == Code::Complete));
         }
         for item in self.progress.phases.iter().flat_map(|it| &it.items) {
             if item.stage != Stage::Settled && self.code != Code::Complete {
@@ -281,16 +293,20 @@ pub(super) fn address(phase: Phase, task: &Task) -> Address {
 }
 
 /// One line of the phase matrix.
-fn matrix(state: &PhaseState) -> String {
+fn matrix(state: &PhaseState, is_over: bool) -> String {
     let count = |fits: &dyn Fn(&Item) -> bool| state.items.iter().filter(|it| fits(it)).count();
     let completed = count(&|it| it.task.is_completed());
     let failed = count(&|it| it.task.is_failed());
     let begun = count(&|it| it.task.status == TaskStatus::InProgress && !it.task.is_failed());
     let (all, name) = (state.items.len(), state.phase.as_str());
     let pending = all.saturating_sub(completed + failed + begun);
-    let word = if state.is_complete { "complete" } else { "not complete" };
+    let word = if state.is_complete || is_over && all == 0 { "complete" } else { "not complete" };
     if all == 0 {
-        let how = if state.is_complete { ", by its signal or what came after it" } else { "" };
+        let how = match (state.is_complete, is_over) {
+            (true, _) => ", by its signal or what came after it",
+            (false, true) => ", as it is delivered",
+            (false, false) => "",
+        };
         return format!("{name} {}: {word}{how}; no tasks", state.phase.title());
     }
     format!(
@@ -505,7 +521,7 @@ impl Pipeline {
                 _ => StepTold::Silent,
             };
         };
-        let is_ours = self.is_begun_by_us(task);
+        let is_ours = self.ours.contains(task);
         match (step, stage) {
             ("begin" | "work" | "settle", _) if self.code == Code::Complete => {
                 StepTold::Done(Done::inferred(json!({ "done": true })))
@@ -522,10 +538,8 @@ impl Pipeline {
     /// A task of ours whose file is gone: numbers are given in order, so it was there. Claude Code
     /// clears completed tasks away; one that is gone cannot be done again.
     fn was_in_use(&self, id: &str) -> bool {
-        let number = |id: &str| id.parse::<u64>().ok();
-        let permanents = self.list.permanents.iter().map(|it| &it.task);
-        let mut ids = self.list.tasks.iter().chain(permanents).map(|it| number(&it.id));
-        was_cleaned_up(&self.list, id) || number(id).is_some_and(|id| ids.any(|it| it > Some(id)))
+        let number = id.parse::<u64>().ok();
+        was_cleaned_up(&self.list, id) || number.is_some_and(|it| self.highest > Some(it))
     }
 
     /// Why a phase, or the listing of its tasks, is no part of this pipeline.
@@ -540,13 +554,6 @@ impl Pipeline {
     /// It comes after the phase that is gone on with.
     fn is_ahead(&self, phase: Phase) -> bool {
         self.progress.resume.is_some_and(|at| phase > at)
-    }
-
-    fn is_begun_by_us(&self, task: &str) -> bool {
-        let items =
-            self.progress.phases.iter().flat_map(|it| it.items.iter().zip(repeat(it.phase)));
-        let mut items = items.filter(|(it, phase)| address(*phase, &it.task).as_str() == task);
-        items.any(|(it, _)| it.task.is_ours && !it.task.is_failed())
     }
 
     /// The short report of the system's own, as YAML.

@@ -9,13 +9,15 @@ use serde_json::{Value, json};
 use super::{
     Code,
     phase::Phase,
-    progress::Stage,
+    progress::{Item, Stage},
     read::{Task, key},
     told::{Pipeline, address},
 };
 use crate::kit::edit::Sheet;
 
-/// The `[PERMANENT]` task learns where the run goes on, and that it does once more.
+/// Each task learns what the plan has found of it, so that the steps which the run comes to later
+/// go by it as the plan does. The `[PERMANENT]` task learns where the run goes on, and that it does
+/// once more.
 pub(super) fn resumed(pipeline: &Pipeline) -> Vec<Change> {
     let permanent = &pipeline.permanent;
     let mut edit = Edit::of(pipeline, &permanent.task.id);
@@ -30,7 +32,42 @@ pub(super) fn resumed(pipeline: &Pipeline) -> Vec<Change> {
     {
         edit.meta("branch", &json!(current));
     }
-    edit.change().into_iter().collect()
+    let phases = pipeline.progress.phases.iter().filter(|_| pipeline.code != Code::Complete);
+    let judged = phases.flat_map(|it| &it.items);
+    judged.filter_map(|it| judged_change(pipeline, it)).chain(edit.change()).collect()
+}
+
+fn judged_change(pipeline: &Pipeline, item: &Item) -> Option<Change> {
+    let mut edit = Edit::of(pipeline, &item.task.id);
+    match &item.stage {
+        Stage::Settled => return None,
+        Stage::Doubtful(doubt) => edit.meta(key::DOUBT, &doubt.noted()?.value()),
+        Stage::Open => {
+            lost(pipeline, &item.task, &mut edit);
+            if item.task.is_completed() {
+                edit.set("status", &json!("pending"));
+                for key in [key::RUN, key::CHECKED, key::DOUBT] {
+                    edit.forget(key);
+                }
+            }
+        }
+    }
+    edit.change()
+}
+
+/// Its commits that are gone do not speak against what is made in their place.
+fn lost(pipeline: &Pipeline, task: &Task, edit: &mut Edit) {
+    let Some(git) = &pipeline.files.git else { return };
+    let gone: Vec<&String> = task.commits.iter().filter(|it| git.missing.contains(*it)).collect();
+    if gone.is_empty() {
+        return;
+    }
+    let mut all = match edit.sheet.get(&["metadata", key::LOST]) {
+        Some(Value::Array(before)) => before,
+        Some(_) | None => Vec::new(),
+    };
+    all.extend(gone.into_iter().map(|it| json!(it)));
+    edit.meta(key::LOST, &Value::from(all));
 }
 
 /// Nothing when that is where the pipeline goes on anyway.
@@ -86,7 +123,7 @@ fn reopened(pipeline: &Pipeline, fits: impl Fn(Phase, &Task) -> bool) -> Vec<Cha
             first = first.or(Some(state.phase));
             let mut edit = Edit::of(pipeline, &item.task.id);
             edit.set("status", &json!("pending"));
-            for key in [key::RUN, key::CHECKED, "error"] {
+            for key in [key::RUN, key::CHECKED, key::DOUBT, "error"] {
                 edit.forget(key);
             }
             changes.extend(edit.change());
@@ -113,6 +150,7 @@ fn passed_over(pipeline: &Pipeline, wanted: Phase, unfinished: &[&Task]) -> Vec<
         edit.set("status", &json!("completed"));
         edit.meta("passed_over", &json!("by the user, with --force"));
         edit.meta(key::CHECKED, &json!("onward"));
+        lost(pipeline, task, &mut edit);
         edit.forget("error");
         changes.extend(edit.change());
     }
@@ -146,6 +184,14 @@ impl Edit {
 
     pub(crate) fn meta(&mut self, key: &str, value: &Value) {
         self.sheet.set(&["metadata", key], value);
+    }
+
+    /// Nothing where another program has said something.
+    pub(crate) fn meta_if_bare(&mut self, key: &str, value: &Value) {
+        let said = self.sheet.get(&["metadata", key]);
+        if said.is_none_or(|it| it.is_null() || it == "") {
+            self.meta(key, value);
+        }
     }
 
     pub(crate) fn forget(&mut self, key: &str) {

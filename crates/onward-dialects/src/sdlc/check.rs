@@ -7,8 +7,8 @@ use onward_core::{
 };
 
 use super::{
-    Code,
-    epic::{Epic, Member, Next as NextWave},
+    Code, check_epic,
+    epic::Member,
     lock,
     qa::Loop,
     spec::{Artifact, Critique, Spec, TOGETHER_MS},
@@ -45,8 +45,6 @@ onward_core::listed! {
         NewDependency,
         /// More is done than the pointer says.
         PointerBehind,
-        /// The run was stopped on purpose.
-        WasAborted,
         /// A story's status is no status.
         UnknownStatus,
         /// A story says that it cannot go on.
@@ -71,7 +69,6 @@ impl Own {
             Self::MaybeExternal    => ("external-modification",   Info),
             Self::NewDependency    => ("new-dependency",          Warning),
             Self::PointerBehind    => ("pointer-behind-evidence", Warning),
-            Self::WasAborted       => ("was-aborted",             Warning),
             Self::UnknownStatus    => ("unknown-status",          Warning),
             Self::StoryBlocked     => ("story-blocked",           Warning),
             Self::CritiqueBlocked  => ("critique-blocked",        Blocking),
@@ -81,7 +78,9 @@ impl Own {
     }
 
     pub(super) fn finding(self, message: impl Into<String>) -> Finding {
-        Finding::of_dialect(self.row(), message)
+        let finding = Finding::of_dialect(self.row(), message);
+        // No step can do without it, whatever a person says.
+        if self == Self::MissingCritical { finding.as_a_fact() } else { finding }
     }
 }
 
@@ -106,7 +105,7 @@ pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
         Kind::Story(run) => story(told, run, now, &mut all),
         Kind::Spec(spec) => of_spec(told, spec, &mut all),
         Kind::Loop(it) => of_loop(told, it, now, &mut all),
-        Kind::Epic(epic) => of_epic(told, epic, now, &mut all),
+        Kind::Epic(epic) => check_epic::findings(told, epic, now, &mut all),
     }
     if told.code != Code::Complete {
         lock::findings(told, now, &mut all);
@@ -165,7 +164,7 @@ fn story(told: &SdlcTold, run: &StoryRun, now: Timestamp, all: &mut Vec<Finding>
     }
 }
 
-fn known(story: &Story, all: &mut Vec<Finding>) {
+pub(super) fn known(story: &Story, all: &mut Vec<Finding>) {
     match &story.status {
         Ok(Status::Blocked) => {
             let message = format!("the story {} says that it is blocked", shown(&story.id));
@@ -184,7 +183,12 @@ fn known(story: &Story, all: &mut Vec<Finding>) {
 }
 
 /// The table of discrepancies, told.
-fn disagree(says: Says, story: &Story, at: Option<(u32, &Member)>, all: &mut Vec<Finding>) {
+pub(super) fn disagree(
+    says: Says,
+    story: &Story,
+    at: Option<(u32, &Member)>,
+    all: &mut Vec<Finding>,
+) {
     let Some(status) = story.status() else { return };
     let (id, state, own) = (shown(&story.id), says.as_str(), status.as_str());
     let pair = format!("the state says {state}, story {id} says {own}");
@@ -257,7 +261,7 @@ fn pointer(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
 }
 
 /// The story was edited after the interruption.
-fn changed(
+pub(super) fn changed(
     told: &SdlcTold,
     story: &Story,
     since: Option<Timestamp>,
@@ -279,8 +283,10 @@ fn changed(
     if let Some(then) = then.filter(|_| !is_older || !logged.is_empty()) {
         let file = crate::File { bytes: then.clone(), modified: None };
         let Some(before) = Story::read(&story.path, &file) else { return };
-        // An epic's own state says what its stories wait for.
-        let is_new = |id: &&String| told.flow != Flow::Epic && !before.after.contains(id);
+        // An epic's own state says what its stories wait for, of those that are there.
+        let is_there = |id: &&String| told.project.story(id).is_some();
+        let is_new =
+            |id: &&String| !before.after.contains(id) && (told.flow != Flow::Epic || !is_there(id));
         all.extend(story.after.iter().filter(is_new).filter_map(|id| waits(told, story, id)));
         let sections = story.document.sections();
         let differs = |title: &&str| story.section(title) != before.section(title);
@@ -350,9 +356,9 @@ fn is_same_path(told: &SdlcTold, path: &str) -> bool {
         || path.starts_with("docs/stories/") && told.story().is_none()
 }
 
-fn aborted(told: &SdlcTold, all: &mut Vec<Finding>) {
-    let finding = Own::WasAborted.finding("the run was aborted on purpose");
-    let finding = finding.with_hint("going on takes it up again where it was");
+pub(super) fn aborted(told: &SdlcTold, all: &mut Vec<Finding>) {
+    let finding = Odd::RunOver.finding("the run was aborted on purpose");
+    let finding = finding.with_hint("`onward resume --force` takes it up again where it was");
     all.push(match &told.state_path {
         Some(path) => finding.at_path(path),
         None => finding,
@@ -375,6 +381,18 @@ fn of_spec(told: &SdlcTold, spec: &Spec, all: &mut Vec<Finding>) {
             kind.as_str()
         );
         all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
+    }
+    // What is done although an artifact of it is there, because that does not say what it should.
+    let unsaid = if told.code == Code::Research && spec.class.is_none() {
+        Some((Artifact::Complexity, "class"))
+    } else if told.code == Code::Critique && spec.critique.is_none() {
+        Some((Artifact::Critique, "verdict"))
+    } else {
+        None
+    };
+    if let Some((path, what)) = unsaid.and_then(|(it, what)| Some((spec.path(it)?, what))) {
+        let message = format!("it says no {what} and no score that is known");
+        all.push(Odd::OddValue.finding(message).at_path(path));
     }
     if spec.critique == Some(Critique::Blocked) && told.code == Code::Write {
         let message =
@@ -425,116 +443,16 @@ fn of_loop(told: &SdlcTold, it: &Loop, now: Timestamp, all: &mut Vec<Finding>) {
     }
 }
 
-fn of_epic(told: &SdlcTold, epic: &Epic, now: Timestamp, all: &mut Vec<Finding>) {
-    let path = told.state_path.clone().unwrap_or_default();
-    if epic.is_aborted() {
-        aborted(told, all);
-    }
-    let is_begun = told.state_path.is_some();
-    if epic.waves.is_empty() && is_begun && told.code != Code::Complete {
-        let message = "neither the state nor a plan says which waves and stories there are";
-        all.push(Odd::StateUnreadable.finding(message).at_path(&path));
-    }
-    if let Some(plan) = epic.plan_path.as_deref().filter(|_| told.code != Code::Complete) {
-        match inside(plan) {
-            None => {
-                let message =
-                    format!("`{}` lies outside of the project; nothing looks there", shown(plan));
-                all.push(Odd::PathRefused.finding(message).at_path(&path));
-            }
-            Some(plan) if !told.files.contains(&plan) => {
-                let message = "the plan of the epic is missing; the state itself knows its waves";
-                all.push(Finding::new(Known::MissingArtifact, message).at_path(plan));
-            }
-            Some(plan) => {
-                let unread = told.project.unread_plans.iter().find(|(path, _)| *path == plan);
-                all.extend(unread.map(|(path, why)| {
-                    let why = shown(why);
-                    let message =
-                        format!("it cannot be read ({why}); the state itself knows its waves");
-                    Finding::new(Known::ArtifactUnproved, message).at_path(path)
-                }));
-            }
-        }
-    }
-    let Some(next) = told.next_wave() else { return };
-    let current = match next {
-        NextWave::Stories(it) | NextWave::Gate(it) | NextWave::Checkpoint(it) => Some(it),
-        NextWave::FinalGate | NextWave::Over => None,
+pub(super) fn waits(told: &SdlcTold, story: &Story, id: &str) -> Option<Finding> {
+    let why = match told.project.story(id).map(Story::status) {
+        Some(Some(Status::Done)) => return None,
+        Some(Some(_)) => "which is not done",
+        Some(None) => "and that says no status that is known",
+        None => "and no file of that story is there",
     };
-    if let (Some(pointer), Some(current)) = (epic.pointer, current) {
-        if pointer > current {
-            let message = format!("the state is in wave {pointer}, and wave {current} is not over");
-            all.push(Finding::new(Known::PhaseAheadOfEvidence, message).at_path(&path));
-        } else if pointer < current {
-            let message = format!("the state is in wave {pointer}, and that wave is over");
-            all.push(Own::PointerBehind.finding(message).at_path(&path));
-        }
-    }
-    if told.code == Code::Complete {
-        return;
-    }
-    for (number, wave) in &epic.waves {
-        for member in &wave.stories {
-            self::member(told, epic, (*number, member), now, all);
-        }
-    }
-}
-
-fn member(
-    told: &SdlcTold,
-    epic: &Epic,
-    (number, member): (u32, &Member),
-    now: Timestamp,
-    all: &mut Vec<Finding>,
-) {
-    let at = step::address(number, member);
-    if member.is_new {
-        let message = format!(
-            "the plan has story {} in wave {number}, and the state does not",
-            shown(&member.id)
-        );
-        all.push(Own::NewDependency.finding(message).at_step(&at));
-    }
-    if let Some(word) = &member.odd {
-        let message = format!("`{}` is no status of a story; it counts as pending", shown(word));
-        all.push(Odd::OddValue.finding(message).at_step(&at));
-    }
-    let Some(story) = told.project.story(&member.id) else {
-        if !member.says.is_over() {
-            let message = format!("the file of story {} no longer exists", shown(&member.id));
-            let path = member.file.clone().unwrap_or_else(|| step::story_path(&member.id));
-            all.push(Own::MissingCritical.finding(message).at_step(&at).at_path(path));
-        }
-        return;
-    };
-    if story.status.is_err() || story.status() == Some(Status::Blocked) {
-        known(story, all);
-    }
-    // The work lies on its branch until the wave is accepted.
-    let wave = epic.waves.get(&number);
-    let is_apart = member.branch.is_some() && wave.is_some_and(|it| it.verdict.is_none());
-    // A state that cannot be read says nothing: there the stories alone count.
-    if told.rebuilt.is_none() && (!is_apart || member.says != Says::Completed) {
-        disagree(member.says, story, Some((number, member)), all);
-    }
-    if member.says == Says::InProgress {
-        changed(told, story, epic.updated_at, now, all);
-        touched::files(told, story, epic.updated_at, all);
-    }
-    let is_known = |id: &&String| epic.members().any(|it| is_same(&it.id, id));
-    for id in story.after.iter().filter(|it| !is_known(it)) {
-        if !member.says.is_over() {
-            all.extend(waits(told, story, id).map(|it| it.at_step(&at)));
-        }
-    }
-}
-
-fn waits(told: &SdlcTold, story: &Story, id: &str) -> Option<Finding> {
-    let open = told.status_of(id).is_some_and(|it| it != Status::Done);
     let (one, other) = (shown(&story.id), shown(id));
-    let message = format!("story {one} now depends on {other}, which is not done");
-    open.then(|| Own::NewDependency.finding(message).at_path(&story.path))
+    let message = format!("story {one} now depends on {other}, {why}");
+    Some(Own::NewDependency.finding(message).at_path(&story.path))
 }
 
 /// Other workflows on the same story, begun since.

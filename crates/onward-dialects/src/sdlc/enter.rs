@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Code,
-    epic::Epic,
+    epic::{Epic, Member},
     qa::{Loop, Verdict},
     site::usual_state,
     spec::{Artifact, Spec},
@@ -21,9 +21,10 @@ use super::{
     step,
     told::{Kind, SdlcTold},
 };
-use crate::{
-    kit::yaml::with_value,
-    rules::sdlc::turn::{escalated, taken_back},
+use crate::rules::sdlc::{
+    gate::with_noted,
+    turn::{escalated, taken_back},
+    wave::{self, Again},
 };
 
 /// The codes of each workflow in the order of the work.
@@ -88,7 +89,7 @@ fn of_story(told: &SdlcTold, wanted: Code) -> Result<Vec<Change>, NoEntry> {
     let fresh = format!("workflow: sdc\ncurrent_story: {id}\nstatus: active\n");
     let text = told.files.bytes(&path).map(|it| String::from_utf8_lossy(it).into_owned());
     let text = text.unwrap_or(fresh);
-    let changed = with_value(&text, &[ENTER], wanted.as_str());
+    let changed = with_noted(&text, ENTER, wanted.as_str());
     let changed = changed.filter(|_| !path.to_lowercase().ends_with(".json"));
     let changed = changed.ok_or_else(|| {
         NoEntry::Ahead(format!("`{path}` is not written so that another phase can be noted in it"))
@@ -131,9 +132,6 @@ fn of_loop(
     Ok(vec![Change::Replace { path, bytes }])
 }
 
-/// What stands in the place of a verdict that was taken back.
-const REOPENED: &str = "reopened";
-
 fn of_epic(
     told: &SdlcTold,
     epic: &Epic,
@@ -143,37 +141,24 @@ fn of_epic(
     let unknown = || NoEntry::Unknown(place.to_owned());
     let path = told.state_path.clone().ok_or_else(unknown)?;
     let text = told.files.bytes(&path).map(|it| String::from_utf8_lossy(it).into_owned());
-    let mut text = text.ok_or_else(unknown)?;
-    let mut set = |keys: &[&str], value: &str| -> Result<(), NoEntry> {
-        text = with_value(&text, &[&["epic_state"], keys].concat(), value).ok_or_else(unknown)?;
-        Ok(())
-    };
-    match wanted {
+    let text = text.ok_or_else(unknown)?;
+    let ids;
+    let (wave, what) = match wanted {
         Code::Stories => {
-            let mut all = epic.waves.iter().flat_map(|(number, wave)| {
-                wave.stories.iter().map(move |member| (*number, member))
-            });
-            let named = |(number, member): &(u32, &super::epic::Member)| {
-                place.starts_with(step::address(*number, member).as_str())
-            };
-            let (number, member) = all.find(named).ok_or_else(unknown)?;
-            if told.status_of(&member.id) == Some(Status::Done) {
+            let (number, members) = stories(told, epic, place).ok_or_else(unknown)?;
+            let is_done = |it: &&&Member| told.status_of(&it.id) == Some(Status::Done);
+            if let Some(member) = members.iter().find(is_done) {
                 let why = format!("story {} says Done; set its status back first", member.id);
                 return Err(NoEntry::Ahead(why));
             }
-            let wave = number.to_string();
-            set(&["waves", &wave, "stories", &member.id, "status"], "pending")?;
-            if epic.waves.get(&number).is_some_and(|it| it.verdict.is_some()) {
-                set(&["gate_verdicts", &wave, "status"], REOPENED)?;
-            }
+            ids = members.iter().map(|it| it.id.as_str()).collect::<Vec<_>>();
+            (number, Again::Stories(&ids))
         }
         Code::Gate => {
             let mut judged = epic.waves.iter().rev().filter(|(_, it)| it.verdict.is_some());
-            let (number, _) = judged.next().ok_or_else(unknown)?;
-            set(&["gate_verdicts", &number.to_string(), "status"], REOPENED)?;
-            set(&["awaiting_input"], "false")?;
+            (*judged.next().ok_or_else(unknown)?.0, Again::Gate)
         }
-        Code::FinalGate => set(&["final_gate", "status"], REOPENED)?,
+        Code::FinalGate => (0, Again::FinalGate),
         Code::Create
         | Code::Validate
         | Code::Implement
@@ -189,7 +174,27 @@ fn of_epic(
         | Code::Escalate
         | Code::Checkpoint
         | Code::Complete => return Err(unknown()),
-    }
-    set(&["status"], "active")?;
+    };
+    let text = wave::reopened(&text, epic, wave, what).ok_or_else(unknown)?;
     Ok(vec![Change::Replace { path, bytes: text.into_bytes() }])
+}
+
+/// The story of that address, or all of the wave that the run is in which are not done themselves.
+fn stories<'e>(told: &SdlcTold, epic: &'e Epic, place: &str) -> Option<(u32, Vec<&'e Member>)> {
+    if place.contains("story[") {
+        let mut all = epic
+            .waves
+            .iter()
+            .flat_map(|(number, wave)| wave.stories.iter().map(move |member| (*number, member)));
+        // An address in it counts, another story whose id begins so does not.
+        let is_it = |(number, member): &(u32, &Member)| {
+            let rest = place.strip_prefix(step::address(*number, member).as_str());
+            rest.is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        return all.find(is_it).map(|(number, member)| (number, vec![member]));
+    }
+    let number = told.phase()?;
+    let open = |it: &&Member| told.status_of(&it.id) != Some(Status::Done);
+    let members: Vec<&Member> = epic.waves.get(&number)?.stories.iter().filter(open).collect();
+    (!members.is_empty()).then_some((number, members))
 }

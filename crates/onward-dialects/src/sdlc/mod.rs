@@ -1,17 +1,21 @@
 //! The dialect `sdlc`: stories, specs, QA loops and epics, whose state lies in files of a project.
 //!
 //! This page holds the card and the recovery tables. `status` has the spellings and the table of
-//! discrepancies; `story`, `state`, `qa`, `spec` and `epic` read one kind of file each, `project`
-//! all of them; `site` says which runs are there, `check` what is wrong, `touched` what other work
-//! did to a story's files, `lock` who else is at work, `told` answers core, `report` in the words
-//! that its users know, `clean` what is put away when a run is given up.
+//! discrepancies; `story` (`front` above it), `state`, `qa`, `spec` and `epic` read one kind of
+//! file each, `project` all of them; `site` says which runs are there, `check` what is wrong
+//! (`check_epic` with waves), `touched` what other work did to a story's files, `lock` who else is
+//! at work, `told` answers core, `report` in the words that its users know, `preflight` all that
+//! was compared, `clean` what is put away when a run is given up.
 //! Invariant: pure; where a run re-enters is decided by the tables alone.
 
 mod check;
+mod check_epic;
 mod clean;
 mod enter;
 pub mod epic;
+mod front;
 mod lock;
+mod preflight;
 pub mod project;
 pub mod qa;
 mod report;
@@ -118,6 +122,18 @@ static CARD: Card = Card {
         "docs/qa/gates/*.yaml",
     ],
     grows: &[],
+    agents_declare: false,
+    // Stories and artifacts are written by agents too; how far a run is, is not.
+    keeps: &[
+        ".nexos/**",
+        ".aios/**",
+        ".aiox/**",
+        "qa/loop-status.json",
+        "qa/*/loop-status.json",
+        "docs/stories/.session-state.yaml",
+        "docs/qa/gates/*.yml",
+        "docs/qa/gates/*.yaml",
+    ],
     branches: None,
     processes: &[
         (".nexos/locks/*.lock", ""),
@@ -297,6 +313,10 @@ impl Dialect for SdlcDialect {
 
     fn moments(&self, site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
         site::moments(site, files)
+    }
+
+    fn more(&self, site: &Site, files: &Files) -> Vec<String> {
+        site::more(site, files)
     }
 
     fn watch(&self, site: &Site, files: &Files) -> Option<Watch> {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{
     epic::Epic,
+    front,
     qa::{Loop, Verdict},
     spec::Spec,
     state::State,
@@ -37,6 +38,8 @@ pub struct Project {
     /// The same of plans.
     pub unread_plans: Vec<(String, String)>,
     pub odd: Oddities,
+    /// Where each story stands among them, by its bare id.
+    places: BTreeMap<String, usize>,
 }
 
 /// A state with the file that it was read from.
@@ -77,12 +80,26 @@ impl Project {
         let mut all = Self::default();
         for (path, file) in files.iter() {
             match kind(path) {
-                Kind::Story => all.stories.extend(Story::read(path, file)),
+                Kind::Story => {
+                    if let Some(mut story) = Story::read(path, file) {
+                        let said = front::dependencies(&story, &all.odd);
+                        if story.after.is_empty() {
+                            story.after = said;
+                        }
+                        let place = all.stories.len();
+                        all.places.entry(bare(&story.id)).or_insert(place);
+                        all.stories.push(story);
+                    }
+                }
                 Kind::State => all.state(path, &file.bytes, file.modified),
                 Kind::Loop => match Loop::of(file, path, &all.odd) {
                     Ok(mut told) => {
                         if told.story.is_empty() {
                             told.story = loop_story(path).unwrap_or_default();
+                        }
+                        if let Some(why) = nameless(&told.map).filter(|_| told.story.is_empty()) {
+                            all.broken.push((path.to_owned(), why));
+                            continue;
                         }
                         let (path, modified) = (path.to_owned(), file.modified);
                         all.loops.push(Kept { path, modified, told });
@@ -126,11 +143,13 @@ impl Project {
             self.epics.push(Kept { path, modified, told });
         } else if let Some(told) = State::read(&map, &path, &self.odd) {
             self.states.push(Kept { path, modified, told });
+        } else if let Some(why) = nameless(&map) {
+            self.broken.push((path, why));
         }
     }
 
     pub fn story(&self, id: &str) -> Option<&Story> {
-        self.stories.iter().find(|it| is_same(&it.id, id))
+        self.places.get(&bare(id)).and_then(|it| self.stories.get(*it))
     }
 
     pub fn gate(&self, story: &str) -> Option<&Gate> {
@@ -163,6 +182,17 @@ impl Project {
     }
 }
 
+/// Why a state cannot be about the story, or the epic, that it names.
+fn nameless(map: &Map<String, Value>) -> Option<String> {
+    if map.get("epic_state").is_some_and(|it| !it.is_object()) {
+        return Some("`epic_state` holds no epic".to_owned());
+    }
+    let keys = ["current_story", "currentStory", "storyId", "story_id"];
+    let is_odd = |value: &Value| matches!(value, Value::Bool(_) | Value::Array(_));
+    let key = keys.iter().find(|key| map.get(**key).is_some_and(is_odd))?;
+    Some(format!("`{key}` names no story"))
+}
+
 /// A state file as the map that it is, by its ending.
 pub fn state_map(path: &str, bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let is_json = path.to_lowercase().ends_with(".json");
@@ -184,7 +214,8 @@ fn complete(epic: &mut Epic, plans: &BTreeMap<String, Map<String, Value>>, stori
         epic.waves.keys().copied().eq(1..=u32::try_from(epic.waves.len()).unwrap_or(0));
     if !is_counted {
         epic.waves = (1..).zip(std::mem::take(&mut epic.waves).into_values()).collect();
-        epic.pointer = None;
+        let pointed = |pointer| epic.waves.iter().find(|(_, it)| it.told_as == pointer);
+        epic.pointer = epic.pointer.and_then(|it| pointed(it).map(|(number, _)| *number));
     }
     for wave in epic.waves.values_mut() {
         let mut seen = std::collections::BTreeSet::new();
@@ -237,24 +268,31 @@ pub fn id_of_state(path: &str) -> Option<String> {
 
 /// `docs/qa/gates/4.2-login.yml`.
 fn gate(path: &str, bytes: &[u8], odd: &Oddities) -> Option<Gate> {
-    let map = kit::yaml::object(bytes).ok()?;
+    let map = kit::yaml::object(bytes).inspect_err(|why| odd.unread(path, why)).ok()?;
     let it = Object { map: &map, path, odd };
     let story = ["storyId", "story_id", "story"].iter().find_map(|key| it.text(key));
     let by_name = || {
         let name = path.rsplit('/').next()?;
         Some(name.split('-').next()?.to_owned())
     };
-    let verdict = ["verdict", "gate", "status"].iter().find_map(|key| it.text(key));
+    let keys = ["verdict", "gate", "status"];
+    let verdict = keys.iter().find_map(|key| Some((*key, it.text(key)?)));
     Some(Gate {
         path: path.to_owned(),
         story: story.or_else(by_name)?,
         announced: verdict.is_none() && it.get(crate::rules::sdlc::gate::NEXT).is_some(),
-        verdict: verdict.and_then(|it| Verdict::of(&it)),
+        verdict: verdict.and_then(|(key, word)| {
+            Verdict::of(&word).or_else(|| it.unknown(key, &word, "verdict"))
+        }),
     })
 }
 
 fn lock(path: &str, bytes: &[u8], odd: &Oddities, files: &Files) -> Option<Lock> {
-    let map = kit::yaml::object(bytes).or_else(|_| kit::json::object(bytes)).ok()?;
+    let map = kit::yaml::object(bytes).or_else(|_| kit::json::object(bytes));
+    if bytes.trim_ascii().is_empty() {
+        return None;
+    }
+    let map = map.inspect_err(|why| odd.unread(path, why)).ok()?;
     let it = Object { map: &map, path, odd };
     let pid = it.count("pid");
     let ttl = it.count("ttl_seconds").or_else(|| it.count("ttl"));

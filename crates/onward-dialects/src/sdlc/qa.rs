@@ -91,11 +91,48 @@ pub const ITERATIONS: u32 = 5;
 /// A loop that says more is not believed.
 const ITERATIONS_MAX: u32 = 100;
 
+/// The words of its three shapes.
+const STATUSES: [&str; 13] = [
+    "pending",
+    "idle",
+    "inprogress",
+    "active",
+    "running",
+    "paused",
+    "stopped",
+    "aborted",
+    "interrupted",
+    "completed",
+    "complete",
+    "done",
+    "escalated",
+];
+
 /// When on a day it was that a file which tells the day alone was written: by the time of the file.
 /// One that was copied since tells that it was over by the end of the day.
 fn within(day: Timestamp, written: Option<Timestamp>) -> Timestamp {
     const DAY_MS: u64 = 86_400_000;
     written.map_or(day, |at| at.clamp(day, day.plus_ms(DAY_MS - 1)))
+}
+
+/// Notes times and counts of an iteration that have another type than they should have.
+fn look_at(entry: &Object<'_>) {
+    for key in ["reviewedAt", "reviewed_at", "date", "interruptedAt", "interrupted_at"] {
+        entry.moment_or_day(key);
+    }
+    let counts = ["issuesFound", "issuesFixed", "issues_found", "issues_fixed", "duration"];
+    for key in counts {
+        let value = entry.get(key).filter(|it| it.as_f64().is_none_or(|it| it < 0.0));
+        if let Some(value) = value {
+            entry.odd::<()>(key, value, "a number");
+        }
+    }
+    let found = entry.get("findings_count").filter(|it| it.as_f64().is_none());
+    if let Some(found) = found.and_then(|_| entry.object("findings_count")) {
+        for key in ["critical", "high", "medium", "low"] {
+            found.count(key);
+        }
+    }
 }
 
 impl Loop {
@@ -114,9 +151,14 @@ impl Loop {
         for (index, entry) in it.objects("history").into_iter().enumerate() {
             let place = u32::try_from(index).unwrap_or(u32::MAX).saturating_add(1);
             let number = entry.count("iteration").unwrap_or(place).clamp(1, ITERATIONS_MAX);
-            let verdict = entry.text("verdict").and_then(|it| Verdict::of(&it));
-            let fixed = entry.get("fixedAt").is_some() || entry.get("fixed_at").is_some();
-            let fixed = fixed || entry.map.get("fixed") == Some(&Value::Bool(true));
+            let verdict = entry.word("verdict", "verdict", Verdict::of);
+            let fixed = ["fixedAt", "fixed_at"].into_iter().any(|key| {
+                // Told in whichever way, it is told.
+                entry.moment_or_day(key);
+                entry.get(key).is_some()
+            });
+            let fixed = fixed || entry.flag("fixed") == Some(true);
+            look_at(&entry);
             turns.insert(number, Turn { verdict, fixed });
         }
         let numbers = ["currentIteration", "current_iteration", "iteration"];
@@ -126,10 +168,13 @@ impl Loop {
         let pointer = pointer.min(ITERATIONS_MAX);
         let last = turns.keys().next_back().copied().unwrap_or(0);
         let current = pointer.max(last).max(1);
-        let said = one_of(&["lastVerdict", "last_verdict"]).and_then(|it| Verdict::of(&it));
+        let said = ["lastVerdict", "last_verdict"];
+        let said = said.iter().find_map(|key| it.word(key, "verdict", Verdict::of));
         let turn = turns.entry(current).or_default();
         turn.verdict = turn.verdict.or(said);
         let word = one_of(&["status"]);
+        let is_known = |it: &str| STATUSES.contains(&words(it).concat().as_str()).then_some(());
+        it.word("status", "status of a loop", is_known);
         let reason = one_of(&["escalationReason", "escalation_reason"]);
         let is_escalated = word.as_deref().is_some_and(|it| words(it).concat() == "escalated");
         let escalated = reason.or_else(|| is_escalated.then(|| "escalated".to_owned()));

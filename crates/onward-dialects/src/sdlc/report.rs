@@ -3,11 +3,12 @@
 
 use onward_core::{
     finding::{Code as Known, Finding, Severity},
+    plural,
     time::Timestamp,
 };
 
 use super::{
-    Code, check,
+    Code, check, preflight,
     spec::Artifact,
     step,
     told::{Kind, SdlcTold},
@@ -36,7 +37,23 @@ pub(super) fn report(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     section(&mut lines, done, step::done_lines(told).into_iter());
     section(&mut lines, "To be done again:", again.into_iter());
     lines.push(format!("Resume point: {}", told.summary()));
+    let is_over = told.code == Code::Complete;
+    if let Some(inputs) = preflight::inputs(told).filter(|_| !is_over) {
+        lines.push(format!("Input: {inputs}"));
+    }
+    if !is_over {
+        lines.push(format!("Validation: {}", validation(&findings)));
+    }
     lines
+}
+
+/// Clean, or how much there is of what.
+fn validation(findings: &[Finding]) -> String {
+    let of = |severity| findings.iter().filter(|it| it.severity() == severity).count();
+    let counted = [(of(Severity::Blocking), "conflict"), (of(Severity::Warning), "warning")];
+    let counted = counted.into_iter().filter(|(many, _)| *many > 0);
+    let counted: Vec<String> = counted.map(|(many, what)| plural::count(many, what)).collect();
+    if counted.is_empty() { "clean".to_owned() } else { counted.join(", ") }
 }
 
 fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = String>) {

@@ -1,12 +1,15 @@
 //! Which runs are there: six sources, the most specific first.
 //!
-//! Invariant: a story that a more specific state names is not listed again. What is finished, or
-//! was never begun, is a site only where nothing else is, and only for a person who names its
-//! place.
+//! Invariant: a story that a more specific state names is not listed again, nor by the older one of
+//! two states of one kind. What is finished is no candidate, and is known by its name; what was
+//! never begun, or is finished and has no state of its own, is a site only where nothing else is.
 
-use std::collections::BTreeMap;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use onward_core::{event::Mode, time::Timestamp};
+use onward_core::time::Timestamp;
 use serde_json::Value;
 
 use super::{
@@ -14,9 +17,9 @@ use super::{
     project::{HOMES, Project, id_of_state, loop_story, state_map},
     qa::{self, Loop},
     spec::{Artifact, Critique, Spec},
-    state::{Flow, State},
+    state::{Flow, State, mode},
     status::{Says, Status},
-    story::{Story, bare, is_same},
+    story::{Story, bare},
 };
 use crate::{
     File, Files,
@@ -90,7 +93,9 @@ pub(super) fn sites(card: &'static Card, candidate: &Candidate) -> Vec<Site> {
         ..site(card, &candidate.dir, &run)
     };
     if open {
-        return runs.into_iter().filter(|it| !it.named_only).map(made).collect();
+        let is_known = |it: &Run| !it.named_only || it.state.is_some() && !it.idle;
+        let beside = |run: Run| Site { by_name_only: run.named_only, ..made(run) };
+        return runs.into_iter().filter(is_known).map(beside).collect();
     }
     // Of what is over, the one that is contested, or the last one.
     let newest = runs
@@ -153,16 +158,6 @@ pub(super) fn meant_by(
     Some((Flow::Sdc.as_str(), [("story".to_owned(), Value::from(story.id))].into()))
 }
 
-/// The mode that the original was started in; its names for going on unasked are two.
-fn mode(word: &str) -> Option<Mode> {
-    match super::status::words(word).concat().as_str() {
-        "autopilot" | "yolo" => Some(Mode::Autopilot),
-        "interactive" => Some(Mode::Interactive),
-        "preflight" => Some(Mode::Preflight),
-        _ => None,
-    }
-}
-
 /// Where a run of ours keeps its state, or looks for it.
 pub(super) fn usual_state(flow: Flow, key: &str) -> Option<String> {
     match flow {
@@ -206,18 +201,16 @@ fn runs(project: &Project) -> Vec<Run> {
     let broken = project.broken.iter().filter_map(|(path, _)| broken(project, path));
     all.extend(broken);
     drop_repeated(project, &mut all);
-    let named = |id: &str, all: &[Run]| all.iter().any(|it| names(project, it, id));
+    let mut told: BTreeSet<String> = all.iter().flat_map(|it| names(project, it)).collect();
     for wanted in [Status::InProgress, Status::InReview] {
         let found = project.stories.iter().filter(|it| it.status() == Some(wanted));
-        let found: Vec<Run> = found.filter(|it| !named(&it.id, &all)).map(implied).collect();
+        let found: Vec<Run> = found.filter(|it| told.insert(bare(&it.id))).map(implied).collect();
         all.extend(found);
     }
-    for spec in &project.specs {
-        let is_listed = |it: &Run| it.flow == Flow::Spec && it.key == spec.feature;
-        if !all.iter().any(is_listed) {
-            all.push(of_spec(spec));
-        }
-    }
+    let specs = all.iter().filter(|it| it.flow == Flow::Spec).map(|it| it.key.clone());
+    let mut listed: BTreeSet<String> = specs.collect();
+    let specs = project.specs.iter().filter(|it| listed.insert(it.feature.clone()));
+    all.extend(specs.map(of_spec));
     if all.iter().all(|it| it.named_only) {
         let is_idle = |it: &&Story| {
             matches!(
@@ -226,7 +219,8 @@ fn runs(project: &Project) -> Vec<Run> {
             )
         };
         let is_done = |it: &Story| it.status() == Some(Status::Done);
-        let idle = project.stories.iter().filter(is_idle).filter(|it| !named(&it.id, &all));
+        let idle =
+            project.stories.iter().filter(is_idle).filter(|it| !told.contains(&bare(&it.id)));
         let mut idle: Vec<&Story> = idle.collect();
         let has_other = !all.is_empty() || idle.iter().any(|it| !is_done(it));
         idle.retain(|it| !is_done(it) || !has_other);
@@ -331,31 +325,74 @@ fn of_spec(spec: &Spec) -> Run {
     Run { key, at, named_only: is_over, ..Run::new(Flow::Spec) }
 }
 
-/// Whether an open run speaks of this story.
-fn names(project: &Project, run: &Run, id: &str) -> bool {
+/// The stories that an open run speaks of, by their bare ids.
+fn names(project: &Project, run: &Run) -> Vec<String> {
     match run.flow {
-        Flow::Sdc | Flow::QaLoop => !run.idle && is_same(&run.key, id),
-        Flow::Spec => false,
+        Flow::Sdc | Flow::QaLoop if run.idle => Vec::new(),
+        Flow::Sdc | Flow::QaLoop => vec![bare(&run.key)],
+        Flow::Spec => Vec::new(),
+        Flow::Epic if run.named_only => Vec::new(),
         Flow::Epic => {
             let kept = project.epics.iter().find(|it| Some(&it.path) == run.state.as_ref());
-            let mut members = kept.into_iter().flat_map(|it| it.told.members());
-            !run.named_only && members.any(|it| !it.says.is_over() && is_same(&it.id, id))
+            let members = kept.into_iter().flat_map(|it| it.told.members());
+            members.filter(|it| !it.says.is_over()).map(|it| bare(&it.id)).collect()
         }
     }
 }
 
-/// The first of several that speak of one story stays.
+/// Of several that speak of one story, the most specific one stays, and the newest of its kind.
 fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
-    let mut kept: Vec<Run> = Vec::new();
-    for run in all.drain(..) {
+    // Where each stands in the order of the sources, which is kept.
+    let mut runs: Vec<(usize, Run)> = all.drain(..).enumerate().collect();
+    let source = |run: &Run| match run.flow {
+        Flow::Epic => 0,
+        Flow::QaLoop => 1,
+        Flow::Sdc | Flow::Spec => 2,
+    };
+    runs.sort_by_key(|(at, run)| (source(run), Reverse(run.at), *at));
+    let mut kept: Vec<(usize, Run)> = Vec::new();
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    // What is over says nothing of what is open, and one that is over is enough.
+    let mut over: BTreeSet<(&'static str, String)> = BTreeSet::new();
+    for (at, run) in runs {
         let is_story = matches!(run.flow, Flow::Sdc | Flow::QaLoop);
-        let told = |it: &Run| !it.named_only && names(project, it, &run.key);
-        if is_story && kept.iter().any(told) {
+        let is_told = is_story && told.contains(&bare(&run.key));
+        let is_over = run.named_only && !run.contested;
+        if is_told || is_over && !over.insert((run.flow.as_str(), bare(&run.key))) {
             continue;
         }
-        kept.push(run);
+        if !run.named_only {
+            told.extend(names(project, &run));
+        }
+        kept.push((at, run));
     }
-    *all = kept;
+    kept.sort_by_key(|(at, _)| *at);
+    *all = kept.into_iter().map(|(_, run)| run).collect();
+}
+
+/// The artifacts, templates and configuration that a state names; the plan that an epic names.
+pub(super) fn more(site: &Site, files: &Files) -> Vec<String> {
+    let given =
+        |name: &str| site.inputs.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
+    let flow = [Flow::Sdc, Flow::Spec, Flow::QaLoop, Flow::Epic];
+    let flow = flow.into_iter().find(|it| it.as_str() == site.workflow);
+    let Some((flow, key)) = flow.map(|it| (it, given(input(it)).unwrap_or_default())) else {
+        return Vec::new();
+    };
+    let state = given("state").map(str::to_owned).or_else(|| usual_state(flow, key));
+    let odd = Oddities::default();
+    let map = state.and_then(|path| Some((state_map(&path, files.bytes(&path)?).ok()?, path)));
+    let Some((map, path)) = map else { return Vec::new() };
+    let named = match flow {
+        Flow::Epic => {
+            Epic::read(&map, &path, &odd).and_then(|it| it.plan_path).into_iter().collect()
+        }
+        Flow::Sdc | Flow::Spec => State::read(&map, &path, &odd)
+            .map(|it| [it.artifacts, it.needs].concat())
+            .unwrap_or_default(),
+        Flow::QaLoop => Vec::new(),
+    };
+    named.iter().filter_map(|it| inside(it)).collect()
 }
 
 /// The stories of a run as they were when the run's state was last written: what changed in them

@@ -39,6 +39,16 @@ pub enum Critique {
     Blocked,
 }
 
+impl Critique {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approved => "APPROVED",
+            Self::NeedsRevision => "NEEDS_REVISION",
+            Self::Blocked => "BLOCKED",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// Its directory, from the project's.

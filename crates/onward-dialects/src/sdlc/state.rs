@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use onward_core::time::Timestamp;
+use onward_core::{event::Mode, time::Timestamp};
 use serde_json::{Map, Value};
 
 use super::{
@@ -88,24 +88,26 @@ pub struct State {
 /// Maps may hold the state one level deeper.
 const WRAPPERS: [&str; 3] = ["session_state", "workflow_state", "state"];
 
+/// The key below which this map holds its state, if not itself.
+pub fn wrapper(map: &Map<String, Value>) -> Option<&'static str> {
+    WRAPPERS.into_iter().find(|key| map.get(*key).is_some_and(Value::is_object))
+}
+
 impl State {
     /// `None` when the map holds no workflow: an empty session, or something else.
     pub fn read(map: &Map<String, Value>, path: &str, odd: &Oddities) -> Option<Self> {
-        let inner = WRAPPERS.iter().find_map(|key| map.get(*key)?.as_object());
+        let inner = wrapper(map).and_then(|key| map.get(key)?.as_object());
         let map = inner.unwrap_or(map);
         let it = Object { map, path, odd };
-        let context = map.get("context").and_then(Value::as_object);
-        let progress = map.get("progress").and_then(Value::as_object);
-        let last = map.get("last_action").and_then(Value::as_object);
-        let maps = [Some(map), context, progress, last];
-        let text = |keys: &[&str]| {
-            let mut found =
-                maps.iter().flatten().flat_map(|map| keys.iter().map(|key| map.get(*key)));
-            found.find_map(|value| plain(value?))
+        let inner = ["context", "progress", "last_action"].map(|key| it.object(key));
+        let maps: Vec<Object<'_>> = [it].into_iter().chain(inner.into_iter().flatten()).collect();
+        let named = |keys: &[&'static str]| {
+            let mut found = maps.iter().flat_map(|it| keys.iter().map(move |key| (it, *key)));
+            found.find_map(|(it, key)| Some((key, text(it, key)?)))
         };
+        let text = |keys: &[&'static str]| named(keys).map(|it| it.1);
         let moment = |keys: &[&str]| {
-            let found = maps.iter().flatten().map(|map| Object { map, ..it });
-            let mut found = found.flat_map(|it| keys.iter().map(move |key| it.moment_or_day(key)));
+            let mut found = maps.iter().flat_map(|it| keys.iter().map(|key| it.moment_or_day(key)));
             found.find_map(|at| at)
         };
         let workflow = text(&["workflow", "workflow_type", "workflowId", "workflow_id"]);
@@ -120,6 +122,13 @@ impl State {
         if flow == Flow::Sdc && story.is_none() {
             return None;
         }
+        // Not needed here; a program that goes on with the file trips over another type.
+        for key in ["executor", "qualityGate", "quality_gate"] {
+            it.text(key);
+        }
+        for key in ["attemptCount", "attempt_count"] {
+            it.count(key);
+        }
         let pointer_word = text(&["current_phase", "currentPhase", "phase"]);
         let word = text(&["status"]);
         let mut awaits = awaits(&Value::Object(map.clone()));
@@ -132,13 +141,19 @@ impl State {
             epic: text(&["epic_id", "epicId"]),
             pointer,
             pointer_word,
-            completed: completed(flow, map),
-            says: text(&["story_status", "storyStatus"]).and_then(|it| Says::of(&it)),
+            completed: completed(flow, &it),
+            says: named(&["story_status", "storyStatus"]).and_then(|(key, word)| {
+                Says::of(&word).or_else(|| it.unknown(key, &word, "status of a story"))
+            }),
             word,
             awaits,
-            verdict: text(&["last_verdict", "lastVerdict", "verdict"])
-                .and_then(|it| Verdict::of(&it)),
-            mode: text(&["mode", "execution_mode", "executionMode"]),
+            verdict: named(&["last_verdict", "lastVerdict", "verdict"]).and_then(|(key, word)| {
+                Verdict::of(&word).or_else(|| it.unknown(key, &word, "verdict"))
+            }),
+            mode: named(&["mode", "execution_mode", "executionMode"]).and_then(|(key, word)| {
+                let is_known = mode(&word).is_some();
+                if is_known { Some(word) } else { it.unknown(key, &word, "mode") }
+            }),
             enter: text(&[ENTER])
                 .and_then(|it| phase(flow, it.strip_prefix("sdc:")?))
                 .filter(|_| flow == Flow::Sdc),
@@ -153,8 +168,8 @@ impl State {
                 "aborted_at",
                 "timestamp",
             ]),
-            artifacts: paths(map, &["artifacts", "outputs", "files"]),
-            needs: paths(map, &["templates", "template", "config", "config_files"]),
+            artifacts: paths(&it, &["artifacts", "outputs", "files"]),
+            needs: paths(&it, &["templates", "template", "config", "config_files"]),
         })
     }
 
@@ -186,6 +201,31 @@ impl State {
     pub fn reached(&self) -> u32 {
         let has = |it: &u32| self.completed.contains(it) || *it == 1 && self.completed.contains(&2);
         (1..=CHECKPOINT).take_while(has).last().unwrap_or(0)
+    }
+}
+
+/// Text, a number, or an object with an id. A workflow may be described instead of named.
+fn text(it: &Object<'_>, key: &str) -> Option<String> {
+    let value = it.get(key)?;
+    let is_fine = match value {
+        Value::Object(_) => key == "workflow",
+        Value::Null | Value::Number(_) | Value::String(_) => true,
+        Value::Bool(_) | Value::Array(_) => false,
+    };
+    let found = plain(value);
+    if found.is_none() && !is_fine {
+        return it.odd(key, value, "text");
+    }
+    found
+}
+
+/// The mode that the original was started in; its names for going on unasked are two.
+pub fn mode(word: &str) -> Option<Mode> {
+    match words(word).concat().as_str() {
+        "autopilot" | "yolo" => Some(Mode::Autopilot),
+        "interactive" => Some(Mode::Interactive),
+        "preflight" => Some(Mode::Preflight),
+        _ => None,
     }
 }
 
@@ -228,7 +268,7 @@ pub fn phase(flow: Flow, text: &str) -> Option<u32> {
 }
 
 /// Phases that the file gives results for: `phaseResults`, `phases_completed`, `steps`.
-fn completed(flow: Flow, map: &Map<String, Value>) -> BTreeSet<u32> {
+fn completed(flow: Flow, it: &Object<'_>) -> BTreeSet<u32> {
     let mut open = BTreeSet::new();
     let mut done = BTreeSet::new();
     let is_done = |value: &Value| match value {
@@ -251,14 +291,25 @@ fn completed(flow: Flow, map: &Map<String, Value>) -> BTreeSet<u32> {
         };
     };
     for key in ["phaseResults", "phase_results", "phases"] {
-        for (name, value) in map.get(key).and_then(Value::as_object).into_iter().flatten() {
-            if let Some(number) = phase(flow, name) {
-                note(number, is_done(value));
+        // A list of phases is read below.
+        let is_list = it.get(key).is_some_and(Value::is_array);
+        let results = if is_list { None } else { it.object(key) };
+        for (name, value) in results.into_iter().flat_map(|it| it.map) {
+            let is_result = key != "phases";
+            if let Some(it) = results.filter(|_| is_result) {
+                look_at(&it, name, value);
+            }
+            match phase(flow, name) {
+                Some(number) => note(number, is_done(value)),
+                None if is_result => {
+                    it.unknown::<()>(key, name, "phase");
+                }
+                None => {}
             }
         }
     }
     for key in ["phases_completed", "phasesCompleted", "completed_phases", "steps"] {
-        for value in map.get(key).and_then(Value::as_array).into_iter().flatten() {
+        for value in it.list(key) {
             let inner = value.as_object();
             let of = |key: &&str| plain(inner?.get(*key)?);
             let name =
@@ -270,6 +321,31 @@ fn completed(flow: Flow, map: &Map<String, Value>) -> BTreeSet<u32> {
     }
     // Several steps may be one phase: it is done when all of them are.
     done.difference(&open).copied().collect()
+}
+
+/// Notes what in the result of a phase has another type than it should have.
+fn look_at(results: &Object<'_>, name: &str, value: &Value) {
+    let map = match value {
+        Value::Object(map) => map,
+        Value::Null | Value::String(_) => return,
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            results.odd::<()>(name, value, "an object");
+            return;
+        }
+    };
+    let it = Object { map, ..*results };
+    for key in ["status", "decision", "agent", "executor"] {
+        it.text(key);
+    }
+    for key in ["awaiting_input", "awaitingInput"] {
+        it.flag(key);
+    }
+    for key in ["startedAt", "started_at", "completedAt", "completed_at", "timestamp"] {
+        it.moment_or_day(key);
+    }
+    for key in ["attempts", "attemptCount", "attempt_count"] {
+        it.count(key);
+    }
 }
 
 /// `awaiting_input: true`, at any depth.
@@ -293,9 +369,22 @@ fn has_decision(map: &Map<String, Value>) -> bool {
 }
 
 /// Paths of files below these keys, of lists or of objects with a `path`.
-fn paths(map: &Map<String, Value>, keys: &[&str]) -> Vec<String> {
+fn paths(it: &Object<'_>, keys: &[&str]) -> Vec<String> {
     let mut all = Vec::new();
-    for value in keys.iter().filter_map(|key| map.get(*key)) {
+    for (key, value) in keys.iter().filter_map(|key| Some((key, it.get(key)?))) {
+        match value {
+            Value::Bool(_) | Value::Number(_) => {
+                it.odd::<()>(key, value, "a list of paths");
+            }
+            Value::Array(list) => {
+                for entry in list {
+                    if matches!(entry, Value::Bool(_) | Value::Number(_) | Value::Array(_)) {
+                        it.odd::<()>(key, entry, "a list of paths");
+                    }
+                }
+            }
+            Value::Null | Value::String(_) | Value::Object(_) => {}
+        }
         gather(value, &mut all);
     }
     all
@@ -303,11 +392,16 @@ fn paths(map: &Map<String, Value>, keys: &[&str]) -> Vec<String> {
 
 fn gather(value: &Value, all: &mut Vec<String>) {
     match value {
-        Value::String(text) if text.contains('/') && text.contains('.') && !text.contains(' ') => {
-            all.push(text.clone());
-        }
+        Value::String(text) if is_path(text) => all.push(text.clone()),
         Value::Array(list) => list.iter().for_each(|it| gather(it, all)),
         Value::Object(map) => map.values().for_each(|it| gather(it, all)),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// `docs/prd.md`, `prd.md`; no sentence, no version and no moment.
+fn is_path(text: &str) -> bool {
+    let ending = text.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let is_file = !ending.is_empty() && ending.bytes().all(|it| it.is_ascii_alphabetic());
+    !text.contains(' ') && text.contains('.') && (text.contains('/') || is_file)
 }

@@ -3,6 +3,8 @@
 //! Invariant: a step that an agent does is done or not spoken of; a step that writes the files
 //! themselves is done or undone.
 
+use std::collections::BTreeMap;
+
 use onward_core::{
     address::Address,
     told::{Done, StepTold},
@@ -17,7 +19,7 @@ use super::{
     spec::{Artifact, Critique, Spec},
     state::Flow,
     status::{Says, Status},
-    story::is_same,
+    story::bare,
     told::{Kind, SdlcTold},
 };
 use crate::{
@@ -188,13 +190,13 @@ pub fn waves(project: &Project, epic: &Epic) -> Vec<Value> {
     let mut before: Vec<String> = Vec::new();
     let mut all = Vec::new();
     for (number, wave) in &epic.waves {
+        let mut own: BTreeMap<String, &String> = BTreeMap::new();
+        for member in &wave.stories {
+            own.entry(bare(&member.id)).or_insert(&member.id);
+        }
         let of = |it: &Member| {
-            let own = |id: &&String| wave.stories.iter().any(|other| is_same(&other.id, id));
-            let same = |id: &String| {
-                let found = wave.stories.iter().find(|other| is_same(&other.id, id));
-                found.map(|it| it.id.clone())
-            };
-            let after: Vec<String> = it.after.iter().filter(own).filter_map(same).collect();
+            let after: Vec<&String> =
+                it.after.iter().filter_map(|id| own.get(&bare(id)).copied()).collect();
             let path = project.story(&it.id).map(|it| it.path.clone());
             let path = path.or_else(|| it.file.clone()).unwrap_or_else(|| story_path(&it.id));
             json!({ "id": it.id, "path": path, "after": after, "branch": it.branch })
@@ -234,12 +236,7 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     };
     // A person does again what was done from there on.
     let place = at.split(['/', '[']).next().unwrap_or_default();
-    let phase = match place {
-        "create" => 1,
-        "validate" | "ready" => 2,
-        "start" | "implement" | "heal" | "submit" => 3,
-        _ => 4,
-    };
+    let phase = phase_of(place);
     if run.entered.is_some_and(|it| phase >= it) {
         return StepTold::Undone;
     }
@@ -275,6 +272,33 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     }
 }
 
+/// The phase of a story's cycle that a step belongs to.
+fn phase_of(place: &str) -> u32 {
+    match place {
+        "create" => 1,
+        "validate" | "ready" => 2,
+        "start" | "implement" | "heal" | "submit" => 3,
+        _ => 4,
+    }
+}
+
+/// Whether a state, a loop or a gate says how far this step is. A story and the artifacts of a spec
+/// may be as an agent of ours left them.
+pub(super) fn vouched(told: &SdlcTold, at: &str) -> bool {
+    match &told.kind {
+        Kind::Loop(_) | Kind::Epic(_) => true,
+        Kind::Spec(_) => false,
+        Kind::Story(run) => {
+            let phase = phase_of(at.split(['/', '[']).next().unwrap_or_default());
+            let by_state = run.state.as_ref().is_some_and(|it| {
+                it.reached() >= phase || it.pointer.is_some_and(|pointer| pointer > phase)
+            });
+            let gate = told.project.gate(&told.key).filter(|_| phase == 4);
+            by_state || gate.is_some_and(|it| it.verdict.is_some())
+        }
+    }
+}
+
 /// A loop that is through, or a step in it other than `but`; `None` for everything else.
 fn of_turn(at: &str, but: &str, is_through: bool) -> Option<StepTold> {
     if !is_through || at == but {
@@ -291,21 +315,15 @@ fn of_spec(told: &SdlcTold, spec: &Spec, at: &str) -> StepTold {
     let reached = told.phase().unwrap_or(6);
     let verdict = spec.critique.filter(|_| !spec.rewritten);
     let class = spec.class.as_deref().unwrap_or("STANDARD");
+    let said = || json!({ "verdict": verdict.unwrap_or(Critique::Approved).as_str() });
     match at {
         "gather" => agent(reached > 1, json!({})),
         "assess" => agent(reached > 2, json!({ "class": class })),
         "research" if spec.is_simple && !spec.has(Artifact::Research) => StepTold::Silent,
         "research" => agent(reached > 3, json!({})),
         "write" => agent(reached > 4 || verdict.is_some(), json!({})),
-        "critique" => {
-            let word = match verdict {
-                Some(Critique::Approved) | None => "APPROVED",
-                Some(Critique::NeedsRevision) => "NEEDS_REVISION",
-                Some(Critique::Blocked) => "BLOCKED",
-            };
-            agent(verdict.is_some(), json!({ "verdict": word }))
-        }
-        "judged" => written(verdict.is_some(), nothing),
+        "critique" => agent(verdict.is_some(), said()),
+        "judged" => written(verdict.is_some(), said),
         _ => StepTold::Silent,
     }
 }
@@ -376,13 +394,21 @@ fn of_epic(told: &SdlcTold, epic: &Epic, at: &str) -> StepTold {
         NextWave::FinalGate | NextWave::Over => (true, true),
     };
     if let Some((story, step)) = rest.strip_prefix("story[").and_then(|it| it.split_once("]/")) {
+        let at = format!("wave[{number}]/story[{story}]");
+        let Some(member) = told.members().get(at.as_str()) else { return StepTold::Silent };
         let wave = epic.waves.get(&number);
-        let member = wave.into_iter().flat_map(|it| &it.stories);
-        let key = |it: &&Member| onward_core::address::encode_key(&it.id) == story;
-        let Some(member) = member.clone().find(key) else { return StepTold::Silent };
+        let Some(member) = wave.and_then(|it| it.stories.get(*member)) else {
+            return StepTold::Silent;
+        };
         let is_done = gated || member.is_over(&|id| told.status_of(id));
         let status = told.status_of(&member.id);
-        let is_valid = is_done || status.is_some_and(|it| it != Status::Draft);
+        // That a story is ready says nothing of a validator whom this run has asked, and who may
+        // have said no. One that was begun had its yes.
+        let is_begun = |it: Status| match it {
+            Status::InProgress | Status::InReview | Status::Done => true,
+            Status::Draft | Status::Ready | Status::Blocked => false,
+        };
+        let is_valid = is_done || status.is_some_and(is_begun);
         return match step {
             "started" => agent(is_done || member.says == Says::InProgress, json!({})),
             "work/validate" => agent(is_valid, json!({ "decision": "GO", "score": 10 })),

@@ -1,11 +1,11 @@
 //! What core asks of such a run: how it stands, what is done, what comes next.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 use onward_core::{
     address::Address,
     finding::Finding,
-    plan::{RecoveryPoint, Status as RunStatus},
+    plan::{RecoveryPoint, Referred, Status as RunStatus},
     time::Timestamp,
     told::{Change, CleanUp, Deed, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
 };
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     Code, SpecFacts, StoryFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, lock, loop_code,
+    epic_code, lock, loop_code, preflight,
     project::Project,
     qa::{Loop, Next as NextTurn, Verdict},
     report,
@@ -40,13 +40,14 @@ pub(super) struct SdlcTold {
     pub(super) flow: Flow,
     pub(super) key: String,
     pub(super) state_path: Option<String>,
-    pub(super) project: Project,
+    pub(super) project: Arc<Project>,
     pub(super) files: Files,
     pub(super) kind: Kind,
     pub(super) code: Code,
     /// Why the state file cannot be read; the rest was rebuilt without it.
     pub(super) rebuilt: Option<String>,
     pub(super) opening: OnceCell<Value>,
+    members: OnceCell<BTreeMap<Address, usize>>,
 }
 
 pub(super) enum Kind {
@@ -72,7 +73,12 @@ pub(super) struct StoryRun {
 
 impl SdlcTold {
     pub(super) fn new(site: &Site, files: Files) -> Result<Self, Missing> {
-        let project = Project::of(&files);
+        // Who lives is no matter of the files.
+        let project = if files.alive.is_empty() {
+            files.worked_out(Project::of)
+        } else {
+            Arc::new(Project::of(&files))
+        };
         let flow = [Flow::Sdc, Flow::Spec, Flow::QaLoop, Flow::Epic];
         let flow = flow.into_iter().find(|it| it.as_str() == site.workflow).unwrap_or(Flow::Sdc);
         let input = |key: &str| site.inputs.get(key).and_then(Value::as_str);
@@ -140,8 +146,36 @@ impl SdlcTold {
                 (Kind::Epic(epic), code)
             }
         };
-        let (dir, opening) = (site.dir().to_owned(), OnceCell::new());
-        Ok(Self { dir, flow, key, state_path, project, files, kind, code, rebuilt, opening })
+        Ok(Self {
+            dir: site.dir().to_owned(),
+            flow,
+            key,
+            state_path,
+            project,
+            files,
+            kind,
+            code,
+            rebuilt,
+            opening: OnceCell::new(),
+            members: OnceCell::new(),
+        })
+    }
+
+    /// The stories of an epic by their addresses: which one of its wave each is.
+    pub(super) fn members(&self) -> &BTreeMap<Address, usize> {
+        self.members.get_or_init(|| {
+            let waves = match &self.kind {
+                Kind::Epic(epic) => Some(&epic.waves),
+                Kind::Story(_) | Kind::Spec(_) | Kind::Loop(_) => None,
+            };
+            let mut all = BTreeMap::new();
+            for (number, wave) in waves.into_iter().flatten() {
+                for (place, member) in wave.stories.iter().enumerate() {
+                    all.entry(step::address(*number, member)).or_insert(place);
+                }
+            }
+            all
+        })
     }
 
     pub(super) fn story(&self) -> Option<&Story> {
@@ -285,6 +319,9 @@ impl SdlcTold {
         let number = self.phase().map(|it| it.to_string()).unwrap_or_default();
         let place = match self.code {
             Code::Complete => return format!("{title} for {key} is already complete"),
+            Code::Stories if number.is_empty() => {
+                return format!("{title} for {key}: no file names its waves and stories");
+            }
             Code::Review | Code::Fix | Code::Escalate => {
                 let max = match &self.kind {
                     Kind::Loop(told) => told.max,
@@ -475,6 +512,10 @@ impl Told for SdlcTold {
         step::told(self, at)
     }
 
+    fn vouches(&self, at: &Address) -> bool {
+        step::vouched(self, at.as_str())
+    }
+
     fn row(&self, at: &Address) -> Address {
         step::row(self.flow, at)
     }
@@ -489,6 +530,10 @@ impl Told for SdlcTold {
 
     fn clean_up(&self, now: Timestamp) -> Option<CleanUp> {
         clean::clean_up(self, now)
+    }
+
+    fn preflight(&self) -> Option<Referred> {
+        Some(preflight::referred(self))
     }
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {

@@ -11,7 +11,10 @@ use super::{
     Code,
     told::{Kind, SdlcTold},
 };
-use crate::kit::{edit::Sheet, yaml::with_value};
+use crate::{
+    kit::{edit::Sheet, yaml::with_value},
+    rules::sdlc::gate::with_noted,
+};
 
 /// The state is active, and since when.
 pub(super) fn resumed(told: &SdlcTold, at: Timestamp) -> Vec<Change> {
@@ -53,8 +56,10 @@ fn marked(
     if path.to_lowercase().ends_with(".json") {
         return Vec::new();
     }
-    let set =
-        |text: &str, key: &str, value: &str| with_value(text, &[above, &[key]].concat(), value);
+    let set = |text: &str, key: &str, value: &str| match above {
+        [] => with_noted(text, key, value),
+        above => with_value(text, &[above, &[key]].concat(), value),
+    };
     let mut after = set(text, "status", word);
     for key in dates {
         after = after.and_then(|it| set(&it, key, &at.to_string()));

@@ -32,7 +32,7 @@ fn written(built: &Built, changes: &[Change]) -> Built {
 /// The same when the resume that enters has begun.
 fn resumed(entered: &Built) -> Built {
     let point = entered.standing().point;
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[] };
+    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
     written(entered, &entered.told().write(&deed))
 }
 

@@ -3,6 +3,7 @@
 
 use onward_core::{
     plan::RecoveryPoint,
+    time::Timestamp,
     told::{Change, Deed},
 };
 use onward_dialects::{
@@ -95,11 +96,96 @@ proptest! {
     }
 }
 
+/// Clocks of others have seconds, or only the minute in a file's name, or go wrong.
+fn theirs(how: u8, word: &str, id: &str, at: Timestamp) -> (&'static str, String) {
+    let mut event = json!({"type": word, "task_id": id});
+    let text = at.to_string();
+    let second = text.split('.').next().unwrap();
+    match how {
+        0 => event["timestamp"] = format!("{}Z", second.trim_end_matches('Z')).into(),
+        1 => event["timestamp"] = at.as_micros().div_euclid(1_000_000).into(),
+        2 => event["timestamp"] = at.as_micros().div_euclid(1000).into(),
+        _ => return ("verifier/20260302-1200", event.to_string()),
+    }
+    ("executor/20260302-0900", event.to_string())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The actor that speaks last of a task is heard, ours or theirs, also within one second.
+    #[test]
+    fn who_speaks_after_whom_is_known_within_one_second(
+        said in prop::collection::vec((any::<bool>(), 0_usize..6, 1_usize..4, 0_u8..4), 1..14),
+        pace_ms in 1_u64..400,
+    ) {
+        let mut built = built("approved");
+        let mut at = now();
+        for (is_ours, which, task, how) in said {
+            at = at.plus_ms(pace_ms);
+            let ((kind, state), id) = (OURS[which], format!("T00{task}"));
+            if is_ours {
+                let entry = Entry::new(kind, json!({})).of_task(&id);
+                let changes = logged(&built.files, &[entry], at);
+                built.files = after(&built.files, &changes);
+            } else {
+                let (_, before) = look(&built.files);
+                let (file, line) = theirs(how, kind, &id, at);
+                built = built.line(file, &line);
+                // Among themselves their clocks alone tell, and the rank where they do not.
+                if !before.get(&id).unwrap().ours {
+                    continue;
+                }
+            }
+            let (_, tasks) = look(&built.files);
+            let task = tasks.get(&id).unwrap();
+            prop_assert_eq!(format!("{:?}", task.state), state, "{:?}", built.files);
+            prop_assert_eq!(task.ours, is_ours);
+        }
+    }
+}
+
+#[test]
+fn an_event_of_ours_names_others_only_where_their_clocks_do_not_tell() {
+    let claimed = Entry::new("task-claimed", json!({})).of_task("T002");
+    let line = |built: &Built, at: &str| {
+        let changes = logged(&built.files, std::slice::from_ref(&claimed), at.parse().unwrap());
+        let Change::Append { bytes, .. } = &changes[0] else { panic!("{changes:?}") };
+        serde_json::from_slice::<serde_json::Value>(bytes).unwrap()
+    };
+    let built = built("approved").done(&["T001"]);
+    let later = line(&built, "2026-03-02T09:03:01.5Z");
+    assert_eq!(later["details"], json!({}));
+    let same = line(&built, "2026-03-02T09:03:00.5Z");
+    let seen = json!({"events/executor/20260302-0900.jsonl": 3});
+    assert_eq!(same["details"]["seen"], seen);
+    assert_eq!(same["timestamp"], "2026-03-02T09:03:00.500000Z", "it is not put off");
+}
+
+/// The original ends the run in the very second in which we took it up.
+#[test]
+fn an_end_in_the_second_of_our_resume_is_the_end() {
+    let open = built("approved").done(&["T001"]);
+    let point = open.standing().point;
+    let at = "2026-03-02T10:00:05.300Z".parse().unwrap();
+    let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &[], died: &[] };
+    let files = after(&open.files, &open.told().write(&deed));
+    let end = json!({"type": "run-complete", "timestamp": "2026-03-02T10:00:05Z"}).to_string();
+    let over = Built { files, ..open }.line("orchestrator/20260302-0900", &end);
+    assert_eq!(over.point(), "complete -");
+    // And what we had seen of that second does not end what we take up after it.
+    let failed = json!({"type": "run-failed", "timestamp": "2026-03-02T10:00:05Z"}).to_string();
+    let failed = built("approved").line("orchestrator/20260302-0900", &failed);
+    let files = after(&failed.files, &failed.told().write(&deed));
+    let again = Built { files, ..failed };
+    assert!(!again.codes().contains(&"run-over".to_owned()));
+}
+
 #[test]
 fn a_resume_is_logged_and_takes_a_failed_run_up_again() {
     let over = built("approved").done(&["T001"]).event("run-failed");
     let point = RecoveryPoint { ..over.standing().point };
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[] };
+    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
     let changes = over.told().write(&deed);
     let files = after(&over.files, &changes);
     let again = Built { files, ..over };
@@ -126,7 +212,7 @@ fn a_claim_that_found_nothing_to_do_is_not_denied() {
 fn a_resume_after_the_end_of_the_run_is_not_logged() {
     let over = built("approved").done(&["T001", "T002", "T003"]).event("run-complete");
     let point = over.standing().point;
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[] };
+    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
     assert_eq!(over.told().write(&deed), []);
 }
 

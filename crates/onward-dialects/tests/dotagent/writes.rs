@@ -1,6 +1,6 @@
 //! What a resume writes into the checkpoint, and the laws of writing it.
 
-use onward_core::told::{Change, Deed, Entering, NoEntry};
+use onward_core::told::{Change, Deed, Died, Entering, NoEntry};
 use onward_dialects::{
     File, Files,
     dotagent::{DOTAGENT, Phase, write::Checkpoint},
@@ -21,7 +21,7 @@ const EXECUTION: &str = "memory/state/execution.json";
 fn changes(files: &Files) -> Vec<Change> {
     let told = DOTAGENT.read(&site(), files.clone()).unwrap();
     let point = told.standing(now()).point;
-    told.write(&Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[] })
+    told.write(&Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] })
 }
 
 pub(crate) fn resumed(files: &Files) -> Files {
@@ -106,9 +106,31 @@ fn an_orphan_whose_work_is_ours_and_lives_is_not_counted() {
         let told = DOTAGENT.read(&site(), here.clone()).unwrap();
         let point = told.standing(now()).point;
         let alive = [onward_core::address::Address::from_text(step)];
-        let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &alive };
+        let deed =
+            Deed::Resumed { at: now(), point: &point, undone: &[], alive: &alive, died: &[] };
         let after = changed(here.clone(), &told.write(&deed));
         assert_eq!(after.bytes(EXECUTION), here.bytes(EXECUTION), "{step}");
+    }
+}
+
+/// What died is running again, and named: the next resume does not count it once more.
+#[test]
+fn an_attempt_of_ours_that_was_cut_off_is_counted_once() {
+    for (id, step) in [("t1", "implementation[t1]/try[2]/implement"), ("repair-1", "repair[1]/fix")]
+    {
+        let here = built("IMPLEMENTATION").tasks(&[task(id, "running", 1)]).files();
+        let step = onward_core::address::Address::from_text(step);
+        let lost = [Died { step, attempt: 4 }];
+        let told = DOTAGENT.read(&site(), here.clone()).unwrap();
+        assert!(!told.counts(&lost[0]));
+        let point = told.standing(now()).point;
+        let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &lost };
+        let after = changed(here, &told.write(&deed));
+        let task = object(&after, EXECUTION)["tasks"][0].clone();
+        assert_eq!((&task["status"], &task["attempts"]), (&"running".into(), &2.into()), "{task}");
+        let told = DOTAGENT.read(&site(), after).unwrap();
+        assert!(told.counts(&lost[0]));
+        assert!(!told.counts(&Died { attempt: 5, ..lost[0].clone() }));
     }
 }
 

@@ -104,9 +104,9 @@ fn the_newest_open_permanent_task_is_chosen_and_the_others_are_told() {
     assert_eq!(two.codes(), ["others-open"]);
     two.modified.insert("9".into(), at(10));
     assert!(two.standing().report[0].starts_with("[PERMANENT] Rate limiter"), "the newer one");
-    for closed in [other("9", "completed", ""), other("9", "completed", "duplicate")] {
+    for closed in [other("4", "completed", ""), other("4", "completed", "duplicate")] {
         let mut one = going();
-        one.tasks.insert("9".into(), closed);
+        one.tasks.insert("4".into(), closed);
         assert!(one.standing().report[0].starts_with("[PERMANENT] Rate limiter"));
         assert_eq!(one.codes(), Vec::<String>::new());
     }
@@ -168,4 +168,40 @@ fn statuses_are_known_in_any_spelling() {
         assert_eq!(spelled.line(), expected, "{spelling}");
         assert_eq!(spelled.codes(), Vec::<String>::new());
     }
+}
+
+/// Claude Code clears completed tasks away, and a person may delete a pending one: both are gone,
+/// and neither is gone without a word.
+#[test]
+fn a_task_that_is_gone_is_told() {
+    let whole = built("STANDARD", "P0:2+ P1:3+ P1:4-");
+    assert_eq!(whole.codes(), Vec::<String>::new());
+    let mut gap = built("STANDARD", "P0:2+ P1:4~");
+    let found = gap.findings();
+    assert_eq!(gap.codes(), ["blocker-gone"]);
+    assert!(found[0].message.contains("gone (3)"), "{found:?}");
+    gap.own.insert(".highwatermark".into(), "9".into());
+    assert!(gap.findings()[0].message.contains("gone (3, 5 to 9)"), "{:?}", gap.findings());
+    // What comes after a task that is not completed was not completed either.
+    let mut ahead = built("STANDARD", "P0:2+ P1:3~");
+    ahead.tasks.get_mut("3").unwrap()["blocks"] = json!(["4"]);
+    assert_eq!(ahead.codes(), ["missing-artifact"]);
+    assert_eq!(severity(&ahead.findings()[0]), "warning");
+    assert!(ahead.findings()[0].message.contains("task 4"), "{:?}", ahead.findings());
+}
+
+#[test]
+fn a_word_that_is_none_is_told_with_its_field() {
+    for (key, value, said) in [
+        ("phase", json!("P77"), "`phase` says `P77`"),
+        ("files", json!([[]]), "`files` is a list"),
+        ("parent", json!([]), "`parent` is a list"),
+    ] {
+        let odd = built("STANDARD", "P0:2+ P1:3~").task_meta("3", key, value);
+        let found = odd.findings();
+        assert!(found.iter().any(|it| it.message.starts_with(said)), "{key}: {found:?}");
+    }
+    let tier = going().meta("tier", json!("HUGE"));
+    let found = tier.findings();
+    assert!(found.iter().any(|it| it.message.starts_with("`tier` says `HUGE`")), "{found:?}");
 }

@@ -274,7 +274,7 @@ fn ages_and_aborts_are_told() {
     assert_eq!(aged("2026-02-09T12:00:00Z").codes(), ["stale-age"]);
     assert_eq!(aged("2026-03-01T12:00:00Z").codes(), ["clock-in-future"]);
     let aborted = aged("2026-02-17T11:00:00Z\nstatus: aborted");
-    assert_eq!(aborted.codes(), ["was-aborted"]);
+    assert_eq!(aborted.codes(), ["run-over"]);
     let blocked = project().story("4.2", "Blocked").state("3");
     assert_eq!(blocked.codes(), ["story-blocked"]);
 }
@@ -302,4 +302,239 @@ fn a_state_that_cannot_be_read_is_rebuilt_and_asked_about() {
     assert_eq!(planned.codes(), ["state-rebuilt"], "what cannot be read says nothing else");
     let nothing = epic.without("docs/stories/3.1.story.md");
     assert_eq!(nothing.codes(), ["state-rebuilt", "state-unreadable"]);
+}
+
+/// A value that is none of what it should be is told with its field and its file, in every file
+/// that is read.
+#[test]
+fn a_wrong_type_in_any_file_is_told_with_its_field_and_its_file() {
+    let told = |it: &crate::builder::Project| -> Vec<(String, String)> {
+        let odd = it.findings().into_iter().filter(|it| it.code == "odd-value");
+        odd.map(|it| (it.path.unwrap_or_default(), it.message)).collect()
+    };
+    let state = |more: &str| {
+        let base = project().story("4.2", "In Progress").state("3");
+        let text = base.files[STATE].0.clone() + more;
+        base.file(STATE, text)
+    };
+    assert_eq!(told(&state("")), []);
+    for (more, field) in [
+        ("status: [a]\n", "`status` is a list"),
+        ("mode: wild\n", "`mode` says `wild`, which is no mode"),
+        ("context: 4\n", "`context` is a number"),
+        ("context:\n  last_verdict: great\n", "`last_verdict` says `great`"),
+        ("story_status: odd\n", "`story_status` says `odd`"),
+        ("phaseResults: 3\n", "`phaseResults` is a number"),
+        ("phases_completed: x\n", "`phases_completed` is text"),
+        ("artifacts: 7\n", "`artifacts` is a number"),
+        ("artifacts: [7]\n", "`artifacts` is a number"),
+        ("templates: true\n", "`templates` is true or false"),
+        ("started_at: soon\n", "`started_at` is text"),
+    ] {
+        let found = told(&state(more));
+        assert_eq!(found.len(), 1, "{more}: {found:?}");
+        assert!(found[0].1.starts_with(field), "{found:?}");
+        assert_eq!(found[0].0, STATE);
+    }
+    let phase = project().story("4.2", "In Progress").state("[3]");
+    assert!(told(&phase)[0].1.starts_with("`current_phase` is a list"));
+    // A state that names no story is none, and its file is not forgotten.
+    let lost = state("").files[STATE].0.replace("current_story: 4.2", "current_story: [4.2]");
+    let lost = project().story("4.2", "In Progress").file(STATE, lost);
+    assert!(lost.codes().contains(&"state-rebuilt".to_owned()), "{:?}", lost.codes());
+    for (entry, field) in [
+        (r#""verdict":"MAYBE""#, "`verdict` says `MAYBE`"),
+        (r#""verdict":[]"#, "`verdict` is a list"),
+        (r#""verdict":"REJECT","fixedAt":7"#, "`fixedAt` is a number"),
+        (r#""verdict":"REJECT","fixed":"yes""#, "`fixed` is text"),
+    ] {
+        let text = format!(
+            r#"{{"storyId":"2.1","currentIteration":1,"updatedAt":"2026-02-17T11:20:00Z",
+            "history":[{{"iteration":1,{entry}}}]}}"#
+        );
+        let it = project().story("2.1", "In Review").file(crate::builder::LOOP, text);
+        assert!(told(&it)[0].1.starts_with(field), "{entry}: {:?}", told(&it));
+    }
+    let epic = |from: &str, to: &str| {
+        let waves: &[(&str, &str, &[&str])] = &[("in_progress", "-", &["3.4=in_progress"])];
+        let base = project().story("3.4", "In Progress").epic(1, waves);
+        let path = ".aiox/epic-3-state.yaml";
+        let text = base.files[path].0.replace(from, to);
+        base.file(path, text)
+    };
+    assert_eq!(told(&epic("x", "x")), []);
+    for (from, to, field) in [
+        ("total_waves: 1", "total_waves: [1]", "`total_waves` is a list"),
+        ("mode: interactive", "mode: wild", "`mode` says `wild`"),
+        ("updated_at: \"2026-02-17T10:00:00Z\"", "updated_at: 7", "`updated_at` is a number"),
+        ("status: none", "status: odd", "`status` says `odd`, which is no verdict"),
+        ("name: W1", "name: [W1]", "`name` is a list"),
+        ("          status: in_progress", "          status: [x]", "`status` is a list"),
+    ] {
+        let found = told(&epic(from, to));
+        assert!(found.iter().any(|it| it.1.starts_with(field)), "{to}: {found:?}");
+    }
+    let path = ".aiox/epic-3-state.yaml";
+    let empty = project().file(path, "epic_state:\n  epicId: 3\n  waves: 5\n");
+    assert!(told(&empty)[0].1.starts_with("`waves` is a number"), "{:?}", told(&empty));
+    let summary = empty.standing().point.summary;
+    assert_eq!(summary, "Epic Execution for 3: no file names its waves and stories");
+    let gate = |text: &str| {
+        let base = project().story("4.2", "In Review").state("4");
+        base.file("docs/qa/gates/4.2-x.yml", text)
+    };
+    for (text, field) in [
+        ("storyId: 4.2\nverdict: GREAT\n", "`verdict` says `GREAT`"),
+        ("storyId: 4.2\nverdict: [x]\n", "`verdict` is a list"),
+        (":: [", "it cannot be read"),
+    ] {
+        let found = told(&gate(text));
+        assert!(found[0].1.starts_with(field), "{text}: {found:?}");
+        assert_eq!(found[0].0, "docs/qa/gates/4.2-x.yml");
+    }
+    let lock = state("").file(".aiox/locks/x.lock", ":: [");
+    assert!(told(&lock)[0].1.starts_with("it cannot be read"));
+    let spec = |complexity: &str| {
+        let base = project().file("docs/specs/login/requirements.json", "{\"a\":1}");
+        base.file("docs/specs/login/complexity.json", complexity)
+    };
+    assert!(told(&spec("{\"class\":[]}"))[0].1.contains("no class"));
+    assert_eq!(told(&spec("{\"class\":\"COMPLEX\"}")), []);
+}
+
+#[test]
+fn a_story_of_a_finished_wave_that_is_gone_is_told_and_stops_nothing() {
+    let waves: &[(&str, &str, &[&str])] =
+        &[("completed", "approved", &["3.1=completed"]), ("in_progress", "-", &["3.2=pending"])];
+    let gone = project().story("3.2", "Ready").epic(2, waves);
+    assert_eq!(gone.codes(), ["missing-artifact"]);
+    assert_eq!(severity(&gone, "missing-artifact"), Severity::Warning);
+    let finding = &gone.findings()[0];
+    assert_eq!(finding.step.as_deref(), Some("wave[1]/story[3.1]"));
+    assert_eq!(finding.path.as_deref(), Some("docs/stories/3.1.story.md"));
+}
+
+#[test]
+fn values_of_another_type_are_told_wherever_they_stand() {
+    let said = |it: &Project| {
+        let all = it.findings().into_iter().filter(|it| it.code == "odd-value");
+        all.map(|it| it.message).collect::<Vec<String>>()
+    };
+    let state = |more: &str| {
+        let built = project().story("4.2", "In Progress").state("3");
+        let text = built.files[STATE].0.clone() + more;
+        built.file(STATE, text)
+    };
+    for (more, key) in [
+        ("executor: [dev]\n", "executor"),
+        ("qualityGate: {a: 1}\n", "qualityGate"),
+        ("attemptCount: many\n", "attemptCount"),
+        ("phaseResults: {1_validation: 7}\n", "1_validation"),
+        ("phaseResults: {1_validation: {status: [done]}}\n", "status"),
+        ("phaseResults: {1_validation: {completedAt: soon}}\n", "completedAt"),
+        ("phaseResults: {1_validation: {awaiting_input: 'yes'}}\n", "awaiting_input"),
+        ("phaseResults: {9_party: {status: completed}}\n", "phaseResults"),
+    ] {
+        let odd = said(&state(more));
+        let wanted = format!("`{key}` ");
+        assert!(matches!(odd.as_slice(), [one] if one.starts_with(&wanted)), "{more}: {odd:?}");
+    }
+    assert_eq!(
+        said(&state("executor: dev\nattemptCount: 2\nphaseResults: {1_validation: ok}\n")),
+        [""; 0]
+    );
+    let turn = |more: &str| {
+        let text = format!(
+            "{{\"storyId\": \"2.1\", \"currentIteration\": 1, \"history\": [{{\"iteration\": 1, \
+             {more}}}]}}"
+        );
+        said(&project().story("2.1", "Ready for Review").file(LOOP, text))
+    };
+    for (more, key) in [
+        ("\"reviewedAt\": 7", "reviewedAt"),
+        ("\"date\": \"soon\"", "date"),
+        ("\"issuesFound\": \"four\"", "issuesFound"),
+        ("\"duration\": []", "duration"),
+        ("\"findings_count\": {\"high\": \"two\"}", "high"),
+    ] {
+        let odd = turn(more);
+        let wanted = format!("`{key}` ");
+        assert!(matches!(odd.as_slice(), [one] if one.starts_with(&wanted)), "{more}: {odd:?}");
+    }
+    assert_eq!(turn("\"issuesFound\": 4, \"duration\": 3600000.5, \"findings_count\": 3"), [""; 0]);
+    let front = |text: &str| {
+        let story = format!("---\n{text}---\n\n{}", story_text("4.2", "In Progress"));
+        project().file("docs/stories/4.2.story.md", story).state("3")
+    };
+    assert_eq!(said(&front("epic: [4]\n")), ["`epic` is a list, and should be text"]);
+    let odd = said(&front("dependencies: {a: 1}\n"));
+    assert_eq!(odd, ["`dependencies` is an object, and should be a list"]);
+    assert_eq!(said(&front("epic: 4\ndependencies: [4.1]\n")), [""; 0]);
+}
+
+#[test]
+fn a_state_in_which_no_progress_could_be_noted_blocks_before_anything_runs() {
+    let built = project().story("3.1", "Ready");
+    let file = |text: &str| built.clone().file(".aiox/epic-3-state.yaml", text);
+    let odd =
+        file("epic_state:\n  epicId: 3\n  waves:\n    1: &a {stories: {3.1: {}}}\n  more: *a\n");
+    assert_eq!(severity(&odd, "state-unreadable"), Severity::Blocking);
+    for empty in ["epic_state: []\n", "epic_state:\n", "epic_state: x\n"] {
+        assert_eq!(file(empty).site().name, "epic-3", "{empty}");
+        assert_eq!(severity(&file(empty), "state-unreadable"), Severity::Blocking, "{empty}");
+    }
+    let flow = file("epic_state: {epicId: 3, waves: {1: {stories: {3.1: {status: pending}}}}}\n");
+    assert_eq!(flow.codes(), [""; 0]);
+    assert_eq!(flow.line(), "epic:stories 1 wave[1]/story[3.1]");
+}
+
+/// A run of ours is known by what it was given: what its state names is asked for all the same.
+#[test]
+fn what_a_state_names_is_asked_for_however_its_run_was_found() {
+    let built = project().story("4.2", "In Progress").state("3");
+    let text =
+        built.files[STATE].0.clone() + "artifacts: [docs/prd.md, /etc/passwd]\ntemplate: t.yaml\n";
+    let built = built.file(STATE, text);
+    let found = built.site();
+    let site = SDLC.site(".", found.workflow, &found.inputs);
+    assert_eq!(SDLC.more(&site, &built.files()), ["docs/prd.md", "t.yaml"]);
+    let plan = "epic_state:\n  epicId: 3\n  execution_plan: plans/three.yaml\n";
+    let epic = project().file(".aios/epic-3-state.yaml", plan);
+    let inputs = [("epic".to_owned(), "3".into())].into();
+    let site = SDLC.site(".", "epic", &inputs);
+    assert_eq!(SDLC.more(&site, &epic.files()), ["plans/three.yaml"]);
+}
+
+#[test]
+fn a_story_that_is_gone_is_settled_by_no_word_and_other_missing_files_are() {
+    let gone = project().state("3");
+    let [finding] = gone.findings().try_into().unwrap();
+    assert_eq!((finding.code.as_str(), finding.can_be_accepted()), ("missing-artifact", false));
+    let plan = "epic_state:\n  epicId: 3\n  execution_plan: docs/gone.yaml\n  waves:\n    \
+                1:\n      status: in_progress\n      stories:\n        3.1:\n          \
+                status: pending\n";
+    let epic = project().story("3.1", "Ready").file(".aiox/epic-3-state.yaml", plan);
+    let findings = epic.findings();
+    let plan = findings.iter().find(|it| it.code == "missing-artifact").unwrap();
+    assert!(plan.can_be_accepted(), "{plan:?}");
+}
+
+#[test]
+fn a_new_dependency_is_told_also_where_no_file_of_it_is_there() {
+    let path = "docs/stories/4.2.story.md";
+    let before = story_text("4.2", "InProgress");
+    let now = before.replace("## Dev Notes", "## Dependencies\n\n- Story 9.9\n\n## Dev Notes");
+    let mut changed =
+        project().state("3").dated(path, now.clone(), "2026-02-17T11:30:00Z").story("5.1", "Draft");
+    changed.then.insert(path.to_owned(), before);
+    let told = |it: &Project| {
+        let findings = it.findings().into_iter().filter(|it| it.code == "new-dependency");
+        findings.map(|it| it.message).collect::<Vec<_>>()
+    };
+    let [message] = told(&changed).try_into().unwrap();
+    assert!(message.contains("9.9") && message.contains("no file"), "{message}");
+    let known = changed.clone().dated(path, now.replace("9.9", "5.1"), "2026-02-17T11:30:00Z");
+    assert!(told(&known)[0].ends_with("5.1, which is not done"), "{:?}", told(&known));
+    let done = known.story("5.1", "Done");
+    assert_eq!(told(&done), [""; 0]);
 }

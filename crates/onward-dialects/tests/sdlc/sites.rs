@@ -10,6 +10,39 @@ fn names(it: &Project) -> Vec<String> {
     it.sites().into_iter().map(|it| it.name).collect()
 }
 
+/// Those that may be chosen without a person's word.
+fn candidates(it: &Project) -> Vec<String> {
+    it.sites().into_iter().filter(|it| !it.by_name_only).map(|it| it.name).collect()
+}
+
+#[test]
+fn what_is_finished_is_listed_beside_what_is_open_and_is_no_candidate() {
+    let waves: &[(&str, &str, &[&str])] = &[("completed", "APPROVE", &["3.1=completed"])];
+    let done = project().story("3.1", "Done").epic(1, waves);
+    let text = done.files[".aiox/epic-3-state.yaml"].0.replace("active", "completed");
+    let done = done.file(".aiox/epic-3-state.yaml", text).story("4.2", "In Progress");
+    assert_eq!(names(&done), ["epic-3", "sdc-4.2"]);
+    assert_eq!(candidates(&done), ["sdc-4.2"]);
+}
+
+#[test]
+fn of_two_states_of_one_story_the_newer_one_counts_whatever_they_are_called() {
+    let state = |phase: u32, at: &str| {
+        format!("workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: {phase}\nupdated_at: {at}\n")
+    };
+    let (early, late) = ("2026-02-17T09:00:00Z", "2026-02-17T11:00:00Z");
+    let path = |name: &str| format!(".nexos/workflow-state/{name}-state.yaml");
+    for (newer, older) in [("a", "z"), ("z", "a")] {
+        let two = project()
+            .story("4.2", "In Progress")
+            .file(&path(newer), state(3, late))
+            .file(&path(older), state(2, early));
+        assert_eq!(names(&two), ["sdc-4.2"]);
+        assert_eq!(two.site().inputs["state"], path(newer).as_str());
+        assert_eq!(two.codes(), [""; 0]);
+    }
+}
+
 #[test]
 fn six_sources_in_the_order_of_how_much_they_say() {
     let all = project()
@@ -129,7 +162,8 @@ fn what_is_over_is_found_by_its_place_alone() {
     assert_eq!(contested.line(), "complete -");
     assert_eq!(contested.codes(), ["status-disagrees"]);
     let other = contested.story("5.1", "In Progress");
-    assert_eq!(names(&other), ["sdc-5.1"]);
+    assert_eq!(names(&other), ["sdc-4.2", "sdc-5.1"]);
+    assert_eq!(candidates(&other), ["sdc-5.1"]);
     assert_eq!(names(&project()), Vec::<String>::new());
     let empty = "{\"currentSession\":null,\"lastAgent\":null,\"lastWorkflow\":null}";
     assert_eq!(names(&project().file(".aiox/workflow-state/session.json", empty)), [""; 0]);

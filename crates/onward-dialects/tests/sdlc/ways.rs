@@ -103,7 +103,7 @@ fn a_run_that_a_person_ends_says_so_in_its_own_state() {
     assert!(text.starts_with(&story.files[STATE].0.replace("11:15:00Z", "")[..40]), "{text}");
     assert!(text.contains("\nstatus: aborted\n") && text.contains("\naborted_at: "), "{text}");
     let ended = story.file(STATE, text);
-    assert!(ended.codes().contains(&"was-aborted".to_owned()), "{:?}", ended.codes());
+    assert!(ended.codes().contains(&"run-over".to_owned()), "{:?}", ended.codes());
 
     let waves: &[(&str, &str, &[&str])] = &[("in_progress", "-", &["3.1=in_progress"])];
     let epic = project().story("3.1", "Ready").epic(1, waves);
@@ -129,4 +129,45 @@ fn a_loop_whose_story_is_being_closed_is_no_conflict() {
     let closing = told.file(LOOP, text);
     assert_eq!(closing.codes(), [""; 0]);
     assert_eq!(closing.line(), "qa-loop:review 2 review[2]", "its approval is still to be given");
+}
+
+/// Each kind of run says what it refers to, and every phase that is left.
+#[test]
+fn every_workflow_tells_what_it_refers_to_and_what_lies_ahead() {
+    let waves: &[(&str, &str, &[&str])] =
+        &[("completed", "approved", &["3.1=completed"]), ("in_progress", "-", &["3.4=pending"])];
+    let chain = crate::builder::story_text("3.4", "Ready") + "\n## Dependencies\n\n3.1\n";
+    let epic = project().story("3.1", "Done").file("docs/stories/3.4.story.md", chain);
+    let told = epic.epic(2, waves).told().preflight().unwrap();
+    let files: Vec<&str> = told.files.iter().map(|it| it.path.as_str()).collect();
+    let stories = ["docs/stories/3.1.story.md", "docs/stories/3.4.story.md"];
+    assert_eq!(files, [".aiox/epic-3-state.yaml", stories[0], stories[1]]);
+    let statuses: Vec<&str> = told.statuses.iter().map(|it| it.verdict.as_str()).collect();
+    assert_eq!(statuses, ["consistent", "validated while paused; fine"]);
+    let links: Vec<(&str, &str)> =
+        told.dependencies.iter().map(|it| (it.after.as_str(), it.verdict.as_str())).collect();
+    assert_eq!(links, [("story 3.1", "done"), ("wave 1", "done")]);
+    assert_eq!(
+        told.ahead,
+        [
+            "wave 2: story 3.4, after story 3.1: validate, implement, review",
+            "wave 2: Wave Gate by @architect",
+            "wave 2: merge 3.4",
+            "wave 2: Checkpoint by @master: GO, PAUSE, REVIEW or ABORT",
+            "Final Gate by @architect"
+        ]
+    );
+    let qa = project().story("2.1", "In Review").qa(4, "REJECT+ REJECT+ REJECT+ REJECT");
+    let told = qa.told().preflight().unwrap();
+    let review = "5. Review by @qa, then, if rejected, Fix by @dev";
+    assert_eq!(told.ahead, ["4. Fix by @dev", review, "   after iteration 5: Escalate by @master"]);
+    let spec = project()
+        .file("docs/specs/login/requirements.json", "{\"a\":1}")
+        .file("docs/specs/login/complexity.json", "{\"class\":\"SIMPLE\"}");
+    let told = spec.told().preflight().unwrap();
+    assert_eq!(told.files.len(), 2);
+    assert_eq!(told.ahead[..2], ["4. Write Spec by @pm", "5. Critique by @qa"]);
+    assert_eq!(told.since, None, "no state tells when");
+    let links: Vec<&str> = told.dependencies.iter().map(|it| it.verdict.as_str()).collect();
+    assert_eq!(links, ["done", "done", "open"]);
 }

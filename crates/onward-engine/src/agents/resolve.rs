@@ -40,53 +40,79 @@ pub enum AgentError {
     NoContinuation(String),
     #[error("there is no built-in function `{0}`")]
     NoCall(String),
+    /// More than one, each of another kind or about another agent.
+    #[error("{}", together(.0, ToString::to_string))]
+    Several(Vec<AgentError>),
+}
+
+fn together(errors: &[AgentError], said: impl Fn(&AgentError) -> String) -> String {
+    errors.iter().map(said).collect::<Vec<_>>().join("; ")
 }
 
 impl AgentError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoCommand(name) | Self::EmptyCommand(name) => {
-                format!("put [agents.{name}] command = [...] in .onward/config.toml")
+                format!("put `[agents.{name}] command = [...]` in .onward/config.toml")
             }
             Self::NotInstalled { agent, program, install } => {
                 let known = install.map(str::to_owned);
                 let install = known.unwrap_or_else(|| format!("install {program}"));
-                format!("{install}; or set [agents.{agent}] command")
+                format!(
+                    "{install}; or put `[agents.{agent}] command = [...]` in .onward/config.toml"
+                )
             }
             Self::NoContinuation(name) => {
                 format!("put `continue` and `transcript` under [agents.{name}] again")
             }
             Self::NoCall(_) => "use a `run` step instead, or another version of onward".to_owned(),
+            Self::Several(errors) => together(errors, Self::hint),
         }
     }
 }
 
-/// The first agent or call of a workflow that could not be started, before anything is. An agent
+/// Every agent or call of a workflow that could not be started, before anything is. An agent
 /// without a configured command is one of the programs that onward knows, and must be installed.
 pub fn missing(
     workflow: &Workflow,
     commands: &Commands,
     is_installed: &dyn Fn(&str) -> bool,
 ) -> Option<AgentError> {
-    let lacks = |step| missing_in(step, workflow, commands, is_installed);
-    workflow.steps.iter().find_map(lacks)
+    let mut found = Vec::new();
+    missing_in(&workflow.steps, workflow, commands, is_installed, &mut found);
+    all_of(found)
+}
+
+/// Each once, in the order of the steps.
+fn all_of(found: Vec<AgentError>) -> Option<AgentError> {
+    let mut all: Vec<AgentError> = Vec::new();
+    for error in found {
+        if !all.contains(&error) {
+            all.push(error);
+        }
+    }
+    if all.len() > 1 { Some(AgentError::Several(all)) } else { all.pop() }
 }
 
 fn missing_in(
-    step: &Step,
+    steps: &[Step],
     workflow: &Workflow,
     commands: &Commands,
     is_installed: &dyn Fn(&str) -> bool,
-) -> Option<AgentError> {
-    match &step.kind {
-        Kind::Run { .. } | Kind::Gate(_) => None,
-        Kind::Call { name, .. } => no_call(name),
-        Kind::Agent { agent, .. } => missing_agent(agent, workflow, commands, is_installed),
-        Kind::Group { steps } => {
-            let lacks = |step| missing_in(step, workflow, commands, is_installed);
-            steps.iter().find_map(lacks)
+    found: &mut Vec<AgentError>,
+) {
+    for step in steps {
+        match &step.kind {
+            Kind::Run { .. } | Kind::Gate(_) => {}
+            Kind::Call { name, .. } => found.extend(no_call(name)),
+            Kind::Agent { agent, .. } => {
+                found.extend(missing_agent(agent, workflow, commands, is_installed));
+            }
+            Kind::Group { steps } => missing_in(steps, workflow, commands, is_installed, found),
+            Kind::Sub { workflow, .. } => {
+                missing_in(&workflow.steps, workflow, commands, is_installed, found);
+            }
         }
-        Kind::Sub { workflow, .. } => missing(workflow, commands, is_installed),
     }
 }
 
@@ -97,7 +123,7 @@ pub fn missing_of(
     is_installed: &dyn Fn(&str) -> bool,
 ) -> Option<AgentError> {
     let mut asked = BTreeSet::new();
-    defs.ids().find_map(|id| match defs.brief(id).word() {
+    let found = defs.ids().filter_map(|id| match defs.brief(id).word() {
         Word::Run | Word::Gate | Word::Group | Word::Sub => None,
         Word::Call | Word::Agent => match defs.step_once(id).kind {
             Kind::Call { name, .. } => no_call(&name),
@@ -108,7 +134,8 @@ pub fn missing_of(
             }
             Kind::Run { .. } | Kind::Gate(_) | Kind::Group { .. } | Kind::Sub { .. } => None,
         },
-    })
+    });
+    all_of(found.collect())
 }
 
 /// Why an agent could not be started, by its name in a workflow.
@@ -517,7 +544,7 @@ mod tests {
         let known = Nothing::default();
         let error = known.known(&[]).resolve(&mut launch, "r", &path).unwrap_err();
         assert_eq!(error.to_string(), "agent `scribe` has no command");
-        assert_eq!(error.hint(), "put [agents.scribe] command = [...] in .onward/config.toml");
+        assert_eq!(error.hint(), "put `[agents.scribe] command = [...]` in .onward/config.toml");
     }
 
     #[test]

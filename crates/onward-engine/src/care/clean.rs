@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use onward_core::{
     event::{Event, Mode, SourceFile},
     state::Adopted,
+    time::Timestamp,
     told::CleanUp,
 };
 
@@ -23,25 +24,32 @@ use crate::{
     },
 };
 
-/// What would be put away and set back; `None` where the system keeps no state of its runs.
-pub fn look(found: &FoundSite, machine: &Machine) -> Result<Option<CleanUp>, CareError> {
+/// What would be put away and set back at this moment; `None` where the system keeps no state of
+/// its runs.
+pub fn look(
+    found: &FoundSite,
+    machine: &Machine,
+    now: Timestamp,
+) -> Result<Option<CleanUp>, CareError> {
     let mut world = look_place(&found.project, &machine.looking());
     let files = found.seen.files(&mut world, &found.site, found.card())?;
     let reading = foreign_of(found).parse(files)?;
-    Ok(reading.told.and_then(|told| told.clean_up(wall_clock())))
+    Ok(reading.told.and_then(|told| told.clean_up(now)))
 }
 
-/// Does it, and gives what was done beside the run that tells of it.
+/// Does it, and gives what was done beside the run that tells of it. The moment is the one that
+/// [`look`] was asked for: archives are named after it.
 pub fn clean_up(
     found: &FoundSite,
     machine: &Machine,
     mode: Mode,
+    now: Timestamp,
 ) -> Result<(PathBuf, CleanUp), CareError> {
     let foreign = foreign_of(found);
     let mut world = look_place(&found.project, machine);
     let held = world.hold(&found.site, found.card())?;
     let reading = foreign.read(&mut world)?;
-    let clean = reading.told.and_then(|told| told.clean_up(wall_clock()));
+    let clean = reading.told.and_then(|told| told.clean_up(now));
     let clean = clean.ok_or_else(|| CareError::Refused {
         what: format!("nothing of {} is left to be put away", found.site.name),
         hint: "see `onward plan`".to_owned(),

@@ -16,7 +16,7 @@ pub mod verify;
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
-use onward_core::{event::Event, graph::Defs, journal::Rest, run::Run};
+use onward_core::{event::Event, graph::Defs, journal::Rest, run::Run, state::State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -131,7 +131,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) fn must_be_dead(place: &Place) -> Result<(), CareError> {
     let alive = |what: String| CareError::Alive { run: place.run.to_string(), what };
     for _ in 0..=LEAVES_WITHIN.as_millis() / LOOK_EVERY.as_millis() {
-        let seen = look(place)?;
+        let seen = look(place, &State::default(), &[])?;
         if let Some((step, attempt)) = seen.alive.first() {
             return Err(alive(format!("attempt {attempt} at `{step}`")));
         }

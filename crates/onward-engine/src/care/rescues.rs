@@ -108,6 +108,18 @@ pub fn list(run_dir: &Path, machine: &Machine) -> Result<Rescues, CareError> {
     Ok(Rescues { schema: "onward.rescues/1".to_owned(), run: RunRef::of(run_dir), rescues })
 }
 
+/// What is wrong with the number of a rescue that the run does not have, and a hint.
+pub fn no_such(run: &str, number: u32, known: &[u32]) -> (String, String) {
+    let hint = match known {
+        [] => "nothing was undone in it".to_owned(),
+        known => {
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            format!("its rescues: {}; see `onward rescue list {run}`", known.join(", "))
+        }
+    };
+    (format!("run `{run}` has no rescue {number}"), hint)
+}
+
 /// A rescue that is about to be brought back; it holds the run and the tree meanwhile.
 #[derive(Debug)]
 pub struct BringBack {
@@ -131,13 +143,9 @@ impl BringBack {
         tree.sign(run, now).map_err(EngineError::from)?;
         let all = read(run_dir)?;
         let next = next_number(run_dir)?;
-        let numbers: Vec<String> = all.iter().map(|it| it.number.to_string()).collect();
+        let numbers: Vec<u32> = all.iter().map(|it| it.number).collect();
         let Some(found) = all.into_iter().find(|it| it.number == number) else {
-            let hint = match numbers.as_slice() {
-                [] => "it has none".to_owned(),
-                [..] => format!("its rescues: {}", numbers.join(", ")),
-            };
-            let what = format!("run `{run}` has no rescue {number}");
+            let (what, hint) = no_such(run.as_str(), number, &numbers);
             return Err(CareError::Refused { what, hint });
         };
         let Opened { mut world, run: folded, .. } =

@@ -161,7 +161,8 @@ impl Prover<'_> {
         self.check(run, id, declared, entry, &mut found)?;
         if let Some(head) = &entry.evidence.branch_head {
             if self.is_reachable(head) {
-                found.good(format!("commit {head} is on a branch"));
+                let short = head.get(..12).unwrap_or(head);
+                found.good(format!("commit {short} is on a branch"));
             } else {
                 found.bad(Answer::Unproved, format!("commit {head} is on no branch"));
             }
@@ -175,7 +176,7 @@ impl Prover<'_> {
             found.bad(Answer::Stale, why);
         }
         if found.why.is_empty() {
-            found.good("it declares nothing to be proved by; the journal has its end");
+            found.good("it declares no output and no check; the journal says that it ended");
         }
         Ok(StepProof { step: step.to_string(), answer: found.answer, why: found.why })
     }

@@ -4,6 +4,7 @@
 pub(crate) mod by_hand;
 pub mod collect;
 pub(crate) mod doubts;
+pub mod elsewhere;
 pub mod hear;
 pub(crate) mod lists;
 pub(crate) mod needs;

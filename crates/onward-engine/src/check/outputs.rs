@@ -11,7 +11,7 @@ use onward_core::{
     policy::Depth,
     run::Run,
     state::StepState,
-    survey::{Damage, OutputSeen, Survey, outputs_to_check},
+    survey::{Damage, OutputSeen, Survey, outputs_as_made},
 };
 
 use super::{survey::Ours, witness};
@@ -34,13 +34,14 @@ pub(super) fn look<W: World>(
 ) -> Result<(), Stop> {
     let (connected, unfinished) = beside;
     let restarted = witness::was_restarted(ours.run, connected);
-    let mut all = outputs_to_check(&ours.run.state);
+    let mut all = outputs_as_made(&ours.run.state);
     // Nearly all files of a large run are as they were: these are told apart first, all at once.
     if depth < Depth::Full && !restarted {
         let files: Vec<&FileProof> = all.iter().map(|(_, file)| *file).collect();
         let mut unchanged = world.unchanged(&files)?.into_iter();
         all.retain(|_| unchanged.next() != Some(true));
     }
+    all.sort_unstable_by_key(|(_, file)| &file.path);
     for (step, file) in all {
         let Some(entry) = ours.run.state.step(step) else { continue };
         if unfinished.contains(&file.path) || ours.is(&file.path, entry.ended_at) {

@@ -26,7 +26,8 @@ use onward_core::{
 
 use crate::{
     check::{
-        by_hand, collect, doubts, hear, lists, outputs, overwriters, reads, witness, worktrees,
+        by_hand, collect, doubts, elsewhere::Elsewhere, hear, lists, outputs, overwriters, reads,
+        witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -45,6 +46,7 @@ pub fn survey<W: World>(
     world: &mut W,
     run: &Run,
     connected: &Connected,
+    elsewhere: &Elsewhere<'_>,
     depth: Depth,
 ) -> Result<Seen, Stop> {
     let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
@@ -54,12 +56,7 @@ pub fn survey<W: World>(
     let mut git = git(world, run)?;
     let worktrees = worktrees::look(world, run)?;
     survey.findings.extend(worktrees::findings(&worktrees));
-    if connected.orphans > 0 {
-        let message =
-            format!("{} processes of this run have lost their supervisor", connected.orphans);
-        let finding = Finding::new(Code::OrphanProcess, message);
-        survey.findings.push(finding.with_hint("the resume ends them"));
-    }
+    survey.findings.extend(orphans(connected));
     for other in world.others() {
         let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
         survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
@@ -68,6 +65,7 @@ pub fn survey<W: World>(
     let mut all = unfinished(world, run, connected, git.as_ref())?;
     let now = world.now();
     for one in &mut all {
+        one.left.leave_to(&elsewhere.theirs);
         // A worktree that the resume makes again is looked into when it is there.
         let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
         if one.left.is_lost && worktrees::is_mended(&worktrees, cwd) {
@@ -101,6 +99,7 @@ pub fn survey<W: World>(
             let reverts = announce(started, &judged);
             let found = &mut survey.findings;
             let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
+            let seen = elsewhere.heard(run, one, seen);
             survey.findings.extend(witness::unreadable(connected, one.step, &seen));
             if !seen.facts.proof {
                 survey.findings.extend(witness::not_on_disk(connected, one.step, one.entry));
@@ -150,6 +149,12 @@ pub fn survey<W: World>(
     survey.git = git;
     overwriters::look(world, run, &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+fn orphans(connected: &Connected) -> Option<Finding> {
+    let count = Some(connected.orphans).filter(|it| *it > 0)?;
+    let message = format!("{count} processes of this run have lost their supervisor");
+    Some(Finding::new(Code::OrphanProcess, message).with_hint("the resume ends them"))
 }
 
 /// Paths that a start or a resume announced to be put back, and nothing put back yet: what is there

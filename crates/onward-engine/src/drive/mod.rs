@@ -4,6 +4,7 @@
 //! finish never waits behind a start: everything that has happened is taken in before anything new
 //! is decided.
 
+mod ahead;
 pub mod brief;
 pub mod gate;
 mod hear;
@@ -38,7 +39,9 @@ use onward_core::{
 };
 use onward_dialects::Files;
 
+pub use self::ahead::Ahead;
 use self::{
+    ahead::Pace,
     brief::Behind,
     prepare::{Inherited, UndoOfPrevious},
     stop::{StopWhy, Stopping},
@@ -52,7 +55,7 @@ use crate::{
     },
     foreign::{Foreign, Importing, exported, say_cancelled},
     load::journal::Journal,
-    revert,
+    revert::{self, theirs::Theirs},
     world::{Input, Stop, World, seen::Seen},
 };
 
@@ -66,6 +69,8 @@ pub struct Resume {
     pub edited: Option<Loaded>,
     /// The run of another system that this one goes on with.
     pub foreign: Option<Foreign>,
+    /// Files in it that no attempt of ours left, also while the run is only ended.
+    pub theirs: Theirs,
     /// Its files, where an examination before this one read them.
     pub seen: Seen,
     /// An agent that is not set up; it stands in the way where going on takes one.
@@ -95,6 +100,7 @@ pub struct Options {
     /// run ends as cancelled, for this reason.
     pub ending: Option<String>,
     pub limits: Limits,
+    pub ahead: Ahead,
     /// How long steps took in other runs of the workflow.
     pub history: History,
 }
@@ -102,7 +108,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let (limits, history) = (Limits::default(), History::default());
-        Self { grace_ms: 10_000, attended: false, ending: None, limits, history }
+        let ahead = Ahead::default();
+        Self { grace_ms: 10_000, attended: false, ending: None, limits, ahead, history }
     }
 }
 
@@ -128,6 +135,7 @@ pub struct Driver<'w, W: World> {
     /// The person was told what an attempt in their own tree means for it.
     pub(crate) told_of_tree: bool,
     stop: Stopping,
+    pace: Pace,
     /// The stop ladder is to begin with the next actions.
     ending_asked: bool,
     /// Limits that this driver met.
@@ -163,6 +171,7 @@ impl<'w, W: World> Driver<'w, W> {
     pub fn new(world: &'w mut W, run: Run, journal: Journal, how: Resume) -> Self {
         let facts = Facts { attended: how.options.attended, ..Facts::default() };
         let opened_at = world.now();
+        let pace = Pace::of(&run);
         let mut driver = Self {
             early: Vec::new(),
             opened_at,
@@ -177,6 +186,7 @@ impl<'w, W: World> Driver<'w, W> {
             how,
             told_of_tree: false,
             stop: Stopping::No,
+            pace,
             ending_asked: false,
             windows: 0,
         };
@@ -197,6 +207,7 @@ impl<'w, W: World> Driver<'w, W> {
             }
             let mut lost = None;
             let wake = self.wake_to_listen(wake);
+            let wake = self.wake_to_withdraw(wake);
             let inputs = if self.early.is_empty() {
                 self.world.wait(wake)?
             } else {
@@ -205,7 +216,11 @@ impl<'w, W: World> Driver<'w, W> {
             self.listen()?;
             for input in inputs {
                 match input {
-                    Input::Sealed(seal) => self.finish(&seal)?,
+                    Input::Sealed(seal) => {
+                        self.note_end();
+                        self.finish(&seal)?;
+                    }
+                    Input::Withdrawn { step, attempt } => self.withdrawn(&step, attempt)?,
                     Input::Asked(request) => self.asked(request)?,
                     Input::Interrupted => self.interrupted()?,
                     Input::HandsLost { why } => lost = Some(Rest::HandsLost { why }),
@@ -222,6 +237,7 @@ impl<'w, W: World> Driver<'w, W> {
         let mut wake = None;
         loop {
             let now = self.world.now();
+            self.facts.ahead = self.ahead(now);
             let mut moved = false;
             for command in decide(&self.run, &self.facts, now) {
                 match command {
@@ -359,8 +375,12 @@ impl<'w, W: World> Driver<'w, W> {
         }
         let launches: Vec<Launch> = announced.into_iter().map(|start| start.launch).collect();
         if !launches.is_empty() {
-            self.world.spawn(&launches)?;
+            let now = self.world.now();
+            self.note_start(now);
+            let slots = self.slots_to_wait_for();
+            self.world.spawn(&launches, slots)?;
         }
+        self.withdraw()?;
         for launch in &launches {
             self.listen_to(&launch.step);
         }
@@ -433,7 +453,7 @@ impl<'w, W: World> Driver<'w, W> {
     /// A step that writes the other system's files has ended: what they are now is known.
     fn note_export_of(&mut self, step: &Address) -> Result<(), Stop> {
         let Some(foreign) = self.how.foreign.clone() else { return Ok(()) };
-        let reading = foreign.read(self.world)?;
+        let reading = foreign.read_files(self.world)?;
         match reading.told.as_ref().map(|told| told.step(step)) {
             None | Some(StepTold::Silent) => Ok(()),
             Some(
@@ -453,6 +473,11 @@ impl<'w, W: World> Driver<'w, W> {
             return Ok(());
         }
         self.record(Event::NativeExported { files })
+    }
+
+    /// The run as it was left.
+    pub(crate) fn into_run(self) -> Run {
+        self.run
     }
 
     pub(crate) fn node(&self, step: &Address) -> Option<NodeId> {

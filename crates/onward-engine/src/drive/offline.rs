@@ -78,13 +78,13 @@ pub fn write_offline(
     make: impl FnOnce(&mut RealWorld, &Run) -> Result<Vec<Event>, DecideError>,
 ) -> Result<(), DecideError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
-    let loaded = load_kept(&mut world, &bytes)?;
+    let loaded = load_kept(&mut world, &bytes, None)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(DecideError::Damaged);
     }
     let mut run = Run::new(workflow, loaded.state);
     // The supervisor's log knows more than the journal: its end is lost.
-    if witness::lost_tail(&run, &world.look_at_hands()?).is_some() {
+    if witness::lost_tail(&run, &world.look_at_hands(&run.state)?).is_some() {
         return Err(DecideError::Damaged);
     }
     // Refused before anything is touched.

@@ -22,7 +22,7 @@ use onward_core::{
 use serde_json::json;
 
 /// How it went.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Outcome {
     pub status: Status,
     pub run: RunId,
@@ -34,6 +34,8 @@ pub struct Outcome {
     pub gates: Vec<(Address, GateState)>,
     /// Why the notify command failed.
     pub not_notified: Option<String>,
+    /// The run as its driver left it; `None` where it was not taken up.
+    pub left: Option<Run>,
 }
 
 /// A step that is why the run failed.
@@ -48,7 +50,7 @@ pub struct FailedStep {
 impl Outcome {
     pub fn new(status: Status, run: RunId, dir: PathBuf) -> Self {
         let (failed, gates) = (Vec::new(), Vec::new());
-        Self { status, run, dir, until: None, failed, gates, not_notified: None }
+        Self { status, run, dir, until: None, failed, gates, not_notified: None, left: None }
     }
 
     /// With what the run ended with.

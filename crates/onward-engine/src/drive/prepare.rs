@@ -299,6 +299,7 @@ impl<W: World> Driver<'_, W> {
             if other == step || entry.phase == Phase::Running {
                 let mut left = revert::footprint(self.world, started, after)?;
                 left.leave_to_outputs(&entry.evidence);
+                left.leave_to(&self.how.theirs);
                 all.push(Unfinished { step: other, entry, left });
             }
         }

@@ -68,6 +68,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     fn drain(&mut self, why: StopWhy, until: Option<Timestamp>) {
+        self.end_ahead();
         self.facts.draining = true;
         self.stop = Stopping::Draining { why, until };
     }
@@ -98,6 +99,7 @@ impl<W: World> Driver<'_, W> {
     }
 
     pub(super) fn begin_ending(&mut self, why: StopWhy) {
+        self.end_ahead();
         self.facts.draining = true;
         let under_way = matches!(self.stop, Stopping::Ending { .. });
         self.stop = Stopping::Ending { why };

@@ -209,7 +209,8 @@ pub(crate) fn begun_here(
     if let Ok(reading) = foreign.read(&mut world)
         && let Some(told) = reading.told
     {
-        let begun = || EngineError::BegunElsewhere { dir: project.root().join(&source) };
+        let found = FoundSite::new(dialect, foreign.site.clone(), project);
+        let begun = || EngineError::BegunElsewhere { dir: found.path() };
         match told.standing(wall_clock()).status {
             Status::Fresh => {}
             Status::Completed => {
@@ -236,12 +237,12 @@ fn hold_untaken(
     found: &FoundSite,
     machine: &Machine,
 ) -> Result<(RealWorld, Foreign, Hold), EngineError> {
-    let FoundSite { dialect, site, project, dir, .. } = found;
+    let FoundSite { dialect, site, project, .. } = found;
     let foreign = Foreign { dialect: *dialect, site: site.clone(), begins: false };
     let mut world = look_place(project, machine);
     let held = world.hold(site, found.card())?;
     if adopter(project, found).is_ok_and(|it| it.is_some_and(|it| !it.is_complete)) {
-        return Err(EngineError::BegunElsewhere { dir: dir.clone() });
+        return Err(EngineError::BegunElsewhere { dir: found.path() });
     }
     Ok((world, foreign, held))
 }

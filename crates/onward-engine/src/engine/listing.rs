@@ -27,10 +27,7 @@ use super::{EngineError, Machine, view_run};
 use crate::{
     load::{checkpoint::load_looking, journal::JOURNAL},
     locate::{Pinned, holder},
-    world::{
-        open,
-        real::{disk::io_stop, wall_clock},
-    },
+    world::real::{disk::io_stop, wall_clock},
 };
 
 /// Fewer runs than this are not worth another thread.
@@ -67,14 +64,14 @@ struct Shelf {
 
 impl Shelf {
     fn view(&mut self, run_dir: &Path, machine: &Machine) -> Result<View, EngineError> {
-        let bytes = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX).map_err(|error| {
+        let looked = load_looking(run_dir, &machine.env).map_err(|error| {
             if error.kind() == ErrorKind::NotFound {
                 EngineError::NotARun(run_dir.to_owned())
             } else {
                 io_stop("read", &run_dir.join(JOURNAL))(error).into()
             }
         })?;
-        let loaded = load_looking(run_dir, &machine.env, &bytes)?;
+        let loaded = looked?.loaded;
         let state = loaded.state;
         let is_whole = match loaded.tail.rest {
             Rest::Clean | Rest::Torn(_) => true,

@@ -1,7 +1,6 @@
 //! What every front end that only looks calls: the plan of a run, how it stands, and the same for
 //! runs of other systems. All of it is one examination, shown in one way or another.
 
-use crate::world::open;
 use std::{io::ErrorKind, path::Path, sync::Arc};
 
 use onward_core::{
@@ -56,6 +55,21 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
     examine_run(run_dir, machine, &Looking { choices, depth: Depth::Quick, pinned: false, seen })
 }
 
+/// The same for a command that ends with it. What the plan was made of is left to the end of the
+/// process: given back piece by piece it takes longer than much of the plan.
+pub fn plan_and_end(
+    run_dir: &Path,
+    machine: &Machine,
+    choices: &Choices,
+) -> Result<Plan, EngineError> {
+    let seen = &Seen::default();
+    let looking = Looking { choices, depth: Depth::Quick, pinned: false, seen };
+    let (mut world, examined) = look_at(run_dir, machine, &looking)?;
+    let plan = examined.plan(&mut world, &run_dir.display().to_string())?;
+    std::mem::forget(examined);
+    Ok(plan)
+}
+
 /// The same, looking as deep as the person wants before they say yes.
 pub fn examine_run(
     run_dir: &Path,
@@ -84,7 +98,7 @@ pub fn view_run(run_dir: &Path, machine: &Machine) -> Result<(View, Run), Engine
 /// When the run was last seen at work, beyond what its journal says.
 pub fn last_sign(run_dir: &Path, machine: &Machine) -> Result<Option<Timestamp>, EngineError> {
     let at = RunPlace::of(run_dir, machine)?;
-    Ok(RealWorld::new(at.setup(machine), None).look_at_hands()?.last_sign())
+    Ok(RealWorld::new(at.setup(machine), None).look_at_hands(&State::default())?.last_sign())
 }
 
 fn look_at(
@@ -96,15 +110,14 @@ fn look_at(
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
-    let bytes = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX).map_err(|error| {
+    let looked = load_looking(run_dir, &machine.env).map_err(|error| {
         if error.kind() == ErrorKind::NotFound {
             EngineError::NotARun(run_dir.to_owned())
         } else {
             EngineError::from(io_stop("read", &run_dir.join(JOURNAL))(error))
         }
     })?;
-    let loaded = load_looking(run_dir, &machine.env, &bytes)?;
-    drop(bytes);
+    let loaded = looked?.loaded;
     let mut findings = Vec::new();
     match &loaded.tail.rest {
         Rest::Clean => {}
@@ -136,7 +149,7 @@ fn look_at(
     let mut world = RealWorld::new(at.setup(machine), None);
     let connected = match looking.depth {
         Depth::Glance => Connected::default(),
-        Depth::Quick | Depth::Full => world.look_at_hands()?,
+        Depth::Quick | Depth::Full => world.look_at_hands(&loaded.state)?,
     };
     let read = |foreign| ForeignRead { foreign, seen: looking.seen, is_new: false };
     let subject = Subject {
@@ -146,6 +159,7 @@ fn look_at(
         depth: looking.depth,
         edited: workflow.as_ref().zip(edited.as_ref()),
         foreign: foreign.as_ref().map(read),
+        theirs: foreign.as_ref().map(Foreign::theirs).unwrap_or_default(),
         // One that came meanwhile has started what the journal did not have yet.
         driven: driver.is_some() || holder(run_dir).is_some(),
         findings,
@@ -186,6 +200,7 @@ pub fn plan_site(
         depth,
         edited: None,
         foreign: Some(read),
+        theirs: foreign.theirs(),
         driven: false,
         findings: Vec::new(),
         lacking: lacking(&workflow.workflow, machine)

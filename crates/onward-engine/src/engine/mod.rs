@@ -7,46 +7,50 @@
 //! full depth it runs the checks that steps declare.
 
 pub mod adopt;
+mod compare;
 mod history;
 mod listing;
 mod look;
 mod parked;
 pub mod person;
+mod share;
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use onward_core::{
     event::{Event, Mode},
     finding::{Code, Finding},
-    graph::{DefId, Defs, Word},
+    graph::Defs,
     id::RunId,
     plan::Status,
     policy::Choices,
     state::Violation,
     time::Timestamp,
-    workflow::{
-        Loaded,
-        model::{Kind, Step, Workflow},
-    },
+    workflow::{Loaded, model::Workflow},
 };
 use serde_json::Value;
 
 use crate::{
     agents::{self, Adapters, AgentError, Continuations, missing_agent},
     drive::{Options, Resume, gate, offline::DecideError},
-    engine::parked::Then,
+    engine::{
+        parked::Then,
+        share::{first_with_worktree, share_of, share_of_defs},
+    },
+    foreign::Foreign,
     load::{
-        checkpoint,
+        checkpoint::{self, Folded},
         journal::{JOURNAL, LoadError},
     },
     locate::{
         Cast, CreateError, LoadWorkflowError, LockError, NewRun, Origin, Pinned, Project, RunLock,
-        Share, TakeOver, TreeLock, create_run, keep_beside,
+        TakeOver, TreeLock, create_run, keep_beside, keep_new,
     },
     resume::{self, ResumeError},
     world::{
@@ -60,9 +64,11 @@ use crate::{
 pub use crate::{
     drive::outcome::{FailedStep, Outcome},
     engine::{
+        compare::{compare_run, compare_site},
         listing::view_runs,
         look::{
-            Looking, examine_run, last_sign, page_of_site, plan_run, plan_site, view_run, voice_of,
+            Looking, examine_run, last_sign, page_of_site, plan_and_end, plan_run, plan_site,
+            view_run, voice_of,
         },
         person::{Decided, cancel, decide, done, end},
     },
@@ -121,6 +127,8 @@ pub struct How {
     pub take_over: TakeOver,
     /// Another system's files, where an examination before this one read them.
     pub seen: Seen,
+    /// What its journal folds to, where the caller has read it before.
+    pub folded: Option<Arc<Folded>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -311,6 +319,7 @@ pub(crate) fn begin_with(
     let share = share_of(&new.workflow.workflow);
     let mut tree = TreeLock::take(project, None, share, TakeOver::No)?;
     let (run, dir) = create_run(project, new, &redactor)?;
+    keep_new(&dir, new.workflow, &machine.env);
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree, seen: Seen::default() })
 }
@@ -343,7 +352,7 @@ fn drive_held(
 ) -> Result<Outcome, EngineError> {
     let sink = if how.options.attended { telling_of_gates(machine, &at, sink) } else { sink };
     let mut world = RealWorld::new(at.setup(machine), sink);
-    let How { mode, choices, pinned, options, seen, take_over: _ } = how.clone();
+    let How { mode, choices, pinned, options, seen, mut folded, take_over: _ } = how.clone();
     let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
     let foreign = adopt::foreign_of(&at.project, &at.place.run_dir, &machine.env);
@@ -353,9 +362,10 @@ fn drive_held(
     // A run that is only ended needs none of its agents.
     let needed = options.ending.is_none();
     let lacking = lacking_now(edited.as_ref(), &pinned_now.defs, machine).filter(|_| needed);
-    let mut how = Resume { mode, choices, options, edited, foreign, seen, lacking };
+    let theirs = foreign.as_ref().map(Foreign::theirs).unwrap_or_default();
+    let mut how = Resume { mode, choices, options, edited, foreign, theirs, seen, lacking };
     let mut driver = loop {
-        match resume::open_kept(&mut world, &pinned_now.defs, &how) {
+        match resume::open_kept(&mut world, &pinned_now.defs, &how, folded.take()) {
             Ok(driver) => break driver,
             Err(ResumeError::Parked { until }) => {
                 let then = if how.options.limits.wait {
@@ -391,16 +401,17 @@ fn drive_held(
         other => other?,
     };
     let Place { run, run_dir, .. } = at.place;
-    let mut outcome = Outcome::new(status, run, run_dir).of(&driver.run);
+    let left = driver.into_run();
+    let mut outcome = Outcome::new(status, run, run_dir).of(&left);
     for (step, gate) in &mut outcome.gates {
         // What there is to see now counts, not what there was when it was opened.
-        let now = gate::shown(driver.world, &driver.run, step)?;
+        let now = gate::shown(&mut world, &left, step)?;
         if let Some(Event::GateOpened { prompt, shows, hash, .. }) = now {
             (gate.prompt, gate.shows, gate.hash) = (prompt, shows, hash);
         }
     }
-    drop(driver);
-    checkpoint::keep(&mut world);
+    checkpoint::keep(&mut world, Some(&left.defs));
+    outcome.left = Some(left);
     world.finish()?;
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
@@ -491,52 +502,6 @@ pub(crate) fn this_boot() -> Result<String, EngineError> {
 pub(crate) fn without_repository(workflow: &Workflow, project: &Project) -> Option<EngineError> {
     let step = first_with_worktree(&workflow.steps)?;
     (!project.root().join(".git").exists()).then_some(EngineError::NoRepository { step })
-}
-
-fn first_with_worktree(steps: &[Step]) -> Option<String> {
-    steps.iter().find_map(|step| {
-        if step.worktree.is_some() {
-            return Some(step.id.to_string());
-        }
-        match &step.kind {
-            Kind::Group { steps } => first_with_worktree(steps),
-            Kind::Sub { workflow, .. } => first_with_worktree(&workflow.steps),
-            Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => None,
-        }
-    })
-}
-
-/// A step that may change anything in the tree wants it for itself, unless it has its own.
-fn share_of(workflow: &Workflow) -> Share {
-    fn edits(step: &Step) -> bool {
-        if step.worktree.is_some() {
-            return false;
-        }
-        match &step.kind {
-            Kind::Run { .. } | Kind::Agent { .. } | Kind::Call { .. } => step.edits,
-            Kind::Gate(_) => false,
-            Kind::Group { steps } => steps.iter().any(edits),
-            Kind::Sub { workflow, .. } => workflow.steps.iter().any(edits),
-        }
-    }
-    if workflow.steps.iter().any(edits) { Share::Alone } else { Share::WithOthers }
-}
-
-/// The same of a workflow whose steps are in a list.
-fn share_of_defs(defs: &Defs) -> Share {
-    let mut rest = defs.get(DefId::ROOT).children.clone();
-    while let Some(id) = rest.pop() {
-        let brief = defs.brief(id);
-        if brief.has_worktree() {
-            continue;
-        }
-        match brief.word() {
-            Word::Run | Word::Agent | Word::Call if brief.edits() => return Share::Alone,
-            Word::Run | Word::Agent | Word::Call | Word::Gate => {}
-            Word::Group | Word::Sub => rest.extend(&defs.get(id).children),
-        }
-    }
-    Share::WithOthers
 }
 
 /// The first agent or call that this machine could not start.

@@ -238,7 +238,7 @@ pub fn end(
     let options = Options { ending: Some(why), ..Options::default() };
     let (mode, take_over) = (Mode::Autopilot, TakeOver::No);
     let seen = Seen::default();
-    let how = How { mode, choices, pinned: true, options, take_over, seen };
+    let how = How { mode, choices, pinned: true, options, take_over, seen, folded: None };
     // The command that asked for the end tells the person.
     let machine = Machine { notify: Vec::new(), ..machine.clone() };
     resume_run(run_dir, &machine, &how, None)

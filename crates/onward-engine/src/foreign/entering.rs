@@ -10,6 +10,10 @@ use onward_core::{
     time::Timestamp,
     told::{Change, Entering, NoEntry, Told},
 };
+use onward_dialects::Files;
+
+use super::{Foreign, export};
+use crate::world::Stop;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -52,6 +56,21 @@ impl Entered {
         let finding = Finding::new(Code::EntersEarlier, message);
         Some(finding.with_hint(format!("without `--from`: {}", self.detected)))
     }
+}
+
+/// What the files say once a person entered there; nothing where that changes nothing.
+pub(crate) fn told_at(
+    foreign: &Foreign,
+    (files, told): (Files, &dyn Told),
+    from: &EnterAt,
+    at: Timestamp,
+) -> Result<Option<Box<dyn Told>>, Stop> {
+    // A place that is none was refused with the plan.
+    let changes = Entered::find(told, from, at).map(|it| it.changes).unwrap_or_default();
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    Ok(foreign.parse(export::after(files, &changes))?.told)
 }
 
 /// A person's wish that a crash kept from the files: nothing was written, asked or started since.

@@ -3,7 +3,8 @@
 //!
 //! - `import`: what the files prove is adopted, before anything is started, at every resume.
 //! - `reentry`: what is undone first, all or ask, and announced before it is done; `ours`: what of
-//!   it is our own and stays; `entering`: where a person enters instead.
+//!   it is our own and stays; `entering`: where a person enters instead; `unread`: what nothing
+//!   was read of.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //!
 //! Invariant: a file of the other system changes only after the event that announces it is durable,
@@ -15,6 +16,7 @@ mod export;
 mod import;
 mod ours;
 mod reentry;
+mod unread;
 
 use std::fmt;
 
@@ -25,11 +27,15 @@ use onward_dialects::{
     seam::{Card, Dialect, Site},
 };
 
+pub(crate) use entering::told_at;
 pub(crate) use export::{exported, say_cancelled, write};
 pub use import::{Importing, Onlooker, import, import_announced};
 pub(crate) use reentry::{Held, Reentry};
 
-use crate::world::{Stop, World};
+use crate::{
+    revert::theirs::Theirs,
+    world::{Stop, World},
+};
 
 /// The run of another system that a run of ours goes on with.
 #[derive(Clone)]
@@ -70,6 +76,12 @@ impl Foreign {
         self.parse(files)
     }
 
+    /// What the files alone tell, after a step that may have written them.
+    pub fn read_files<W: World>(&self, world: &mut W) -> Result<Reading, Stop> {
+        let files = world.foreign_files(&self.site, self.card())?;
+        self.parse(files)
+    }
+
     /// What these files tell.
     pub fn parse(&self, mut files: Files) -> Result<Reading, Stop> {
         if self.begins {
@@ -103,6 +115,16 @@ impl Foreign {
             } else {
                 logs.all(|(_, file)| file.bytes.is_empty())
             }
+    }
+
+    /// Files in it that no attempt of ours left, unless its step declares them.
+    pub fn theirs(&self) -> Theirs {
+        let Some(root) = self.site.roots.first() else { return Theirs::default() };
+        if self.card().agents_declare {
+            return Theirs::below(&root.dir, &root.reads);
+        }
+        let keeps: Vec<String> = self.card().keeps.iter().map(|it| (*it).to_owned()).collect();
+        Theirs::below(&root.dir, &keeps)
     }
 
     pub(crate) fn source<'a>(&self, told: &'a dyn Told) -> Source<'a> {

@@ -6,11 +6,12 @@
 
 use onward_core::{
     address::Address,
-    recovery::{Decision, row_for},
+    evidence::Cause,
+    recovery::{AttemptFacts, Decision, Rung, row_for},
     run::Run,
     state::{Phase, StepState},
     survey::{InFlight, Survey},
-    told::{StepTold, Told, Undo, UndoWhat},
+    told::{Died, StepTold, Told, Undo, UndoWhat},
     workflow::model::Kind,
 };
 
@@ -44,35 +45,21 @@ impl Ours<'_> {
             Phase::Done | Phase::Tolerated => {
                 !entry.elsewhere && !self.redone && self.is_unwritten(step)
             }
-            Phase::Pending
-            | Phase::Waiting
-            | Phase::Failed
-            | Phase::Lost
-            | Phase::Skipped
-            | Phase::Stale => false,
+            // It is over, and nothing more is to be said of it; or it never began.
+            Phase::Lost | Phase::Failed | Phase::Pending => {
+                let died = died(self.run, step, entry);
+                let never_began = entry.phase == Phase::Lost;
+                !self.redone && died.map_or(never_began, |it| self.told.counts(&it))
+            }
+            Phase::Waiting | Phase::Skipped | Phase::Stale => false,
         };
         let steps = self.run.state.steps.iter().filter(lives);
         steps.map(|(step, _)| step.clone()).collect()
     }
 
-    /// An attempt in flight that has to be made again, and costs something: a call ends the same
-    /// when it is called again.
+    /// An attempt in flight that was cut off.
     fn is_lost(&self, step: &Address) -> bool {
-        let id = self.run.graph.find(step);
-        let kind = id.map(|id| &self.run.defs.step(self.run.graph.node(id).def).kind);
-        if matches!(kind, Some(Kind::Call { .. })) {
-            return false;
-        }
-        match self.decision(step) {
-            Decision::Rerun | Decision::RevertThenRerun => true,
-            Decision::Start
-            | Decision::AdoptSeal
-            | Decision::Reattach
-            | Decision::AdoptProof
-            | Decision::Continue
-            | Decision::Ask
-            | Decision::Refuse => false,
-        }
+        !is_call(self.run, step) && row_for(self.facts(step)).rung.is_death()
     }
 
     /// The files are silent about it, and of the steps behind it, which write down what it left,
@@ -142,7 +129,43 @@ impl Ours<'_> {
     }
 
     fn decision(&self, step: &Address) -> Decision {
-        let unseen = InFlight::default();
-        row_for(self.survey.in_flight.get(step).unwrap_or(&unseen).facts).decision
+        row_for(self.facts(step)).decision
     }
+
+    fn facts(&self, step: &Address) -> AttemptFacts {
+        let unseen = InFlight::default();
+        self.survey.in_flight.get(step).unwrap_or(&unseen).facts
+    }
+}
+
+/// Agents of ours that were cut off, of which the files do not know yet.
+pub(super) fn untold_deaths(run: &Run, told: &dyn Told) -> Vec<Died> {
+    let all = run.state.steps.iter().filter_map(|(step, entry)| died(run, step, entry));
+    all.filter(|it| !told.counts(it)).collect()
+}
+
+/// The attempt of a step that is lost or was stopped, if it was begun and costs something.
+fn died(run: &Run, step: &Address, entry: &StepState) -> Option<Died> {
+    let is_death = match entry.phase {
+        Phase::Lost => entry.lost_by.is_some_and(Rung::is_death),
+        // A resume makes what failed pending.
+        Phase::Failed | Phase::Pending => {
+            entry.failure.as_ref().is_some_and(|it| it.0 == Cause::Interrupted)
+        }
+        Phase::Running
+        | Phase::Waiting
+        | Phase::Done
+        | Phase::Tolerated
+        | Phase::Skipped
+        | Phase::Stale => false,
+    };
+    let died = || Died { step: step.clone(), attempt: entry.attempts };
+    (is_death && !is_call(run, step)).then(died)
+}
+
+/// A call ends the same when it is called again.
+fn is_call(run: &Run, step: &Address) -> bool {
+    let id = run.graph.find(step);
+    let kind = id.map(|id| &run.defs.step(run.graph.node(id).def).kind);
+    matches!(kind, Some(Kind::Call { .. }))
 }

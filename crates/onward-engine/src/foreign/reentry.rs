@@ -26,7 +26,8 @@ use super::{
     Foreign, Reading,
     entering::{Entered, unkept_wish},
     export,
-    ours::Ours,
+    ours::{self, Ours},
+    unread::{unread, words},
 };
 use crate::{
     revert::{
@@ -34,7 +35,7 @@ use crate::{
         rescue::{self, Undoing},
         snapshot_of,
     },
-    world::{At, Hold, Stop, World, files, real::site::room},
+    world::{At, Hold, Stop, World, files},
 };
 
 /// What is known before anything is done.
@@ -107,6 +108,15 @@ impl Reentry {
             }
             entered = Some(found);
         }
+        // What cannot be read is neither missing nor broken too.
+        let is_unread = |path: &String| {
+            let mut all = files.unread.iter().map(|it| Path::new(&it.path));
+            all.any(|unread| Path::new(path).starts_with(unread))
+        };
+        let derived = [Code::MissingArtifact, Code::ArtifactUnproved].map(Code::as_str);
+        findings.retain(|it| {
+            !derived.contains(&it.code.as_str()) || !it.path.as_ref().is_some_and(is_unread)
+        });
         findings.extend(files.unread.iter().map(unread));
         let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
         let alive = Vec::new();
@@ -207,6 +217,9 @@ impl Reentry {
         }
         self.undo = undo;
         self.alive = alive;
+        if let Some(report) = self.told.report_with(&self.alive) {
+            self.standing.report = report;
+        }
         // What looks like an orphan, or like the last one that may be, is ours and lives.
         let lives = |step: &Option<String>| {
             let step = step.as_deref().map(Address::from_text);
@@ -299,10 +312,11 @@ impl Reentry {
 
     /// Adds what stands against going on to what was seen otherwise.
     pub(crate) fn tell(&self, run: &Run, imported: &[Event], survey: &mut Survey) {
-        // The user has said what becomes of what was tried too often, and no file tells it yet.
+        // The user has said what becomes of what was tried too often, and no file tells it yet; or
+        // is asked about that by a gate, and by no finding as well.
         let asks = |it: &&Finding| it.code == Odd::AttemptsUsedUp.row().word;
-        let is_answered = self.is_answered(run);
-        let open = self.findings.iter().filter(|it| !is_answered || !asks(it));
+        let is_asked = self.is_asked(run);
+        let open = self.findings.iter().filter(|it| !is_asked || !asks(it));
         survey.findings.extend(open.cloned());
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
@@ -321,17 +335,22 @@ impl Reentry {
             survey.disagreements.extend(told);
         }
         if let Some(git) = &mut survey.git {
-            git.changed.retain(|path| !self.has(path));
+            // One that is gone is told as missing.
+            let theirs = self.foreign.theirs();
+            git.changed.retain(|path| !self.has(path) && !theirs.has(path));
         }
         survey.findings.extend(self.asked(imported));
     }
 
-    /// Whether the user answered a gate where the run re-enters, and no step acted on that yet.
-    fn is_answered(&self, run: &Run) -> bool {
+    /// Whether a gate is open where the run re-enters, or the user has answered one there and no
+    /// step acted on that yet.
+    fn is_asked(&self, run: &Run) -> bool {
         let points: Vec<Address> =
             self.standing.point.steps.iter().map(|it| Address::from_text(it)).collect();
-        let mut untold = run.state.untold_answers.iter();
-        untold.any(|gate| points.iter().any(|point| gate.is_within(point)))
+        let untold = run.state.untold_answers.iter();
+        let open = run.graph.open_gates().map(|id| &run.graph.node(id).address);
+        let mut all = untold.chain(open);
+        all.any(|gate| points.iter().any(|point| gate.is_within(point)))
     }
 
     /// Whether a path of the project is one of the site's files, or one that they speak of.
@@ -478,8 +497,13 @@ impl Reentry {
     }
 
     /// Tells the other system in its own words that its run goes on: the first thing written there.
-    /// Gives what the files tell then.
-    pub(crate) fn say_resumed<W: World>(&self, world: &mut W, held: Held) -> Result<Reading, Stop> {
+    /// Gives what the files tell then. `run` knows which attempts this resume has given up.
+    pub(crate) fn say_resumed<W: World>(
+        &self,
+        world: &mut W,
+        held: Held,
+        run: &Run,
+    ) -> Result<Reading, Stop> {
         let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
@@ -490,11 +514,15 @@ impl Reentry {
         }
         let Reading { files, told } = self.foreign.parse(files)?;
         let Some(told) = told else { return Ok(Reading { files, told }) };
+        // What is done again from where a person enters begins afresh.
+        let redone = self.entered.as_ref().is_some_and(|it| !it.changes.is_empty());
+        let untold = if redone { Vec::new() } else { ours::untold_deaths(run, &*told) };
         let deed = Deed::Resumed {
             at,
             point: &self.standing.point,
             undone: &self.undo,
             alive: &self.alive,
+            died: &untold,
         };
         let changes = told.write(&deed);
         self.refuse_unread(&files, &changes)?;
@@ -516,41 +544,6 @@ impl Reentry {
         let Some(Unread { path, why }) = changes.iter().find_map(unread) else { return Ok(()) };
         let (what, hint) = words(*why);
         Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
-    }
-}
-
-/// What nothing was read of: the rest is used when a person says so. Where nothing can be written,
-/// no word of theirs helps.
-fn unread(Unread { path, why }: &Unread) -> Finding {
-    let (what, hint) = words(*why);
-    let message = format!("{path} {what}");
-    let finding = match why {
-        Unreadable::Outside => Finding::new(Code::PrerequisiteMissing, message).with_hint(hint),
-        Unreadable::Link | Unreadable::TooLarge | Unreadable::Forbidden => {
-            let hint = format!("{hint}, or go on without it");
-            Odd::StateUnreadable.finding(message).with_hint(hint)
-        }
-    };
-    finding.at_path(path)
-}
-
-/// What is the matter, and what helps.
-fn words(why: Unreadable) -> (&'static str, String) {
-    match why {
-        Unreadable::TooLarge => ("is too large to be read", format!("{}; make it smaller", room())),
-        Unreadable::Link => (
-            "is a link, or lies behind one",
-            "onward follows no link in another system's files; put the file itself there"
-                .to_owned(),
-        ),
-        Unreadable::Outside => (
-            "leads out of the project",
-            "onward writes nothing outside of the project; put the directory itself there"
-                .to_owned(),
-        ),
-        Unreadable::Forbidden => {
-            ("may not be read", "give yourself the right to read it".to_owned())
-        }
     }
 }
 

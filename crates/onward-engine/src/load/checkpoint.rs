@@ -6,15 +6,26 @@
 //! stands there (torn, of another version, of another journal, made by a stranger) is passed over,
 //! and the journal is folded from its beginning. A command that only looks never writes it.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+};
 
 use onward_core::{
+    graph::Defs,
     journal::{Mark, Reader},
     state::State,
 };
 
 use super::journal::{JOURNAL, LoadError, Loaded, load};
-use crate::world::{At, World, files, open, real::shared};
+use crate::world::{
+    At, World, files,
+    open::{self, To},
+    real::shared,
+};
 
 /// Beside the journal.
 const CHECKPOINT: &str = "checkpoint";
@@ -22,17 +33,62 @@ const CHECKPOINT: &str = "checkpoint";
 const JOURNAL_BYTES_MIN: usize = 256 << 10;
 /// So much behind what is kept is folded faster than all of it is kept again.
 const REST_BYTES_MAX: usize = 16 << 10;
+/// A journal is summed in pieces of this size.
+const PIECE_BYTES: usize = 256 << 10;
+/// What stands in front of a sealed body, and what the part takes at most.
+const SEAL_BYTES: usize = 32;
+const HEAD_BYTES_MAX: usize = 1 + 32 + 8 + 4 + 1;
+/// What stands in front of a state: whether its graph was kept with it. Earlier ones begin with 1.
+const ALONE: u8 = 2;
+const WITH_GRAPH: u8 = 3;
 /// What the seal is for; another purpose has another one.
 const PURPOSE: &str = "onward checkpoint";
 const VERSION: &[u8] = env!("CARGO_PKG_VERSION").as_bytes();
 
-/// Folds a journal for one who only looks.
+/// A journal that was folded for one who only looks.
+#[derive(Debug)]
+pub struct Looked {
+    pub loaded: Loaded,
+    /// What was folded, where it could be read on from there.
+    part: Option<Part>,
+}
+
+impl Looked {
+    /// As it is for one who drives the run next.
+    pub fn folded(&self) -> Option<Folded> {
+        Some(Folded { part: self.part?, state: self.loaded.state.clone() })
+    }
+}
+
+/// Folds the journal of a run for one who only looks. What is kept of it is summed piece by piece
+/// and not held in memory; what follows is.
 pub fn load_looking(
     run_dir: &Path,
     env: &[(OsString, OsString)],
-    journal: &[u8],
-) -> Result<Loaded, LoadError> {
-    load_after(journal, || kept_in(run_dir, env))
+) -> io::Result<Result<Looked, LoadError>> {
+    let file = open::own(run_dir, JOURNAL, To::Read, 0)?;
+    let length = file.metadata()?.len();
+    if length >= JOURNAL_BYTES_MIN as u64
+        && length <= open::LOG_BYTES_MAX
+        && let Some(kept) = kept_in(run_dir, env)
+        && let Some((part, state)) = Part::unpack(&kept)
+        && part.is_summed(&file)?
+        && let Some(state) = state_of(state)
+    {
+        drop(kept);
+        let mut rest = Vec::new();
+        file.take(open::LOG_BYTES_MAX).read_to_end(&mut rest)?;
+        let seq = state.next_seq;
+        return Ok(load_rest(state, part.length, &rest).map(|loaded| {
+            let part = part.and(&rest, seq, &loaded);
+            Looked { loaded, part }
+        }));
+    }
+    let journal = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?;
+    Ok(load(&journal).map(|loaded| {
+        let part = Part::of(&journal, &loaded);
+        Looked { loaded, part }
+    }))
 }
 
 fn kept_in(run_dir: &Path, env: &[(OsString, OsString)]) -> Option<Vec<u8>> {
@@ -40,9 +96,31 @@ fn kept_in(run_dir: &Path, env: &[(OsString, OsString)]) -> Option<Vec<u8>> {
     shared::unsealed(env, PURPOSE, sealed)
 }
 
-/// The same for one who drives the run.
-pub(crate) fn load_kept<W: World>(world: &mut W, journal: &[u8]) -> Result<Loaded, LoadError> {
-    load_after(journal, || kept_by(world))
+/// The same for one who drives the run, and may have folded its journal before.
+pub(crate) fn load_kept<W: World>(
+    world: &mut W,
+    journal: &[u8],
+    folded: Option<Arc<Folded>>,
+) -> Result<Loaded, LoadError> {
+    match folded.and_then(|it| Folded::of(it, journal)) {
+        Some((state, offset)) => load_rest(state, offset as u64, &journal[offset..]),
+        None => load_after(journal, || kept_by(world)),
+    }
+}
+
+/// What this process folded before: as good as what is kept, for exactly these bytes.
+#[derive(Clone, Debug)]
+pub struct Folded {
+    part: Part,
+    pub state: State,
+}
+
+impl Folded {
+    /// The state at a place in this very journal, and that place.
+    fn of(folded: Arc<Self>, journal: &[u8]) -> Option<(State, usize)> {
+        let offset = folded.part.begins(journal)?;
+        Some((Arc::unwrap_or_clone(folded).state, offset))
+    }
 }
 
 fn kept_by<W: World>(world: &mut W) -> Option<Vec<u8>> {
@@ -50,15 +128,27 @@ fn kept_by<W: World>(world: &mut W) -> Option<Vec<u8>> {
     world.unsealed(PURPOSE, sealed)
 }
 
-/// Keeps what the journal on the disk folds to. That it cannot be kept costs time at the next look,
-/// and no more.
-pub(crate) fn keep<W: World>(world: &mut W) {
-    let Ok(Some(journal)) = world.read(At::Run(JOURNAL)) else { return };
+/// Keeps what the journal on the disk folds to, and with the steps of its workflow also the graph
+/// of that. That it cannot be kept costs time at the next look, and no more.
+pub(crate) fn keep<W: World>(world: &mut W, defs: Option<&Defs>) {
+    let defs = defs.filter(|it| it.origin().is_some());
+    let has_graph = |state: &[u8]| match state.first() {
+        Some(&WITH_GRAPH) => true,
+        Some(&ALONE) => defs.is_none(),
+        Some(_) | None => false,
+    };
+    if lacks_little(world, has_graph).is_some() {
+        return;
+    }
+    let Ok(Some(mut journal)) = world.read(At::Run(JOURNAL)) else { return };
+    // Free space at its end is not behind anything.
+    journal.truncate(journal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
     if journal.len() < JOURNAL_BYTES_MIN {
         return;
     }
     let kept = kept_by(world);
-    let covered = kept.as_deref().and_then(|it| covers(it, &journal)).map_or(0, |(part, _)| part);
+    let covered = kept.as_deref().and_then(|it| covers(it, &journal));
+    let covered = covered.filter(|(_, state)| has_graph(state)).map_or(0, |(part, _)| part);
     if covered > 0 && journal.len() - covered < REST_BYTES_MAX {
         return;
     }
@@ -67,10 +157,24 @@ pub(crate) fn keep<W: World>(world: &mut W) {
     let part = Part::of(&journal, &loaded);
     // A long one is not held together with what is made of it.
     drop(journal);
-    let body = part.and_then(|it| body(&it, &loaded.state));
+    let body = part.and_then(|it| body(&it, &loaded.state, defs));
     if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, &it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
+    world.keep_looked(&loaded.state);
+}
+
+/// Whether what is kept says that hardly anything follows it. It may say so wrongly: then it is
+/// passed over by all who read it, and kept again when more has followed.
+fn lacks_little<W: World>(world: &mut W, has_graph: impl Fn(&[u8]) -> bool) -> Option<()> {
+    let head = world.read_from(At::Run(CHECKPOINT), 0, SEAL_BYTES + HEAD_BYTES_MAX).ok()?;
+    let (part, state) = Part::unpack(head.get(SEAL_BYTES..)?)?;
+    has_graph(state).then_some(())?;
+    let before = part.length.checked_sub(1)?;
+    let rest = world.read_from(At::Run(JOURNAL), before, 1 + REST_BYTES_MAX).ok()?;
+    let rest = rest.strip_prefix(b"\n")?;
+    let length = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    (length < REST_BYTES_MAX).then_some(())
 }
 
 fn load_after(journal: &[u8], kept: impl FnOnce() -> Option<Vec<u8>>) -> Result<Loaded, LoadError> {
@@ -81,21 +185,22 @@ fn load_after(journal: &[u8], kept: impl FnOnce() -> Option<Vec<u8>>) -> Result<
 /// What is kept of a journal, without the seal. `None` where it could not be read on from there.
 pub fn of(journal: &[u8]) -> Option<Vec<u8>> {
     let loaded = load(journal).ok()?;
-    body(&Part::of(journal, &loaded)?, &loaded.state)
+    body(&Part::of(journal, &loaded)?, &loaded.state, None)
 }
 
 /// Folds what follows the part of a journal that `kept` tells of, or all of it.
 pub fn load_from(journal: &[u8], kept: Option<&[u8]>) -> Result<Loaded, LoadError> {
     match kept.and_then(|it| unpack(it, journal)) {
-        Some((state, offset)) => load_rest(state, offset, journal),
+        Some((state, offset)) => load_rest(state, offset as u64, &journal[offset..]),
         None => load(journal),
     }
 }
 
-fn load_rest(mut state: State, offset: usize, journal: &[u8]) -> Result<Loaded, LoadError> {
+/// `rest` is what follows the first `offset` bytes of a journal.
+fn load_rest(mut state: State, offset: u64, rest: &[u8]) -> Result<Loaded, LoadError> {
     let State { next_seq, epoch, batch, .. } = state;
-    let mark = Mark { offset: offset as u64, next_seq, epoch, batch };
-    let mut reader = Reader::resume_at(&journal[offset..], mark);
+    let mark = Mark { offset, next_seq, epoch, batch };
+    let mut reader = Reader::resume_at(rest, mark);
     while let Some(record) = reader.next_record()? {
         state.after(record)?;
     }
@@ -103,6 +208,7 @@ fn load_rest(mut state: State, offset: usize, journal: &[u8]) -> Result<Loaded, 
 }
 
 /// The beginning of a journal, up to the end of a record.
+#[derive(Clone, Copy, Debug)]
 struct Part {
     length: u64,
     crc: u32,
@@ -111,47 +217,85 @@ struct Part {
 impl Part {
     /// All that was folded; `None` where the rest could not be read on from there.
     fn of(journal: &[u8], loaded: &Loaded) -> Option<Self> {
+        let none = Self { length: 0, crc: 0 };
+        none.and(journal, 0, loaded).filter(|it| it.length > 0)
+    }
+
+    /// The same of what follows `self`, which ends in front of the record `seq`.
+    fn and(self, rest: &[u8], seq: u64, loaded: &Loaded) -> Option<Self> {
         let length = loaded.tail.mark.offset;
-        let part = journal.get(..usize::try_from(length).ok()?)?;
+        let part = rest.get(..usize::try_from(length.checked_sub(self.length)?).ok()?)?;
         // A damaged line that is read later is told by its number: up to here each is a record.
         let lines = memchr::memchr_iter(b'\n', part).count();
-        let is_whole = part.ends_with(b"\n") && lines as u64 == loaded.state.next_seq;
-        let is_over = is_whole && !loaded.tail.missing_newline;
-        is_over.then(|| Self { length, crc: crc32fast::hash(part) })
+        let is_whole = part.last().is_none_or(|last| *last == b'\n');
+        let is_counted = seq + lines as u64 == loaded.state.next_seq;
+        let is_over = is_whole && is_counted && !loaded.tail.missing_newline;
+        let mut sum = crc32fast::Hasher::new_with_initial(self.crc);
+        sum.update(part);
+        is_over.then(|| Self { length, crc: sum.finalize() })
+    }
+
+    /// Whether a journal begins with it; read piece by piece, up to its end.
+    fn is_summed(self, mut journal: &File) -> io::Result<bool> {
+        let (mut sum, mut left) = (crc32fast::Hasher::new(), self.length);
+        let mut piece = vec![0; PIECE_BYTES];
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let read = journal.read(&mut piece[..wanted])?;
+            if read == 0 {
+                return Ok(false);
+            }
+            sum.update(&piece[..read]);
+            left -= read as u64;
+        }
+        Ok(sum.finalize() == self.crc)
+    }
+
+    /// Where it ends, if this journal begins with it.
+    fn begins(self, journal: &[u8]) -> Option<usize> {
+        let offset = usize::try_from(self.length).ok()?;
+        let part = journal.get(..offset)?;
+        (crc32fast::hash(part) == self.crc).then_some(offset)
+    }
+
+    /// Takes it from what [`body`] made; the state follows it.
+    fn unpack(body: &[u8]) -> Option<(Self, &[u8])> {
+        let (length, rest) = body.split_first()?;
+        if usize::from(*length) != VERSION.len() {
+            return None;
+        }
+        let (of, rest) = rest.strip_prefix(VERSION)?.split_first_chunk()?;
+        let (crc, state) = rest.split_first_chunk()?;
+        let part = Self { length: u64::from_le_bytes(*of), crc: u32::from_le_bytes(*crc) };
+        Some((part, state))
     }
 }
 
 /// The version, the part of the journal that is told of, the state.
-fn body(part: &Part, state: &State) -> Option<Vec<u8>> {
+fn body(part: &Part, state: &State, defs: Option<&Defs>) -> Option<Vec<u8>> {
     let mut to = vec![u8::try_from(VERSION.len()).ok()?];
     to.extend(VERSION);
     to.extend(part.length.to_le_bytes());
     to.extend(part.crc.to_le_bytes());
-    to.extend(state.pack()?);
+    to.push(if defs.is_some() { WITH_GRAPH } else { ALONE });
+    to.extend(state.pack(defs)?);
     Some(to)
 }
 
 /// The state at a place in this very journal, and that place.
 fn unpack(body: &[u8], journal: &[u8]) -> Option<(State, usize)> {
     let (offset, state) = covers(body, journal)?;
-    Some((State::unpack(state)?, offset))
+    Some((state_of(state)?, offset))
+}
+
+fn state_of(kept: &[u8]) -> Option<State> {
+    State::unpack(kept.get(1..)?)
 }
 
 /// How much of this very journal is told of, and the state there as it is kept.
-fn covers<'b>(mut body: &'b [u8], journal: &[u8]) -> Option<(usize, &'b [u8])> {
-    let (length, rest) = body.split_first()?;
-    body = rest.get(usize::from(*length)..).filter(|_| rest.starts_with(VERSION))?;
-    if usize::from(*length) != VERSION.len() {
-        return None;
-    }
-    let (offset, rest) = body.split_first_chunk()?;
-    let (crc, state) = rest.split_first_chunk()?;
-    let offset = usize::try_from(u64::from_le_bytes(*offset)).ok()?;
-    let part = journal.get(..offset)?;
-    if crc32fast::hash(part) != u32::from_le_bytes(*crc) {
-        return None;
-    }
-    Some((offset, state))
+fn covers<'b>(body: &'b [u8], journal: &[u8]) -> Option<(usize, &'b [u8])> {
+    let (part, state) = Part::unpack(body)?;
+    Some((part.begins(journal)?, state))
 }
 
 #[cfg(test)]

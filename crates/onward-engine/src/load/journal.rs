@@ -85,7 +85,7 @@ impl Journal {
         self.owes_newline = false;
         self.batch += 1;
         if self.unkept >= self.keep_after {
-            checkpoint::keep(world);
+            checkpoint::keep(world, None);
             (self.unkept, self.keep_after) = (0, self.keep_after.saturating_mul(2));
         }
         Ok(())

@@ -56,8 +56,8 @@ pub struct NewRun<'a> {
 pub enum CreateError {
     #[error("workflow `{workflow}` has no input `{name}`")]
     NoSuchInput { workflow: String, name: String, known: Vec<String> },
-    #[error("input `{name}` is missing")]
-    MissingInput { name: String },
+    #[error("{} missing", inputs_are(names))]
+    MissingInputs { names: Vec<String> },
     #[error("input `{name}` must be {}", kind_name(*kind))]
     WrongKind { name: String, kind: InputKind },
     #[error("input `{name}` holds the value of ${variable}")]
@@ -75,7 +75,11 @@ impl CreateError {
         match self {
             Self::NoSuchInput { known, .. } if known.is_empty() => Some("it has none".to_owned()),
             Self::NoSuchInput { known, .. } => Some(format!("inputs: {}", known.join(", "))),
-            Self::MissingInput { name } => Some(format!("give it with --input {name}=VALUE")),
+            Self::MissingInputs { names } => {
+                let it = if names.len() == 1 { "it" } else { "them" };
+                let flags = names.iter().map(|name| format!(" --input {name}=VALUE"));
+                Some(format!("give {it} with{}", flags.collect::<String>()))
+            }
             Self::Secret { variable, .. } => Some(format!(
                 "inputs are kept in the journal: let the step read ${variable} itself"
             )),
@@ -92,6 +96,15 @@ impl CreateError {
     }
 }
 
+/// `input `a` is`, `inputs `a`, `b` are`.
+fn inputs_are(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.as_slice() {
+        [one] => format!("input {one} is"),
+        several => format!("inputs {} are", several.join(", ")),
+    }
+}
+
 /// A value as a person types it.
 fn example(kind: InputKind) -> &'static str {
     match kind {
@@ -104,7 +117,7 @@ fn example(kind: InputKind) -> &'static str {
     }
 }
 
-fn kind_name(kind: InputKind) -> &'static str {
+pub fn kind_name(kind: InputKind) -> &'static str {
     match kind {
         InputKind::String => "a string",
         InputKind::Number => "a number",
@@ -205,14 +218,16 @@ fn complete(new: &NewRun<'_>, redactor: &Redactor) -> Result<BTreeMap<String, Va
         }
     }
     let mut inputs = new.inputs.clone();
-    for (name, declared) in &workflow.inputs {
-        if !inputs.contains_key(name) {
-            let default = declared.default.clone();
-            let value = default.ok_or_else(|| CreateError::MissingInput { name: name.clone() })?;
-            inputs.insert(name.clone(), value);
+    let mut names = Vec::new();
+    for (name, declared) in
+        workflow.inputs.iter().filter(|(name, _)| !new.inputs.contains_key(*name))
+    {
+        match &declared.default {
+            Some(default) => drop(inputs.insert(name.clone(), default.clone())),
+            None => names.push(name.clone()),
         }
     }
-    Ok(inputs)
+    if names.is_empty() { Ok(inputs) } else { Err(CreateError::MissingInputs { names }) }
 }
 
 /// Everything a run has before its first step; each file and name is durable.

@@ -23,10 +23,11 @@ pub mod settings;
 mod sites;
 
 pub use builtin::{Cast, builtin_names, builtin_roles, load_builtin};
-pub use create::{CreateError, NewRun, OPENED, create_run};
+pub use create::{CreateError, NewRun, OPENED, create_run, kind_name};
 pub use find::{FindError, RunDir, near};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use origin::{Origin, opened};
+pub(crate) use packed::keep_new;
 pub use pinned::{
     LoadWorkflowError, Pinned, keep_beside, last_kept, load_kept, load_pinned, load_workflow,
     pinned_names,

@@ -16,7 +16,7 @@ use onward_core::{
     workflow::{Loaded, model::PinnedFile},
 };
 
-use super::pinned::{PINNED, WORKFLOW};
+use super::pinned::{PINNED, WORKFLOW, hash_under};
 use crate::world::{
     open,
     real::shared::{known_key, own_key},
@@ -64,27 +64,53 @@ pub(super) fn read(
     if hash.as_bytes() != body.hash {
         return None;
     }
-    let defs = Defs::unpack(body.defs.to_vec())?;
+    let defs = Defs::unpack(body.defs.to_vec())?.of_text(hash);
     Some((defs, files, hash))
 }
 
 /// Keeps the steps of a workflow that was just read from `dir`, and gives them in their small form.
-/// That they cannot be kept costs time at the next look, and no more.
 pub(super) fn keep(dir: &Path, loaded: Loaded, env: &[(OsString, OsString)]) -> Defs {
-    let text_bytes: usize = loaded.files.iter().map(|file| file.text.len()).sum();
     let (files, hash) = (loaded.files, loaded.hash);
     let defs = Defs::new(loaded.workflow);
-    if text_bytes < TEXT_BYTES_MIN {
+    if !is_large(&files) {
         return defs;
     }
     let packed = defs.pack();
-    if let Some(key) = own_key(env, PURPOSE) {
-        let body = body(hash, &files, &packed);
-        let mut bytes = blake3::keyed_hash(&key, &body).as_bytes().to_vec();
-        bytes.extend(body);
-        let _ = open::put(&dir.join(PACKED), &bytes, open::PRIVATE);
-    }
+    write(dir, hash, &files, &packed, env);
     Defs::unpack(packed).unwrap_or(defs)
+}
+
+/// Keeps the steps of a workflow beside the copy that a new run has of it, so that no command reads
+/// the YAML of that copy.
+pub(crate) fn keep_new(dir: &Path, workflow: &Loaded, env: &[(OsString, OsString)]) {
+    if !is_large(&workflow.files) {
+        return;
+    }
+    let mut files = workflow.files.clone();
+    if let Some(first) = files.first_mut() {
+        WORKFLOW.clone_into(&mut first.path);
+    }
+    let packed = Defs::new(workflow.workflow.clone()).pack();
+    write(dir, hash_under(WORKFLOW, &files), &files, &packed, env);
+}
+
+fn is_large(files: &[PinnedFile]) -> bool {
+    files.iter().map(|file| file.text.len()).sum::<usize>() >= TEXT_BYTES_MIN
+}
+
+/// That they cannot be kept costs time at the next look, and no more.
+fn write(
+    dir: &Path,
+    hash: Digest,
+    files: &[PinnedFile],
+    packed: &[u8],
+    env: &[(OsString, OsString)],
+) {
+    let Some(key) = own_key(env, PURPOSE) else { return };
+    let body = body(hash, files, packed);
+    let mut bytes = blake3::keyed_hash(&key, &body).as_bytes().to_vec();
+    bytes.extend(body);
+    let _ = open::put(&dir.join(PACKED), &bytes, open::PRIVATE);
 }
 
 fn path_of(dir: &Path, index: usize, name: &str) -> PathBuf {
@@ -132,7 +158,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::locate::Pinned;
+    use crate::locate::{Pinned, load_workflow};
 
     struct Place {
         dir: tempfile::TempDir,
@@ -194,6 +220,19 @@ mod tests {
         }
         fs::remove_file(place.packed()).unwrap();
         assert_eq!(place.looked().defs.workflow(), plain.defs.workflow());
+    }
+
+    #[test]
+    fn a_new_run_keeps_what_its_first_driver_would_keep() {
+        let place = Place::new();
+        let path = place.run_dir().join("mine.yaml");
+        fs::copy(place.run_dir().join(WORKFLOW), &path).unwrap();
+        keep_new(&place.run_dir(), &load_workflow(&path).unwrap(), &place.env);
+        assert!(place.is_used());
+        let kept = fs::read(place.packed()).unwrap();
+        fs::remove_file(place.packed()).unwrap();
+        Pinned::take(&place.run_dir(), &place.env).unwrap();
+        assert_eq!(kept, fs::read(place.packed()).unwrap());
     }
 
     #[test]

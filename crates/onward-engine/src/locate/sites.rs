@@ -13,7 +13,7 @@ use std::{
 };
 
 use onward_dialects::seam::{
-    Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Project as Evidence, Site,
+    Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Project as Evidence, Root, Site,
 };
 
 use super::Project;
@@ -65,7 +65,7 @@ pub struct FoundSite {
 }
 
 impl FoundSite {
-    fn new(dialect: &'static dyn Dialect, mut site: Site, project: &Project) -> Self {
+    pub(crate) fn new(dialect: &'static dyn Dialect, mut site: Site, project: &Project) -> Self {
         let dir = match site.dir() {
             "." => project.root().to_owned(),
             dir => project.root().join(dir),
@@ -80,6 +80,14 @@ impl FoundSite {
 
     pub fn card(&self) -> &'static Card {
         self.dialect.card()
+    }
+
+    /// What means this run and no other: its directory, with its name behind it where several may
+    /// lie in one.
+    pub fn path(&self) -> PathBuf {
+        let name = self.site.name.as_str();
+        let is_named_so = self.dir.file_name().is_some_and(|it| it == name);
+        if is_named_so { self.dir.clone() } else { self.dir.join(name) }
     }
 
     /// Whether it may be chosen without a person's word.
@@ -184,6 +192,8 @@ impl Search<'_> {
     fn marked_below(&self, root: &Path) -> Vec<PathBuf> {
         let cards = self.dialects.iter().map(|it| it.card());
         let cards: Vec<&Card> = cards.filter(|card| card.home == Home::Project).collect();
+        let first = |mark: &Mark| mark.glob.split('/').next().unwrap_or_default();
+        let firsts: BTreeSet<&str> = cards.iter().flat_map(|it| it.marks).map(first).collect();
         let mut found = Vec::new();
         let mut level = vec![root.to_owned()];
         let mut visited = 0;
@@ -194,8 +204,8 @@ impl Search<'_> {
                 if visited > DIRS_MAX {
                     break;
                 }
-                let names = names(&dir);
-                let first = |mark: &Mark| mark.glob.split('/').next().unwrap_or_default();
+                // A directory of many outputs has a few names that matter, or none.
+                let names = names_where(&dir, |name, is_dir| is_dir || firsts.contains(name));
                 let has = |mark: &Mark| names.contains_key(first(mark));
                 let is_whole = |card: &&&Card| card.marks.iter().all(has);
                 let is_flat = |card: &&Card| card.marks.iter().all(|it| !it.glob.contains('/'));
@@ -248,8 +258,19 @@ impl Search<'_> {
             let candidate = Candidate { dir: named_by(project, dir), marks };
             let listing =
                 Listing { candidates: vec![candidate], project: self.evidence(home, project) };
+            // Of runs that have no state of their own, what is read is the same where it is named
+            // so: hundreds of them are read once.
+            let mut read: Option<(Vec<Root>, Seen)> = None;
             for site in dialect.sites(&listing) {
-                found.push(FoundSite::new(*dialect, site, project));
+                let mut it = FoundSite::new(*dialect, site, project);
+                if it.site.implied && it.site.commits.is_empty() {
+                    match &read {
+                        Some((roots, seen)) if *roots == it.site.roots => it.seen = seen.clone(),
+                        Some(_) => {}
+                        None => read = Some((it.site.roots.clone(), it.seen.clone())),
+                    }
+                }
+                found.push(it);
             }
         }
         found
@@ -344,10 +365,17 @@ fn named_by(project: &Project, dir: &Path) -> String {
 
 /// Names in a directory, and whether each is one itself. What may not be read is empty.
 fn names(dir: &Path) -> BTreeMap<String, bool> {
+    names_where(dir, |_, _| true)
+}
+
+/// Those of them that are wanted.
+fn names_where(dir: &Path, is_wanted: impl Fn(&str, bool) -> bool) -> BTreeMap<String, bool> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        Some((entry.file_name().to_str()?.to_owned(), is_dir))
+        let name = entry.file_name();
+        let name = name.to_str().filter(|name| is_wanted(name, is_dir))?;
+        Some((name.to_owned(), is_dir))
     });
     named.collect()
 }

@@ -91,6 +91,7 @@ impl Desk {
             Some(Unreadable::TooLarge) => "it is too large",
             Some(Unreadable::Outside) => "it leads out of the project",
             Some(Unreadable::Forbidden) => "it may not be read",
+            Some(Unreadable::NoFile) => "it is no file",
         };
         let error = std::io::Error::other(why);
         Err(CallError::io("change", &self.dir.join(name))(error))

@@ -9,14 +9,17 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
 use onward_core::address::Address;
 
 use super::{Attempt, CallError};
-use crate::world::git::{ADD_ALL, Git, START, copy_index, trailers};
+use crate::world::{
+    git::{ADD_ALL, Git, START, copy_index, trailers},
+    open,
+};
 
 /// One task's work.
 pub(super) struct Work<'a> {
@@ -233,13 +236,48 @@ impl Merge<'_> {
         let kept = names(&git.run(&["ls-files", "-z"])?);
         for path in paths.iter().filter(|path| new.contains(*path)) {
             if kept.contains(path) {
-                git.run(&["checkout-index", "--force", "--quiet", "--", path])?;
+                self.put(&git, path)?;
             } else {
                 let full = self.top.join(path);
                 fs::remove_file(&full).map_err(CallError::io("remove", &full))?;
             }
         }
         Ok(true)
+    }
+
+    /// Brings a file to its new state at once: git writes it piece by piece, and one that is killed
+    /// there would leave what is neither old nor new. So it writes elsewhere. Where that cannot
+    /// take the place of what is there (a link or a directory is in the way, another file system),
+    /// git does it by itself.
+    fn put(&self, git: &Git, path: &str) -> Result<(), CallError> {
+        let beside = self.scratch.join("new-files");
+        let _ = fs::remove_dir_all(&beside);
+        let prefix = format!("--prefix={}/", beside.display());
+        let args = ["checkout-index", "--force", "--quiet", &prefix, "--", path];
+        let is_put = git.run(&args).is_ok() && self.swap(&beside.join(path), path).is_ok();
+        if !is_put {
+            git.run(&["checkout-index", "--force", "--quiet", "--", path])?;
+        }
+        let _ = fs::remove_dir_all(&beside);
+        Ok(())
+    }
+
+    fn swap(&self, made: &Path, path: &str) -> io::Result<()> {
+        let mut dir = self.top.clone();
+        let inner = Path::new(path).parent().into_iter().flat_map(Path::components);
+        for part in inner {
+            dir.push(part);
+            match fs::symlink_metadata(&dir) {
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => return Err(io::ErrorKind::NotADirectory.into()),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => fs::create_dir(&dir)?,
+                Err(error) => return Err(error),
+            }
+        }
+        if !fs::symlink_metadata(made)?.is_symlink() {
+            open::named(made)?.sync_all()?;
+        }
+        fs::rename(made, self.top.join(path))
     }
 
     /// The commit on the user's branch, and the user's index, which knows of these paths alone.

@@ -126,6 +126,8 @@ struct Order {
     commit: Value,
     page: String,
     branch: String,
+    /// It was completed before, and nothing was to be verified.
+    kept: bool,
     #[serde(skip)]
     attempt: Attempt,
 }

@@ -12,7 +12,8 @@ use onward_core::{
     event::{AttemptFinished, Certainty, EndStatus, Event, Revert},
     finding::{Code, Finding, RUN_OVER},
     plan::{
-        AgeBand, Plan, Resumption, Status, Telling, assemble, next_record, resumption, run_info,
+        AgeBand, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
+        recovery_point, resumption, run_info,
     },
     policy::{Choices, Depth},
     recovery::Decision,
@@ -23,11 +24,12 @@ use onward_core::{
     view::{View, as_planned, view},
     workflow::{Loaded, model::Workflow},
 };
+use onward_dialects::seam::Card;
 
 use crate::{
-    check::{doubts, survey, turns, witness, worktrees},
+    check::{doubts, elsewhere::Elsewhere, survey, turns, witness, worktrees},
     foreign::{Foreign, Importing as _, Onlooker, Reentry, import, import_announced},
-    revert::{self, CutShort, rescue::Undoing},
+    revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
     world::{Connected, Stop, World, seen::Seen},
 };
 
@@ -41,6 +43,8 @@ pub(crate) struct Subject<'a> {
     /// The workflow that the run keeps, and the edited file in its place.
     pub(crate) edited: Option<(&'a Workflow, &'a Loaded)>,
     pub(crate) foreign: Option<ForeignRead<'a>>,
+    /// Files of its that no attempt of ours left.
+    pub(crate) theirs: Theirs,
     /// A driver holds the run at this moment.
     pub(crate) driven: bool,
     /// What the caller found: torn tail, damage, missing agents, another driver.
@@ -100,6 +104,7 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
         choices,
         edited,
         foreign,
+        theirs,
         driven,
         findings,
         lacking,
@@ -127,7 +132,10 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
             imported = onlooker.events;
         }
     }
-    let seen = survey::survey(world, &run, connected, depth)?;
+    let counts = |it: &Card| it.agents_declare || !it.keeps.is_empty();
+    let told = reentry.as_ref().filter(|it| counts(it.foreign.card()));
+    let elsewhere = Elsewhere { theirs, told: told.map(|it| &*it.told) };
+    let seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
@@ -280,11 +288,26 @@ impl Examined {
         })
     }
 
+    /// Where a resume would go on, as its plan says.
+    pub(crate) fn recovery_point<W: World>(&self, world: &mut W) -> Result<RecoveryPoint, Stop> {
+        // In another system's words it is told with the rows, and so it is beside a limit.
+        if self.reentry.is_some() || self.parked_until.is_some() {
+            return Ok(self.plan(world, "")?.recovery_point);
+        }
+        let (made, survey) = (&self.resumption, &self.survey);
+        let after = after(world, &self.run, survey, made, None)?;
+        Ok(recovery_point(&self.run, &after, made, survey))
+    }
+
     /// The plan in our own words, and the run that it leads to.
     fn assembled<W: World>(&self, world: &mut W, dir: &str) -> Result<(Plan, Run), Stop> {
         let (made, survey) = (&self.resumption, &self.survey);
         let after = after(world, &self.run, survey, made, self.reentry.as_ref())?;
-        Ok((assemble(&self.run, &after, made, survey, dir), after))
+        let mut plan = assemble(&self.run, &after, made, survey, dir);
+        if let Some(reentry) = &self.reentry {
+            plan.last_done = reentry.told.last_done();
+        }
+        Ok((plan, after))
     }
 
     fn told_as(&self, reentry: &Reentry, plan: Plan) -> Plan {
@@ -336,7 +359,12 @@ impl Examined {
         self.resumption = resumption(&self.run, &self.survey, &self.choices);
     }
 
-    /// The run as its journal says, to be examined once more.
+    /// The run as its journal says.
+    pub(crate) fn as_journaled(&self) -> &Run {
+        self.journaled.as_ref().unwrap_or(&self.run)
+    }
+
+    /// The same, to be examined once more.
     pub(crate) fn into_run(self) -> Run {
         self.journaled.unwrap_or(self.run)
     }

@@ -42,7 +42,7 @@ use crate::{
     },
     foreign::{Held, Reading, Reentry, import_announced},
     load::{
-        checkpoint::load_kept,
+        checkpoint::{Folded, load_kept},
         journal::{JOURNAL, Journal, LoadError, load, mend_tail},
     },
     locate::pinned_names,
@@ -87,17 +87,18 @@ pub fn open<'w, W: World>(
     workflow: &Workflow,
     how: &Resume,
 ) -> Result<Driver<'w, W>, ResumeError> {
-    open_kept(world, &Arc::new(Defs::new(workflow.clone())), how)
+    open_kept(world, &Arc::new(Defs::new(workflow.clone())), how, None)
 }
 
-/// The same for the workflow as the run keeps it.
+/// The same for the workflow as the run keeps it, where its journal may have been folded before.
 pub fn open_kept<'w, W: World>(
     world: &'w mut W,
     kept: &Arc<Defs>,
     how: &Resume,
+    folded: Option<Arc<Folded>>,
 ) -> Result<Driver<'w, W>, ResumeError> {
     let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
-    let loaded = load_kept(world, &bytes)?;
+    let loaded = load_kept(world, &bytes, folded)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
     }
@@ -131,7 +132,7 @@ pub fn open_kept<'w, W: World>(
     if let Rest::Torn(torn) = &loaded.tail.rest {
         round.findings.push(torn_tail(torn.offset));
     }
-    let looked = world.look_at_hands()?;
+    let looked = world.look_at_hands(&run.state)?;
     if witness::lost_tail(&run, &looked).is_some() {
         return Err(ResumeError::Damaged);
     }
@@ -141,7 +142,7 @@ pub fn open_kept<'w, W: World>(
         }
         mend_tail(world, &bytes, &loaded.tail)?;
         drop(bytes);
-        take_hold(world, &journal)?;
+        take_hold(world, &journal, &run)?;
         return Ok(Driver::new(world, run, journal, how).asked_to_end());
     }
     let examined = round.examine(world, run, &looked, &how)?;
@@ -153,7 +154,7 @@ pub fn open_kept<'w, W: World>(
     mend_tail(world, &bytes, &loaded.tail)?;
     drop(bytes);
     let settled = round.settle(world, &examined, held)?;
-    let mut connected = take_hold(world, &journal)?;
+    let mut connected = take_hold(world, &journal, examined.as_journaled())?;
     let early = end_superseded(world, &examined, &mut connected)?;
     // What was seen still holds if nothing has happened since. Orphans worked until they were
     // ended.
@@ -187,7 +188,7 @@ pub fn plan<W: World>(
         findings.push(torn_tail(torn.offset));
     }
     let run = Run::new(Arc::new(Defs::new(current.clone())), loaded.state);
-    let looked = world.look_at_hands()?;
+    let looked = world.look_at_hands(&run.state)?;
     let seen = how.seen.clone();
     let mut round = Round { edited, findings, before: Before::default(), seen };
     let examined = round.examine(world, run, &looked, how)?;
@@ -196,10 +197,10 @@ pub fn plan<W: World>(
 
 /// Takes hold of the supervisor, with a journal that is there to stay: a killed engine may have
 /// left what it wrote, and the journal's very name, unsynced.
-fn take_hold<W: World>(world: &mut W, journal: &Journal) -> Result<Connected, Stop> {
+fn take_hold<W: World>(world: &mut W, journal: &Journal, run: &Run) -> Result<Connected, Stop> {
     world.sync(At::Run(JOURNAL))?;
     world.sync_dir(At::Run(JOURNAL))?;
-    let connected = world.connect(journal.epoch())?;
+    let connected = world.connect(journal.epoch(), &run.state)?;
     brief::write_plain(world)?;
     Ok(connected)
 }
@@ -232,7 +233,7 @@ pub(super) fn end_superseded<W: World>(
                     connected.alive.clear();
                     early.push(input);
                 }
-                Input::Asked(_) | Input::Interrupted => early.push(input),
+                Input::Asked(_) | Input::Interrupted | Input::Withdrawn { .. } => early.push(input),
             }
         }
     }
@@ -288,7 +289,7 @@ impl Agreed {
             examined.decide_again();
         }
         agree(&examined)?;
-        let point = examined.plan(world, "")?.recovery_point;
+        let point = examined.recovery_point(world)?;
         let band = examined.age_band();
         let Examined { run, journaled, survey, resumption: made, undoing, .. } = examined;
         let Examined { reentry, imported, strange: settled, .. } = examined;
@@ -363,7 +364,7 @@ impl<W: World> Driver<'_, W> {
             Some((reentry, mut held)) => {
                 reentry.settle_trees(self.world)?;
                 reentry.put_back(self.world, &reverts, &mut held.files)?;
-                let Reading { files, told } = reentry.say_resumed(self.world, held)?;
+                let Reading { files, told } = reentry.say_resumed(self.world, held, &self.run)?;
                 self.note_exported(&files)?;
                 told.map(|told| (&reentry.foreign, told))
             }

@@ -70,7 +70,7 @@ fn put_away<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
 }
 
 fn undo_half_done<W: World>(driver: &mut Driver<'_, W>) -> Result<(), ResumeError> {
-    let connected = driver.world.look_at_hands()?;
+    let connected = driver.world.look_at_hands(&driver.run.state)?;
     let (findings, before, seen) = (Vec::new(), Before::default(), Seen::default());
     let mut round = Round { edited: None, findings, before, seen };
     let found = round.examine(driver.world, driver.run.clone(), &connected, &driver.how)?;
@@ -88,7 +88,7 @@ fn take_hold_again<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     driver.journal.commit(driver.world)?;
     // It may live and only have let go of us; a later epoch takes it from our former selves.
     driver.journal.begin_epoch();
-    let mut connected = driver.world.connect(driver.journal.epoch())?;
+    let mut connected = driver.world.connect(driver.journal.epoch(), &driver.run.state)?;
     // This engine was there all the while. The last sign of the dead supervisor may be seconds old
     // on a busy machine; what its attempts wrote since, until they ended, is no person's.
     connected.last_heartbeat = Some(driver.world.now());

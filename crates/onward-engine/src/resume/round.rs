@@ -52,6 +52,7 @@ impl Round<'_> {
             depth: policy::preset(how.mode).0,
             edited: self.edited,
             foreign,
+            theirs: how.theirs.clone(),
             driven: false,
             findings: self.findings.clone(),
             lacking: how.lacking.clone(),

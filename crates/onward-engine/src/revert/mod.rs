@@ -10,6 +10,7 @@
 //! about the rest.
 
 pub mod rescue;
+pub mod theirs;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

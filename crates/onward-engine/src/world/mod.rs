@@ -30,6 +30,7 @@ use onward_core::{
     launch::{Launch, Seal},
     recovery::Probed,
     run::Worker,
+    state::State,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -288,6 +289,9 @@ pub trait World {
 
     /// Every file that a site names, as it is now, with what git says around it. Only looks.
     fn foreign(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop>;
+    /// The same, with no more of git than where the head and the branches stand: what a driver
+    /// needs after each step.
+    fn foreign_files(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop>;
     /// Keeps every program that respects the site's lock from changing it, until it is dropped.
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop>;
     /// Brings what git has noted of a worktree in line with its files.
@@ -295,12 +299,18 @@ pub trait World {
 
     // Processes.
 
-    /// What a supervisor would say, found out without asking or disturbing it.
-    fn look_at_hands(&mut self) -> Result<Connected, Stop>;
+    /// What a supervisor would say, found out without asking or disturbing it. What it knows of
+    /// attempts by which `told` has steps done may be left out.
+    fn look_at_hands(&mut self, told: &State) -> Result<Connected, Stop>;
+    /// Keeps what the next look need not read again. That it cannot costs time, and no more.
+    fn keep_looked(&mut self, _told: &State) {}
     /// Takes hold of the supervisor, starting one if none lives, and ends what a dead one left.
-    fn connect(&mut self, epoch: u32) -> Result<Connected, Stop>;
-    /// Spawns attempts whose announcement is durable.
-    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop>;
+    fn connect(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop>;
+    /// Spawns attempts whose announcement is durable: at once, or in their order while fewer than
+    /// `slots` are under way. What waits when the engine is gone never starts.
+    fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop>;
+    /// Takes back what waits for a slot; it comes as [`Input::Withdrawn`].
+    fn withdraw(&mut self) -> Result<(), Stop>;
     /// Ends one attempt; its seal comes as an input. One that is over stays so.
     fn stop(&mut self, step: &Address, attempt: u32) -> Result<(), Stop>;
     /// Ends every running attempt; their seals come as inputs.
@@ -477,7 +487,7 @@ pub struct Connected {
     pub alive: Vec<(Address, u32)>,
     /// Attempts known to have been spawned.
     pub spawned: Vec<(Address, u32)>,
-    /// Every seal on disk that counts.
+    /// Every seal on disk that counts, but for those of which the journal has told already.
     pub seals: Vec<Seal>,
     /// Those that do not: the machine was restarted since, and what they speak of had not been
     /// synced.
@@ -486,6 +496,8 @@ pub struct Connected {
     pub spawned_is_complete: bool,
     /// Lines of its log that cannot be read, counted from 1, and may be seals.
     pub unreadable: Vec<u64>,
+    /// The latest end among the seals that are left out.
+    pub last_told: Option<Timestamp>,
     /// Processes that a dead supervisor left: ended when the run is taken hold of.
     pub orphans: u32,
     /// Attempts of which something outlived the supervisor; all of them where that is unclear.
@@ -498,7 +510,8 @@ pub struct Connected {
 impl Connected {
     /// The last moment at which the run is known to have been at work.
     pub fn last_sign(&self) -> Option<Timestamp> {
-        self.seals.iter().map(|it| it.at).chain(self.last_heartbeat).max()
+        let ends = self.seals.iter().map(|it| it.at).chain(self.last_told);
+        ends.chain(self.last_heartbeat).max()
     }
 
     /// Whether both tell the same of the attempts, so that nothing happened in between.
@@ -552,6 +565,8 @@ impl Survived {
 pub enum Input {
     /// An attempt ended.
     Sealed(Seal),
+    /// An attempt that waited for a slot was never spawned, and never will be.
+    Withdrawn { step: Address, attempt: u32 },
     /// A person asks for something, through the inbox.
     Asked(Request),
     /// SIGINT or SIGTERM; a hang-up only takes the screen away.

@@ -17,10 +17,11 @@ use onward_core::{
     key::Key,
     launch::Program,
     plan::{Status, next_record},
+    recovery::Rung,
     run::Run,
     state::{Phase, State},
     time::Timestamp,
-    told::{Change, Deed, StepTold, Told},
+    told::{Change, Deed, Died, StepTold, Told},
     workflow::{load, model::Kind},
 };
 use onward_dialects::{
@@ -245,6 +246,7 @@ impl Life {
             tolerated: false,
             head: None,
             ended: None,
+            waited: 0,
         })));
         if matches!(start.launch.program, Program::Call { .. }) {
             self.exports += 1;
@@ -292,7 +294,11 @@ impl Life {
             if is_call && self.chance.one_in(2) {
                 self.act(&start);
             }
-            self.record(lost_before_spawn(&start.launch.step, start.launch.attempt));
+            let mut lost = lost_before_spawn(&start.launch.step, start.launch.attempt);
+            if let (Event::AttemptLost { rung, .. }, false) = (&mut lost, is_call) {
+                *rung = Rung::DiedClean;
+            }
+            self.record(lost);
         }
         self.resume();
     }
@@ -317,20 +323,33 @@ impl Life {
             last_sign: None,
             reverts: Vec::new(),
         })));
-        let (at, alive) = (wall_clock(), self.alive(&*told));
-        let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &alive };
+        let (at, alive, lost) = (wall_clock(), self.alive(&*told), self.died(&*told));
+        let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &alive, died: &lost };
         self.write(&told.write(&deed));
         let told = self.told().unwrap();
         self.import(&*told);
         self.check_law("a resume");
     }
 
-    /// Agents' work that is done, and that no call has written down yet.
+    /// Agents' work that is done, and that no call has written down yet; and what is lost without
+    /// having cost anything.
     fn alive(&self, told: &dyn Told) -> Vec<Address> {
         let steps = self.run.state.steps.iter();
         let done = steps.filter(|(_, entry)| entry.phase == Phase::Done && !entry.elsewhere);
         let silent = done.filter(|(step, _)| told.step(step) == StepTold::Silent);
-        silent.filter(|(step, _)| self.is_waited_for(step)).map(|it| it.0.clone()).collect()
+        let waited = silent.filter(|(step, _)| self.is_waited_for(step)).map(|it| it.0.clone());
+        let lost = self.run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Lost);
+        let died = self.died(told);
+        let free = lost.filter(|(step, _)| !died.iter().any(|it| it.step == **step));
+        waited.chain(free.map(|it| it.0.clone())).collect()
+    }
+
+    /// Agents that were cut off, and that the files do not count yet.
+    fn died(&self, told: &dyn Told) -> Vec<Died> {
+        let lost = self.run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Lost);
+        let lost = lost.filter(|(_, entry)| entry.lost_by.is_some_and(Rung::is_death));
+        let died = lost.map(|(step, it)| Died { step: step.clone(), attempt: it.attempts });
+        died.filter(|it| !told.counts(it)).collect()
     }
 
     /// There are steps behind it, and none of them has begun.

@@ -9,7 +9,7 @@ use std::{
 
 use onward_core::{event::Mode, plan::Plan, policy::Choices, state::State};
 use onward_engine::{
-    drive::Options,
+    drive::{Ahead, Options},
     engine::{self, EngineError, How, Machine, Outcome},
     load::journal::load,
     locate::{Project, TakeOver, load_workflow},
@@ -76,6 +76,11 @@ impl Bench {
     /// An engine of its own, to be killed.
     pub(crate) fn engine_process(&self, run: &Path) -> Child {
         start_copy("drive", &[run, &self.root])
+    }
+
+    /// The same, with a driver that announces ahead from the first step on.
+    pub(crate) fn eager_process(&self, run: &Path) -> Child {
+        start_copy("drive-ahead", &[run, &self.root])
     }
 
     pub(crate) fn fifo(&self, name: &str) -> PathBuf {
@@ -184,11 +189,18 @@ fn how() -> How {
         options: Options::default(),
         take_over: TakeOver::No,
         seen: Seen::default(),
+        folded: None,
     }
 }
 
 pub(crate) fn attended() -> How {
     How { options: Options { attended: true, ..Options::default() }, ..how() }
+}
+
+/// Announces ahead from the first step on, however slowly they end.
+pub(crate) fn eager() -> How {
+    let ahead = Ahead { after: 0, ..Ahead::default() };
+    How { options: Options { ahead, ..Options::default() }, ..how() }
 }
 
 fn machine(root: &Path) -> Machine {
@@ -209,6 +221,7 @@ pub(crate) fn play_role() {
         supervise(&SuperviseConfig::new(place)).unwrap();
     } else {
         let [run, root] = &args[args.len() - 2..] else { panic!("{args:?}") };
-        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how(), None).unwrap();
+        let how = if role == "drive-ahead" { eager() } else { how() };
+        engine::resume_run(run.as_ref(), &machine(root.as_ref()), &how, None).unwrap();
     }
 }

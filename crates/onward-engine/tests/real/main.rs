@@ -1,6 +1,8 @@
 //! Whole runs on this machine: real files, real processes, real kills.
 
 #[cfg(test)]
+mod ahead;
+#[cfg(test)]
 mod bench;
 #[cfg(test)]
 mod crashes;

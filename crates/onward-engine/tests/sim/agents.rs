@@ -21,6 +21,8 @@ use onward_core::{
     time::Timestamp,
 };
 
+use onward_engine::world::Input;
+
 use crate::{
     disk::Disk,
     systems::stage::{Stage, Write},
@@ -162,6 +164,11 @@ pub(crate) struct Supervisor {
     pub(crate) engine_connected: bool,
     /// Seals the connected engine has not been told of.
     pub(crate) unreported: VecDeque<Seal>,
+    /// Attempts that begin when fewer than `slots` are under way, for the connected engine only.
+    pub(crate) waiting: VecDeque<Launch>,
+    pub(crate) slots: usize,
+    /// Attempts that were taken back, and of which the engine has not been told.
+    withdrawn: Vec<(Address, u32)>,
 }
 
 /// An attempt that is over.
@@ -189,6 +196,34 @@ impl Supervisor {
     /// Nothing of any attempt is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.agents.is_empty() && self.unsealed.is_none() && self.recording.is_none()
+    }
+
+    /// How many attempts are not sealed yet.
+    pub(crate) fn under_way(&self) -> usize {
+        let ending = usize::from(self.unsealed.is_some()) + usize::from(self.recording.is_some());
+        self.agents.len() + ending
+    }
+
+    pub(crate) fn withdraw(&mut self) {
+        let waiting = self.waiting.drain(..);
+        self.withdrawn.extend(waiting.map(|launch| (launch.step, launch.attempt)));
+    }
+
+    pub(crate) fn forget_queue(&mut self) {
+        self.waiting.clear();
+        self.withdrawn.clear();
+    }
+
+    /// What the engine has not been told. While enough waits, ends are told together.
+    pub(crate) fn tell(&mut self, at_once: bool) -> Vec<Input> {
+        let has_time = self.withdrawn.is_empty() && self.waiting.len() > self.slots;
+        if has_time && !at_once {
+            return Vec::new();
+        }
+        let withdrawn = std::mem::take(&mut self.withdrawn).into_iter();
+        let withdrawn = withdrawn.map(|(step, attempt)| Input::Withdrawn { step, attempt });
+        let seals = std::mem::take(&mut self.unreported).into_iter().map(Input::Sealed);
+        seals.chain(withdrawn).collect()
     }
 
     /// Whether something of an attempt is still under way in a tree.
@@ -242,5 +277,6 @@ pub(crate) fn seal_of(launch: &Launch, code: i32, now_us: i64) -> Seal {
         after: None,
         of: launch.of.clone(),
         settled: false,
+        waited: 0,
     }
 }

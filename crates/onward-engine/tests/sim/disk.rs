@@ -208,3 +208,16 @@ fn torn(inode: &Inode, chance: &mut Chance) -> Vec<u8> {
 fn dir_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
+
+/// Whether a pattern of `writes` or `reads` names this file, as far as the workflows here need it.
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+    match (pattern.split_once('{'), pattern.split_once('*')) {
+        // One of several ends, such as `notes.{json,md}`.
+        (Some((prefix, ends)), _) => {
+            let mut ends = ends.trim_end_matches('}').split(',');
+            ends.any(|end| name.strip_prefix(prefix) == Some(end))
+        }
+        (None, Some((prefix, suffix))) => name.starts_with(prefix) && name.ends_with(suffix),
+        (None, None) => name == pattern,
+    }
+}

@@ -19,7 +19,7 @@ use onward_core::{
 use onward_dialects::File;
 use onward_engine::{
     agents::{Adapter as _, Stream, lines::Lines},
-    drive::{Options, Resume},
+    drive::{Ahead, Options, Resume},
     foreign::Foreign,
     load::{
         checkpoint,
@@ -50,6 +50,8 @@ pub(crate) struct Case {
     has_repository: bool,
     /// Steps leave what they write to the disk's own time.
     lazy: bool,
+    /// Drivers announce ahead.
+    eager: bool,
     calls: u64,
     undisturbed: Ending,
 }
@@ -111,12 +113,17 @@ impl Tally {
 
 impl Case {
     pub(crate) fn new(text: &str) -> Self {
-        Self::with(text, false)
+        Self::with(text, false, false)
+    }
+
+    /// With drivers that announce ahead from the first step on.
+    pub(crate) fn eager(text: &str) -> Self {
+        Self::with(text, false, true)
     }
 
     /// In a repository, so that steps can have worktrees.
     pub(crate) fn in_repository(text: &str) -> Self {
-        Self::with(text, true)
+        Self::with(text, true, false)
     }
 
     /// With steps that sync nothing.
@@ -124,8 +131,18 @@ impl Case {
         Self { lazy: true, ..Self::new(text) }
     }
 
-    fn with(text: &str, has_repository: bool) -> Self {
+    /// The world after a life without a crash.
+    pub(crate) fn undisturbed_world(&self) -> SimWorld {
+        let mut world = SimWorld::new(0);
+        world.eager = self.eager;
+        let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
+        assert!(matches!(booted, Booted::With(Status::Completed)), "{}", self.text);
+        world
+    }
+
+    fn with(text: &str, has_repository: bool, eager: bool) -> Self {
         let (mut world, workflow) = (SimWorld::new(0), parse(text));
+        world.eager = eager;
         if has_repository {
             world.begin_repository();
         }
@@ -141,7 +158,7 @@ impl Case {
         assert_eq!(state(&world).status, COMPLETED, "{text}");
         let (calls, undisturbed) = (world.calls, ending(&world));
         let (text, lazy) = (text.to_owned(), false);
-        Self { workflow, text, has_repository, lazy, calls, undisturbed }
+        Self { workflow, text, has_repository, lazy, eager, calls, undisturbed }
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -231,7 +248,7 @@ impl Case {
     pub(crate) fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> bool {
         let Fate { crashes, mut breaks, seed } = *fate;
         let mut world = SimWorld::new(seed);
-        world.lazy = self.lazy;
+        (world.lazy, world.eager) = (self.lazy, self.eager);
         if self.has_repository {
             world.begin_repository();
         }
@@ -336,7 +353,12 @@ pub(crate) fn boot(
         return stopped(stop);
     }
     (world.foreign_reads, world.foreign_reads_at_spawn) = (0, None);
-    match open(world, workflow, &how(choices, foreign)) {
+    let mut how = how(choices, foreign);
+    if world.eager {
+        how.options.ahead = Ahead { after: 0, lead_ms: 0, most: 3 };
+    }
+    world.parallel = usize::try_from(workflow.limits.parallel).unwrap();
+    match open(world, workflow, &how) {
         Ok(mut driver) => {
             onward_engine::resume::drive(&mut driver).map_or_else(stopped, Booted::With)
         }
@@ -366,6 +388,7 @@ pub(crate) fn how(choices: &Choices, foreign: Option<&Foreign>) -> Resume {
         options: Options { attended: true, ..Options::default() },
         edited: None,
         foreign: foreign.cloned(),
+        theirs: foreign.map(Foreign::theirs).unwrap_or_default(),
         seen: Seen::default(),
         lacking: None,
     }

@@ -35,6 +35,7 @@ macro_rules! for_each_first_crash {
 
 mod agents;
 mod agree;
+mod ahead;
 mod breaks;
 mod chance;
 mod crash;

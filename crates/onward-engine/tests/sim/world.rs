@@ -8,11 +8,12 @@ use std::{
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::{Event, FileKind, GitHead},
+    event::{FileKind, GitHead},
     evidence::{FileProof, Stat},
     journal::decode_line,
-    launch::{Launch, Program},
+    launch::Launch,
     recovery::Probed,
+    state::State,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -31,10 +32,10 @@ use onward_engine::{
 };
 
 use crate::{
-    agents::{Agent, Supervisor},
+    agents::Supervisor,
     chance::Chance,
-    crash::{Crash, Losses, Window, readable},
-    disk::Disk,
+    crash::{Crash, Losses, Window},
+    disk::{Disk, fits},
     repo::{Repo, admin, condition, resolve},
     systems::stage::Stage,
     trees::{Trees, below},
@@ -91,6 +92,12 @@ pub(crate) struct SimWorld {
     pub(crate) stands_still: bool,
     /// Steps leave what they write to the disk's own time.
     pub(crate) lazy: bool,
+    /// Drivers announce ahead from the first step on.
+    pub(crate) eager: bool,
+    /// As many attempts may be under way.
+    pub(crate) parallel: usize,
+    /// How often an attempt had to wait for a slot.
+    pub(crate) waited: u64,
     /// Where built-in calls are made and what agents do there; without one, scripts are all there
     /// is.
     pub(crate) stage: Option<Rc<Stage>>,
@@ -129,6 +136,9 @@ impl SimWorld {
             meanwhile: Meanwhile::default(),
             stands_still: false,
             lazy: false,
+            eager: false,
+            parallel: usize::MAX,
+            waited: 0,
             stage: None,
             site: None,
             story: String::new(),
@@ -172,6 +182,7 @@ impl SimWorld {
             Crash::Engine => {
                 self.supervisor.engine_connected = false;
                 self.supervisor.unreported.clear();
+                self.supervisor.forget_queue();
                 // No engine is connected any more: from here on every seal is synced.
                 self.supervisor.synced = self.supervisor.seals.len();
             }
@@ -201,6 +212,7 @@ impl SimWorld {
         self.supervisor.unsealed = None;
         self.supervisor.recording = None;
         self.supervisor.unreported.clear();
+        self.supervisor.forget_queue();
         self.supervisor.engine_connected = false;
     }
 
@@ -224,13 +236,6 @@ impl SimWorld {
 fn proof(path: String, bytes: &[u8], mtime_ns: i64) -> FileProof {
     let size = u64::try_from(bytes.len()).expect("small");
     FileProof { path, hash: Digest::of(bytes), stat: Stat { size, mtime_ns, inode: 0 } }
-}
-
-fn fits(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => name == pattern,
-        Some((prefix, suffix)) => name.starts_with(prefix) && name.ends_with(suffix),
-    }
 }
 
 fn name(at: At<'_>) -> String {
@@ -453,6 +458,10 @@ impl World for SimWorld {
         Ok(self.site_files(site))
     }
 
+    fn foreign_files(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
+        self.foreign(site, card)
+    }
+
     fn hold(&mut self, _site: &Site, _card: &'static Card) -> Result<Hold, Stop> {
         self.burn()?;
         self.let_calls_end();
@@ -464,11 +473,11 @@ impl World for SimWorld {
         self.burn()
     }
 
-    fn look_at_hands(&mut self) -> Result<Connected, Stop> {
+    fn look_at_hands(&mut self, _told: &State) -> Result<Connected, Stop> {
         self.burn().map(|()| self.connected())
     }
 
-    fn connect(&mut self, _epoch: u32) -> Result<Connected, Stop> {
+    fn connect(&mut self, _epoch: u32, _told: &State) -> Result<Connected, Stop> {
         self.burn()?;
         // A surviving supervisor had some time to itself.
         let ticks = if self.stands_still { 0 } else { self.chance.below(4) };
@@ -477,42 +486,29 @@ impl World for SimWorld {
         }
         self.supervisor.engine_connected = true;
         self.supervisor.unreported.clear();
+        self.supervisor.forget_queue();
         self.hands_lost = false;
         Ok(self.connected())
     }
 
-    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+    fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop> {
         self.foreign_reads_at_spawn.get_or_insert(self.foreign_reads);
         for launch in launches {
             self.burn()?;
             if self.hands_lost {
                 return Ok(());
             }
-            let key = (launch.step.clone(), launch.attempt);
-            // The laws, checked from outside.
-            let durable = self.disk.synced("run/journal.jsonl").unwrap_or_default();
-            let events = readable(durable);
-            let announced = events.iter().any(|event| match event {
-                Event::AttemptStarted(it) => it.step == key.0 && it.attempt == key.1,
-                _ => false,
-            });
-            assert!(announced, "{key:?} is not announced: {}", self.story);
-            self.check_that_it_may_run(&key);
-            let is_agent = matches!(launch.program, Program::Agent(_));
-            let limited = events.iter().any(|event| match event {
-                Event::LimitHit { resets_at: Some(until), .. } => until.as_micros() > self.now_us,
-                _ => false,
-            });
-            assert!(!(is_agent && limited), "{key:?} starts in a limit: {}", self.story);
-            assert!(!self.supervisor.agents.contains_key(&key), "{key:?} lives: {}", self.story);
-            *self.spawns.entry(key.clone()).or_insert(0) += 1;
-            self.supervisor.spawned.push(key.clone());
-            let agent = match &self.stage {
-                Some(stage) => Agent::on(stage, launch, &self.disk, self.now_us),
-                None => Agent::new(launch, self.now_us),
-            };
-            self.supervisor.agents.insert(key, agent);
+            match slots {
+                Some(slots) => self.queue(launch, slots),
+                None => self.begin(launch),
+            }
         }
+        Ok(())
+    }
+
+    fn withdraw(&mut self) -> Result<(), Stop> {
+        self.burn()?;
+        self.supervisor.withdraw();
         Ok(())
     }
 
@@ -535,13 +531,17 @@ impl World for SimWorld {
             if self.hands_lost {
                 return Ok(vec![Input::HandsLost { why: None }]);
             }
-            if !self.supervisor.unreported.is_empty() {
-                let seals = std::mem::take(&mut self.supervisor.unreported);
-                return Ok(seals.into_iter().map(Input::Sealed).collect());
+            let told = self.supervisor.tell(false);
+            if !told.is_empty() {
+                return Ok(told);
             }
             let until_us = until.map_or(i64::MAX, Timestamp::as_micros);
             if self.tick(until_us) {
                 continue;
+            }
+            let told = self.supervisor.tell(true);
+            if !told.is_empty() {
+                return Ok(told);
             }
             if let Some((step, hash)) = self.open_gates.pop_first() {
                 let (option, by) = ("approve".to_owned(), "sim".to_owned());

@@ -136,6 +136,7 @@ impl Engine {
             match self.next() {
                 HandsEvent::Sealed(seal) => return seal,
                 HandsEvent::Spawned(_) => {}
+                other @ HandsEvent::Withdrawn { .. } => panic!("{other:?}"),
                 HandsEvent::Gone { .. } => panic!("the supervisor is gone"),
             }
         }
@@ -144,7 +145,9 @@ impl Engine {
     pub(crate) fn next_spawned(&self) -> Alive {
         match self.next() {
             HandsEvent::Spawned(alive) => alive,
-            other @ (HandsEvent::Sealed(_) | HandsEvent::Gone { .. }) => panic!("{other:?}"),
+            other @ (HandsEvent::Sealed(_)
+            | HandsEvent::Withdrawn { .. }
+            | HandsEvent::Gone { .. }) => panic!("{other:?}"),
         }
     }
 

@@ -9,6 +9,8 @@ mod engines;
 #[cfg(test)]
 mod families;
 #[cfg(test)]
+mod queue;
+#[cfg(test)]
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -9,12 +9,12 @@ use onward_core::{
     event::Mode,
     finding::{Code, Finding, Severity},
     plan::{Plan, Status},
+    plural::count,
     policy::{self, Asking, Choices, Depth, EnterAt},
-    told::CleanUp,
 };
 use onward_engine::{
     care::clean,
-    engine::{EngineError, adopt},
+    engine::{EngineError, adopt, compare_site},
     locate::{FoundSite, TakeOver},
     resume::ResumeError,
 };
@@ -31,18 +31,19 @@ use crate::{
     error::{self, Error},
     meant::Looked,
     outlook,
-    prompt::{First, Person},
+    prompt::{Chosen, First, Person},
     session::{Found, Session, Which, found_in_commands},
     style::ago,
 };
 
 /// The run in this very directory; or else one of those that can be resumed here and below.
+/// Nothing when the user wants none of them.
 pub(crate) fn choose(
     cx: &Context,
     session: &Session,
     person: &mut Person,
     yes: bool,
-) -> Result<Which, Error> {
+) -> Result<Option<Which>, Error> {
     let here = std::path::absolute(&cx.global.cwd)
         .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
     let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
@@ -50,7 +51,7 @@ pub(crate) fn choose(
         unfinished(session, &here)?.into_iter().partition(|it| it.found.dir == here);
     let ours = session.unfinished()?;
     if at_hand.len() == 1 {
-        return Ok(Which::Foreign(Box::new(at_hand.remove(0).found)));
+        return Ok(Some(Which::Foreign(Box::new(at_hand.remove(0).found))));
     }
     let mut strangers: Vec<Glanced> = at_hand.into_iter().chain(others).collect();
     strangers.sort_by_key(|it| it.plan.run.age_seconds);
@@ -68,20 +69,20 @@ pub(crate) fn choose(
             let is_meant = |it: &FoundSite| !it.site.by_name_only || session.is_over(it);
             match here.into_iter().find(is_meant) {
                 // What is over, or lacks a file, is said when it is met.
-                Some(found) => session.adopted_or_foreign(found),
-                None => resume::choose(session, person, ours).map(Which::Ours),
+                Some(found) => session.adopted_or_foreign(found).map(Some),
+                None => Ok(resume::choose(session, person, ours)?.map(Which::Ours)),
             }
         }
-        ([], [only]) if is_sure(&only) => Ok(Which::Foreign(Box::new(only.found.clone()))),
-        ([], [only]) => only.is_ours(person),
+        ([], [only]) if is_sure(&only) => Ok(Some(Which::Foreign(Box::new(only.found.clone())))),
+        ([], [only]) => only.is_ours(person).map(Some),
         // Ours first: a dialect's own run waits for a word.
         ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
-            resume::choose(session, person, ours).map(Which::Ours)
+            Ok(resume::choose(session, person, ours)?.map(Which::Ours))
         }
         ([], [_, ..]) if let Some(newest) = newest => {
-            Ok(Which::Foreign(Box::new(newest.found.clone())))
+            Ok(Some(Which::Foreign(Box::new(newest.found.clone()))))
         }
-        ([_, ..], []) => resume::choose(session, person, ours).map(Which::Ours),
+        ([_, ..], []) => Ok(resume::choose(session, person, ours)?.map(Which::Ours)),
         (_, [_, ..]) => which_of(session, person, ours, strangers),
     }
 }
@@ -92,7 +93,7 @@ fn which_of(
     person: &mut Person,
     ours: Vec<Found>,
     strangers: Vec<Glanced>,
-) -> Result<Which, Error> {
+) -> Result<Option<Which>, Error> {
     let mut all: Vec<(u64, String, String, Which)> = Vec::new();
     for found in ours {
         let (id, dir) = (found.dir.id.to_string(), found.dir.dir.clone());
@@ -107,7 +108,8 @@ fn which_of(
     all.sort_by_key(|it| it.0);
     let list: Vec<String> = all.iter().map(|it| it.2.clone()).collect();
     match person.choose("Which one?", &list) {
-        Some(index) => Ok(all.swap_remove(index).3),
+        Some(Chosen::One(index)) => Ok(Some(all.swap_remove(index).3)),
+        Some(Chosen::None) => Ok(None),
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
@@ -215,17 +217,19 @@ pub(crate) fn resume(
     let agreed = talk.agree(cx, &mut person, args);
     if let Err(error) = &agreed
         && error.exit_code() == error::CONFLICTS
+        && !matches!(error, Error::NotConfirmed { .. })
         && !cx.global.json
         && let Ok(plan) = session.foreign_plan(found, &args.choices(), Depth::Quick)
     {
         // A user who is stopped here is told the ways out.
-        outlook::ways_out(&mut *cx.err, &plan, found, &again, talk.to_put_away().is_some())?;
+        let (way, can_be_given_up) = ((&*again, &args.choices()), talk.to_put_away().is_some());
+        outlook::ways_out(&mut *cx.err, &plan, found, way, can_be_given_up)?;
     }
-    let choices = match agreed? {
-        Agreed::GoOn(choices) => choices,
-        Agreed::GiveUp => return archive::give_up(cx, found, true),
+    let (choices, how_old) = match agreed? {
+        Agreed::GoOn(choices, how_old) => (choices, how_old),
+        Agreed::GiveUp => return archive::give_up(cx, found, true, session.now),
         Agreed::Restart => {
-            archive::give_up(cx, found, true)?;
+            archive::give_up(cx, found, true, session.now)?;
             let mut inputs = found.site.inputs.clone();
             inputs.remove("state");
             return run::builtin(cx, &session, found.site.workflow, inputs, person);
@@ -243,14 +247,14 @@ pub(crate) fn resume(
     let begun = adopt::adopt(found, &workflow, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet {
         let id = begun.dir.file_name().unwrap_or_default().to_string_lossy();
-        writeln!(cx.err, "run {id} continues {}", found.dir.display())?;
+        writeln!(cx.err, "run {id} continues {}: {how_old}", found.dir.display())?;
     }
     if args.detach {
         let flags = ResumeArgs::flags(&choices, false, false);
         return attach::leave(cx, &session, &begun.leave(), &flags);
     }
     let how = onward_engine::engine::How { mode, take_over: TakeOver::No, ..session.how(choices) };
-    drive(cx, &session, how, person, &begun.dir.clone(), |how, sink| {
+    drive(cx, &session, how, person, (&begun.dir.clone(), None), |how, sink| {
         begun.drive(&session.machine, &how, Some(sink))
     })
 }
@@ -274,7 +278,8 @@ enum Choice {
 
 /// What came of it.
 enum Agreed {
-    GoOn(Choices),
+    /// With the age of its state, and what was found.
+    GoOn(Choices, String),
     /// Its state is put away, and a new run begins in its place.
     Restart,
     /// Its state is put away.
@@ -282,10 +287,24 @@ enum Agreed {
     Nothing,
 }
 
+/// What giving a run up means.
+struct PutAway {
+    lines: Vec<String>,
+    /// The same can be started over: the run says what is wanted.
+    restarts: bool,
+}
+
 impl Talk<'_> {
-    /// What of the run can be put away, where the system keeps a state of it.
-    fn to_put_away(&self) -> Option<CleanUp> {
-        clean::look(self.found, &self.session.machine).ok().flatten()
+    /// How the run can be put away, where the system keeps a state of it or an archive.
+    fn to_put_away(&self) -> Option<PutAway> {
+        let machine = &self.session.machine;
+        if let Some(clean) = clean::look(self.found, machine, self.session.now).ok().flatten() {
+            return Some(PutAway { lines: archive::lines(&clean), restarts: true });
+        }
+        // What is wanted instead is for a new run to say.
+        let line = format!("its state is kept in the archive of {}", self.found.card().name);
+        let is_kept = adopt::retires(self.found, machine).is_ok_and(|it| it);
+        is_kept.then(|| PutAway { lines: vec![line], restarts: false })
     }
 
     /// What was agreed to; an error when no person was there to agree.
@@ -299,20 +318,34 @@ impl Talk<'_> {
         let mut asks = asking == Asking::Always && !args.driving.yes;
         let mut choices = args.choices();
         loop {
-            let plan = self.session.foreign_plan(self.found, &choices, depth)?;
+            let mut plan = self.session.foreign_plan(self.found, &choices, depth)?;
             if plan.run.status == Status::Completed {
                 return Err(Error::AlreadyComplete { what: over(&plan) });
             }
+            if depth == Depth::Full {
+                plan.preflight =
+                    compare_site(self.found, choices.from.as_ref(), &self.session.machine)?;
+            }
             let standing = policy::standing(&plan.findings, plan.run.age_band, &choices);
-            let can_be_settled = standing.iter().all(|it| Code::can_be_accepted(&it.code));
+            let can_be_settled = standing.iter().all(Finding::can_be_accepted);
             let has_a_word = asks || !standing.is_empty();
             let clean = if person.is_there() { self.to_put_away() } else { None };
             let has_a_way = can_be_settled || clean.is_some();
             if !(person.is_there() && has_a_way && has_a_word) {
-                return if standing.is_empty() {
-                    Ok(Agreed::GoOn(choices))
-                } else {
-                    Err(EngineError::Resume(ResumeError::Conflicts(standing)).into())
+                // A system that has such a report wants a word, with a terminal or without.
+                let wants_word = plan.preflight.is_some() && !args.driving.yes;
+                if wants_word && !cx.global.json {
+                    plan::show(cx, self.session, &plan, &choices)?;
+                }
+                return match () {
+                    () if !standing.is_empty() => {
+                        Err(EngineError::Resume(ResumeError::Conflicts(standing)).into())
+                    }
+                    () if wants_word => {
+                        let flags = ResumeArgs::flags(&choices, false, false);
+                        Err(Error::NotConfirmed { run: found_in_commands(self.found), flags })
+                    }
+                    () => Ok(Agreed::GoOn(choices, how_old(&plan))),
                 };
             }
             asks = true;
@@ -326,9 +359,9 @@ impl Talk<'_> {
                 ways.push((Choice::Point, "point", consult::OTHER_POINT.to_owned()));
             }
             ways.push((Choice::Cancel, "cancel", "leave everything as it is".to_owned()));
-            if clean.is_some() {
+            if let Some(PutAway { restarts, .. }) = clean {
                 let over = "put its state away and start over; nothing is deleted".to_owned();
-                ways.push((Choice::Restart, "restart", over));
+                ways.extend(restarts.then_some((Choice::Restart, "restart", over)));
                 let clean = "put its state away and end it; nothing is deleted".to_owned();
                 ways.push((Choice::Clean, "clean", clean));
             }
@@ -336,11 +369,11 @@ impl Talk<'_> {
             match self.answered(person, picked)? {
                 Choice::Resume => {
                     choices.accept_all(&standing);
-                    return Ok(Agreed::GoOn(choices));
+                    return Ok(Agreed::GoOn(choices, how_old(&plan)));
                 }
                 picked @ (Choice::Restart | Choice::Clean) => {
-                    let lines = clean.iter().flat_map(archive::lines);
-                    lines.for_each(|line| person.screen().line(&printable(&line)));
+                    let lines = clean.iter().flat_map(|it| &it.lines);
+                    lines.for_each(|line| person.screen().line(&printable(line)));
                     if self.is_sure(person, "Do that?")? {
                         let restarts = matches!(picked, Choice::Restart);
                         return Ok(if restarts { Agreed::Restart } else { Agreed::GiveUp });
@@ -402,10 +435,21 @@ impl Talk<'_> {
             if person.was_interrupted() {
                 Error::Interrupted { command: self.again.to_owned() }
             } else {
-                Error::NotConfirmed { run: self.found.dir.display().to_string() }
+                let (run, flags) = (found_in_commands(self.found), Vec::new());
+                Error::NotConfirmed { run, flags }
             }
         })
     }
+}
+
+/// `interrupted 45 min ago, validation clean`.
+fn how_old(plan: &Plan) -> String {
+    let of = |severity| plan.findings.iter().filter(|it| it.severity() == severity).count();
+    let counted = [(of(Severity::Blocking), "conflict"), (of(Severity::Warning), "warning")];
+    let counted = counted.into_iter().filter(|(many, _)| *many > 0);
+    let counted: Vec<String> = counted.map(|(many, what)| count(many, what)).collect();
+    let found = if counted.is_empty() { "clean".to_owned() } else { counted.join(", ") };
+    format!("{} {}, validation {found}", plan.run.status.as_str(), ago(plan.run.age_seconds))
 }
 
 /// What a run that is over says of itself, with what speaks against it.

@@ -8,14 +8,16 @@ use serde::Serialize;
 
 use crate::{
     cmd::Context,
+    diagnostic::printable,
     error::Error,
-    session::{Driving, Session},
+    session::{Driving, Session, word},
 };
 
 /// List the agent programs onward knows, and what each can do
 ///
 /// Those on the PATH are asked for their version; no model is spoken to.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward agents\n  onward agents --no-probe")]
 pub(crate) struct AgentsArgs {
     /// Only look for the programs; start none of them
     #[arg(long)]
@@ -60,8 +62,10 @@ pub(crate) fn run(cx: &mut Context, args: &AgentsArgs) -> Result<ExitCode, Error
             writeln!(cx.out, "          cost: {cost}; limits: {}", agent.limits)?;
         }
     }
-    for name in session.config.agents.keys() {
-        writeln!(cx.out, "{name:<9} configured")?;
+    for (name, command) in &session.config.agents {
+        let command: Vec<String> = command.value.iter().map(|it| word(it)).collect();
+        let command = printable(&command.join(" "));
+        writeln!(cx.out, "{:<9} configured: {command}", printable(name))?;
     }
     Ok(ExitCode::SUCCESS)
 }

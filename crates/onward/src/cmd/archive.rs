@@ -1,8 +1,11 @@
 //! `onward archive` and `onward gc`: runs that are over move out of the way; gc alone deletes.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use onward_core::{plan::Status, plural::count, told::CleanUp};
+use onward_core::{plan::Status, plural::count, time::Timestamp, told::CleanUp};
 use onward_engine::{
     care::{
         CareError, RunRef,
@@ -23,7 +26,8 @@ use crate::{
     diagnostic::printable,
     error::Error,
     outlook,
-    session::{Driving, Found, Session, Wanted, Which, found_in_commands},
+    session::{Driving, Found, Session, Wanted, Which, found_in_commands, not_adopted, word},
+    style,
 };
 
 /// Move a run that is over, or given up, to the archive
@@ -33,6 +37,7 @@ use crate::{
 /// branches stay. A run of another system is given up: its state file moves into an archive beside
 /// it, and stories that it left half-way are ready again.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward archive\n  onward archive release-20261115-k3fq")]
 pub(crate) struct ArchiveArgs {
     /// Which run; without it the last active one that is completed or cancelled
     #[arg(add = crate::complete::run())]
@@ -48,7 +53,7 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
         Some(wanted) => {
             match session.which(cx, &Wanted { run: Some(wanted), ..Wanted::default() })? {
                 Which::Ours(dir) => dir,
-                Which::Foreign(found) => return give_up(cx, &found, args.yes),
+                Which::Foreign(found) => return give_up(cx, &found, args.yes, session.now),
             }
         }
         None => last_that_is_over(&session)?,
@@ -57,7 +62,11 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
     if cx.global.json {
         return cx.print_json(&archived);
     }
-    writeln!(cx.err, "run {} moved to the archive: {}", archived.run.id, archived.to)?;
+    let to = Path::new(&archived.to);
+    let to = to.strip_prefix(session.project.root()).unwrap_or(to);
+    let text = format!("run {} moved to the archive:", archived.run.id);
+    let to = word(&to.display().to_string());
+    writeln!(cx.err, "{}", style::wrap_with(&text, &to, style::columns_of_errors(), 0, 2))?;
     for step in &archived.lost {
         writeln!(cx.err, "  {step} was killed half-way; what it left in the tree stays there")?;
     }
@@ -76,7 +85,7 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
 fn put_away(cx: &mut Context, session: &Session, found: &FoundSite) -> Result<ExitCode, Error> {
     let name = found.card().name;
     if !retire(found, &session.machine)? {
-        return Err(Error::NotAdopted { dir: found.dir.clone() });
+        return Err(not_adopted(found));
     }
     let (run, to) = (RunRef::of(&found.dir), found.dir.display().to_string());
     if cx.global.json {
@@ -86,11 +95,18 @@ fn put_away(cx: &mut Context, session: &Session, found: &FoundSite) -> Result<Ex
     }
     let kept = printable(&found.site.name);
     writeln!(cx.err, "{kept} is kept in the archive of {name}; a new run can begin")?;
+    writeln!(cx.err, "{}", outlook::start_over(found))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the state of another system's run away, after showing what that means.
-pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<ExitCode, Error> {
+/// Puts the state of another system's run away, after showing what that means; under the moment at
+/// which the user was shown it, since the archive is named after it.
+pub(crate) fn give_up(
+    cx: &mut Context,
+    found: &FoundSite,
+    yes: bool,
+    now: Timestamp,
+) -> Result<ExitCode, Error> {
     let session = Session::at(cx, found.project.root(), &Driving::default())?;
     let name = &found.site.name;
     let refused = |what, hint: &str| CareError::Refused { what, hint: hint.to_owned() };
@@ -99,9 +115,9 @@ pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<
         let what = format!("{name} is being worked on");
         return Err(Error::Care(refused(what, "stop it there first")));
     }
-    let clean = clean::look(found, &session.machine)?;
+    let clean = clean::look(found, &session.machine, now)?;
     if clean.is_none() && !retires(found, &session.machine)? {
-        return Err(Error::NotAdopted { dir: found.dir.clone() });
+        return Err(not_adopted(found));
     }
     if clean.is_none() && status == Status::Fresh {
         let what = format!("{name} has not begun: there is nothing to put away");
@@ -130,7 +146,7 @@ pub(crate) fn give_up(cx: &mut Context, found: &FoundSite, yes: bool) -> Result<
         return put_away(cx, &session, found);
     }
     let mode = session.mode_at(found);
-    let (dir, clean) = clean::clean_up(found, &session.machine, mode)?;
+    let (dir, clean) = clean::clean_up(found, &session.machine, mode, now)?;
     let archived = archive_run(&dir, &session.machine)?;
     if cx.global.json {
         return cx.print_json(&archived);
@@ -167,6 +183,7 @@ fn last_that_is_over(session: &Session) -> Result<PathBuf, Error> {
 ///
 /// The only command that deletes anything, and only what `archive` has moved before.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward gc\n  onward gc --keep 10")]
 pub(crate) struct GcArgs {
     /// How many archives stay, the last moved ones; 5 unless the configuration says otherwise
     #[arg(long, value_name = "N")]

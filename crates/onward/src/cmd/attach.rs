@@ -85,7 +85,7 @@ pub(crate) fn start(session: &Session, dir: &Path, flags: &[String]) -> Result<O
     };
     let grace = session.config.grace_seconds.value.to_string();
     let mut driver = Command::new(this)
-        .args(["resume", "--no-input", "--mode", mode, "--grace", &grace])
+        .args(["resume", "--no-input", "--agreed", "--mode", mode, "--grace", &grace])
         .args(session.config.settings.wait.value.then_some("--wait"))
         .args(flags)
         .arg(dir)

@@ -30,6 +30,8 @@ use crate::{
 /// Says everything that is wrong with it, with file, line and column, and what to do about it.
 /// Starts nothing. Exit code 0: it can be run; 2: it cannot; 1: it could not be read.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward check release.yaml\n  \
+    onward check release.yaml --mermaid")]
 pub(crate) struct CheckArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
     #[arg(add = crate::complete::workflow())]

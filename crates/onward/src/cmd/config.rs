@@ -21,6 +21,7 @@ use crate::{
 /// Nearer wins: a flag, then an `ONWARD_` variable, then `.onward/config.toml` from here up to the
 /// root of the project, then `$XDG_CONFIG_HOME/onward/config.toml`, then the default.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward config\n  onward config edit")]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     what: Option<ConfigCommand>,
@@ -29,14 +30,17 @@ pub(crate) struct ConfigArgs {
 #[derive(clap::Subcommand, Clone, Copy, Debug)]
 enum ConfigCommand {
     /// Every value with its origin (the default)
+    #[command(after_help = "Example:\n  onward config show")]
     Show {
         /// Accepted for clarity: the origin is always shown
         #[arg(long)]
         origin: bool,
     },
     /// Print the path of this project's configuration file
+    #[command(after_help = "Example:\n  cat \"$(onward config path)\"")]
     Path,
     /// Open this project's configuration file in `$VISUAL` or `$EDITOR`
+    #[command(after_help = "Example:\n  EDITOR=nano onward config edit")]
     Edit,
 }
 
@@ -171,7 +175,7 @@ fn edit(cx: &mut Context, path: &Path) -> Result<ExitCode, Error> {
     let status = std::process::Command::new("sh").arg("-c").arg(line).status()?;
     if !status.success() {
         return Err(Error::Usage {
-            message: "the editor did not end well".to_owned(),
+            message: "the editor failed".to_owned(),
             hint: format!("the file is {}", path.display()),
         });
     }

@@ -26,6 +26,7 @@ use crate::{
 
 /// Answer a gate
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Example:\n  onward decide publish revise --comment \"shorter, please\"")]
 #[command(override_usage = "onward decide [OPTIONS] [RUN] GATE OPTION")]
 pub(crate) struct DecideArgs {
     /// `[RUN] GATE OPTION`
@@ -221,6 +222,7 @@ pub(crate) fn pause(cx: &mut Context, args: &AskArgs) -> Result<ExitCode, Error>
 
 /// Stop everything and end the run for good
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward cancel\n  onward cancel release-20261115-k3fq")]
 pub(crate) struct CancelArgs {
     /// Which run; without it the last active one, after a question
     #[arg(add = crate::complete::run())]
@@ -277,6 +279,8 @@ fn ask(
 ///
 /// Its declared outputs must exist; its check must pass.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward done publish\n  \
+    onward done release-20261115-k3fq 'draft[ann]/write'")]
 #[command(override_usage = "onward done [OPTIONS] [RUN] STEP")]
 pub(crate) struct DoneArgs {
     /// `[RUN] STEP`

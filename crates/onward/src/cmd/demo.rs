@@ -35,6 +35,7 @@ type Play = fn(&mut Context) -> Result<ExitCode, Error>;
 /// what the steps themselves wrote down proves that no finished one ran again. Needs no key and no
 /// network.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward demo\n  onward demo conference")]
 pub(crate) struct DemoArgs {
     /// What is killed and resumed
     #[arg(value_name = "NAME", default_value = "book", value_parser = known())]

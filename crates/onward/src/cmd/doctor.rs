@@ -22,6 +22,7 @@ use crate::{
 /// git, agents, locks and syncs on this file system, the clock, room for sockets; damaged journals,
 /// half-made runs, processes that lost their supervisor. Exit code 16: there is a problem.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward doctor\n  onward doctor --fix")]
 pub(crate) struct DoctorArgs {
     /// Mend what is safe: archive half-made runs, end processes of runs without a supervisor
     #[arg(long)]
@@ -49,9 +50,12 @@ pub(crate) fn run(cx: &mut Context, args: &DoctorArgs) -> Result<ExitCode, Error
         }
         let health = check.health.as_str();
         let message = printable(&style::local_times(&check.message, session.now));
-        writeln!(cx.out, "  {style}{health:<8}{style:#} {}: {message}", check.check)?;
+        let said = format!("{}: {message}", check.check);
+        let said = style::wrap(&said, style::columns(), 11, 11);
+        writeln!(cx.out, "  {style}{health:<8}{style:#} {said}")?;
         if let Some(hint) = &check.hint {
             let dim = Style::new().dimmed();
+            let hint = style::wrap(hint, style::columns(), 11, 11);
             writeln!(cx.out, "           {dim}{hint}{dim:#}")?;
         }
     }

@@ -109,22 +109,25 @@ pub(crate) fn run(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> 
         Begin::Workflow(body) => body,
         Begin::Conference => return plan(cx, &args.answers),
         Begin::BuiltIn(command) => {
-            around(cx)?;
-            return told(cx, ".onward/config.toml", "it is built in, and needs no file", command);
+            let beside = around(cx)?;
+            let what = "it is built in, and needs no file";
+            return told(cx, ".onward/config.toml", Some(what), &beside, command);
         }
     };
     let file = PathBuf::from(format!("{}.yaml", args.name));
     let text = format!("{HEAD}{body}").replace("NAME", &args.name);
     refuse_present(&cx.path(&file))?;
-    around(cx)?;
+    let mut beside = around(cx)?;
     if matches!(origin, Origin::Review) {
-        let path = cx.path(format!("{}.review.json", args.name).as_ref());
+        let name = format!("{}.review.json", args.name);
+        let path = cx.path(name.as_ref());
         if !path.exists() {
             open::put(&path, REVIEW_SCHEMA.as_bytes(), open::SHARED)
                 .map_err(|source| Error::CannotMake { path, source })?;
+            beside.insert(0, name);
         }
     }
-    write(cx, &file, &text, &format!("onward check {}", file.display()))
+    write(cx, &file, &text, &beside, &format!("onward check {}", file.display()))
 }
 
 fn refuse_present(path: &Path) -> Result<(), Error> {
@@ -136,8 +139,8 @@ fn refuse_present(path: &Path) -> Result<(), Error> {
 }
 
 /// What stands beside a workflow: settings, the schema for editors, and what git is to leave out.
-/// What is there already stays.
-fn around(cx: &Context) -> Result<(), Error> {
+/// What is there already stays; the names of what is new.
+fn around(cx: &Context) -> Result<Vec<String>, Error> {
     let dir = cx.path(".onward".as_ref());
     let cannot_make = |path: &Path| {
         let path = path.to_owned();
@@ -145,6 +148,7 @@ fn around(cx: &Context) -> Result<(), Error> {
     };
     std::fs::create_dir_all(&dir).map_err(cannot_make(&dir))?;
     let schema = format!("{:#}\n", onward_core::workflow::schema::workflow_schema());
+    let mut made = Vec::new();
     for (name, text) in [
         ("config.toml", super::config::TEMPLATE),
         ("workflow.schema.json", &schema),
@@ -158,26 +162,48 @@ fn around(cx: &Context) -> Result<(), Error> {
         let path = dir.join(name);
         if !path.exists() {
             open::put(&path, text.as_bytes(), open::SHARED).map_err(cannot_make(&path))?;
+            made.push(format!(".onward/{name}"));
         }
     }
-    Ok(())
+    Ok(made)
 }
 
-fn write(cx: &mut Context, file: &Path, text: &str, next: &str) -> Result<ExitCode, Error> {
+/// `beside` = what was written before it.
+fn write(
+    cx: &mut Context,
+    file: &Path,
+    text: &str,
+    beside: &[String],
+    next: &str,
+) -> Result<ExitCode, Error> {
     let path = cx.path(file);
     let made = open::new(&path, open::SHARED);
     let mut made = made.map_err(|source| Error::CannotMake { path, source })?;
     made.write_all(text.as_bytes())?;
     let shown = file.display().to_string();
-    told(cx, &shown, &format!("wrote {shown}"), next)
+    let made: Vec<String> = std::iter::once(&shown).chain(beside).cloned().collect();
+    told(cx, &shown, None, &made, next)
 }
 
-fn told(cx: &mut Context, file: &str, what: &str, next: &str) -> Result<ExitCode, Error> {
+/// `what` = what there is to know besides; `made` = every file that was written.
+fn told(
+    cx: &mut Context,
+    file: &str,
+    what: Option<&str>,
+    made: &[String],
+    next: &str,
+) -> Result<ExitCode, Error> {
     if cx.global.json {
         let (schema, file) = ("onward.init/1".to_owned(), file.to_owned());
-        return cx.print_json(&Written { schema, file });
+        return cx.print_json(&Written { schema, file, wrote: made.to_vec() });
     }
-    writeln!(cx.err, "{what}\n{next}")?;
+    if let Some(what) = what {
+        writeln!(cx.err, "{what}")?;
+    }
+    for file in made {
+        writeln!(cx.err, "wrote {}", printable(file))?;
+    }
+    writeln!(cx.err, "{next}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -219,7 +245,7 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
             writeln!(cx.err, "{line}")?;
         }
     }
-    write(cx, DOCUMENT.as_ref(), &draft.text(), "onward run conference")
+    write(cx, DOCUMENT.as_ref(), &draft.text(), &[], "onward run conference")
 }
 
 struct Ask<'a> {
@@ -272,7 +298,7 @@ impl Ask<'_> {
         if let Some(criteria) = &given.criteria {
             return Ok(Measure::Criteria(criteria.clone()));
         }
-        let question = "What is measured? (nothing: success criteria in words)";
+        let question = "What is measured? (Return: nothing, success is judged by words)";
         let metric = match &given.metric {
             Some(metric) => metric.clone(),
             None if self.is_terminal => self.line(question)?,
@@ -282,7 +308,8 @@ impl Ask<'_> {
             }
         };
         if metric.is_empty() {
-            let criteria = self.text("--criteria", "How is success told?", None)?;
+            let criteria =
+                self.text("--criteria", "What must be true for it to be a success?", None)?;
             return Ok(Measure::Criteria(criteria));
         }
         let question = "maximize or minimize?";

@@ -27,6 +27,7 @@ use crate::{
 
 /// Show the events of a run, or what a step printed
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward log -f\n  onward log --step 'draft[ann]' -f")]
 pub(crate) struct LogArgs {
     /// Which run; without it the last active one
     #[arg(add = crate::complete::run())]
@@ -85,6 +86,8 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     for name in ["step", "attempt", "turn", "option", "status", "cause", "outcome", "text"] {
         if name == "outcome" && is_stopped(&record.event) {
             rest.push("stopped by the user".to_owned());
+        } else if let Some(why) = failed(&record.event).filter(|_| name == "outcome") {
+            rest.push(format!("failed: {why}"));
         } else if let Some(value) = value.get(name) {
             rest.push(in_words(value));
         }
@@ -97,17 +100,28 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     } else {
         format!("{seq:>5} {} {style}{kind:<width$}{style:#} {rest}", style::seconds(at))
     };
-    writeln!(cx.out, "{}", line.trim_end())?;
-    for line in undone::lines(&record.event, run) {
+    let width = style::columns();
+    writeln!(cx.out, "{}", style::wrap(line.trim_end(), width, 0, INDENT))?;
+    for line in undone::lines(&record.event, run, (width, 13, INDENT)) {
         writeln!(cx.out, "      {WARN}undone{WARN:#} {line}")?;
     }
     Ok(())
 }
 
+/// What does not fit into a line goes on below the event's name.
+const INDENT: usize = 15;
+
 /// The user stopped the attempt: it did not fail.
 fn is_stopped(event: &Event) -> bool {
     let Event::AttemptFinished(it) = event else { return false };
     matches!(it.outcome, Outcome::Failed { cause: Cause::Interrupted, .. })
+}
+
+/// Why an attempt failed.
+fn failed(event: &Event) -> Option<String> {
+    let Event::AttemptFinished(it) = event else { return None };
+    let Outcome::Failed { cause, detail } = &it.outcome else { return None };
+    Some(style::failure(*cause, detail, None))
 }
 
 fn style_of(event: &Event) -> crate::ink::Style {
@@ -162,6 +176,7 @@ fn in_words(value: &serde_json::Value) -> String {
 /// Shows its progress until it is over, and asks its gates, also those of a run that waits without
 /// a driver: with the answers it continues. Ctrl-C stops the watching, not the run.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward attach\n  onward attach release-20261115-k3fq")]
 pub(crate) struct AttachArgs {
     /// Which run; without it the last active one
     #[arg(add = crate::complete::run())]

@@ -12,6 +12,7 @@ pub(crate) mod decide;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod init;
+pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod output;
 pub(crate) mod plan;
@@ -35,18 +36,18 @@ use std::{
     process::ExitCode,
 };
 
-use clap::CommandFactory as _;
 use onward_core::plan::Status;
 use onward_engine::{engine::person::gates_now, play::conference::has_started};
 
 use crate::{
-    cli::{Cli, Global},
+    cli::Global,
     diagnostic,
     error::{self, Error},
     gates::Gate,
-    ink::{self, Printer},
+    ink::Printer,
     next,
     session::{Driving, Session, named_in_commands, word},
+    style,
 };
 
 /// What every command gets. Built once, in `main`.
@@ -118,14 +119,21 @@ fn begins_here(cx: &Context) -> Option<String> {
 /// The file that a conference begins with.
 const CONFERENCE: &str = "conference.md";
 
+/// What to type where nothing is.
+const BEGIN_WITH: [(&str, &str); 3] = [
+    ("onward demo", "watch a run being killed and resumed; takes a few seconds"),
+    ("onward init hello", "write a first workflow into this directory"),
+    ("onward --help", "list all commands"),
+];
+
 /// Without a command: what is here, and the one next thing to type.
 pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     if cx.global.json {
-        return status::list(cx, &status::ListArgs::default());
+        return list::list(cx, &list::ListArgs::default());
     }
     let session = Session::new(cx, &Driving::default())?;
     let runs = session.unfinished()?;
-    let mut rows = status::rows(cx, &session, None)?;
+    let mut rows = list::rows(cx, &session, None)?;
     if rows.is_empty()
         && let Some(next) = begins_here(cx)
     {
@@ -136,11 +144,14 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
-        ink::help(&Cli::command().render_help())?;
-        writeln!(cx.out, "\nNothing to resume here. Try `onward demo`, or `onward init`.")?;
+        writeln!(cx.out, "There is no run here, and no workflow.\n")?;
+        for (command, does) in BEGIN_WITH {
+            let line = format!("  {command:<18}  {does}");
+            writeln!(cx.out, "{}", style::wrap(&line, style::columns(), 0, 22))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
-    status::print(cx, &mut rows, session.now)?;
+    list::print(cx, &mut rows, session.now)?;
     if runs.is_empty() {
         // A run that another system left is continued by its directory.
         let open = rows.iter().find_map(|row| {

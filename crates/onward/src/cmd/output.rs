@@ -111,7 +111,7 @@ pub(crate) fn show(
                 let raw = format!("onward log {id} --step {step} --raw");
                 writeln!(
                     cx.err,
-                    "{DIM}the agent said nothing to a person; all of it: {raw}{DIM:#}"
+                    "{DIM}the agent printed no words for people; all of its output: {raw}{DIM:#}"
                 )?;
             }
             return Ok(ExitCode::SUCCESS);
@@ -154,10 +154,38 @@ fn nothing(cx: &mut Context, run: &Run, dir: &Path, step: &Address) -> Result<Ex
         Some(Role::Leaf) | None if run.state.phase(step) == Phase::Skipped => "was skipped",
         Some(Role::Leaf) | None => "has not started",
         Some(Role::Root | Role::Group | Role::Each | Role::Item | Role::Loop | Role::Turn) => {
-            "is a group: name one of the steps in it"
+            return steps_of(cx, run, dir, step);
         }
     };
     writeln!(cx.err, "{DIM}{name} {why}{DIM:#}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// So many steps of a group are named.
+const NAMED_MAX: usize = 10;
+
+/// A group prints nothing itself: the commands that show its steps, those that print first.
+fn steps_of(cx: &mut Context, run: &Run, dir: &Path, group: &Address) -> Result<ExitCode, Error> {
+    let nodes = run.graph.in_order().into_iter().map(|id| run.graph.node(id));
+    let mut inside: Vec<(bool, &Address)> = nodes
+        .filter(|it| it.role == Role::Leaf && it.address.is_within(group))
+        .filter(|it| !run.defs.brief(it.def).is_gate())
+        .map(|it| (run.state.phase(&it.address) != Phase::Running, &it.address))
+        .collect();
+    inside.sort_by_key(|(is_still, _)| *is_still);
+    let name = printable(group.as_str());
+    if inside.is_empty() {
+        writeln!(cx.err, "{DIM}{name} is a group, and no step of it is known yet{DIM:#}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    writeln!(cx.err, "{DIM}{name} is a group; one of its steps:{DIM:#}")?;
+    for (_, step) in inside.iter().take(NAMED_MAX) {
+        writeln!(cx.err, "onward log {} --step {}", id_of(dir), word(step.as_str()))?;
+    }
+    let more = inside.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        writeln!(cx.err, "{DIM}and {more} more{DIM:#}")?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,11 +3,12 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use onward_core::{
+    event::Mode,
     plan::Plan,
     policy::{Choices, Depth},
 };
 use onward_engine::{
-    engine::{page_of_site, plan_run},
+    engine::{compare_run, compare_site, page_of_site, plan_and_end},
     locate::FoundSite,
 };
 
@@ -22,6 +23,8 @@ use crate::{
 ///
 /// Reads only: nothing on disk changes, no check or probe is run.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward plan\n  onward plan --all\n  \
+    onward plan path/to/conference")]
 pub(crate) struct PlanArgs {
     /// Which run: its id, a prefix of it, or its directory; without it the last active one
     #[arg(add = crate::complete::run())]
@@ -52,14 +55,22 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
     let plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
             let session = session.of_run(cx, &dir, &Driving::default())?;
-            plan_run(&dir, &session.machine, &Choices::default())?
+            let mut plan = plan_and_end(&dir, &session.machine, &Choices::default())?;
+            if session.mode_of(&dir) == Mode::Preflight {
+                plan.preflight = compare_run(&dir, None, &session.machine)?;
+            }
+            plan
         }
         Which::Foreign(found) => {
             let session = Session::at(cx, found.project.root(), &Driving::default())?;
             if let Some(format) = &args.format {
                 return page(cx, &session, &found, format);
             }
-            session.foreign_plan(&found, &Choices::default(), Depth::Quick)?
+            let mut plan = session.foreign_plan(&found, &Choices::default(), Depth::Quick)?;
+            if session.mode_at(&found) == Mode::Preflight {
+                plan.preflight = compare_site(&found, None, &session.machine)?;
+            }
+            plan
         }
     };
     if cx.global.json {
@@ -69,6 +80,8 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         let rows = if args.all || cx.global.verbose > 0 { Rows::All } else { Rows::Folded };
         plan_page::write(&mut *cx.out, &plan, rows, For::Reader, now)?;
     }
+    // The process ends: nothing is given back piece by piece.
+    std::mem::forget(plan);
     Ok(ExitCode::SUCCESS)
 }
 

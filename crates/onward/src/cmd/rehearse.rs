@@ -165,7 +165,7 @@ pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCo
     };
     let (mode, choices, options) = (Mode::Autopilot, Choices::default(), Options::default());
     let (take_over, seen) = (TakeOver::No, Seen::default());
-    let how = How { mode, choices, pinned: true, options, take_over, seen };
+    let how = How { mode, choices, pinned: true, options, take_over, seen, folded: None };
     let boundary = Some(args.boundary).filter(|it| *it > 0);
     let outcome = drive_until(&args.run, &machine, &how, boundary)?;
     Ok(ExitCode::from(exit_code(outcome.status)))

@@ -25,6 +25,7 @@ use crate::{
 /// From readable records, sealed exits, outputs and their checks, results and commits. Shows each
 /// rebuilt event with its source, and adopts nothing without a yes. The damaged file is kept.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward repair\n  onward repair release-20261115-k3fq --yes")]
 pub(crate) struct RepairArgs {
     /// Which run; without it the first one that is damaged
     run: Option<String>,

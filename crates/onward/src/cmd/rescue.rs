@@ -8,7 +8,7 @@ use std::{
 
 use onward_engine::care::{
     CareError,
-    rescues::{BringBack, Now, Rescue, RescuedPath, list as all},
+    rescues::{BringBack, Now, Rescue, RescuedPath, list as all, no_such},
 };
 use onward_engine::world::{open, real::wall_clock};
 use schemars::JsonSchema;
@@ -24,22 +24,27 @@ use crate::{
     style::{self, DIM, STRONG},
 };
 
-/// Look at what was undone
+/// Look at what was undone, and is saved
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward rescue\n  onward rescue diff 1")]
 pub(crate) struct RescueArgs {
     #[command(subcommand)]
-    what: RescueCommand,
+    what: Option<RescueCommand>,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
 enum RescueCommand {
-    /// List the rescues of a run, and what their paths are now
+    /// List the rescues of a run, and what their paths are now (the default)
+    #[command(after_help = "Examples:\n  onward rescue list\n  onward rescue list \
+        release-20261115-k3fq")]
     List {
         /// Which run; without it the last active one
         #[arg(add = crate::complete::run())]
         run: Option<String>,
     },
     /// Show what one rescue has, file by file
+    #[command(override_usage = "onward rescue show [OPTIONS] [RUN] N")]
+    #[command(after_help = "Example:\n  onward rescue show 1")]
     Show {
         /// `[RUN] N`: the number that `onward rescue list` shows
         #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
@@ -47,6 +52,8 @@ enum RescueCommand {
         words: Vec<String>,
     },
     /// Show how the files differ now from what one rescue has
+    #[command(override_usage = "onward rescue diff [OPTIONS] [RUN] N")]
+    #[command(after_help = "Example:\n  onward rescue diff 1")]
     Diff {
         /// `[RUN] N`: the number that `onward rescue list` shows
         #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
@@ -58,11 +65,12 @@ enum RescueCommand {
 pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let run = match &args.what {
-        RescueCommand::List { run } => run,
-        RescueCommand::Show { words } => return one(cx, &session, words, Part::Saved),
-        RescueCommand::Diff { words } => return one(cx, &session, words, Part::Difference),
+        None => None,
+        Some(RescueCommand::List { run }) => run.as_deref(),
+        Some(RescueCommand::Show { words }) => return one(cx, &session, words, Part::Saved),
+        Some(RescueCommand::Diff { words }) => return one(cx, &session, words, Part::Difference),
     };
-    let dir = session.named_or_last(cx, run.as_deref())?;
+    let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
     if cx.global.json {
         return cx.print_json(&rescues);
@@ -74,7 +82,7 @@ pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error
     for rescue in &rescues.rescues {
         show(cx, rescue)?;
     }
-    if let Some(last) = rescues.rescues.last() {
+    if let Some(last) = rescues.rescues.iter().rfind(|it| can_come_back(it)) {
         writeln!(cx.err, "onward undo {id} {}", last.number)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -112,10 +120,9 @@ fn one(
     let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
     let Some(rescue) = rescues.rescues.iter().find(|it| it.number == number) else {
-        return Err(Error::Usage {
-            message: format!("run {} has no rescue {number}", rescues.run.id),
-            hint: "see `onward rescue list`".into(),
-        });
+        let known: Vec<u32> = rescues.rescues.iter().map(|it| it.number).collect();
+        let (message, hint) = no_such(&rescues.run.id, number, &known);
+        return Err(Error::Usage { message, hint });
     };
     let saved = dir.join(PathBuf::from(&rescue.dir));
     if cx.global.json {
@@ -153,8 +160,15 @@ fn one(
         let now = String::from_utf8_lossy(&now);
         diff::write(&mut *cx.out, &now, &saved)?;
     }
-    writeln!(cx.err, "\nonward undo {} {number}", rescues.run.id)?;
+    if can_come_back(rescue) {
+        writeln!(cx.err, "\nonward undo {} {number}", rescues.run.id)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// There is something in it that is not in the tree.
+fn can_come_back(rescue: &Rescue) -> bool {
+    rescue.paths.iter().any(|it| it.now != Now::Back)
 }
 
 fn number_of(text: &str) -> Result<u32, Error> {
@@ -189,6 +203,7 @@ fn word_of(now: Now) -> &'static str {
 /// A path is brought back where it is as it was when it was undone; one that was changed since
 /// is asked about, or refused. What is replaced is kept in a rescue of its own.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward undo 1\n  onward undo release-20261115-k3fq 1 --yes")]
 #[command(override_usage = "onward undo [OPTIONS] [RUN] N")]
 pub(crate) struct UndoArgs {
     /// `[RUN] N`: the number that `onward rescue list` shows
@@ -213,7 +228,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
         show(cx, &back.rescue)?;
     }
     let mut replace: BTreeSet<String> = args.replace.iter().cloned().collect();
-    if back.rescue.paths.iter().any(|it| it.now != Now::Back) {
+    if can_come_back(&back.rescue) {
         match confirm(cx, args.yes, "Restore this?") {
             Answer::Yes => {}
             Answer::No => {

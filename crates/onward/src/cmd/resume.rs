@@ -3,19 +3,22 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use onward_core::{
     address::Address,
     event::Mode,
-    plan::{Status, run_info},
+    plan::{Plan, Status, run_info},
     policy::{Accept, Choices, Depth, EnterAt},
+    state::State,
     survey::Survey,
     view::view,
 };
 use onward_engine::{
     drive::Options,
-    engine::{self, EngineError, How, Looking, Outcome, examine_run, resume_run},
+    engine::{self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run},
+    load::checkpoint::Folded,
     locate::{FindError, LockError, RunDir, TakeOver, holder},
     world::{
         real::{Sink, wall_clock},
@@ -25,14 +28,14 @@ use onward_engine::{
 
 use crate::{
     attend::Attendant,
-    cmd::{Context, adopt, closing},
+    cmd::{Context, adopt, closing, plan},
     consult::{Subject, Way, consult},
     error::{self, Error},
     meant, next, outlook,
     progress::{self, Asks, Telling},
-    prompt::Person,
-    session::{Driving, Found, Session, Wanted, Which, id_of, open_run},
-    style::ago,
+    prompt::{Chosen, Person},
+    session::{Driving, Found, Session, Wanted, Which, id_of, open_run, state_of, with_workflow},
+    style::{ago, fraction},
 };
 
 /// Continue an interrupted run
@@ -83,6 +86,9 @@ pub(crate) struct ResumeArgs {
     /// A task list, or the directory of all task lists, in the place of Claude Code's own
     #[arg(long, value_name = "DIR", conflicts_with_all = ["run", "all"])]
     tasks: Option<PathBuf>,
+    /// The plan was agreed to before this driver was started in the background
+    #[arg(long, hide = true)]
+    agreed: bool,
     /// Leave it running in the background and return at once
     #[arg(long, conflicts_with = "all")]
     pub(crate) detach: bool,
@@ -147,7 +153,13 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         Wanted { run: None, dialect: None, tasks: None, .. } => {
             match adopt::choose(cx, &session, &mut person, args.driving.yes) {
                 Err(Error::NothingToResume) if args.force => last_cancelled(&session),
-                chosen => chosen,
+                Ok(None) => {
+                    let fresh = "`onward run WORKFLOW` starts a new run";
+                    writeln!(cx.err, "nothing was done; {fresh}")?;
+                    return Ok(ExitCode::SUCCESS);
+                }
+                Ok(Some(chosen)) => Ok(chosen),
+                Err(error) => Err(error),
             }
         }
         wanted => session.which(cx, &wanted),
@@ -162,13 +174,18 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
         Which::Ours(dir) => dir,
         Which::Foreign(found) => return adopt::resume(cx, person, &found, args),
     };
+    let folded = session.folded_of(&dir);
     let session = session.of_run(cx, &dir, &args.driving)?;
     adopt::refuse_complete(&session, &dir)?;
     if person.is_there() {
         refuse_driven(&dir, args)?;
     }
     let mode = session.mode_of(&dir);
-    let is_cancelled = Status::of(&open_run(&dir)?.state, false) == Status::Cancelled;
+    let status = match &folded {
+        Some(folded) => Status::of(&folded.state, false),
+        None => Status::of(&state_of(&dir)?, false),
+    };
+    let is_cancelled = status == Status::Cancelled;
     let seen = Seen::default();
     let way = if person.is_there() && !args.driving.yes {
         let pinned = args.pinned;
@@ -180,6 +197,7 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
     } else if is_cancelled && !args.force {
         return Err(Error::Cancelled { run: id_of(&dir) });
     } else {
+        refuse_unread(cx, &session, &dir, args)?;
         Way::GoOn(args.choices())
     };
     let again = format!("onward resume {}", id_of(&dir));
@@ -191,7 +209,11 @@ pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error
             let flags = ResumeArgs::flags(&choices, args.pinned, args.take_over);
             super::attach::leave(cx, &session, &dir, &flags)
         }
-        Way::GoOn(choices) => take_up(cx, &session, person, &dir, args, (&choices, seen)),
+        Way::GoOn(choices) => {
+            // What a person was asked about may have changed meanwhile.
+            let folded = folded.filter(|_| !person.is_there());
+            take_up(cx, &session, person, (&dir, folded), args, (&choices, seen))
+        }
         Way::Restart => super::run::again(cx, &session, &dir, person),
         Way::End => {
             engine::cancel(&dir, &session.machine)?;
@@ -221,6 +243,33 @@ fn last_cancelled(session: &Session) -> Result<Which, Error> {
     }
 }
 
+/// In preflight mode another system's run continues at the user's word alone, and that after the
+/// report, with a terminal or without.
+fn refuse_unread(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    args: &ResumeArgs,
+) -> Result<(), Error> {
+    let is_preflight = session.mode_of(dir) == Mode::Preflight;
+    let is_over = || Found::is_complete(dir);
+    if !is_preflight || args.driving.yes || args.agreed || holder(dir).is_some() || is_over()? {
+        return Ok(());
+    }
+    let choices = args.choices();
+    let from = choices.from.as_ref();
+    let Some(preflight) = compare_run(dir, from, &session.machine)? else { return Ok(()) };
+    if !cx.global.json {
+        let seen = Seen::default();
+        let (depth, pinned) = (Depth::Quick, args.pinned);
+        let looking = Looking { choices: &choices, depth, pinned, seen: &seen };
+        let plan = examine_run(dir, &session.machine, &looking)?;
+        plan::show(cx, session, &Plan { preflight: Some(preflight), ..plan }, &choices)?;
+    }
+    let flags = ResumeArgs::flags(&args.choices(), args.pinned, args.take_over);
+    Err(Error::NotConfirmed { run: id_of(dir), flags })
+}
+
 /// A run that another process drives is not talked about first, and refused then.
 fn refuse_driven(dir: &Path, args: &ResumeArgs) -> Result<(), Error> {
     let Some(holder) = holder(dir).filter(|_| !args.take_over) else { return Ok(()) };
@@ -241,23 +290,26 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
         let chosen = (&args.choices(), Seen::default());
-        let code = take_up(cx, session, person, &found.dir.dir, args, chosen);
+        let dir = &found.dir.dir;
+        let code = refuse_unread(cx, session, dir, args)
+            .and_then(|()| take_up(cx, session, person, (dir, None), args, chosen));
         // One run that cannot go on is told of, and the others go on.
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     for found in strangers {
         let person = Person::at_terminal(cx, &args.driving);
-        codes.push(adopt::resume(cx, person, &found, args)?);
+        let code = adopt::resume(cx, person, &found, args);
+        codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     Ok(codes.into_iter().rfind(|it| *it != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Which of these unfinished runs.
+/// Which of these unfinished runs; nothing when the user wants none of them.
 pub(crate) fn choose(
     session: &Session,
     person: &mut Person,
     mut runs: Vec<Found>,
-) -> Result<PathBuf, Error> {
+) -> Result<Option<PathBuf>, Error> {
     match runs.len() {
         0 => {
             // One that lost its journal is no reason to start another.
@@ -266,11 +318,11 @@ pub(crate) fn choose(
             let nothing = || session.beside_lists(meant::none_unfinished(session));
             return Err(lost.map_or_else(nothing, Error::Find));
         }
-        1 => return Ok(runs.remove(0).dir.dir),
+        1 => return Ok(Some(runs.remove(0).dir.dir)),
         _ => {}
     }
     if session.config.mode.value == Mode::Autopilot {
-        return Ok(runs.remove(0).dir.dir);
+        return Ok(Some(runs.remove(0).dir.dir));
     }
     let dirs: Vec<RunDir> = runs.iter().map(|found| found.dir.clone()).collect();
     let lines = runs.into_iter().map(|found| in_a_line(session, found));
@@ -279,7 +331,8 @@ pub(crate) fn choose(
         person.screen().line("Several runs can be resumed:");
     }
     match person.choose("Which one?", &list) {
-        Some(index) => Ok(dirs[index].dir.clone()),
+        Some(Chosen::One(index)) => Ok(Some(dirs[index].dir.clone())),
+        Some(Chosen::None) => Ok(None),
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
@@ -296,22 +349,24 @@ pub(crate) fn in_a_line(session: &Session, found: Found) -> Result<String, Error
     let (run, counts) = (&view.run, view.counts);
     let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
     let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
-    let (done, total, age) = (counts.done, counts.total, ago(run.age_seconds));
-    Ok(format!("{id}  {workflow}, {status}{at}, {done}/{total} done, {age}"))
+    let (done, age) = (fraction(counts), ago(run.age_seconds));
+    Ok(format!("{id}  {workflow}, {status}{at}, {done} done, {age}"))
 }
 
 fn take_up(
     cx: &mut Context,
     session: &Session,
     person: Person,
-    dir: &Path,
+    (dir, folded): (&Path, Option<Arc<Folded>>),
     args: &ResumeArgs,
     (choices, seen): (&Choices, Seen),
 ) -> Result<ExitCode, Error> {
     let take_over = if args.take_over { TakeOver::Yes } else { TakeOver::No };
     let (mode, pinned) = (session.mode_of(dir), args.pinned);
-    let how = How { mode, pinned, take_over, seen, ..session.how(choices.clone()) };
-    let driven = drive(cx, session, how, person, dir, |how, sink| {
+    let is_told = !cx.global.json && !cx.global.quiet;
+    let state = folded.as_ref().filter(|_| is_told).map(|it| it.state.clone());
+    let how = How { mode, pinned, take_over, seen, folded, ..session.how(choices.clone()) };
+    let driven = drive(cx, session, how, person, (dir, state), |how, sink| {
         resume_run(dir, &session.machine, &how, Some(sink))
     });
     if let Err(error) = &driven
@@ -329,36 +384,43 @@ fn take_up(
     driven
 }
 
-/// Drives a run, lets a person at the terminal answer its gates, and says how it went.
+/// Drives a run, lets a person at the terminal answer its gates, and says how it went. `state` is
+/// what the journal folds to, where the caller has read it already.
 pub(crate) fn drive(
     cx: &mut Context,
     session: &Session,
     how: How,
     person: Person,
-    dir: &Path,
+    (dir, state): (&Path, Option<State>),
     go: impl FnOnce(How, Sink) -> Result<Outcome, EngineError>,
 ) -> Result<ExitCode, Error> {
     let attended = person.is_there();
     let screen = person.screen().clone();
     let since = wall_clock();
-    let telling = if cx.global.json {
-        Telling::Json
+    let sink: Sink = if cx.global.json {
+        progress::sink(Telling::Json)
+    } else if cx.global.quiet && !attended {
+        // The end is told below, and nothing before it.
+        Box::new(|_| {})
     } else {
-        let run = open_run(dir)?;
+        let run = with_workflow(dir, state.map_or_else(|| state_of(dir), Ok)?)?;
         let asks = if attended {
             Asks::Here(Attendant::new(person, &run, dir, session.user()))
         } else {
             Asks::Never
         };
-        progress::telling(cx, session, screen.clone(), dir, run, (asks, since))
+        progress::sink(progress::telling(cx, session, screen.clone(), dir, run, (asks, since)))
     };
     let options = Options { attended, ..how.options };
-    let outcome = go(How { options, ..how }, progress::sink(telling));
+    let outcome = go(How { options, ..how }, sink);
     screen.end();
     let of_run = |error| Error::OfRun { run: id_of(dir), error: Box::new(Error::Engine(error)) };
-    let outcome = outcome.map_err(of_run)?;
-    let run = open_run(dir)?;
+    let mut outcome = outcome.map_err(of_run)?;
+    let run = outcome.left.take().map_or_else(|| open_run(dir), Ok)?;
     let became = next::became(outcome.status, &run);
     screen.notify(&format!("onward: run {} {became}", outcome.run));
-    closing::tell(cx, &outcome, &run, since)
+    let code = closing::tell(cx, &outcome, &run, since);
+    // The process ends: nothing is given back piece by piece.
+    std::mem::forget(run);
+    code
 }

@@ -6,25 +6,33 @@ use std::{
     process::ExitCode,
 };
 
+use indexmap::IndexMap;
 use onward_core::{
+    journal::encode,
     plan::Status,
     policy::Choices,
-    workflow::{Loaded, model::InputKind},
+    workflow::{
+        Loaded, fits,
+        model::{Input, InputKind, Kind, Step},
+    },
 };
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run, can_begin},
-    locate::{Cast, Origin, load_pinned},
+    load::follow::Follower,
+    locate::{Cast, Origin, kind_name, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
+    world::git::facts,
 };
 use serde_json::Value;
 
 use crate::{
     cmd::{Context, check, resume::drive},
-    diagnostic,
+    diagnostic::{self, printable},
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session, id_of, open_run},
+    style,
 };
 
 /// Start a run of a workflow
@@ -88,16 +96,58 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
             });
         }
     }
+    let mut person = Person::at_terminal(cx, &args.driving);
+    ask_for_missing(&mut person, &loaded.workflow.inputs, &mut inputs);
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
+    if !cx.global.json && !cx.global.quiet && has_worktrees(&loaded.workflow.steps) {
+        tell_uncommitted(cx, &session)?;
+    }
     // The run has its copy; a large one need not be held twice.
     drop(loaded);
     if args.detach {
         // The driver that is left behind takes the tree for itself.
         return super::attach::leave(cx, &session, &begun.leave(), &[]);
     }
-    let person = Person::at_terminal(cx, &args.driving);
     drive_new(cx, &session, begun, person)
+}
+
+fn has_worktrees(steps: &[Step]) -> bool {
+    steps.iter().any(|step| {
+        step.worktree.is_some()
+            || match &step.kind {
+                Kind::Group { steps } => has_worktrees(steps),
+                Kind::Sub { workflow, .. } => has_worktrees(&workflow.steps),
+                Kind::Run { .. } | Kind::Agent { .. } | Kind::Gate(_) | Kind::Call { .. } => false,
+            }
+    })
+}
+
+/// So many files are named.
+const NAMED_MAX: usize = 3;
+
+/// A worktree begins with all that is not committed, and git merges nothing over such files.
+fn tell_uncommitted(cx: &mut Context, session: &Session) -> Result<(), Error> {
+    let root = session.project.root();
+    let changes = facts(root, &session.machine.env, None, &[]).map(|it| it.changes);
+    // `XY path`, as `git status --porcelain` has it.
+    let paths = changes.iter().flatten().filter_map(|it| it.get(3..));
+    let paths: Vec<&str> = paths.filter(|it| !it.starts_with(".onward/")).collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let more = match paths.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names: Vec<String> = paths.iter().take(NAMED_MAX).map(|it| printable(it)).collect();
+    let line = format!(
+        "note  not committed: {}{more}. The branch of each worktree begins with that, so commit \
+         it before you merge one",
+        names.join(", ")
+    );
+    writeln!(cx.err, "{}", style::wrap(&line, style::columns_of_errors(), 0, 6))?;
+    Ok(())
 }
 
 /// A built-in workflow works where the person is, unless they say otherwise.
@@ -142,7 +192,17 @@ fn drive_new(
         writeln!(cx.err, "run {}", id_of(&begun.dir))?;
     }
     let how = session.how(Choices::default());
-    drive(cx, session, how, person, &begun.dir.clone(), |how, sink| {
+    let mut opened = Vec::new();
+    if cx.global.json {
+        // Scripts read the journal from its first line, which was written before there is a driver.
+        for record in Follower::new(&begun.dir).poll()? {
+            encode(&record, &mut opened).map_err(std::io::Error::other)?;
+        }
+    }
+    drive(cx, session, how, person, (&begun.dir.clone(), None), |how, mut sink| {
+        if !opened.is_empty() {
+            sink(&opened);
+        }
         begun.drive(&session.machine, &how, Some(sink))
     })
 }
@@ -160,8 +220,11 @@ pub(crate) fn again(
     let opened = old.state.opened.clone().filter(|_| old.state.adopted.is_none());
     let Some(opened) = opened else {
         return Err(Error::Usage {
-            message: format!("`{id}` was begun by another system"),
-            hint: "start a new one there".to_owned(),
+            message: format!("`{id}` goes on with files of another system, and they stay"),
+            hint: match &old.state.opened {
+                Some(it) => format!("`onward run {}` begins another one", it.workflow),
+                None => "see `onward list`".to_owned(),
+            },
         });
     };
     let place = opened.file.as_ref().map(|it| session.project.root().join(it));
@@ -219,7 +282,7 @@ pub(crate) fn load(cx: &mut Context, file: &Path, cast: &Cast) -> Result<Loaded,
 /// `name=value`, the value read as the workflow declares it.
 pub(crate) fn inputs(
     given: &[String],
-    declared: &indexmap::IndexMap<String, onward_core::workflow::model::Input>,
+    declared: &IndexMap<String, Input>,
 ) -> Result<BTreeMap<String, Value>, Error> {
     let mut inputs = BTreeMap::new();
     for text in given {
@@ -229,24 +292,46 @@ pub(crate) fn inputs(
                 hint: "for example --input topic=bees".into(),
             });
         };
-        let as_text = match declared.get(name).map(|input| input.kind) {
-            Some(InputKind::String) | None => true,
-            Some(
-                InputKind::Number
-                | InputKind::Integer
-                | InputKind::Boolean
-                | InputKind::List
-                | InputKind::Object,
-            ) => false,
-        };
-        let value = if as_text {
-            Value::from(value)
-        } else {
-            serde_json::from_str(value).unwrap_or_else(|_| Value::from(value))
-        };
-        inputs.insert(name.to_owned(), value);
+        let kind = declared.get(name).map_or(InputKind::String, |input| input.kind);
+        inputs.insert(name.to_owned(), typed(value, kind));
     }
     Ok(inputs)
+}
+
+/// What was typed, as the value that an input of this kind takes.
+fn typed(text: &str, kind: InputKind) -> Value {
+    match kind {
+        InputKind::String => Value::from(text),
+        InputKind::Number
+        | InputKind::Integer
+        | InputKind::Boolean
+        | InputKind::List
+        | InputKind::Object => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+    }
+}
+
+/// Inputs that have no value yet are asked for, where a person is there; elsewhere they are named.
+fn ask_for_missing(
+    person: &mut Person,
+    declared: &IndexMap<String, Input>,
+    inputs: &mut BTreeMap<String, Value>,
+) {
+    for (name, input) in declared.iter().filter(|(_, it)| it.default.is_none()) {
+        if inputs.contains_key(name) {
+            continue;
+        }
+        if let Some(what) = input.description.as_deref().filter(|_| person.is_there()) {
+            person.screen().line(&printable(what));
+        }
+        let kind = kind_name(input.kind);
+        let answer = person.until(&format!("{} ({kind}): ", printable(name)), |text| {
+            let value = typed(text, input.kind);
+            let fits = !text.is_empty() && fits(input.kind, &value);
+            if fits { Ok(value) } else { Err(format!("It must be {kind}.")) }
+        });
+        let Some(value) = answer else { return };
+        inputs.insert(name.clone(), value);
+    }
 }
 
 /// The exit code that goes with a status.

@@ -14,8 +14,8 @@ use onward_engine::care::{
 
 use crate::{
     cmd::{
-        Context, agents::Known, archive::Collected, config::Shown, output::Output, rescue,
-        status::Listing, why::Answer,
+        Context, agents::Known, archive::Collected, config::Shown, list::Listing, output::Output,
+        rescue, why::Answer,
     },
     error::Error,
     shapes::{
@@ -26,6 +26,8 @@ use crate::{
 
 /// Print the JSON Schema of a format, for editors and scripts
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward schema workflow > workflow.schema.json\n  \
+    onward schema plan")]
 pub(crate) struct SchemaArgs {
     /// Which format
     #[arg(value_enum, default_value_t = Format::Workflow)]

@@ -1,4 +1,4 @@
-//! `onward list` and `onward status`: which runs there are, and how one of them is doing.
+//! `onward status`: how one run is doing.
 
 use std::{
     collections::BTreeSet,
@@ -6,6 +6,16 @@ use std::{
     process::ExitCode,
 };
 
+use crate::{
+    cmd::Context,
+    diagnostic::printable,
+    error::Error,
+    next,
+    session::{Driving, Session, Wanted, Which, is_driven, named_in_commands, word},
+    style::{self, ago, cut, took},
+    summary::is_stopped,
+    undone,
+};
 use onward_core::{
     address::Address,
     bill::{Bill, Biller, Sum},
@@ -13,232 +23,17 @@ use onward_core::{
     plan::{RunInfo, Status},
     policy::{Choices, Depth},
     time::Timestamp,
-    view::{Counts, GateView, StepView, View, of_plan},
+    view::{GateView, StepView, View, of_plan},
 };
 use onward_engine::{
     care::rescues::{Now, list as all_rescues},
-    engine::{last_sign, person::gates_now, view_run, view_runs},
+    engine::{last_sign, person::gates_now, view_run},
     load::follow::Follower,
-    load::journal::JOURNAL,
 };
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::{
-    cmd::Context,
-    diagnostic::printable,
-    error::Error,
-    ink::Style,
-    next,
-    session::{Driving, Session, Wanted, Which, is_driven, named_in_commands, word},
-    style::{self, ago, cut, took},
-    summary::is_stopped,
-    undone,
-};
-
-/// List the runs here: those that need you, then the last active
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct ListArgs {
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tasks: Option<PathBuf>,
-}
-
-/// `onward list --json`.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct Listing {
-    schema: String,
-    runs: Vec<Listed>,
-}
-
-/// A run; what cannot be read of it is `null`, and `error` says why.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-struct Listed {
-    id: String,
-    dialect: String,
-    workflow: Option<String>,
-    status: Option<Status>,
-    dir: String,
-    started_at: Option<String>,
-    last_event_at: String,
-    phase: Option<String>,
-    counts: Option<Counts>,
-    /// The open gates.
-    gates: Vec<String>,
-    /// What is damaged in its journal.
-    damage: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-impl Listed {
-    fn of(row: &Row) -> Self {
-        match &row.shown {
-            Ok(view) => Self {
-                id: view.run.id.clone(),
-                dialect: view.run.dialect.clone(),
-                workflow: Some(view.run.workflow.clone()),
-                status: Some(view.run.status),
-                dir: view.run.dir.clone(),
-                started_at: Some(view.run.started_at.clone()),
-                last_event_at: view.run.last_event.at.clone(),
-                phase: view.phase.clone(),
-                counts: Some(view.counts),
-                gates: view.gates.iter().map(|gate| gate.step.clone()).collect(),
-                damage: view.damage.clone(),
-                error: None,
-            },
-            Err(why) => Self {
-                id: row.id.clone(),
-                dialect: "onward".to_owned(),
-                workflow: None,
-                status: None,
-                dir: row.dir.clone(),
-                started_at: None,
-                last_event_at: row.last_active.clone(),
-                phase: None,
-                counts: None,
-                gates: Vec::new(),
-                damage: Vec::new(),
-                error: Some(why.clone()),
-            },
-        }
-    }
-}
-
-pub(crate) fn list(cx: &mut Context, args: &ListArgs) -> Result<ExitCode, Error> {
-    let session = Session::new(cx, &Driving::default())?;
-    let mut rows = rows(cx, &session, args.tasks.as_deref())?;
-    if cx.global.json {
-        let runs = rows.iter().map(Listed::of).collect();
-        return cx.print_json(&Listing { schema: "onward.list/1".to_owned(), runs });
-    }
-    if rows.is_empty() {
-        writeln!(cx.err, "no runs here; start one with `onward run FILE`")?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    print(cx, &mut rows, session.now)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What needs a person on top, each part newest first.
-pub(crate) fn print(cx: &mut Context, rows: &mut [Row], now: Timestamp) -> Result<(), Error> {
-    rows.sort_by_key(|row| !row.needs_a_person());
-    table(cx, rows, now)
-}
-
-/// Every run here, of ours and of other systems, the last active one first.
-pub(crate) fn rows(
-    cx: &Context,
-    session: &Session,
-    tasks: Option<&Path>,
-) -> Result<Vec<Row>, Error> {
-    let mut rows: Vec<Row> = Vec::new();
-    let runs = session.project.even_lost_runs()?;
-    let dirs: Vec<PathBuf> = runs.iter().map(|it| it.dir.clone()).collect();
-    for (dir, shown) in runs.iter().zip(view_runs(&dirs, &session.machine)) {
-        let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
-        let last_active = dir.last_activity.to_string();
-        if !dir.dir.join(JOURNAL).is_file() {
-            let lost = format!("it has lost its journal; `onward repair {id}`");
-            rows.push(Row { id, dir: at, place: None, last_active, shown: Err(lost) });
-            continue;
-        }
-        // One run that cannot be read must not hide the others.
-        let shown = shown.map_err(|error| error.to_string());
-        rows.push(Row { id, dir: at, place: None, last_active, shown });
-    }
-    let here = std::path::absolute(&cx.global.cwd)
-        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
-    let tasks = tasks.map(|it| cx.path(it));
-    for found in session.strangers(&here, tasks.as_deref())? {
-        let plan = session.glance(&found).map_err(|error| error.to_string());
-        let (id, dir) = (found.site.name.clone(), found.dir.display().to_string());
-        let place = match found.dir.strip_prefix(&here) {
-            Ok(inner) if inner.as_os_str().is_empty() => None,
-            Ok(inner) => Some(inner.display().to_string()),
-            Err(_) => Some(dir.clone()),
-        };
-        let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
-        rows.push(Row { id, dir, place, last_active, shown: plan.map(|it| of_plan(&it)) });
-    }
-    rows.sort_by(|one, other| other.last_active.cmp(&one.last_active));
-    Ok(rows)
-}
-
-/// One line of the list: what is known of a run even when the rest cannot be read.
-pub(crate) struct Row {
-    id: String,
-    dir: String,
-    /// Where another system keeps it, if not right here.
-    place: Option<String>,
-    last_active: String,
-    pub(crate) shown: Result<View, String>,
-}
-
-impl Row {
-    fn needs_a_person(&self) -> bool {
-        self.shown.as_ref().map_or(true, |view| view.run.status == Status::Waiting)
-    }
-
-    /// Run, status, done, phase, last active, and what to know besides.
-    fn cells(&self, now: Timestamp) -> [String; 6] {
-        let id = printable(&self.id);
-        match &self.shown {
-            Ok(view) => {
-                let (run, counts) = (&view.run, view.counts);
-                let gates: Vec<&str> = view.gates.iter().map(|gate| gate.step.as_str()).collect();
-                let of = match (run.dialect.as_str(), &self.place) {
-                    ("onward", _) => String::new(),
-                    (dialect, Some(place)) => format!("{dialect} in {place}"),
-                    (dialect, None) => dialect.to_owned(),
-                };
-                let note = match gates.as_slice() {
-                    [] => next::waits(run, now).or(view.needs.first().cloned()).unwrap_or(of),
-                    gates => format!("needs you: {}", gates.join(", ")),
-                };
-                let phase = view.phase.as_deref().unwrap_or("-");
-                let done = format!("{}/{}", counts.done, counts.total);
-                let (status, age) = (status_of(view).to_owned(), ago(run.age_seconds));
-                [id, status, done, printable(phase), age, printable(&note)]
-            }
-            Err(why) => {
-                let note = format!("needs you: {}", printable(why));
-                [id, "unreadable".to_owned(), "-".into(), "-".into(), "-".into(), note]
-            }
-        }
-    }
-
-    fn style(&self) -> Style {
-        self.shown.as_ref().map_or(style::BAD, |view| style::of_status(view.run.status))
-    }
-}
-
-fn table(cx: &mut Context, rows: &[Row], now: Timestamp) -> Result<(), Error> {
-    let heads = ["RUN", "STATUS", "DONE", "PHASE", "LAST ACTIVE", ""].map(str::to_owned);
-    let lines: Vec<[String; 6]> = rows.iter().map(|row| row.cells(now)).collect();
-    let width = |at: usize| {
-        let all = std::iter::once(&heads).chain(&lines);
-        all.map(|line| line[at].chars().count()).max().unwrap_or(0)
-    };
-    let widths: [usize; 5] = std::array::from_fn(width);
-    let shown = |[id, status, done, phase, age, note]: &[String; 6], style: Style| {
-        let [ids, states, dones, phases, ages] = widths;
-        let line = format!(
-            "{id:<ids$}  {style}{status:<states$}{style:#}  {done:>dones$}  {phase:<phases$}  \
-             {age:<ages$}  {note}"
-        );
-        line.trim_end().to_owned()
-    };
-    writeln!(cx.out, "{}", shown(&heads, style::DIM))?;
-    for (row, line) in rows.iter().zip(&lines) {
-        writeln!(cx.out, "{}", shown(line, row.style()))?;
-    }
-    Ok(())
-}
 
 /// Tell how a run is doing
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward status\n  onward status --cost")]
 pub(crate) struct StatusArgs {
     /// Which run; without it the last active one
     #[arg(add = crate::complete::run())]
@@ -279,6 +74,8 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
                 }
                 view.bill = Some(biller.bill((!driven).then_some(session.now)));
             }
+            // The process ends: nothing is given back piece by piece.
+            std::mem::forget(run);
             view
         }
         Which::Foreign(found) => {
@@ -308,10 +105,14 @@ fn settle(biller: &mut Biller, view: &View) {
         match it.state.as_str() {
             "lost" | "failed" => biller.lose(&step),
             "done" => biller.keep(&step),
+            "pending" => biller.forget(&step),
             _ => {}
         }
     }
 }
+
+/// Where the words behind a label begin.
+const LABEL: usize = 16;
 
 /// What was undone and has not come back.
 fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error> {
@@ -320,7 +121,8 @@ fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error>
         let undone = rescue.paths.iter().filter(|it| it.now == Now::Undone);
         let paths: Vec<&str> = undone.map(|it| it.path.as_str()).collect();
         if !paths.is_empty() {
-            let line = undone::line(&paths, &found.run.id, rescue.number);
+            let (said, command) = undone::line(&paths, &found.run.id, rescue.number);
+            let line = style::wrap_with(&said, &command, style::columns(), LABEL, LABEL);
             writeln!(cx.out, "Undone:         {line}")?;
         }
     }
@@ -411,7 +213,8 @@ fn words(
     let until = next::waits(run, now).map_or(String::new(), |it| format!(" {it}"));
     writeln!(cx.out, "Status:         {style}{}{style:#}{until}", status_of(view))?;
     writeln!(cx.out, "Phase:          {}", printable(phase.as_deref().unwrap_or("-")))?;
-    writeln!(cx.out, "Steps:          {} of {} done", counts.done, counts.total)?;
+    let more = if counts.more { ", and more to come" } else { "" };
+    writeln!(cx.out, "Steps:          {} of {} done{more}", counts.done, counts.total)?;
     let last = style::moment(&run.last_event.at, now);
     writeln!(cx.out, "Last activity:  {last} ({})", ago(run.age_seconds))?;
     if let Some(last) = last_completed {
@@ -419,7 +222,8 @@ fn words(
         writeln!(cx.out, "Last completed: {} at {at}", printable(&last.step))?;
     }
     for line in damage {
-        writeln!(cx.out, "Damage:         {}", printable(line))?;
+        let line = style::wrap(&printable(line), style::columns(), LABEL, LABEL);
+        writeln!(cx.out, "Damage:         {line}")?;
     }
     if let Some(next) = view.next.first() {
         writeln!(cx.out, "Next step:      {}", printable(next))?;
@@ -429,13 +233,23 @@ fn words(
         gate_words(cx, run, gate)?;
     }
     for need in needs {
-        writeln!(cx.out, "Needs you:      {}", printable(need))?;
+        let need = style::wrap(&printable(need), style::columns(), LABEL, LABEL);
+        writeln!(cx.out, "Needs you:      {need}")?;
     }
     for first in first.iter().filter(|_| gates.is_empty()) {
+        let first = style::wrap(first, style::columns(), LABEL, LABEL);
         writeln!(cx.out, "First:          {first}")?;
     }
-    let action = next_action(run, damage, !gates.is_empty());
-    writeln!(cx.out, "Next action:    {action}")?;
+    let action = format!("Next action:    {}", next_action(run, damage, !gates.is_empty()));
+    let action = match action.split_once(": onward ") {
+        // Alone in its row, where it does not fit behind the words.
+        Some((text, rest)) => {
+            let (text, command) = (format!("{text}:"), format!("onward {rest}"));
+            style::wrap_with(&text, &command, style::columns(), 0, 2)
+        }
+        None => action,
+    };
+    writeln!(cx.out, "{action}")?;
     Ok(())
 }
 
@@ -468,7 +282,7 @@ fn unfinished(
 }
 
 /// A run whose journal is damaged is that first of all.
-fn status_of(view: &View) -> &'static str {
+pub(super) fn status_of(view: &View) -> &'static str {
     if view.damage.is_empty() { view.run.status.as_str() } else { "damaged" }
 }
 

@@ -126,7 +126,7 @@ steps:
         when: \"{{ not steps.review.result.ok }}\"
         agent: claude
         prompt: Change draft.md as these notes say. {{ steps.review.result.notes }}
-        edits: true
+        writes: [draft.md]
   - id: approve
     gate: Is draft.md ready?
     shows: [draft.md]

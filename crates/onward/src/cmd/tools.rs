@@ -23,6 +23,7 @@ use crate::{
 /// For bash: `onward completions bash >> ~/.bashrc`; for zsh the same with `~/.zshrc`; for fish
 /// `onward completions fish > ~/.config/fish/completions/onward.fish`.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Example:\n  onward completions bash >> ~/.bashrc")]
 pub(crate) struct CompletionsArgs {
     /// Which shell
     shell: Shell,
@@ -52,6 +53,7 @@ pub(crate) fn completions(cx: &mut Context, args: &CompletionsArgs) -> Result<Ex
 
 /// Print the manual page of onward, or of one of its commands
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward man | man -l -\n  onward man resume | man -l -")]
 pub(crate) struct ManArgs {
     /// The command; without it onward itself
     #[arg(add = crate::complete::command())]
@@ -111,7 +113,11 @@ fn page(name: &str, command: &clap::Command) -> Result<Vec<u8>, Error> {
     let titled = command.clone().display_name(name.to_owned());
     let source = format!("onward {}", env!("CARGO_PKG_VERSION"));
     clap_mangen::Man::new(titled).source(source).manual("onward").render(&mut text)?;
-    Ok(text)
+    // What stands below the options has a section that is called as in every other manual.
+    let text = String::from_utf8_lossy(&text)
+        .replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")
+        .replace(".SH EXTRA\nExample:\n", ".SH EXAMPLES\n");
+    Ok(text.into_bytes())
 }
 
 pub(crate) fn version(cx: &mut Context) -> Result<ExitCode, Error> {

@@ -8,7 +8,7 @@ use std::{
 use crate::{
     cmd::Context,
     error::Error,
-    session::{Driving, Session, open_run},
+    session::{Driving, Session},
     watch::{Left, watch},
 };
 
@@ -17,6 +17,7 @@ use crate::{
 /// For a run that is driven and for one that is over alike. Gates are answered with `a`; `?` shows
 /// the other keys. Quitting does not stop the run.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward watch\n  onward watch release-20261115-k3fq")]
 pub(crate) struct WatchArgs {
     /// Which run; without it the last active one
     #[arg(add = crate::complete::run())]
@@ -33,11 +34,11 @@ pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error>
             hint: "take `onward attach`, or `onward status --json`".to_owned(),
         });
     }
-    let (left, status) = watch(&session, &dir)?;
+    let (left, status, live) = watch(&session, &dir)?;
     match left {
         Left::Quit => {
-            let run = open_run(&dir)?;
-            super::closing::words(cx, &dir, &run, status, run.state.opened_at)?;
+            let run = live.run();
+            super::closing::words(cx, &dir, run, status, run.state.opened_at)?;
             Ok(ExitCode::SUCCESS)
         }
         Left::Stream => {

@@ -38,6 +38,8 @@ use crate::{
 ///
 /// Shows each part that changed as a diff: the prompt, the command, an input, a file.
 #[derive(clap::Args, Clone, Debug)]
+#[command(after_help = "Examples:\n  onward why publish\n  \
+    onward why release-20261115-k3fq 'draft[ann]'")]
 #[command(override_usage = "onward why [OPTIONS] [RUN] STEP")]
 pub(crate) struct WhyArgs {
     /// `[RUN] STEP`: the address of the step, after the run if there are several
@@ -171,20 +173,18 @@ fn show(
 ) -> Result<(), Error> {
     let (was, is) = match (&why.was, &why.is) {
         (None, None) => {
-            writeln!(cx.out, "  {}", printable(&reason(why, session.now)))?;
-            return Ok(());
+            return say(cx, &reason(why, session.now));
         }
         (was, is) => (was.clone().unwrap_or_default(), is.clone().unwrap_or_default()),
     };
     if let Some(need) = why.cause.strip_prefix("needs.") {
-        writeln!(cx.out, "  the output of {} changed", printable(need))?;
-        return Ok(());
+        return say(cx, &format!("the output of {need} changed"));
     }
     let path = why.cause.strip_prefix("reads.").or_else(|| why.cause.strip_prefix("writes."));
     if let Some(path) = path {
         return file(cx, session, path, why);
     }
-    writeln!(cx.out, "  {} changed", printable(&part_in_words(&why.cause)))?;
+    say(cx, &format!("{} changed", part_in_words(&why.cause)))?;
     // A long text stands in a key by its size alone: the two workflows have it in full.
     let texts = if is_sized(&was) || is_sized(&is) {
         sources(&session.project, dir, &planned.step)
@@ -193,6 +193,12 @@ fn show(
     };
     let (was, is) = texts.unwrap_or((was, is));
     diff::write(&mut *cx.out, &was, &is)?;
+    Ok(())
+}
+
+/// One line below the verdict, in words of the run.
+fn say(cx: &mut Context, text: &str) -> Result<(), Error> {
+    writeln!(cx.out, "  {}", style::wrap(&printable(text), style::columns(), 2, 4))?;
     Ok(())
 }
 
@@ -276,17 +282,20 @@ fn upstream(cx: &mut Context, plan: &Plan, planned: &PlannedStep) -> Result<Exit
             .take(5)
             .collect();
         if !again.is_empty() {
-            writeln!(cx.out, "  before it: {}", printable(&again.join(", ")))?;
+            say(cx, &format!("before it: {}", again.join(", ")))?;
         }
     }
     let run = open_run(Path::new(&plan.run.dir)).ok();
     let attempts = run.and_then(|run| {
-        Some(run.state.step(&Address::from_text(&planned.step))?.attempts).filter(|it| *it > 0)
+        Some(run.state.step(&Address::from_text(&planned.step))?.begun()).filter(|it| *it > 0)
     });
     if let Some(attempts) = attempts {
         let (id, step) = (&plan.run.id, crate::session::word(&planned.step));
         let tries = count(attempts as usize, "attempt");
-        writeln!(cx.out, "  {DIM}{tries} so far: onward log {id} --step {step}{DIM:#}")?;
+        let command = format!("onward log {id} --step {step}");
+        let said = format!("{tries} so far:");
+        let said = style::wrap_with(&said, &command, style::columns(), 2, 4);
+        writeln!(cx.out, "  {DIM}{said}{DIM:#}")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 //! Invariant: it reads the journal like every other watcher and keeps no truth of its own. What a
 //! person asks for goes the way of the commands that ask for the same.
 
+mod foot;
 mod pane;
 mod terminal;
 mod tree;
@@ -15,7 +16,7 @@ use std::{
 
 use onward_core::{
     plan::Status,
-    view::{Counts, Followed, Live},
+    view::{Counts, Followed, Live, is_over, state_word},
 };
 use onward_engine::{
     drive::gate::Answer,
@@ -29,10 +30,10 @@ use crate::{
     error::Error,
     gates::{Gate, in_any_pager},
     ink::Style,
-    prompt::{self, Asked},
+    prompt::{self, Asked, Numbers},
     seen,
     session::{Session, id_of, is_driven, open_and_follow, open_run},
-    style::{BUSY, DIM, STRONG, cut, of_state, of_status, took},
+    style::{BUSY, DIM, STRONG, cut, fraction, of_state, of_status, took},
     width,
 };
 use terminal::{Key, Terminal};
@@ -49,7 +50,8 @@ pub(crate) enum Left {
     Stream,
 }
 
-pub(crate) fn watch(session: &Session, dir: &Path) -> Result<(Left, Status), Error> {
+/// How it was left, and the run as it was then.
+pub(crate) fn watch(session: &Session, dir: &Path) -> Result<(Left, Status, Live), Error> {
     let mut watch = Watch::new(session, dir)?;
     let mut terminal = Terminal::take()?;
     let left = loop {
@@ -69,7 +71,7 @@ pub(crate) fn watch(session: &Session, dir: &Path) -> Result<(Left, Status), Err
     // What was written while the last key came is told, too.
     watch.look()?;
     let status = Status::of(&watch.live.run().state, is_driven(dir));
-    Ok((left, status))
+    Ok((left, status, watch.live))
 }
 
 /// What the keys mean at this moment.
@@ -79,7 +81,11 @@ enum Mode {
     Filter,
     /// A gate is being answered.
     Answer(Box<Answering>),
+    /// Whether to pause is being asked.
+    Pause,
     Help,
+    /// An answer that fits on the screen.
+    Text(Vec<String>),
 }
 
 /// What was typed at a gate so far.
@@ -113,11 +119,14 @@ impl<'a> Watch<'a> {
         let (run, follower) = open_and_follow(dir)?;
         let live = Live::new(run);
         let (tree, filter, said) = (Tree::default(), String::new(), String::new());
-        let rows = tree.rows(live.run(), "");
-        let first = |row: &Row| matches!(row.kind, RowKind::Leaf { state } if state != "done");
-        let selected = rows.iter().position(first).unwrap_or(0);
+        let (rows, counts) = tree.rows(live.run(), "");
+        let counts = counts.unwrap_or_default();
+        let is_open = |row: &Row| row.kind == RowKind::Leaf && !is_over(live.run(), row.id);
+        // Where all is over, none need be looked for.
+        let selected = Some(()).filter(|()| counts.done < counts.total);
+        let selected = selected.and_then(|()| rows.iter().position(is_open)).unwrap_or(0);
         let (dir, mode, top) = (dir.to_owned(), Mode::Browse, 0);
-        let (whys, is_driven, counts) = (Whys::default(), is_driven(&dir), live.counts());
+        let (whys, is_driven) = (Whys::default(), is_driven(&dir));
         Ok(Self {
             session,
             dir,
@@ -155,8 +164,10 @@ impl<'a> Watch<'a> {
             self.whys.forget();
         }
         if changed {
-            self.counts = self.live.counts();
             self.fold_again();
+            if !self.filter.is_empty() {
+                self.counts = self.live.counts();
+            }
         }
         if !is_driven {
             let machine = &self.session.machine;
@@ -168,16 +179,35 @@ impl<'a> Watch<'a> {
     /// The selection stays on its step.
     fn fold_again(&mut self) {
         let at = self.rows.get(self.selected).map(|row| row.address.clone());
-        self.rows = self.tree.rows(self.live.run(), &self.filter);
+        let (rows, counts) = self.tree.rows(self.live.run(), &self.filter);
+        self.rows = rows;
+        self.counts = counts.unwrap_or(self.counts);
         let again = at.and_then(|at| self.rows.iter().position(|row| row.address == at));
         self.selected = again.unwrap_or(self.selected).min(self.rows.len().saturating_sub(1));
     }
 
     fn press(&mut self, key: Key, terminal: &mut Terminal) -> Result<Option<Left>, Error> {
         self.said.clear();
+        if key == Key::Leave {
+            return Ok(Some(Left::Quit));
+        }
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Browse => return self.browse(key, terminal),
-            Mode::Help => {}
+            Mode::Help | Mode::Text(_) => {}
+            Mode::Pause => match key {
+                Key::Letter('y' | 'Y') => self.pause()?,
+                Key::Letter(_)
+                | Key::Up
+                | Key::Down
+                | Key::PageUp
+                | Key::PageDown
+                | Key::Home
+                | Key::End
+                | Key::Enter
+                | Key::Escape
+                | Key::Backspace
+                | Key::Leave => "the run continues".clone_into(&mut self.said),
+            },
             Mode::Filter => match key {
                 Key::Enter => {}
                 Key::Escape => {
@@ -194,9 +224,13 @@ impl<'a> Watch<'a> {
                     self.fold_again();
                     self.mode = Mode::Filter;
                 }
-                Key::Up | Key::Down | Key::PageUp | Key::PageDown | Key::Home | Key::End => {
-                    self.mode = Mode::Filter;
-                }
+                Key::Up
+                | Key::Down
+                | Key::PageUp
+                | Key::PageDown
+                | Key::Home
+                | Key::End
+                | Key::Leave => self.mode = Mode::Filter,
             },
             Mode::Answer(answering) => self.answering(key, answering, terminal)?,
         }
@@ -233,13 +267,15 @@ impl<'a> Watch<'a> {
             Key::Letter('o') => self.page(terminal, &["log", "--step"])?,
             Key::Letter('d') => self.page(terminal, &["why"])?,
             Key::Letter('a') => self.open_gate()?,
-            Key::Letter('p') => self.pause()?,
-            Key::Letter(_) | Key::Escape | Key::Backspace => {}
+            Key::Letter('p') if is_driven(&self.dir) => self.mode = Mode::Pause,
+            Key::Letter('p') => "no engine is running it".clone_into(&mut self.said),
+            Key::Letter(_) | Key::Escape | Key::Backspace | Key::Leave => {}
         }
         Ok(None)
     }
 
-    /// What another command says about the selected step, in the person's pager.
+    /// What another command says about the selected step: why it runs right here where that fits,
+    /// all else in the person's pager.
     fn page(&mut self, terminal: &mut Terminal, words: &[&str]) -> Result<(), Error> {
         let Some(row) = self.rows.get(self.selected) else { return Ok(()) };
         let mut command = std::process::Command::new(&self.session.machine.supervise[0]);
@@ -251,6 +287,13 @@ impl<'a> Watch<'a> {
         let output = command.arg(row.address.as_str()).output()?;
         let text = [output.stdout, output.stderr].concat();
         let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(printable).collect();
+        let size = terminal.size();
+        let fits = lines.len() + 3 <= size.rows
+            && lines.iter().all(|line| width::of(line) + 2 <= size.columns);
+        if fits && words == ["why"] {
+            self.mode = Mode::Text(lines);
+            return Ok(());
+        }
         if !terminal.lend(|| in_any_pager(&lines))? {
             "set PAGER to see it: for example PAGER=less".clone_into(&mut self.said);
         }
@@ -277,7 +320,8 @@ impl<'a> Watch<'a> {
             | Key::PageUp
             | Key::PageDown
             | Key::Home
-            | Key::End => {}
+            | Key::End
+            | Key::Leave => {}
         }
         let text = at.typed.trim().to_owned();
         let options = &at.gate.options;
@@ -303,7 +347,7 @@ impl<'a> Watch<'a> {
             Some(Asked::Key('v', _)) => drop(page(at.gate.files(root), terminal)?),
             Some(Asked::Key('d', _)) => drop(page(at.gate.changes(&self.dir, root), terminal)?),
             Some(Asked::Key(_, text)) => at.comment = Some(text).filter(|it| !it.is_empty()),
-            Some(_) | None => {}
+            Some(_) | None => self.said = prompt::wrong(&text, options, Numbers::Shown),
         }
         self.mode = Mode::Answer(at);
         Ok(())
@@ -362,14 +406,21 @@ impl<'a> Watch<'a> {
 
     fn lines(&mut self, columns: usize, rows: usize) -> Vec<String> {
         let mut lines = vec![self.head(columns)];
-        let body = rows.saturating_sub(2).max(1);
-        if let Mode::Help = self.mode {
-            lines.extend(HELP.lines().map(|line| cut(line, columns)));
-        } else {
-            lines.extend(self.body(columns, body));
+        let foot = foot::lines(&self.mode, &self.filter, &self.said, columns);
+        let body = rows.saturating_sub(1 + foot.len()).max(1);
+        match &self.mode {
+            Mode::Help => lines.extend(HELP.lines().map(|line| cut(line, columns))),
+            Mode::Text(text) => {
+                lines.push(String::new());
+                lines.extend(text.iter().map(|line| cut(&format!("  {line}"), columns)));
+            }
+            Mode::Browse | Mode::Filter | Mode::Answer(_) | Mode::Pause => {
+                lines.extend(self.body(columns, body));
+            }
         }
         lines.resize(body + 1, String::new());
-        lines.push(self.foot(columns));
+        lines.extend(foot);
+        lines.truncate(rows);
         lines
     }
 
@@ -383,7 +434,7 @@ impl<'a> Watch<'a> {
         let span = took(end.ms_since(run.state.opened_at));
         let spent = run.state.spent.dollars();
         let money = if spent > 0.0 { format!("  ${spent:.2}") } else { String::new() };
-        let rest = format!("{}/{} done  {span}{money}", counts.done, counts.total);
+        let rest = format!("{} done  {span}{money}", fraction(counts));
         let rest = cut(&rest, columns.saturating_sub(id.len() + word.len() + 4));
         format!("{STRONG}{id}{STRONG:#}  {style}{word}{style:#}  {rest}")
     }
@@ -424,9 +475,15 @@ impl<'a> Watch<'a> {
             name.rsplit('/').next().unwrap_or(&name).to_owned()
         };
         let (mark, style, note) = match &row.kind {
-            RowKind::Leaf { state } => (sign(state), of_state(state), String::new()),
-            RowKind::Group { done, total, folded } => {
-                (if *folded { "▸" } else { "▾" }, BUSY, format!(" {done}/{total}"))
+            RowKind::Leaf => {
+                let state = state_word(self.live.run(), row.id);
+                (sign(state), of_state(state), String::new())
+            }
+            RowKind::Group { counts, folded } => {
+                // Of one that is not open yet nothing is known.
+                let note = Some(fraction(*counts)).filter(|_| counts.total > 0);
+                let note = note.map_or(String::new(), |it| format!(" {it}"));
+                (if *folded { "▸" } else { "▾" }, BUSY, note)
             }
         };
         let pointer = if is_selected { ">" } else { " " };
@@ -435,36 +492,6 @@ impl<'a> Watch<'a> {
         let pad = " ".repeat(room.saturating_sub(width::of(&name)));
         let on = if is_selected { STRONG } else { Style::new() };
         format!("{on}{pointer}{on:#}{indent}{style}{mark}{style:#} {on}{name}{note}{on:#}{pad}")
-    }
-
-    fn foot(&self, columns: usize) -> String {
-        let text = match &self.mode {
-            Mode::Answer(at) => {
-                let Answering { gate, typed, comment } = &**at;
-                let options: Vec<String> = gate
-                    .options
-                    .iter()
-                    .enumerate()
-                    .map(|(at, option)| format!("{} {}", at + 1, printable(option)))
-                    .collect();
-                let prompt = printable(gate.prompt.lines().next().unwrap_or_default());
-                let comment = comment.as_deref().map_or("", |_| " with your comment");
-                // The question is in the pane; the keys must not be cut off.
-                let keys = format!("[{}]{comment} > {typed}_", options.join(", "));
-                let more = "  v view  d diff  c TEXT comment  Esc leaves it";
-                let room = columns.saturating_sub(width::of(&keys) + more.len() + 4);
-                let prompt = cut(&format!("{}: {prompt}", gate.step), room);
-                format!("{prompt}  {keys}{more}")
-            }
-            Mode::Filter => format!("filter: {}_   Enter keeps it, Esc clears it", self.filter),
-            Mode::Help => "any key goes back".to_owned(),
-            Mode::Browse if !self.said.is_empty() => self.said.clone(),
-            // It fits into 80 columns; `?` shows all keys.
-            Mode::Browse => {
-                "j k move  Enter fold  / filter  a answer  o log  d why  ? help  q quit".to_owned()
-            }
-        };
-        format!("{DIM}{}{DIM:#}", cut(&text, columns))
     }
 }
 

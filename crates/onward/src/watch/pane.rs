@@ -5,7 +5,13 @@ use std::{
     path::Path,
 };
 
-use onward_core::{key::Key, run::Run, time::Timestamp, workflow::model::Kind};
+use onward_core::{
+    key::Key,
+    run::Run,
+    time::Timestamp,
+    view::{Counts, state_word},
+    workflow::model::Kind,
+};
 use onward_engine::{
     agents::Spoken,
     world::{open, out_name, real::wall_clock},
@@ -42,9 +48,10 @@ pub(super) fn lines(
     let step = &row.address;
     let mut lines = vec![format!("{STRONG}{}{STRONG:#}", cut(&printable(step.as_str()), width))];
     let state = match &row.kind {
-        RowKind::Leaf { state } => *state,
-        RowKind::Group { done, total, .. } => {
-            lines.push(format!("{done} of {total} done"));
+        RowKind::Leaf => state_word(run, row.id),
+        RowKind::Group { counts: Counts { done, total, more }, .. } => {
+            let more = if *more { ", and more to come" } else { "" };
+            lines.push(format!("{done} of {total} done{more}"));
             return lines;
         }
     };
@@ -112,6 +119,10 @@ pub(super) fn lines(
         let room = height.saturating_sub(lines.len());
         let mut printed = tail(&dir.join(out_name(step, attempts, "out")), said.voice);
         printed.extend(tail(&dir.join(out_name(step, attempts, "err")), None));
+        if printed.is_empty() {
+            let so_far = if state == "running" { "has printed nothing yet" } else { "no output" };
+            lines.push(format!("{DIM}{}{DIM:#}", cut(so_far, width)));
+        }
         let skipped = printed.len().saturating_sub(room);
         lines.extend(printed.iter().skip(skipped).map(|line| cut(line, width)));
     }

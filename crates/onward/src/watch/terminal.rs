@@ -36,6 +36,8 @@ pub(super) enum Key {
     Enter,
     Escape,
     Backspace,
+    /// Ctrl-C.
+    Leave,
 }
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
@@ -174,7 +176,7 @@ fn parse(typed: &[u8]) -> (Option<Key>, usize) {
             (None, end.map_or(typed.len(), |at| at + 3))
         }
         Some(0x1b) => (Some(Key::Escape), 1),
-        Some(3) => (Some(Key::Letter('q')), 1),
+        Some(3) => (Some(Key::Leave), 1),
         Some(_) => {
             let length = typed.utf8_chunks().next().map_or(0, |it| it.valid().len());
             let first = std::str::from_utf8(&typed[..length]).ok().and_then(|it| it.chars().next());
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(parse(b"\x1b"), (Some(Key::Escape), 1));
         assert_eq!(parse(b"\x1b[1;5Cx"), (None, 6));
         assert_eq!(parse("é".as_bytes()), (Some(Key::Letter('é')), 2));
-        assert_eq!(parse(b"\x03"), (Some(Key::Letter('q')), 1));
+        assert_eq!(parse(b"\x03"), (Some(Key::Leave), 1));
         assert_eq!(parse(b"\x01"), (None, 1));
     }
 }

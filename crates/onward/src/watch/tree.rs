@@ -1,12 +1,12 @@
 //! The steps of a run as rows: phases, groups and fan-outs can be folded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
     graph::{NodeId, Role},
     run::Run,
-    view,
+    view::{self, Counts},
 };
 
 /// Fan-outs and loops with more children than this begin folded.
@@ -23,15 +23,10 @@ pub(super) struct Row {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RowKind {
-    Leaf {
-        state: &'static str,
-    },
-    /// How many leaves below it are done, of how many.
-    Group {
-        done: u32,
-        total: u32,
-        folded: bool,
-    },
+    /// How it stands is asked only where it is shown: most rows never are.
+    Leaf,
+    /// Of the leaves below it.
+    Group { counts: Counts, folded: bool },
 }
 
 /// Which groups a person opened or closed.
@@ -47,23 +42,24 @@ impl Tree {
         }
     }
 
-    /// What is visible, in the order of the run. With a filter: the leaves whose address has it.
-    pub(super) fn rows(&self, run: &Run, filter: &str) -> Vec<Row> {
+    /// What is visible, in the order of the run, and the counts of all of it. With a filter: the
+    /// leaves whose address has it, and no counts, since nothing is counted for them.
+    pub(super) fn rows(&self, run: &Run, filter: &str) -> (Vec<Row>, Option<Counts>) {
         let order = run.graph.in_order();
-        let Some(root) = order.first().copied() else { return Vec::new() };
+        let root = run.graph.root_id();
         if !filter.is_empty() {
             let fits = order.into_iter().filter(|id| {
                 let node = run.graph.node(*id);
                 node.role == Role::Leaf && node.address.as_str().contains(filter)
             });
-            return fits.map(|id| leaf(run, id, 0)).collect();
+            return (fits.map(|id| leaf(run, id, 0)).collect(), None);
         }
         let sums = Sums::of(run, &order);
-        let mut rows = Vec::new();
+        let mut rows = Vec::with_capacity(run.graph.node(root).children.len());
         for child in &run.graph.node(root).children {
             self.below(run, *child, 0, &sums, &mut rows);
         }
-        rows
+        (rows, Some(sums.of_node(root)))
     }
 
     fn below(&self, run: &Run, id: NodeId, depth: usize, sums: &Sums, rows: &mut Vec<Row>) {
@@ -81,8 +77,7 @@ impl Tree {
             return;
         }
         let folded = (node.children.len() > FOLD_OVER) != self.turned.contains(&node.address);
-        let (done, total) = sums.of_node(id);
-        let kind = RowKind::Group { done, total, folded };
+        let kind = RowKind::Group { counts: sums.of_node(id), folded };
         rows.push(Row { id, address: node.address.clone(), depth, kind });
         if !folded {
             for child in &node.children {
@@ -93,32 +88,32 @@ impl Tree {
 }
 
 fn leaf(run: &Run, id: NodeId, depth: usize) -> Row {
-    let kind = RowKind::Leaf { state: view::state_word(run, id) };
-    Row { id, address: run.graph.node(id).address.clone(), depth, kind }
+    Row { id, address: run.graph.node(id).address.clone(), depth, kind: RowKind::Leaf }
 }
 
-/// Done and known leaves below each node.
-struct Sums(std::collections::BTreeMap<NodeId, (u32, u32)>);
+/// Leaves below each node, counted as those of the whole run are.
+struct Sums(BTreeMap<NodeId, Counts>);
 
 impl Sums {
     fn of(run: &Run, order: &[NodeId]) -> Self {
-        let mut sums = std::collections::BTreeMap::new();
+        let mut sums: BTreeMap<NodeId, Counts> = BTreeMap::new();
         // Children come after their parents: from the end each sum is complete when it is used.
         for id in order.iter().rev() {
             let node = run.graph.node(*id);
-            if node.role == Role::Leaf {
-                sums.insert(*id, (u32::from(view::is_over(run, *id)), 1));
+            let own = view::counts_of(run, *id);
+            let own = sums.get(id).map_or(own, |below| below.plus(own));
+            if node.role != Role::Leaf {
+                sums.insert(*id, own);
             }
-            let own: (u32, u32) = sums.get(id).copied().unwrap_or_default();
             if let Some(parent) = node.parent {
-                let sum: &mut (u32, u32) = sums.entry(parent).or_default();
-                *sum = (sum.0 + own.0, sum.1 + own.1);
+                let sum = sums.entry(parent).or_default();
+                *sum = sum.plus(own);
             }
         }
         Self(sums)
     }
 
-    fn of_node(&self, id: NodeId) -> (u32, u32) {
+    fn of_node(&self, id: NodeId) -> Counts {
         self.0.get(&id).copied().unwrap_or_default()
     }
 }

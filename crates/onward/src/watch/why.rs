@@ -47,7 +47,7 @@ impl Whys {
             self.is_asked = true;
             let status = Status::of(&run.state, false);
             let is_over = matches!(status, Status::Completed | Status::Cancelled);
-            if !is_over && run.graph.in_order().len() <= STEPS_MAX {
+            if !is_over && run.graph.len() <= STEPS_MAX {
                 self.coming = Some(begin(dir, machine));
             }
         }

@@ -60,15 +60,23 @@ impl Desk {
         self.bench.text(&format!("{RUN}/{name}"))
     }
 
-    /// Our events, without those that say that a resume began.
+    /// Our events, without those that say that a resume began, and what began again with it.
     pub(crate) fn events(&self) -> Vec<Value> {
+        let mut all = self.log();
+        all.retain(|it| {
+            it["event_type"] != "session-resumed" && it["details"]["cut_off"].is_null()
+        });
+        all
+    }
+
+    /// All of our events.
+    pub(crate) fn log(&self) -> Vec<Value> {
         let mut all = Vec::new();
         for log in fs::read_dir(self.path("events/onward")).into_iter().flatten().flatten() {
             let text = fs::read_to_string(log.path()).unwrap();
             let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
             all.extend(lines.map(|line| serde_json::from_str::<Value>(line).unwrap()));
         }
-        all.retain(|it| it["event_type"] != "session-resumed");
         all
     }
 
@@ -100,11 +108,27 @@ impl Desk {
         for event in &mut events {
             event["timestamp"].take();
             event["details"]["run"].take();
+            // A kill may have cost one.
+            if let Some(details) = event["details"].as_object_mut() {
+                details.remove("attempt");
+            }
         }
         let events: Vec<String> = events.iter().map(Value::to_string).collect();
         left.insert("events".to_owned(), events.join("\n"));
         left
     }
+}
+
+/// A line of another actor, with the time that it is now.
+pub(crate) fn say(desk: &Desk, actor: &str, event: &str) {
+    let dir = desk.path("events").join(actor);
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("20260302-0900.jsonl");
+    let now = std::process::Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.%6NZ"]).output();
+    let now = String::from_utf8(now.unwrap().stdout).unwrap();
+    let line = format!("{event},\"timestamp\":\"{}\"}}\n", now.trim());
+    let before = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(path, before + &line).unwrap();
 }
 
 fn files(root: &Path, dir: &Path, all: &mut BTreeMap<String, String>) {

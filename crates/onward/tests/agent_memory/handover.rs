@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     bench::{codes, journal, kill_all, watched},
-    desk::{Desk, RUN},
+    desk::{Desk, RUN, say},
 };
 
 /// What the original's agents leave, up to the approval and one implemented task.
@@ -27,18 +27,6 @@ fn begun(desk: &Desk) {
     say(desk, "executor", r#"{"event_type":"task-claimed","task_id":"T001""#);
     say(desk, "executor", r#"{"event_type":"task-implemented","task_id":"T001""#);
     say(desk, "executor", r#"{"event_type":"task-claimed","task_id":"T002""#);
-}
-
-/// A line of another actor, with the time that it is now.
-fn say(desk: &Desk, actor: &str, event: &str) {
-    let dir = desk.path("events").join(actor);
-    fs::create_dir_all(&dir).unwrap();
-    let path = dir.join("20260302-0900.jsonl");
-    let now = std::process::Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%S.%6NZ"]).output();
-    let now = String::from_utf8(now.unwrap().stdout).unwrap();
-    let line = format!("{event},\"timestamp\":\"{}\"}}\n", now.trim());
-    let before = fs::read_to_string(&path).unwrap_or_default();
-    fs::write(path, before + &line).unwrap();
 }
 
 fn theirs(desk: &Desk) -> Vec<String> {
@@ -94,6 +82,88 @@ fn what_the_original_does_in_between_is_taken_in_at_the_next_resume() {
     assert_eq!(names.last().unwrap(), "run-complete");
     let plan = desk.bench.exits(&format!("plan --json {RUN}"), 0).json();
     assert_eq!(plan["recovery_point"]["code"], "complete", "{plan:#}");
+}
+
+/// An event of another actor, with the clock of that actor.
+fn say_at(desk: &Desk, actor: &str, kind: &str, task: &str, at: &str) {
+    let dir = desk.path(&format!("events/{actor}"));
+    fs::create_dir_all(&dir).unwrap();
+    let line = json!({"event_type": kind, "task_id": task, "timestamp": at, "actor": actor});
+    let log = dir.join("20260302-0901.jsonl");
+    let text = fs::read_to_string(&log).unwrap_or_default();
+    fs::write(&log, format!("{text}{line}\n")).unwrap();
+}
+
+/// Without the part of the second, as the original writes it.
+fn second_of(event: &serde_json::Value) -> String {
+    let at = event["timestamp"].as_str().unwrap();
+    format!("{}Z", at.split('.').next().unwrap())
+}
+
+#[test]
+fn what_the_original_ends_in_the_very_second_of_our_event_is_not_done_again() {
+    let desk = Desk::with(|agent| blocks(&agent));
+    begun(&desk);
+    desk.bench.exits("resume --no-input --yes", 11);
+    let log = desk.log();
+    let blocked = log.iter().find(|it| it["event_type"] == "task-blocked").unwrap();
+    assert_eq!(blocked["task_id"], "T003");
+    say_at(&desk, "executor", "task-verified", "T003", &second_of(blocked));
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert_eq!(plan["recovery_point"]["code"], "cleanup", "{plan:#}");
+    let before = desk.names().len();
+    desk.bench.exits("resume --no-input --yes", 0);
+    let names = desk.names().split_off(before);
+    assert!(!names.iter().any(|it| it.ends_with("T003")), "{names:?}");
+}
+
+#[test]
+fn a_run_that_the_original_completes_in_the_very_second_of_our_resume_is_complete() {
+    let desk = Desk::with(|agent| blocks(&agent));
+    begun(&desk);
+    desk.bench.exits("resume --no-input --yes", 11);
+    let last = desk.log().pop().unwrap();
+    say_at(&desk, "orchestrator", "run-complete", "", &second_of(&last));
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert_eq!(plan["recovery_point"]["code"], "complete", "{plan:#}");
+    let before = desk.names();
+    desk.bench.exits("resume --no-input --yes", 0);
+    assert_eq!(desk.names(), before, "nothing is gone on with");
+}
+
+/// Its clock is ahead: we write into that second, too, and name what we have seen of it.
+#[test]
+fn what_we_log_after_an_event_of_the_same_second_counts() {
+    let desk = Desk::new();
+    begun(&desk);
+    let now = onward_engine::world::real::wall_clock().plus_ms(60_000);
+    let ahead = second_of(&json!({ "timestamp": now.to_string() }));
+    say_at(&desk, "executor", "task-failed", "T002", &ahead);
+    desk.bench.exits("resume --no-input --yes", 0);
+    let claimed = desk.events().remove(0);
+    let seen = json!({"events/executor/20260302-0901.jsonl": 1});
+    let named: Vec<_> =
+        desk.log().iter().filter_map(|it| it["details"].get("seen").cloned()).collect();
+    assert_eq!(named, [seen], "once is enough");
+    assert_eq!(second_of(&claimed), ahead);
+    let plan = desk.bench.exits(&format!("plan --json {RUN}"), 0).json();
+    assert_eq!(plan["run"]["status"], "completed", "{plan:#}");
+}
+
+#[test]
+fn a_log_that_is_no_file_is_told_and_the_rest_is_used() {
+    let desk = Desk::new();
+    begun(&desk);
+    fs::create_dir_all(desk.path("events/verifier/20260302-0902.jsonl")).unwrap();
+    fs::create_dir_all(desk.path("events/cleaner")).unwrap();
+    desk.bench.fifo(&format!("{RUN}/events/cleaner/20260302-0903.jsonl"));
+    let plan = desk.bench.exits("plan --json", 0).json();
+    let told = codes(&plan).iter().filter(|it| **it == "state-unreadable").count();
+    assert_eq!(told, 2, "{plan:#}");
+    assert_eq!(plan["recovery_point"]["code"], "execute", "{plan:#}");
+    let refused = desk.bench.exits("resume --no-input --yes", 16);
+    assert!(refused.err.contains("20260302-0903.jsonl is no file"), "{refused:?}");
+    desk.bench.exits("resume --no-input --yes --accept state-unreadable", 0);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Killed at every event, a run ends with the same files.
 
+use serde_json::Value;
+
 use crate::{
-    bench::{kill_all, watched},
+    bench::{Bench, kill_all, watched},
     desk::{Desk, RUN},
-    support::boundary::{Boundaries, Dies},
+    support::boundaries::{At, Dies, Scene, killed_at_every_boundary},
 };
 
 #[track_caller]
@@ -15,6 +17,12 @@ fn finishes_each_step_once(desk: &Desk) {
     assert_eq!(finished.len(), count, "a step was finished twice");
 }
 
+/// A task has three attempts, and T003 needs two of them: it dies in its first alone.
+fn is_further(event: &Value) -> bool {
+    let attempt = event["details"]["attempt"].as_u64();
+    event["event_type"] == "task-claimed" && attempt > Some(1)
+}
+
 /// As if the machine had stopped, in the middle of a call that writes native files.
 #[test]
 fn a_run_whose_every_process_is_killed_at_every_event_ends_with_the_same_files() {
@@ -22,7 +30,7 @@ fn a_run_whose_every_process_is_killed_at_every_event_ends_with_the_same_files()
     let mut engine = desk.leash(&format!("run agent-memory --no-input --input dir={RUN}"));
     let (mut seen, mut kills, mut approved) = (0, 0, false);
     loop {
-        if engine.until(|| desk.events().len() > seen) {
+        if engine.until(|| desk.events().iter().skip(seen).any(|it| !is_further(it))) {
             engine.kill();
             kill_all(&desk.run_dir());
             kills += 1;
@@ -52,36 +60,70 @@ fn a_run_whose_every_process_is_killed_at_every_event_ends_with_the_same_files()
     finishes_each_step_once(&desk);
 }
 
+impl Scene for Desk {
+    fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    fn answer(&self) {
+        self.bench.exits("approve", 0);
+    }
+
+    /// Every event can be read, and so can the task graph.
+    fn holds(&self) {
+        self.events();
+        let graph = self.text("task-graph.json");
+        assert!(graph.is_empty() || serde_json::from_str::<Value>(&graph).is_ok());
+    }
+}
+
 #[track_caller]
 fn dies_at_every_boundary(who: Dies, of: fn(&str) -> bool) {
     let reference = Desk::new();
     reference.approved();
     reference.bench.exits("resume --no-input --yes", 0);
     let desk = Desk::new();
-    let resume = || "resume --no-input --yes".to_owned();
-    let mut all = Boundaries::new(&desk.bench, who, &resume, of);
-    let answers = || drop(desk.bench.exits("approve", 0));
-    let holds = || {
-        desk.events();
-        let graph = desk.text("task-graph.json");
-        assert!(graph.is_empty() || serde_json::from_str::<serde_json::Value>(&graph).is_ok());
-    };
-    all.all(&format!("run agent-memory --no-input --input dir={RUN}"), answers, holds);
-    let mut missed = all.missed(&reference.run_dir());
+    let run = format!("run agent-memory --no-input --input dir={RUN}");
+    let kills = killed_at_every_boundary(&desk, &run, (who, At::Records), of);
+    let mut missed = kills.missed(&reference.run_dir());
     // After a kill the files say that every task is done, and the rework ends without another look.
     missed.retain(|it| !it.contains("rework[4]") && it != "loop.turned rework 4");
     assert!(missed.is_empty(), "{missed:?}");
     assert_eq!(desk.left(), reference.left());
+    let is_again = |it: &Value| !it["details"]["cut_off"].is_null();
+    // What an engine started goes on without it, and is one attempt.
+    assert!(who == Dies::Everything || !desk.log().iter().any(is_again), "{:#?}", desk.log());
     finishes_each_step_once(&desk);
 }
 
-fn is_of_task(boundary: &str) -> bool {
-    boundary.contains("execute[")
+/// In the first pass over all tasks.
+fn is_of_task(step: &str) -> bool {
+    step.starts_with("execute[")
+}
+
+/// From the first look at what is left on.
+fn is_late(step: &str) -> bool {
+    let late = ["rework", "finished", "cleanup", "pr", "prepared", "consolidate", "close"];
+    late.contains(&step.split(['/', '[']).next().unwrap_or_default())
+}
+
+fn is_early(step: &str) -> bool {
+    !is_of_task(step) && !is_late(step)
 }
 
 #[test]
-fn a_run_whose_engine_dies_at_every_boundary_ends_with_the_same_files() {
-    dies_at_every_boundary(Dies::Engine, |_| true);
+fn a_run_whose_engine_dies_at_every_boundary_of_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Engine, is_of_task);
+}
+
+#[test]
+fn a_run_whose_engine_dies_at_every_boundary_before_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Engine, is_early);
+}
+
+#[test]
+fn a_run_whose_engine_dies_at_every_boundary_after_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Engine, is_late);
 }
 
 #[test]
@@ -90,6 +132,11 @@ fn a_run_whose_every_process_dies_at_every_boundary_of_its_tasks_ends_with_the_s
 }
 
 #[test]
-fn a_run_whose_every_process_dies_at_every_other_boundary_ends_with_the_same_files() {
-    dies_at_every_boundary(Dies::Everything, |it| !is_of_task(it));
+fn a_run_whose_every_process_dies_at_every_boundary_before_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, is_early);
+}
+
+#[test]
+fn a_run_whose_every_process_dies_at_every_boundary_after_its_tasks_ends_with_the_same_files() {
+    dies_at_every_boundary(Dies::Everything, is_late);
 }

@@ -1,6 +1,7 @@
 //! Whole runs of agent-memory, through the real program: scripted agents in a real repository.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod cut_off;
 mod desk;
 mod handover;
 mod kills;

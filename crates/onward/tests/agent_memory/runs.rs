@@ -103,6 +103,37 @@ fn an_answer_to_try_a_task_again_is_all_that_a_resume_needs() {
     assert!(desk.names().contains(&"task-verified T003".to_owned()), "{:?}", desk.names());
 }
 
+/// An answer without a verdict is none; so is one about other tasks.
+#[test]
+fn a_verifier_that_gives_no_verdict_is_asked_three_times_and_then_a_person_is() {
+    for said in ["", "{\\\"task\\\": \\\"T999\\\", \\\"result\\\": \\\"PASSED\\\"}"] {
+        let mute = |agent: String| {
+            let answer = "echo \"{\\\"verdicts\\\": [$verdicts]}\"";
+            assert!(agent.contains(answer));
+            let nothing = format!("[ -e heard ] || verdicts=\"{said}\"; {answer}");
+            agent.replace(answer, &nothing)
+        };
+        let desk = Desk::with(mute);
+        desk.approved();
+        let asked = desk.bench.exits("resume --no-input --yes", 11);
+        let why = "T001 is blocked (the verifier was asked three times, and gave no verdict on it)";
+        let shown = asked.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(why), "{asked:?}");
+        let unjudged = |id: &str| {
+            let name = format!("verification-inconclusive {id}");
+            desk.names().iter().filter(|it| **it == name).count()
+        };
+        assert_eq!((unjudged("T001"), unjudged("T002")), (3, 3), "{:?}", desk.names());
+        assert!(!desk.path("verifications").exists());
+        desk.bench.write("heard", "");
+        let status = desk.bench.exits("status --json", 0).json();
+        let gate = status["gates"][0]["step"].as_str().unwrap_or_else(|| panic!("{status:#}"));
+        desk.bench.exits(&format!("decide {gate} retry"), 0);
+        desk.bench.exits("resume --no-input --yes", 0);
+        assert_eq!(desk.names().last().unwrap(), "run-complete");
+    }
+}
+
 #[test]
 fn a_plan_is_revised_as_often_as_the_user_says_and_the_last_word_is_the_condition() {
     let desk = Desk::new();

@@ -109,6 +109,57 @@ fn the_report_of_the_system_is_shown_before_anything_is_done() {
 }
 
 #[test]
+fn the_last_task_is_the_same_in_a_plan_and_in_a_status() {
+    let desk = Desk::new();
+    left(&desk, "20260302-0900-new-bbbb", 5, &[]);
+    let last = |desk: &Desk| desk.bench.exits("status --json", 0).json()["last_completed"].clone();
+    assert_eq!(last(&desk)["step"], "execute[T001]");
+    let failed = json!({"type": "task-failed", "task_id": "T001", "timestamp": ago(1)});
+    left(&desk, "20260302-0900-new-bbbb", 5, &[failed]);
+    let plan = desk.bench.exits("plan", 0);
+    assert!(plan.out.contains("Last completed: none"), "{}", plan.out);
+    assert_eq!(last(&desk), Value::Null);
+    // And of a run of ours that goes on with it.
+    desk.bench.exits("resume --no-input --yes --from approval", 11);
+    assert_eq!(last(&desk), Value::Null);
+}
+
+#[test]
+fn a_command_for_runs_of_ours_names_the_one_that_the_original_left() {
+    let desk = Desk::new();
+    for empty in ["log", "verify", "cancel", "approve"] {
+        let none = desk.bench.exits(empty, 17);
+        assert!(none.err.contains("there is no run here"), "{none:?}");
+    }
+    left(&desk, "20260302-0900-old-aaaa", 50, &[]);
+    left(&desk, "20260302-0900-new-bbbb", 5, &[]);
+    for command in ["log", "attach", "verify", "approve", "cancel", "pause", "done execute[T002]"] {
+        let said = desk.bench.exits(command, 1);
+        let place = desk.bench.path(".agent-memory/runs/20260302-0900-new-bbbb");
+        let paste = format!("`onward resume {}`", place.display());
+        assert!(said.err.contains(&paste), "{command}: {said:?}");
+    }
+    let over = json!({"type": "run-completed", "timestamp": ago(1)});
+    left(&desk, "20260302-0900-old-aaaa", 50, std::slice::from_ref(&over));
+    left(&desk, "20260302-0900-new-bbbb", 5, &[over]);
+    desk.bench.exits("log", 17);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_missing_too() {
+    let desk = Desk::new();
+    left(&desk, "20260302-0900-new-bbbb", 5, &[]);
+    let plan = desk.bench.path(".agent-memory/runs/20260302-0900-new-bbbb/plan.md");
+    fs::rename(&plan, desk.bench.path("kept.md")).unwrap();
+    symlink("../../../kept.md", &plan).unwrap();
+    let plan = desk.bench.exits("plan --json", 0).json();
+    let about = plan["findings"].as_array().unwrap().iter();
+    let about = about.filter(|it| it["path"].as_str().is_some_and(|it| it.ends_with("/plan.md")));
+    let codes: Vec<&str> = about.map(|it| it["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["state-unreadable"], "{plan:#}");
+}
+
+#[test]
 fn the_directory_of_a_run_may_be_a_link_that_stays_in_the_project() {
     let desk = Desk::new();
     let (name, runs) = ("20260302-0900-kept-aaaa", ".agent-memory/runs");

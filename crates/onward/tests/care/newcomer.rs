@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::{
-    bench::{Bench, id, journal},
+    bench::{Bench, Said, id, journal},
     terminal::Terminal,
 };
 
@@ -56,6 +56,105 @@ fn a_mistyped_workflow_run_or_step_is_named() {
     }
     let said = told(&bench, "log two", 2);
     assert!(said.contains("help: see what it printed with `onward log --step two`"), "{said}");
+}
+
+#[test]
+fn a_command_that_lacks_its_words_is_called_back_in_one_form() {
+    let bench = Bench::new(GATED);
+    for (typed, call, hint) in [
+        ("undo", "undo [RUN] N", "onward rescue list"),
+        ("undo a b c", "undo [RUN] N", "onward rescue list"),
+        ("rescue show", "rescue show [RUN] N", "onward rescue list"),
+        ("rescue diff", "rescue diff [RUN] N", "onward rescue list"),
+        ("done", "done [RUN] STEP", "onward plan --all"),
+        ("done a b c", "done [RUN] STEP", "onward plan --all"),
+        ("why", "why [RUN] STEP", "onward plan --all"),
+        ("decide", "decide [RUN] GATE OPTION", "onward status"),
+        ("decide ask", "decide [RUN] GATE OPTION", "onward status"),
+        ("decide a b c d", "decide [RUN] GATE OPTION", "onward status"),
+    ] {
+        let said = told(&bench, typed, 2);
+        assert!(
+            said.starts_with(&format!("error: call it as `onward {call}`\n")),
+            "{typed}: {said}"
+        );
+        assert!(said.contains(hint) && !said.contains("<RUN>"), "{typed}: {said}");
+    }
+    let error = bench.exits("undo --json", 2).json();
+    assert_eq!(error["message"], "call it as `onward undo [RUN] N`");
+}
+
+#[test]
+fn init_names_every_file_that_it_wrote() {
+    let bench = Bench::new(GATED);
+    fs::remove_dir_all(bench.path(".onward")).unwrap();
+    let said = told(&bench, "init --from review poem", 0);
+    let beside = ["config.toml", "workflow.schema.json", ".gitignore"];
+    let beside = beside.map(|it| format!("wrote .onward/{it}\n")).concat();
+    let all = format!("wrote poem.yaml\nwrote poem.review.json\n{beside}onward check poem.yaml\n");
+    assert_eq!(said, all);
+    assert_eq!(told(&bench, "init more", 0), "wrote more.yaml\nonward check more.yaml\n");
+    let said = bench.exits("init --json other", 0).json();
+    assert_eq!(said["wrote"], serde_json::json!(["other.yaml"]));
+}
+
+const WITH_INPUTS: &str = "inputs:\n  topic: { type: string }\n  count: { type: integer, \
+    description: How many of them }\n  more: { type: string, default: '' }\nsteps:";
+
+#[test]
+fn inputs_that_are_missing_are_asked_for_or_named_all_at_once() {
+    let bench = Bench::new("");
+    let steps = "  - { id: one, run: 'echo {{ inputs.topic }} {{ inputs.count }} > made' }\n";
+    bench.workflow("w.yaml", WITH_INPUTS, steps);
+    let said = told(&bench, "run w.yaml", 2);
+    assert!(said.contains("error: inputs `topic`, `count` are missing\n"), "{said}");
+    assert!(said.contains("give them with --input topic=VALUE --input count=VALUE"), "{said}");
+    let said = told(&bench, "run w.yaml --input topic=tea", 2);
+    assert!(said.contains("error: input `count` is missing\n"), "{said}");
+    let mut terminal = Terminal::start(&bench, "run w.yaml");
+    terminal.shows("topic (a string): ");
+    terminal.types("tea\n");
+    terminal.shows("How many of them");
+    terminal.shows("count (a whole number): ");
+    terminal.types("several\n");
+    terminal.shows("It must be a whole number.");
+    terminal.shows("count (a whole number): ");
+    terminal.types("3\n");
+    terminal.exits(0);
+    assert_eq!(bench.text("made"), "tea 3\n");
+}
+
+#[test]
+fn every_agent_that_is_missing_is_named_at_once() {
+    let bench = Bench::new("");
+    let steps = "  - { id: one, agent: claude, prompt: x }\n\
+        \x20 - { id: two, agent: codex, prompt: x }\n\
+        \x20 - { id: three, agent: claude, prompt: y }\n";
+    bench.workflow("w.yaml", "steps:", steps);
+    let mut command = bench.command("run w.yaml");
+    let said = Said::of(&command.env("PATH", bench.path("nothing")).output().unwrap());
+    assert_eq!(said.code, 2, "{said:?}");
+    for agent in ["claude", "codex"] {
+        let line = format!("agent `{agent}`: the program `{agent}` is not on the PATH");
+        assert_eq!(said.err.matches(&line).count(), 1, "{said:?}");
+        assert!(said.err.contains(&format!("[agents.{agent}] command")), "{said:?}");
+    }
+}
+
+#[test]
+fn what_scripts_read_of_a_run_begins_as_its_journal_does() {
+    let bench = Bench::new("  - { id: one, run: LOG }\n");
+    let said = bench.exits("run w.yaml --json", 0).out;
+    let events = said.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let events: Vec<_> = events.filter(|it| it["schema"] == "onward.event/1").collect();
+    let told: Vec<_> = events.iter().map(|it| (it["seq"].clone(), it["kind"].clone())).collect();
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let written = journal(&run);
+    let written = written.trim_end_matches('\0').lines();
+    let written = written.map(|it| serde_json::from_str::<serde_json::Value>(it).unwrap());
+    let written: Vec<_> = written.map(|it| (it["seq"].clone(), it["kind"].clone())).collect();
+    assert_eq!(told, written);
+    assert_eq!(told[0], (0.into(), "run.opened".into()));
 }
 
 #[test]

@@ -1,10 +1,6 @@
 //! Repair: whatever part of a journal is lost, finished steps are kept and the run completes.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf};
 
 use crate::{
     bench::{Bench, id, journal, kill_all, sees},
@@ -45,20 +41,8 @@ impl Story {
         bench.exits("approve", 0);
         bench.exits("resume", 10);
         let run = bench.project().runs().unwrap().remove(0).dir;
-        crate::bench::sees_nobody_left(&run);
-        let story = Self { bench, run, saved: tempfile::tempdir().unwrap() };
-        copy(&story.bench.root, story.saved.path());
-        story
-    }
-
-    fn restore(&self) {
-        for entry in fs::read_dir(&self.bench.root).unwrap() {
-            let path = entry.unwrap().path();
-            let removed =
-                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.unwrap();
-        }
-        copy(self.saved.path(), &self.bench.root);
+        let saved = bench.copied();
+        Self { bench, run, saved }
     }
 
     fn lines(&self) -> Vec<Vec<u8>> {
@@ -93,18 +77,13 @@ impl Story {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
-    let from = from.join(".");
-    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
-}
-
 #[test]
 fn any_line_of_the_journal_can_be_damaged() {
     let story = Story::new();
     let count = story.lines().len();
     // The end that a crash may leave is no damage: the last batch is cut off.
     for line in 0..count - 1 {
-        story.restore();
+        story.bench.restore(&story.saved);
         let mut lines = story.lines();
         let middle = lines[line].len() / 2;
         lines[line][middle] ^= 1;
@@ -121,7 +100,7 @@ fn the_middle_of_the_journal_can_be_gone() {
     let story = Story::new();
     let count = story.lines().len();
     for (from, to) in [(1, count - 1), (1, count / 2), (count / 2, count - 2), (4, 9)] {
-        story.restore();
+        story.bench.restore(&story.saved);
         let mut lines = story.lines();
         lines.drain(from..to);
         story.write(&lines);

@@ -106,12 +106,18 @@ fn a_damaged_run_is_looked_after_in_words() {
     assert_snapshot!(said(&bench, &run, "undo 1"), @r#"
     --- stderr
     error: run `RUN` has no rescue 1
-    help: it has none
+    help: nothing was undone in it
     --- exit 16
+    "#);
+    assert_snapshot!(said(&bench, &run, "rescue show 1"), @r#"
+    --- stderr
+    error: run `RUN` has no rescue 1
+    help: nothing was undone in it
+    --- exit 2
     "#);
     assert_snapshot!(said(&bench, &run, "archive"), @r#"
     --- stderr
-    run RUN moved to the archive: HERE/.onward/archive/RUN_STAMP
+    run RUN moved to the archive: .onward/archive/RUN_STAMP
     --- exit 0
     "#);
     assert_snapshot!(said(&bench, &run, "gc --keep 0"), @r#"

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::{
     bench::codes,
     office::{EXECUTION, Office, PHASE, RESUME, caught},
+    support::terminal::Terminal,
 };
 
 #[test]
@@ -48,7 +49,7 @@ fn a_task_that_was_tried_three_times_is_asked_about() {
     assert_eq!(office.bench.text(EXECUTION), before, "a refused resume writes nothing");
     office.bench.exits(&format!("{RESUME} --accept attempts-used-up"), 0);
     assert_eq!(office.task("task-002")["status"], "verified");
-    assert_eq!(office.task("task-002")["attempts"], 3);
+    assert_eq!(office.task("task-002")["attempts"], 4, "the one that a person allowed counts");
 }
 
 #[test]
@@ -69,7 +70,8 @@ fn a_task_that_fails_three_times_ends_the_run_with_a_report_and_goes_on_when_a_p
     office.bench.exits(RESUME, 16);
     office.bench.write("yes", "");
     office.bench.exits(&format!("{RESUME} --accept attempts-used-up"), 0);
-    assert_eq!(office.task("task-003")["status"], "verified");
+    let task = office.task("task-003");
+    assert_eq!((&task["status"], &task["attempts"]), (&"verified".into(), &4.into()), "{task:#}");
 }
 
 #[test]
@@ -96,6 +98,30 @@ fn a_checkpoint_of_which_nothing_can_be_read_is_asked_about_kept_and_rebuilt() {
     assert_eq!(std::fs::read(kept.join("phase.json")).unwrap(), b"{\"workflow_id\":\"wf-gr");
     assert_eq!(std::fs::read(kept.join("execution.json")).unwrap(), b"\0\0\0");
     assert!(!office.ledger().iter().any(|it| it.starts_with("requirements")), "the reports count");
+}
+
+/// Of a state that is old, the user is asked: going on, or putting it away.
+#[test]
+fn an_old_state_is_put_away_from_the_menu_and_the_ways_out_say_how_to_begin_anew() {
+    let office = caught();
+    let mut phase = office.object(PHASE);
+    phase["last_updated"] = json!(crate::office::ago(9 * 24 * 60));
+    office.put(PHASE, &phase);
+    let stopped = office.bench.exits("resume --no-input", 16);
+    assert!(stopped.err.contains("stale-age"), "{stopped:?}");
+    let way = stopped.err.lines().find(|it| it.contains("onward run dotagent")).unwrap();
+    let first = way.trim().split(" && ").next().unwrap();
+    assert!(first.starts_with("onward archive ") && first.ends_with(" --yes"), "{stopped:?}");
+    let mut terminal = Terminal::start(&office.bench, "resume");
+    terminal.shows("clean    put its state away and end it; nothing is deleted");
+    terminal.types("clean\n");
+    terminal.shows("its state is kept in the archive of dotagent");
+    terminal.types("yes\n");
+    terminal.shows("onward run dotagent");
+    terminal.exits(0);
+    let plan = office.bench.exits("plan --json .", 0).json();
+    assert_eq!(plan["run"]["status"], "fresh", "{plan:#}");
+    office.bench.exits(crate::office::RUN, 11);
 }
 
 #[test]

@@ -43,14 +43,14 @@ fn order(office: &Office) -> Vec<String> {
 
 /// Enters, says yes as often as it is asked, and gives how often that was.
 fn entered(office: &Office, place: &str) -> usize {
-    let said = office.bench.onward(&format!("{RESUME} --from {place}"));
-    let (mut code, mut asked) = (said.code, 0);
-    while code == 11 {
+    let mut said = office.bench.onward(&format!("{RESUME} --from {place}"));
+    let mut asked = 0;
+    while said.code == 11 {
         asked += 1;
         office.approves();
-        code = office.bench.onward(RESUME).code;
+        said = office.bench.onward(RESUME);
     }
-    assert_eq!(code, 0, "{place}: {}\n{said:?}", office.ledger().join("\n"));
+    assert_eq!(said.code, 0, "{place}: {}\n{said:?}", office.ledger().join("\n"));
     let phase = office.object(PHASE);
     assert_eq!(
         (&phase["current_phase"], &phase["phase_status"]),

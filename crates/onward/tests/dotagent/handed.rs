@@ -70,13 +70,17 @@ fn a_task_that_the_original_finished_between_two_resumes_is_kept() {
         .iter_mut()
         .find(|it| it["id"] == "task-001")
         .unwrap();
-    task["status"] = json!("verified");
+    let at = json!(onward_engine::world::real::wall_clock().to_string());
+    (task["status"], task["completed_at"]) = (json!("verified"), at.clone());
     office.put(EXECUTION, &execution);
     office.put(
         "memory/tasks/task-001/output.json",
         &json!({"task_id": "task-001", "status": "pre_complete"}),
     );
     office.bench.write("greet.txt", "hello\n");
+    let status = office.bench.exits("status --json", 0).json();
+    let last = &status["last_completed"];
+    assert_eq!((&last["step"], &last["at"]), (&"implementation[task-001]".into(), &at), "{last}");
     let before = office.ledger().iter().filter(|it| it.contains("task-001")).count();
     office.bench.write("go", "");
     office.bench.exits(RESUME, 0);

@@ -4,6 +4,7 @@
 
 mod adopted;
 mod between;
+mod cut_off;
 mod entered;
 mod handed;
 mod kills;
@@ -13,4 +14,4 @@ mod office;
 mod support;
 mod whole;
 
-use support::bench;
+use support::{bench, leash};

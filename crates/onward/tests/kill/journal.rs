@@ -91,7 +91,8 @@ fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
         format!("  - {{ id: s{id}, run: 'echo 1 > o{id} # {long}', writes: [o{id}] }}\n")
     };
     let steps: String = (0..10).map(step).collect();
-    let bench = Bench::new(&format!("{steps}  - {{ id: ask, gate: Go on? }}\n"));
+    let last = step(10);
+    let bench = Bench::new(&format!("{steps}  - {{ id: ask, gate: Go on? }}\n{last}"));
     // What is kept is under the seal of a user, who has a home for it.
     let says = |arguments: &str, code: i32| {
         let mut command = bench.command(arguments);
@@ -121,6 +122,9 @@ fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
         is_same_without();
     }
     fs::write(&kept, &good).unwrap();
+    // A resume that adds little leaves it.
+    says("resume --no-input", 11);
+    assert!(good == fs::read(&kept).unwrap(), "kept again");
     // What comes after it counts.
     says("approve", 0);
     assert_eq!(fs::read(&kept).unwrap(), good);

@@ -190,7 +190,7 @@ fn what_became_stale_is_told_by_phases_and_decided_step_by_step() {
         terminal.shows("stays valid a");
         terminal.shows("runs again  b");
         terminal.shows("continues   c");
-        terminal.shows("Suggestion: continue: 1 done step to run again");
+        terminal.shows("Suggestion: continue (1 step kept, 1 to run again");
         terminal.shows("decide about single steps: 1 question");
         terminal.shows(MENU_WITH_STEPS);
         terminal.types("steps\n");
@@ -415,7 +415,7 @@ fn a_run_that_nobody_can_accept_to_go_on_names_its_reasons_and_the_ways_out() {
         let said = said.replace(&id(&run), "ID");
         for text in [
             "ID cannot be resumed yet:\n  prerequisite-missing: agent `amp` has no command\n",
-            "put [agents.amp] command",
+            "put `[agents.amp] command = [...]` in .onward/config.toml",
             "stays valid a",
             "onward run --again ID",
             "continue where it stopped:\n    onward resume ID\n",

@@ -64,8 +64,7 @@ fn an_answer_typed_before_its_question_was_shown_is_none() {
     let go = bench.fifo("go");
     let mut terminal = Terminal::start(&bench, "run w.yaml");
     sees(&bench.path("begun"));
-    terminal.types("approve\n");
-    terminal.shows("approve");
+    terminal.types_ahead("approve\n");
     std::fs::write(go, "").unwrap();
     terminal.shows("ask? [approve/reject] ");
     terminal.types("reject\n");

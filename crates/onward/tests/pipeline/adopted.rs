@@ -8,7 +8,7 @@ use crate::{bench::kill_all, kitchen::Kitchen};
 
 /// A list in the user's directory: the tier, and tasks as `P6:7~` (`+` completed, `~` in progress,
 /// `-` pending, `!` failed).
-fn list(kitchen: &Kitchen, tier: &str, script: &str) -> PathBuf {
+pub(crate) fn list(kitchen: &Kitchen, tier: &str, script: &str) -> PathBuf {
     let list = kitchen.home.join("tasks/session-12345678");
     fs::create_dir_all(&list).unwrap();
     let slug = kitchen.bench.root.file_name().unwrap().to_str().unwrap();
@@ -36,13 +36,19 @@ fn list(kitchen: &Kitchen, tier: &str, script: &str) -> PathBuf {
     list
 }
 
-fn write(list: &std::path::Path, id: u32, subject: &str, status: &str, metadata: &Value) {
+pub(crate) fn write(
+    list: &std::path::Path,
+    id: u32,
+    subject: &str,
+    status: &str,
+    metadata: &Value,
+) {
     let task = json!({"id": id.to_string(), "subject": subject, "description": "-",
         "status": status, "blocks": [], "blockedBy": [], "metadata": metadata});
     fs::write(list.join(format!("{id}.json")), format!("{task:#}")).unwrap();
 }
 
-fn content(list: &std::path::Path, id: u32) -> Vec<u8> {
+pub(crate) fn content(list: &std::path::Path, id: u32) -> Vec<u8> {
     fs::read(list.join(format!("{id}.json"))).unwrap()
 }
 
@@ -128,6 +134,7 @@ fn a_completed_task_whose_file_is_gone_is_not_done_again() {
     fs::remove_file(&done).unwrap();
     let plan = kitchen.exits("plan --json", 0).json();
     assert!(!plan["findings"].to_string().contains("status-disagrees"), "{plan:#}");
+    assert!(plan["findings"].to_string().contains("blocker-gone"), "{plan:#}");
     kitchen.exits("resume --yes --no-input", 11);
     assert_eq!(kitchen.calls("P0[2]/work"), 1);
     assert!(!done.exists(), "it is not made again");

@@ -4,10 +4,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod adopted;
+mod doubts;
 mod kills;
 mod kitchen;
 mod lists;
 mod locks;
+mod proved;
 mod real;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]

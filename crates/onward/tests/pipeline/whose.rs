@@ -97,6 +97,11 @@ fn a_pipeline_whose_own_task_cannot_be_read_is_stopped_and_no_file_changes() {
     fs::write(Path::new(&list).join("1.json"), "{\"id\":\"1\",\"subject\":\"[PERMANENT] Te")
         .unwrap();
     let before = content(&list);
+    // What would say whose it is cannot be read: it is listed, and meant by its name alone.
+    for arguments in ["plan", "resume --yes --no-input", "resume --no-input --mode autopilot"] {
+        kitchen.exits(arguments, 17);
+    }
+    assert!(kitchen.exits("list", 0).out.contains("pipeline"));
     let plan = kitchen.exits(&format!("plan --json {list}"), 0).json();
     assert_eq!(plan["can_resume"], false, "{plan:#}");
     let said = kitchen.exits(&format!("resume --yes --no-input {list}"), 16);

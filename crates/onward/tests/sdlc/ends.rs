@@ -142,10 +142,16 @@ epic_state:
         "onward archive ",
         "/epic-3 --yes && onward run epic --input epic=3",
         "clean up its state and end it",
-        "--accept missing-artifact --accept status-disagrees",
     ] {
         assert!(stopped.err.contains(words), "{words}: {}", stopped.err);
     }
+    // No word brings the story back.
+    assert!(!stopped.err.contains("--accept"), "{}", stopped.err);
+    let accepts = "--accept missing-artifact --accept status-disagrees --accept stale-age";
+    yard.bench.exits(&format!("resume --yes --no-input {accepts}"), 16);
+    yard.write("docs/stories/3.5.story.md", &TEXT.replace("4.2", "3.5").replace("Draft", "Ready"));
+    let stopped = yard.bench.exits("resume --yes --no-input", 16);
+    assert!(stopped.err.contains("--accept status-disagrees"), "{}", stopped.err);
     assert_eq!(yard.bench.text(".aiox/epic-3-state.yaml"), state);
 }
 

@@ -67,12 +67,29 @@ fn epic_killed(these: fn(&str) -> bool) {
     killed(Yard::with_epic, run, (Dies::Everything, At::Batches), these);
 }
 
+/// The first wave has two stories, which run side by side, and what becomes of both.
 #[test]
-fn an_epic_killed_at_every_boundary_of_its_first_wave_ends_with_the_same_files() {
-    epic_killed(|step| step.starts_with("wave[1]"));
+fn an_epic_killed_at_every_boundary_of_a_story_of_its_first_wave_ends_with_the_same_files() {
+    epic_killed(|step| step.starts_with("wave[1]/story[3.1]"));
+}
+
+#[test]
+fn an_epic_killed_at_every_boundary_of_the_story_beside_it_ends_with_the_same_files() {
+    epic_killed(|step| step.starts_with("wave[1]/story[3.2]"));
+}
+
+#[test]
+fn an_epic_killed_at_every_boundary_behind_the_stories_of_its_first_wave_ends_with_the_same_files()
+{
+    epic_killed(|step| step.starts_with("wave[1]") && !step.starts_with("wave[1]/story[3."));
+}
+
+#[test]
+fn an_epic_killed_at_every_boundary_of_its_second_wave_ends_with_the_same_files() {
+    epic_killed(|step| step.starts_with("wave[2]"));
 }
 
 #[test]
 fn an_epic_killed_at_every_other_boundary_ends_with_the_same_files() {
-    epic_killed(|step| !step.starts_with("wave[1]"));
+    epic_killed(|step| !step.starts_with("wave[1]") && !step.starts_with("wave[2]"));
 }

@@ -7,7 +7,9 @@ mod handed;
 mod kills;
 mod modes;
 mod named;
+mod proved;
 mod real;
+mod styles;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

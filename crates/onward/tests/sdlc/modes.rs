@@ -37,7 +37,9 @@ fn is_done(yard: &Yard) -> bool {
 #[test]
 fn autopilot_goes_on_asks_about_conflicts_and_writes_down_what_it_passed_over() {
     let clean = interrupted("45 minutes", "");
-    clean.bench.exits("resume --mode autopilot --no-input", 0);
+    let said = clean.bench.exits("resume --mode autopilot --no-input", 0);
+    assert!(said.err.contains("interrupted 45 min ago, validation clean"), "{}", said.err);
+    assert!(said.err.contains("phase 3 (Implement) by @dev"), "{}", said.err);
     assert!(is_done(&clean));
     let warned = interrupted("45 minutes", "artifacts: [docs/gone.md]\n");
     warned.bench.exits("resume --mode autopilot --no-input", 0);
@@ -100,6 +102,8 @@ fn preflight_is_kept_and_wants_the_word_proceed() {
     let yard = interrupted("45 minutes", "mode: preflight\n");
     let mut terminal = Terminal::start(&yard.bench, "resume");
     terminal.shows("Mode of the run: preflight");
+    terminal.shows("Execution plan");
+    terminal.shows("4. QA Gate by @qa");
     terminal.shows("Type \"proceed\" to continue.");
     terminal.shows("What now? [proceed/");
     terminal.types("\n");
@@ -112,6 +116,126 @@ fn preflight_is_kept_and_wants_the_word_proceed() {
     let yolo = interrupted("45 minutes", "mode: yolo\n");
     Terminal::start(&yolo.bench, "resume").exits(0);
     assert!(journal(&yolo).contains("\"autopilot\""), "{}", journal(&yolo));
+}
+
+/// As the manual has it: file by file, story by story, the chain, the whole plan, and a word.
+#[test]
+fn preflight_off_a_terminal_tells_all_that_it_compared_and_wants_yes() {
+    let yard = Yard::new();
+    let chain = "## Dependencies\n\n- Story 4.1\n\n## Tasks";
+    let text = TEXT.replace("Draft", "In Progress").replace("## Tasks", chain);
+    yard.write(STORY, &text);
+    yard.write("docs/stories/4.1.story.md", &TEXT.replace("4.2", "4.1").replace("Draft", "Done"));
+    yard.write("docs/prd.md", "one\n");
+    yard.write("docs/same.md", "same\n");
+    yard.git(&["add", "."]);
+    let date = format!("--date={}", ago("3 hours"));
+    yard.git(&["commit", "--quiet", "--message=before", &date]);
+    // Git compares by the day of the committer.
+    let now = ago("0 minutes");
+    yard.write("docs/prd.md", "two two\n");
+    let files = "artifacts: [docs/prd.md, docs/same.md, docs/gone.md]\ntemplate: t/story.md\n";
+    let state = format!(
+        "workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: 3\nmode: preflight\nupdated_at: \
+         {now}\n{files}"
+    );
+    yard.write(STATE, &state);
+    // Written long after the state was.
+    let mut touch = std::process::Command::new("touch");
+    touch.args(["--date", "+2 hours"]).arg(yard.bench.path("docs/prd.md"));
+    assert!(touch.status().unwrap().success());
+    let said = yard.bench.exits("resume --no-input", 16);
+    for line in [
+        "changed   docs/prd.md (artifact): then 4 bytes ",
+        "now 8 bytes ",
+        "missing   docs/gone.md (artifact): not there; the run can continue without it",
+        "missing   t/story.md (template or configuration): not there",
+        "same      docs/same.md (artifact): 5 bytes ",
+        "4.2: the state says InProgress, the story says InProgress: consistent",
+        "story 4.2 after story 4.1: done",
+        "3. Implement by @dev",
+        "4. QA Gate by @qa",
+        "5. Checkpoint by @master",
+        "sdc-4.2 --yes`",
+    ] {
+        assert!(said.err.contains(line), "{line}: {}", said.err);
+    }
+    // The command to paste has all that was asked for.
+    let said = yard.bench.exits("resume --no-input --from sdc:validate --accept stale-age", 16);
+    let hint = said.err.lines().last().unwrap_or_default();
+    assert!(hint.contains("sdc-4.2 --accept stale-age --from "), "{}", said.err);
+    assert!(hint.contains("sdc:validate") && hint.ends_with(" --yes`"), "{hint}");
+    assert!(!yard.bench.path(".onward/runs").exists(), "nothing began");
+    assert_eq!(yard.bench.text(STATE), state);
+    let plan = yard.bench.exits("plan --json", 0).json();
+    let told = &plan["preflight"]["files"];
+    let prd = told.as_array().unwrap().iter().find(|it| it["path"] == "docs/prd.md").unwrap();
+    assert_eq!((&prd["verdict"], &prd["was"]["bytes"]), (&"changed".into(), &4.into()), "{told:#}");
+    assert_ne!(prd["was"]["hash"], prd["is"]["hash"]);
+    yard.bench.exits("resume --no-input --yes", 0);
+    assert!(is_done(&yard));
+}
+
+/// A run of ours that goes on with it keeps the mode, and what the mode asks for.
+#[test]
+fn preflight_wants_the_word_at_each_resume() {
+    let yard = interrupted("45 minutes", "mode: preflight\n");
+    let agent = yard.bench.text("agent.sh");
+    yard.bench.write("agent.sh", "exit 1\n");
+    yard.bench.exits("resume --no-input --yes", 10);
+    yard.bench.write("agent.sh", &agent);
+    let said = yard.bench.exits("resume --no-input", 16);
+    assert!(said.err.contains("Execution plan") && said.err.contains("--yes`"), "{}", said.err);
+    let json = yard.bench.exits("resume --no-input --json", 16);
+    assert!(json.out.contains("not_confirmed"), "{json:#?}");
+    yard.bench.exits("resume --all --no-input", 16);
+    // A word that was given once is given to the driver in the background, too.
+    yard.bench.exits("resume --no-input --yes", 0);
+    assert!(is_done(&yard));
+}
+
+/// The driver in the background is told that its user said so.
+#[test]
+fn preflight_in_the_background_takes_the_word_along() {
+    let yard = interrupted("45 minutes", "mode: preflight\n");
+    let agent = yard.bench.text("agent.sh");
+    yard.bench.write("agent.sh", "exit 1\n");
+    yard.bench.exits("resume --no-input --yes", 10);
+    yard.bench.write("agent.sh", &agent);
+    yard.bench.exits("resume --no-input --detach", 16);
+    yard.bench.exits("resume --no-input --detach --yes", 0);
+    let id = yard.run_dir().file_name().unwrap().to_str().unwrap().to_owned();
+    yard.bench.exits(&format!("attach {id} --no-input"), 0);
+    assert!(is_done(&yard));
+}
+
+/// A state of which one field is something else is as good as one that cannot be read.
+#[test]
+fn a_state_that_names_no_story_is_asked_about_and_its_run_comes_to_its_end() {
+    let yard = interrupted("45 minutes", "");
+    let state = yard.bench.text(STATE).replace("current_story: 4.2", "current_story: [4.2]");
+    yard.write(STATE, &state);
+    let said = yard.bench.exits("resume --no-input", 16);
+    assert!(said.err.contains("artifact-unproved"), "{}", said.err);
+    let plan = yard.bench.exits("plan", 0);
+    assert!(plan.out.contains("`current_story` is a list"), "{}", plan.out);
+    assert_eq!(yard.bench.text(STATE), state, "looking changes nothing");
+    yard.bench.exits("resume --no-input --yes --accept artifact-unproved", 0);
+    assert!(is_done(&yard));
+    yard.bench.exits("resume --no-input", 17);
+}
+
+/// What is offered as the way on does go on.
+#[test]
+fn the_way_on_names_everything_that_stands_in_it() {
+    let old = interrupted("9 days", "");
+    let text = old.bench.text(STORY).replace("In Progress", "Blocked");
+    old.write(STORY, &text);
+    assert!(text.contains("Blocked"), "{text}");
+    let said = old.bench.exits("resume --no-input", 16);
+    let flags = "--accept stale-age --accept story-blocked";
+    let way = said.err.split("continue as it is:").nth(1).unwrap();
+    assert!(way.lines().nth(1).unwrap().contains(flags), "{}", said.err);
 }
 
 /// The third example of the manual.

@@ -112,6 +112,33 @@ impl Bench {
         Project::locate(&self.root).unwrap()
     }
 
+    /// A copy of all that is here, once nothing moves any more.
+    pub(crate) fn copied(&self) -> TempDir {
+        self.rests();
+        let copy = TempDir::new().unwrap();
+        copy_all(&self.root, copy.path());
+        copy
+    }
+
+    /// Everything as it was when it was copied.
+    pub(crate) fn restore(&self, copy: &TempDir) {
+        self.rests();
+        for entry in fs::read_dir(&self.root).unwrap() {
+            let path = entry.unwrap().path();
+            let removed =
+                if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.unwrap();
+        }
+        copy_all(copy.path(), &self.root);
+    }
+
+    /// A supervisor leaves a moment after its engine, and takes a file with it.
+    fn rests(&self) {
+        for run in self.project().runs().unwrap_or_default() {
+            sees_nobody_left(&run.dir);
+        }
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
     }
@@ -152,6 +179,11 @@ impl Drop for Bench {
             }
         }
     }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    let status = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
+    assert!(status.success());
 }
 
 pub(crate) fn id(run: &Path) -> String {

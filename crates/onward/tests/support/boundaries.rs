@@ -1,43 +1,46 @@
-//! A run that is killed at every boundary of its journal, and taken up again after each.
+//! A run that dies at every boundary of its journal, once at each, and goes on after it.
 //!
-//! A boundary is the end of a batch: the events of one batch become durable together. The engine
-//! tells them on standard output before anything acts on them. Here that output is a pipe with
-//! room for one write, and something is always in it; so the engine stands still at the first event
-//! of each batch, durable and not acted on, until the test lets it go on. How much it has to tell
-//! is known from the journal, so that the test never lets it go one write too far. Where a test
-//! wants them, the start of each process, as the supervisor logs it, and what only a recovery
-//! writes are boundaries too: there an agent is in the middle of its work, or a resume is.
+//! A boundary is the moment in which records are durable and nothing has acted on them. The engine
+//! is on a taut leash: it is let past a record only when the record after it was looked at, so that
+//! no boundary is passed unseen, however quick or busy the machine is. What happens at two moments
+//! is told apart by the kind of its record and its step, not by the attempt: a step that runs again
+//! after a kill is not killed at the same boundary again, and the run comes to its end.
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
-    io::{Read as _, Write as _},
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
 };
 
 use onward_engine::care::harness::until;
-use rustix::{
-    io::ioctl_fionread,
-    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
-};
 use serde_json::Value;
 
-use super::bench::{Bench, kill_all};
-
-/// The least that a pipe can hold: one write, because each is a packet of its own.
-const ONE_WRITE: usize = 4096;
-/// After so many looks, an engine that has driven nothing is let speak: it refuses, and says why.
-const SILENT_MAX: u32 = 5_000;
-/// What the engine puts before each event that it tells.
-const BEFORE: &str = "{\"schema\":\"onward.event/1\",";
+use super::{
+    bench::{Bench, kill_all},
+    leash::Leash,
+};
 
 /// A project in which a run is driven.
 pub(crate) trait Scene {
     fn bench(&self) -> &Bench;
-    fn command(&self, arguments: &str) -> Command;
+
+    fn command(&self, arguments: &str) -> Command {
+        self.bench().command(arguments)
+    }
+
     /// What the user says where the run waits for a word.
     fn answer(&self);
+
+    /// How the run goes on from where it is.
+    fn resume(&self) -> String {
+        "resume --yes --no-input".to_owned()
+    }
+
+    /// Looks at the files after each death.
+    fn holds(&self) {}
 }
 
 /// Who dies.
@@ -50,219 +53,279 @@ pub(crate) enum Dies {
 }
 
 /// Where it dies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At {
-    #[default]
-    /// At the boundaries of an undisturbed run.
+    /// At every record. The records of a batch are one write: an engine that dies alone has written
+    /// all of it. When everything dies, any part of it may have come to the disk, so that each
+    /// record is a boundary, and those behind it are cut off.
+    Records,
+    /// At the end of each batch that an undisturbed run has, too.
     Batches,
     /// There, when a process has started, and when an attempt was found to be lost.
     Everywhere,
 }
 
-/// Drives the run to its end, kills it at each boundary that is about one of `these` steps, and
-/// goes on. Returns how often it died. A long run is shared by two tests, which run side by side.
+/// Drives the run to its end; it dies at each boundary that is about one of `these` steps, and goes
+/// on. A long run is shared by several tests, which run side by side.
 #[track_caller]
 pub(crate) fn killed_at_every_boundary(
     scene: &impl Scene,
     run: &str,
     (dies, at): (Dies, At),
     these: fn(&str) -> bool,
-) -> usize {
-    let mut log = Log { at, ..Log::default() };
-    let mut engine = Engine::start(scene, run, &mut log);
-    let mut kills = 0;
-    let code = loop {
-        let Some(new) = engine.comes_to(scene, &mut log) else {
-            match engine.exits() {
-                Some(11) => scene.answer(),
-                code => break code,
-            }
-            engine = Engine::start(scene, "resume --yes --no-input", &mut log);
-            continue;
+) -> Kills {
+    let kills = Kills { died_at: BTreeSet::new(), count: 0, these };
+    let mut story = Story { scene, dies, at, kills };
+    story.tell(run);
+    story.kills
+}
+
+/// How often a run died, and where.
+pub(crate) struct Kills {
+    died_at: BTreeSet<String>,
+    count: usize,
+    these: fn(&str) -> bool,
+}
+
+impl fmt::Display for Kills {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.count.fmt(f)
+    }
+}
+
+impl Kills {
+    /// Of the records of another run, those at which this one did not die. What files proved
+    /// after a kill was taken over from them, and the run died at that boundary instead. An answer
+    /// is a command of its own, and over before the run goes on.
+    pub(crate) fn missed(&self, other: &Path) -> BTreeSet<String> {
+        let adopted: Vec<&str> =
+            self.died_at.iter().filter_map(|it| it.strip_prefix("attempt.adopted ")).collect();
+        let is_in = |step: &str, whole: &str| {
+            step.strip_prefix(whole).is_some_and(|it| it.is_empty() || it.starts_with(['/', '[']))
         };
-        assert!(new.batches <= 1, "{} boundaries at once after {kills} kills", new.batches);
-        if !new.steps.iter().any(|it| these(it)) {
-            continue;
-        }
-        engine.dies();
-        if dies == Dies::Everything {
-            kill_all(&run_dir(scene));
-        }
-        kills += 1;
-        engine = Engine::start(scene, "resume --yes --no-input", &mut log);
-    };
-    // The last kill may have come when nothing was left to do.
-    assert!(matches!(code, Some(0 | 17)), "{code:?} after {kills} kills: {}", engine.last);
-    kills
+        let is_missed = |it: &Line| {
+            let is_answer = it.kind == "gate.decided";
+            let is_adopted = adopted.iter().any(|whole| is_in(&it.step, whole));
+            (self.these)(&it.step) && !self.died_at.contains(&it.key) && !is_answer && !is_adopted
+        };
+        let all = Lines::of(other, At::Records).all.into_iter().filter(is_missed);
+        all.map(|it| it.key).collect()
+    }
 }
 
-fn run_dir(scene: &impl Scene) -> PathBuf {
-    scene.bench().project().runs().unwrap().remove(0).dir
-}
-
-/// What the journal and the supervisor's log hold, read as they grow.
-#[derive(Default)]
-struct Log {
+/// One run, from the command that starts it to its end.
+struct Story<'s, S> {
+    scene: &'s S,
+    dies: Dies,
     at: At,
-    read: [usize; 2],
-    /// What happened to which step, each once: this only ever grows, however often it is killed.
-    seen: BTreeSet<String>,
-    /// The step that the last event of a step was about.
-    step: String,
-    last: String,
-    epoch: u64,
-    batch: u64,
-    /// How much an engine of a later epoch than this has to tell.
-    started_in: u64,
-    to_tell: usize,
+    kills: Kills,
 }
 
-/// What came since the last look.
-#[derive(Default)]
-struct New {
-    /// Steps that something happened to for the first time.
-    steps: Vec<String>,
-    /// In so many batches.
-    batches: usize,
-}
-
-impl Log {
-    fn look(&mut self, scene: &impl Scene) -> New {
-        let mut new = New::default();
-        let runs = scene.bench().project().runs().unwrap_or_default();
-        let Some(run) = runs.first() else { return new };
-        for (index, name) in ["exits.jsonl", "journal.jsonl"].into_iter().enumerate() {
-            for (event, bytes) in self.lines(index, &run.dir.join(name)) {
-                if index == 1 {
-                    self.takes(&event, bytes, &mut new);
-                } else {
-                    let step = event["step"].as_str().unwrap_or_default();
-                    let is_start = event["kind"] == "spawning" && self.at == At::Everywhere;
-                    if is_start && self.seen.insert(format!("spawning {step}")) {
-                        new.steps.push(step.to_owned());
-                    }
-                }
+impl<S: Scene> Story<'_, S> {
+    fn tell(&mut self, run: &str) {
+        let mut engine = Leash::start_taut(&mut self.scene.command(run));
+        let project = self.scene.bench().project();
+        // It is made with its first batch in it, before anything of it is told.
+        let run = until("a run", || Ok(project.runs().unwrap_or_default().pop().map(|it| it.dir)));
+        let run = run.unwrap();
+        let made = Lines::of(&run, self.at).all.into_iter().take_while(|it| it.batch == 1);
+        let made = made.last().unwrap();
+        let mut last = match self.at {
+            At::Records => self.kills(&mut engine, &run, &made),
+            At::Batches | At::Everywhere => {
+                // What it tells of its beginning takes the place of what the pipe was full of.
+                engine.lets_through();
+                self.goes_on(&mut engine, &run, made.seq)
             }
+        };
+        while last.kind != "run.ended" {
+            self.scene.holds();
+            if last.kind == "run.paused" {
+                // Asked again, and nothing before it is repeated.
+                let again = self.scene.command(&self.scene.resume()).output().unwrap();
+                assert_eq!(again.status.code(), Some(11), "{again:?}");
+                self.scene.answer();
+            }
+            let begun_at = Lines::of(&run, self.at).last().seq;
+            engine = Leash::start_taut(&mut self.scene.command(&self.scene.resume()));
+            last = self.goes_on(&mut engine, &run, begun_at);
         }
-        new
+        self.scene.holds();
     }
 
-    /// Whole lines that were not read before, and how long each is.
-    fn lines(&mut self, index: usize, path: &Path) -> Vec<(Value, usize)> {
-        let bytes = fs::read(path).unwrap_or_default();
-        let rest = bytes.get(self.read[index]..).unwrap_or_default();
-        let mut all = Vec::new();
-        for line in rest.split_inclusive(|byte| *byte == b'\n') {
-            // While a line is written, its end may be seen before its beginning.
-            let whole = line.strip_suffix(b"\n").map(serde_json::from_slice::<Value>);
-            let Some(Ok(event)) = whole else { break };
-            self.read[index] += line.len();
-            all.push((event, line.len() - 1));
+    /// Up to its next death, or to where it comes to rest. Returns the last record that is left.
+    fn goes_on(&mut self, engine: &mut Leash, run: &Path, begun_at: u64) -> Line {
+        if let Some(line) = self.next(engine, run, begun_at) {
+            return self.kills(engine, run, &line);
         }
-        all
+        let (code, last) = (engine.exits(), Lines::of(run, self.at).last().clone());
+        let wanted = if last.kind == "run.ended" { 0 } else { 11 };
+        let why = || format!("after {} kills: {}\n{}", self.kills, engine.last, self.failures(run));
+        assert_eq!(code, Some(wanted), "{}", why());
+        last
     }
 
-    fn takes(&mut self, event: &Value, bytes: usize, new: &mut New) {
-        let number = |key: &str| event[key].as_u64().unwrap_or_default();
-        if let Some(step) = event["step"].as_str() {
-            step.clone_into(&mut self.step);
-        }
-        event["kind"].as_str().unwrap_or_default().clone_into(&mut self.last);
-        self.epoch = number("epoch");
-        if self.epoch > self.started_in {
-            self.to_tell += BEFORE.len() + bytes;
-        }
-        // Going on is no progress, and files are written once for each step.
-        let counts = self.at == At::Everywhere || self.last != "attempt.lost";
-        let is_new = !self.last.starts_with("run.")
-            && counts
-            && self.seen.insert(format!("{} {}", self.last, self.step));
-        if is_new {
-            new.steps.push(self.step.clone());
-            new.batches += usize::from(self.batch != number("batch"));
-        }
-        self.batch = number("batch");
-    }
-}
-
-/// An engine that gets no further than it is let.
-struct Engine {
-    child: Child,
-    told: File,
-    /// What was read of what it tells; `None` while nothing of that can be in the pipe.
-    read: Option<usize>,
-    last: String,
-}
-
-impl Engine {
-    fn start(scene: &impl Scene, arguments: &str, log: &mut Log) -> Self {
-        log.look(scene);
-        // The first epoch is that of making the run.
-        (log.started_in, log.to_tell) = (log.epoch.max(1), 0);
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT).unwrap();
-        assert_eq!(fcntl_setpipe_size(&write, ONE_WRITE).unwrap(), ONE_WRITE);
-        let mut write = File::from(write);
-        write.write_all(b"-").unwrap();
-        let mut command = scene.command(arguments);
-        let child = command.arg("--json").stdout(write).stderr(Stdio::null()).spawn().unwrap();
-        Self { child, told: File::from(read), read: None, last: String::new() }
+    /// Attempts that failed, and what the last steps said: a failure is rarely seen twice.
+    fn failures(&self, run: &Path) -> String {
+        let journal = fs::read_to_string(run.join("journal.jsonl")).unwrap_or_default();
+        let failed: Vec<&str> = journal.lines().filter(|it| it.contains("\"failed\"")).collect();
+        let status = self.scene.command("status").output().unwrap();
+        format!("{}\n{}", failed.join("\n"), String::from_utf8_lossy(&status.stdout))
     }
 
-    /// Lets it go on until something happens for the first time; `None` if it ended before.
-    fn comes_to(&mut self, scene: &impl Scene, log: &mut Log) -> Option<New> {
-        let mut looks = 0;
-        let came = until("a boundary of the journal", || {
-            looks += 1;
+    /// Lets the engine go on to the next boundary at which the run has not died yet; none if it
+    /// came to rest before.
+    fn next(&mut self, engine: &mut Leash, run: &Path, begun_at: u64) -> Option<Line> {
+        let mut lines = Lines::of(run, self.at);
+        let mut told = Vec::new();
+        let Self { at, kills, .. } = self;
+        let found = until("the next boundary", || {
             loop {
-                let has_ended = self.child.try_wait().unwrap().is_some();
-                let new = log.look(scene);
-                if !new.steps.is_empty() {
-                    return Ok(Some(Some(new)));
+                let begun = if *at == At::Everywhere { spawned(run) } else { Vec::new() };
+                lines.look();
+                let last = lines.last();
+                let mut new = lines.all.iter().skip_while(|it| it.seq <= begun_at);
+                let is_open =
+                    |key: &str, step: &str| (kills.these)(step) && !kills.died_at.contains(key);
+                if let Some(line) = new.find(|it| it.counts(*at) && is_open(&it.key, &it.step)) {
+                    assert_eq!(last.batch, line.batch, "{} was passed: {}", line.key, last.key);
+                    return Ok(Some(Some(line.clone())));
                 }
-                let is_over = log.last == "run.ended"
-                    || log.last == "run.paused" && log.epoch > log.started_in
-                    || log.to_tell == 0 && looks > SILENT_MAX;
-                if is_over || has_ended {
+                let mut begun = begun.into_iter().map(|step| (format!("spawning {step}"), step));
+                if let Some((key, _)) = begun.find(|(key, step)| is_open(key, step)) {
+                    kills.died_at.insert(key);
+                    return Ok(Some(Some(last.clone())));
+                }
+                let rests = matches!(last.kind.as_str(), "run.ended" | "run.paused");
+                if engine.has_ended() || rests && last.seq > begun_at {
                     return Ok(Some(None));
                 }
-                // What was let through a moment ago may not be there yet.
-                let held = usize::try_from(ioctl_fionread(&self.told).unwrap()).unwrap();
-                let told = self.read.map_or(0, |read| read + held);
-                if held == 0 || told >= log.to_tell {
+                let packet = engine.tells();
+                let is_whole = packet.ends_with(b"\n");
+                let line = [told.as_slice(), packet.as_slice()].concat();
+                // The line that is told is one behind the record that the engine stands at.
+                let is_looked_at = last.seq > seq(&line).unwrap_or(begun_at);
+                if packet.is_empty() || is_whole && !is_looked_at {
                     return Ok(None);
                 }
-                self.lets_through();
+                engine.lets_through();
+                told = if is_whole { Vec::new() } else { line };
             }
         });
-        came.unwrap()
+        found.unwrap_or_else(|error| {
+            panic!("{error} after {:?}, with {}", lines.last(), engine.last)
+        })
     }
 
-    /// Reads one write; false at the end.
-    fn lets_through(&mut self) -> bool {
-        let mut bytes = [0; ONE_WRITE];
-        let count = self.told.read(&mut bytes).unwrap();
-        self.read = Some(self.read.map_or(0, |read| read + count));
-        if count > 1 {
-            self.last = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    /// Returns the last record that is left.
+    fn kills(&mut self, engine: &mut Leash, run: &Path, line: &Line) -> Line {
+        engine.kill();
+        let mut left = Lines::of(run, self.at).all;
+        if self.dies == Dies::Everything {
+            kill_all(run);
         }
-        count > 0
-    }
-
-    fn dies(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    /// Lets go of it, and waits for its end.
-    fn exits(&mut self) -> Option<i32> {
-        while self.lets_through() {}
-        self.child.wait().unwrap().code()
+        if self.at == At::Records {
+            left.retain(|it| match self.dies {
+                Dies::Everything => it.seq <= line.seq,
+                Dies::Engine => it.batch <= line.batch,
+            });
+            let journal = OpenOptions::new().write(true).open(run.join("journal.jsonl")).unwrap();
+            journal.set_len(left.last().unwrap().end).unwrap();
+        }
+        self.kills.died_at.extend(left.iter().map(|it| it.key.clone()));
+        self.kills.count += 1;
+        left.pop().unwrap()
     }
 }
 
-impl Drop for Engine {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// Steps of which the supervisor has started a process.
+fn spawned(run: &Path) -> Vec<String> {
+    let log = fs::read(run.join("exits.jsonl")).unwrap_or_default();
+    let lines = log.split(|byte| *byte == b'\n').map(serde_json::from_slice::<Value>);
+    let starts = lines.map_while(Result::ok).filter(|it| it["kind"] == "spawning");
+    starts.map(|it| it["step"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+/// Of the last record that is told; a new run tells its first ones at once.
+fn seq(lines: &[u8]) -> Option<u64> {
+    let last = lines.trim_ascii_end().rsplit(|byte| *byte == b'\n').next()?;
+    serde_json::from_slice::<Value>(last).ok()?["seq"].as_u64()
+}
+
+/// One record of a journal.
+#[derive(Clone, Debug)]
+struct Line {
+    seq: u64,
+    batch: u64,
+    kind: String,
+    /// The step that it is about, or that came before it.
+    step: String,
+    /// What tells this moment from every other of the story.
+    key: String,
+    /// Where the next one begins.
+    end: u64,
+}
+
+impl Line {
+    /// A boundary there: going on is no progress of an undisturbed run, and a loss is none.
+    fn counts(&self, at: At) -> bool {
+        match at {
+            At::Records => true,
+            At::Batches => !self.kind.starts_with("run.") && self.kind != "attempt.lost",
+            At::Everywhere => !self.kind.starts_with("run."),
+        }
+    }
+}
+
+/// The records of a journal that are whole, each read once.
+struct Lines {
+    path: PathBuf,
+    at: At,
+    all: Vec<Line>,
+    /// The step that finished last.
+    finished: String,
+}
+
+impl Lines {
+    fn of(run: &Path, at: At) -> Self {
+        let path = run.join("journal.jsonl");
+        let mut lines = Self { path, at, all: Vec::new(), finished: String::new() };
+        lines.look();
+        lines
+    }
+
+    fn last(&self) -> &Line {
+        self.all.last().unwrap()
+    }
+
+    /// Reads what has come.
+    fn look(&mut self) {
+        let mut end = self.all.last().map_or(0, |it| it.end);
+        let mut file = File::open(&self.path).unwrap();
+        file.seek(SeekFrom::Start(end)).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|it| it.ends_with(b"\n")) {
+            // While it is written, the beginning may be seen after the end.
+            let Ok(record) = serde_json::from_slice::<Value>(line) else { break };
+            let text = |key: &str| record[key].as_str().unwrap_or_default().to_owned();
+            let (kind, mut step) = (text("kind"), text("step"));
+            if kind == "native.exported" {
+                step.clone_from(&self.finished);
+            } else if step.is_empty() && self.at != At::Records {
+                step = self.all.last().map(|it| it.step.clone()).unwrap_or_default();
+            }
+            let key = match kind.as_str() {
+                "loop.turned" => format!("{kind} {step} {}", record["turn"]),
+                _ => format!("{kind} {step}").trim_end().to_owned(),
+            };
+            if kind == "attempt.finished" {
+                self.finished.clone_from(&step);
+            }
+            end += u64::try_from(line.len()).unwrap();
+            let number = |key: &str| record[key].as_u64().unwrap();
+            let (seq, batch) = (number("seq"), number("batch"));
+            self.all.push(Line { seq, batch, kind, step, key, end });
+        }
     }
 }

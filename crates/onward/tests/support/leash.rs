@@ -33,7 +33,6 @@ const LOOKS_MAX: u32 = 60_000;
 /// run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    All,
     Odd,
     Even,
 }
@@ -42,17 +41,8 @@ impl Share {
     /// Whether the event of this number, from 1 on, is one of them.
     pub(crate) fn takes(self, number: usize) -> bool {
         match self {
-            Self::All => true,
             Self::Odd => !number.is_multiple_of(2),
             Self::Even => number.is_multiple_of(2),
-        }
-    }
-
-    /// One of so many events is.
-    pub(crate) fn one_of(self) -> usize {
-        match self {
-            Self::All => 1,
-            Self::Odd | Self::Even => 2,
         }
     }
 }

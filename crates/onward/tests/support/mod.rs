@@ -4,7 +4,6 @@
 
 pub(crate) mod bench;
 pub(crate) mod boundaries;
-pub(crate) mod boundary;
 pub(crate) mod glass;
 pub(crate) mod leash;
 pub(crate) mod program;

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     process::{Child, Command, Stdio},
     time::Duration,
 };
@@ -12,8 +12,9 @@ use onward_engine::care::harness::until;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{Mode, OFlags},
+    io::ioctl_fionread,
     pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
+    termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
 use super::glass::Glass;
@@ -151,9 +152,42 @@ impl Terminal {
         count > 0
     }
 
+    /// Whether the terminal shows what is typed.
+    pub(crate) fn shows_keys(&self) -> bool {
+        let modes = tcgetattr(&self.keyboard_and_screen).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO)
+    }
+
+    /// Types a line that the program does not read yet, and waits until the terminal has it.
+    pub(crate) fn types_ahead(&mut self, line: &str) {
+        self.types(line);
+        let slave = other_side(&self.keyboard_and_screen);
+        until("the terminal to have it", || {
+            Ok((ioctl_fionread(&slave).unwrap() >= line.len() as u64).then_some(()))
+        })
+        .unwrap();
+    }
+
+    /// The program itself, for signals.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the program stands still, as after Ctrl-Z.
+    pub(crate) fn stands_still(&self) {
+        let pid = self.child.id();
+        until("the program to stand still", || Ok(is_stopped(pid).then_some(()))).unwrap();
+    }
+
     /// Waits for the end, and gives all that was shown.
     #[track_caller]
     pub(crate) fn exits(mut self, code: i32) -> String {
+        self.ends(code)
+    }
+
+    /// The same, and the terminal can be looked at afterwards.
+    #[track_caller]
+    pub(crate) fn ends(&mut self, code: i32) -> String {
         let status = until("the program to end", || {
             self.look();
             Ok(self.child.try_wait().unwrap())
@@ -202,8 +236,12 @@ fn pair() -> (OwnedFd, OwnedFd) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let slave = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    let slave = other_side(&master);
     (master, slave)
+}
+
+fn other_side(master: impl AsFd) -> OwnedFd {
+    let name = ptsname(master, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::open(name, flags, Mode::empty()).unwrap()
 }

@@ -6,11 +6,11 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
-    process::Command,
+    path::PathBuf,
 };
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{
     bench::{Bench, id, kill_all, sees, watched},
@@ -35,7 +35,7 @@ const STEPS: &str = "  - { id: first, run: 'LOG; echo 1 > first.o', writes: [fir
 struct Saved {
     bench: Bench,
     run: PathBuf,
-    copy: tempfile::TempDir,
+    copy: TempDir,
     journal: Vec<u8>,
     finished: BTreeSet<String>,
 }
@@ -62,8 +62,7 @@ impl Saved {
     }
 
     fn of(bench: Bench, run: PathBuf) -> Self {
-        let copy = tempfile::TempDir::new().unwrap();
-        copy_all(&bench.root, copy.path());
+        let copy = bench.copied();
         let bytes = fs::read(run.join("journal.jsonl")).unwrap();
         // A killed driver leaves room behind the last line.
         let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
@@ -72,7 +71,7 @@ impl Saved {
     }
 
     fn cut(&self, length: usize) {
-        restore(&self.bench.root, self.copy.path());
+        self.bench.restore(&self.copy);
         fs::write(self.run.join("journal.jsonl"), &self.journal[..length]).unwrap();
     }
 
@@ -104,24 +103,6 @@ fn is_named(plan: &Value, step: &str) -> bool {
         it["step"] == step || it["message"].as_str().is_some_and(|text| text.contains(step))
     };
     again || plan["findings"].as_array().unwrap().iter().any(speaks)
-}
-
-/// A project as it was when it was copied.
-pub(crate) fn restore(root: &Path, copy: &Path) {
-    for entry in fs::read_dir(root).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            fs::remove_dir_all(path).unwrap();
-        } else {
-            fs::remove_file(path).unwrap();
-        }
-    }
-    copy_all(copy, root);
-}
-
-pub(crate) fn copy_all(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap();
-    assert!(status.success());
 }
 
 /// Nothing is left, a byte, the last byte is gone; half of the first record and of the last one,

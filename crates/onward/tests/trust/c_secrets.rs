@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::bench::{Bench, id};
+use crate::{
+    bench::{Bench, id},
+    support::program::git,
+};
 
 const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n\
     BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n-----END PRIVATE KEY-----";
@@ -182,7 +185,13 @@ fn c5_what_a_run_writes_is_for_its_owner_alone() {
             }
         }
     }
-    let bench = Bench::new("  - { id: one, run: 'LOG; echo said', writes: [] }\n");
+    let bench = Bench::new(
+        "  - { id: one, run: 'LOG; echo said', writes: [] }\n\
+         \x20 - { id: two, edits: true, run: 'LOG; echo two > two' }\n",
+    );
+    git(&bench.root, &["init", "-q", "."]);
+    git(&bench.root, &["add", "w.yaml"]);
     bench.exits("run w.yaml", 0);
+    assert!(bench.project().runs().unwrap().remove(0).dir.join("git/index").exists());
     check(&bench.path(".onward/runs"));
 }

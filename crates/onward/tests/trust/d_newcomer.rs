@@ -101,7 +101,7 @@ fn d_why_answers_for_a_group_what_the_plan_says_of_it() {
     let said = bench.exits("why f", 1);
     assert!(said.err.contains("there is no step `f`"), "{said:?}");
     let said = bench.exits("why", 2);
-    assert!(said.err.contains("Usage: onward why [OPTIONS] [RUN] STEP"), "{said:?}");
+    assert!(said.err.contains("call it as `onward why [RUN] STEP`"), "{said:?}");
 }
 
 #[test]

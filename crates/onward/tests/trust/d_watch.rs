@@ -4,7 +4,7 @@ use onward_engine::care::harness::until;
 
 use crate::{
     bench::{Bench, journal, sees, sees_nobody_left},
-    support::terminal::Terminal,
+    support::{glass::Glass, terminal::Terminal},
 };
 
 const STEPS: &str = "  - { id: fan, each: '{{ range(30) | list }}', \
@@ -92,6 +92,70 @@ fn d_the_pane_says_why_a_step_waits_and_why_it_runs_again() {
     terminal.sees(|glass| glass.screen().iter().any(|row| row.contains(again)));
     terminal.types("q");
     terminal.exits(0);
+}
+
+#[test]
+fn d_a_gate_is_answered_with_its_question_in_sight_and_a_wrong_answer_is_told() {
+    let question = "Does this look right to you, or shall it be changed once more before it goes \
+        to the customers?";
+    let steps = format!(
+        "  - {{ id: g, gate: '{question}', options: [approve, revise, reject] }}\n\
+         \x20 - {{ id: last, run: LOG }}\n"
+    );
+    for size in [(80, 24), (140, 40)] {
+        let bench = Bench::new(&steps);
+        bench.exits("run w.yaml", 11);
+        let mut terminal = at(&bench, size);
+        terminal.shows("q quit");
+        terminal.types("a");
+        let below = |glass: &Glass| {
+            let rows = glass.screen();
+            let from = rows.iter().rposition(|row| row.starts_with("g: ")).unwrap_or(rows.len());
+            rows[from..].join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        terminal.sees(|glass| below(glass).contains(question));
+        terminal.sees(|glass| below(glass).contains("[1 approve, 2 revise, 3 reject] > _"));
+        assert_eq!(terminal.glass.screen().len(), usize::from(size.1));
+        terminal.types("maybe\r");
+        terminal.sees(|glass| below(glass).contains("`maybe` is not an answer here"));
+        terminal.types("re\r");
+        terminal.sees(|glass| below(glass).contains("`re` can mean revise or reject"));
+        terminal.types("ap\r");
+        terminal.sees(|glass| glass.screen()[0].contains("completed"));
+        terminal.types("q");
+        terminal.exits(0);
+    }
+}
+
+#[test]
+fn d_a_pause_is_asked_for_first() {
+    let steps = "  - { id: one, run: 'LOG; echo > begun; \
+        while ! [ -e go ]; do sleep 0.05; done' }\n\
+        \x20 - { id: two, run: LOG }\n";
+    let bench = Bench::new(steps);
+    bench.exits("run w.yaml --detach", 0);
+    sees(&bench.path("begun"));
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let mut terminal = Terminal::start_sized(&bench, "watch", (80, 24));
+    terminal.shows("q quit");
+    terminal.types("p");
+    terminal.shows("Pause the run? Running steps end first. [y/N]");
+    terminal.types("n");
+    terminal.shows("the run continues");
+    assert!(!journal(&run).contains("pausing"), "{}", journal(&run));
+    terminal.types("p");
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("asked to pause");
+    until("the pause to be heard", || Ok(journal(&run).contains("pausing").then_some(()))).unwrap();
+    bench.write("go", "");
+    sees_nobody_left(&run);
+    // Ctrl-C leaves, whatever is being typed.
+    terminal.types("/x");
+    terminal.shows("filter: x_");
+    terminal.types("\x03");
+    terminal.exits(0);
+    assert_eq!(bench.ran("two"), [0; 0]);
 }
 
 /// Where there are more steps than anyone reads: they are folded, found, and scrolled through.

@@ -7,8 +7,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio};
 
 use crate::{
     a_commands::commands,
-    b_tail::{copy_all, restore},
-    bench::{Bench, Said, id, kill_all, sees, sees_nobody_left},
+    bench::{Bench, Said, id, kill_all, sees},
     support::program::onward,
 };
 
@@ -137,30 +136,19 @@ fn is_pattern(command: &str) -> bool {
     command.contains('…') || command.split([' ', '.', '=']).any(is_blank)
 }
 
-/// Supervisors leave a moment after their engine, and take a file with them.
-fn rests(bench: &Bench) {
-    for run in bench.project().runs().unwrap_or_default() {
-        sees_nobody_left(&run.dir);
-    }
-}
-
 fn check(situation: &Situation) {
     let bench = Bench::new("");
     bench.workflow("other.yaml", "steps:", "  - { id: wait, gate: go? }\n");
     bench.exits("run other.yaml --no-input", 11);
     bench.workflow("w.yaml", "steps:", situation.steps);
     let run = id(&(situation.make)(&bench));
-    let copy = tempfile::TempDir::new().unwrap();
-    rests(&bench);
-    copy_all(&bench.root, copy.path());
+    let copy = bench.copied();
     for typed in situation.typed {
-        rests(&bench);
-        restore(&bench.root, copy.path());
+        bench.restore(&copy);
         let said = paste(&bench, &format!("onward {}", typed.replace("RUN", &run)));
         let printed = commands(&format!("{}\n{}", said.out, said.err));
         for command in printed.iter().filter(|it| !is_pattern(it)) {
-            rests(&bench);
-            restore(&bench.root, copy.path());
+            bench.restore(&copy);
             let pasted = paste(&bench, command);
             // It did something, or says how the run stands now.
             let shows_first = pasted.code == 16 && pasted.err.contains(" --yes");

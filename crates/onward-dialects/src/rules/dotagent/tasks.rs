@@ -16,7 +16,6 @@ use crate::{
     },
     kit::{
         age::seconds,
-        path::component,
         status::{Progress, progress},
     },
 };
@@ -33,7 +32,9 @@ fn status(task: &Map<String, Value>) -> Option<Progress> {
 fn known(checkpoint: &Checkpoint, id: &str) -> Result<Map<String, Value>, Refused> {
     checkpoint.task(id).cloned().ok_or_else(|| {
         let message = format!("execution.json has no task `{id}`");
-        Refused::new(message, "put it back, or plan again: `onward resume --redo plan/record`")
+        let hint = "put it back into memory/state/execution.json and `onward resume`, or leave it \
+            out: `onward resume --redo plan/record`";
+        Refused::new(message, hint)
     })
 }
 
@@ -104,6 +105,7 @@ pub fn output(scene: &Scene<'_>, id: &str, draft: &Value, outcome: &str) -> Resu
         return Ok(Act::nothing(result));
     }
     checkpoint.set_task(id, json!({"status": map["status"], "completed_at": seconds(scene.at)}));
+    checkpoint.forget_cut_off(id);
     checkpoint.stamp(scene.at);
     let written = replace(&in_task(id, "output.json"), &map);
     Ok(scene.act(vec![written], &checkpoint, result))
@@ -186,7 +188,8 @@ pub fn verified(scene: &Scene<'_>, id: &str) -> Result<Act, Refused> {
         Some(Progress::Pending | Progress::Running | Progress::Blocked | Progress::Failed)
         | None => {
             let message = format!("execution.json does not say that {id} is ready to be verified");
-            let hint = format!("`onward resume --redo 'implementation[{}]'`", component(id));
+            let hint = "say `pre_complete` there and `onward resume`, or `pending` with 0 \
+                attempts: then it is done again";
             return Err(Refused::new(message, hint));
         }
     }
@@ -236,6 +239,7 @@ pub fn mended(scene: &Scene<'_>, id: &str, draft: &Value, outcome: &str) -> Resu
     if status(&task) == Some(Progress::Verified) && scene.phase() >= Phase::Verification {
         return Ok(Act::nothing(none()));
     }
+    checkpoint.forget_cut_off(id);
     let map = output_of(id, draft, outcome);
     let written = replace(&in_task(id, "output.json"), &map);
     if map.get("status").and_then(Value::as_str).and_then(progress) != Some(Progress::PreComplete) {

@@ -8,4 +8,6 @@ mod make;
 mod progress;
 
 pub use make::{Request, open, tasks};
-pub use progress::{accept, begin, commit_files, deliver, delivered, files_of, settle};
+pub use progress::{
+    Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, settle,
+};

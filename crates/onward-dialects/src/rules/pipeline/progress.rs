@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     kit::path::literal,
-    pipeline::{Edit, Phase, Pipeline, key},
+    pipeline::{Edit, NOTHING, PROVED, Phase, Pipeline, UNCHANGED, key},
 };
 
 /// Whether the task is completed already, and what says that it is in progress. `None` when there
@@ -21,8 +21,19 @@ pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<(bool, Vec<Chan
     edit.set("status", &json!("in_progress"));
     edit.set("owner", &json!("onward"));
     edit.forget("error");
+    edit.forget(key::DOUBT);
     edit.meta(key::RUN, &json!(run));
     Some((false, edit.change().into_iter().collect()))
+}
+
+/// How a task came to be completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It was before, and nothing was to be verified: it stays as it is.
+    Kept,
+    /// Its agent was done and had changed no file: what it was to make is there.
+    Unchanged,
+    Proved,
 }
 
 /// The task is completed and has these files, each with a digest of what it holds, if it is there.
@@ -32,6 +43,7 @@ pub fn settle(
     pipeline: &Pipeline,
     id: &str,
     files: &BTreeMap<String, Option<String>>,
+    how: Settled,
 ) -> Vec<Change> {
     let mut changes = Vec::new();
     if let Some(phase) = pipeline.last_open_of_phase(id) {
@@ -43,19 +55,32 @@ pub fn settle(
         }
         changes.extend(permanent.change());
     }
+    let result = match how {
+        Settled::Kept => return changes,
+        Settled::Unchanged => UNCHANGED,
+        Settled::Proved => PROVED,
+    };
     let mut edit = Edit::of(pipeline, id);
     let named: BTreeSet<String> =
         pipeline.files_of(id).into_iter().chain(files.keys().cloned()).collect();
     edit.meta("files", &json!(named));
     note(&mut edit, files, &named);
-    edit.meta("result", &json!("done and proved"));
+    edit.meta_if_bare("result", &json!(result));
     edit.meta(key::CHECKED, &json!("onward"));
     edit.forget("error");
     edit.forget(key::RUN);
+    edit.forget(key::DOUBT);
     edit.set("status", &json!("completed"));
     // Also one that says all this: it is newer than its files again.
     changes.push(edit.rewritten());
     changes
+}
+
+/// The task failed, and why: it is done again.
+pub fn fail(pipeline: &Pipeline, id: &str, why: &str) -> Vec<Change> {
+    let mut edit = Edit::of(pipeline, id);
+    edit.meta("error", &json!(why));
+    edit.change().into_iter().collect()
 }
 
 /// What these files of a task hold, where that is known.
@@ -100,12 +125,17 @@ pub fn commit_files(pipeline: &Pipeline) -> BTreeSet<String> {
     pipeline.files_of_phase(Phase::P6)
 }
 
-/// The work is in this commit.
-pub fn deliver(pipeline: &Pipeline, commit: &str) -> Vec<Change> {
+/// The work is in this commit, or there was nothing to be committed.
+pub fn deliver(pipeline: &Pipeline, commit: Option<&str>) -> Vec<Change> {
     let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
     permanent.meta("current_phase", &json!("P8"));
-    permanent.meta("commit", &json!(commit));
-    permanent.meta("commit_status", &json!("committed"));
+    match commit {
+        Some(commit) => {
+            permanent.meta("commit", &json!(commit));
+            permanent.meta("commit_status", &json!("committed"));
+        }
+        None => permanent.meta("commit_status", &json!(NOTHING)),
+    }
     permanent.set("status", &json!("completed"));
     permanent.change().into_iter().collect()
 }

@@ -7,8 +7,11 @@
 use serde_json::Value;
 
 use crate::{
-    kit::{path::component, yaml::with_value},
-    sdlc::state::ENTER,
+    kit::{
+        path::component,
+        yaml::{object, with_value},
+    },
+    sdlc::state::{ENTER, wrapper},
 };
 
 /// Where the verdict on a story is kept.
@@ -47,30 +50,43 @@ pub fn given(story: &str, verdict: &str) -> String {
 /// The state of a story's run in another phase since this moment; `None` when the file is not
 /// written so that this could be done.
 pub fn moved(state: &str, phase: u32, word: Option<&str>, at: &str) -> Option<String> {
-    let key = if state.contains("currentPhase:") { "currentPhase" } else { "current_phase" };
-    let text = with_value(state, &[key], &phase.to_string())?;
+    let map = object(state.as_bytes()).ok()?;
+    let inner = wrapper(&map).and_then(|it| map.get(it)?.as_object()).unwrap_or(&map);
+    let has = |key: &str| inner.contains_key(key);
+    let key = if has("currentPhase") { "currentPhase" } else { "current_phase" };
+    let text = with_noted(state, key, &phase.to_string())?;
     // A person's own point of entry is behind the run now.
-    let is_entered = text.lines().any(|it| it.starts_with(ENTER));
-    let text = if is_entered { with_value(&text, &[ENTER], "null")? } else { text };
+    let text = if has(ENTER) { with_noted(&text, ENTER, "null")? } else { text };
     let text = match word {
-        Some(word) => with_value(&text, &["status"], word)?,
+        Some(word) => with_noted(&text, "status", word)?,
         None => text,
     };
-    with_value(&text, &["updated_at"], at)
+    let key = if has("lastUpdated") { "lastUpdated" } else { "updated_at" };
+    with_noted(&text, key, at)
+}
+
+/// A value of the state, beside its others.
+pub fn with_noted(state: &str, key: &str, value: &str) -> Option<String> {
+    let map = object(state.as_bytes()).ok()?;
+    let path = [wrapper(&map), Some(key)];
+    with_value(state, &path.into_iter().flatten().collect::<Vec<_>>(), value)
 }
 
 /// The same without the question that was open: a person said GO.
 pub fn decided(state: &str, at: &str) -> Option<String> {
-    let text = state.replace("awaiting_input: true", "awaiting_input: false");
-    let text = text.replace("awaitingInput: true", "awaitingInput: false");
-    let text = with_value(&text, &["decision"], "GO")?;
+    let mut text = state.to_owned();
+    for key in ["awaiting_input", "awaitingInput"] {
+        for open in [format!("{key}: "), format!("{key}\": ")] {
+            text = text.replace(&format!("{open}true"), &format!("{open}false"));
+        }
+    }
+    let text = with_noted(&text, "decision", "GO")?;
     moved(&text, crate::sdlc::state::CHECKPOINT, Some("completed"), at)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::yaml::object;
 
     #[test]
     fn a_state_moves_and_what_is_unknown_stays() {
@@ -81,6 +97,23 @@ mod tests {
         assert_eq!(map["status"], "completed", "{after}");
         let camel = moved("currentPhase: 3_self_healing\n", 4, None, "x").unwrap();
         assert!(camel.starts_with("currentPhase: 4\n"), "{camel}");
+    }
+
+    /// Between brackets, or one level deeper: it is written where it is read.
+    #[test]
+    fn a_state_moves_in_whatever_style_it_is_written() {
+        for text in [
+            "{workflow: sdc, current_story: '4.2', current_phase: 3, enter_at: sdc:implement}\n",
+            "session_state:\n  workflow: sdc\n  current_story: '4.2'\n  current_phase: 3\n  \
+             enter_at: sdc:implement\n",
+        ] {
+            let after = moved(text, 4, Some("completed"), "2026-02-17T12:00:00Z").unwrap();
+            let map = object(after.as_bytes()).unwrap();
+            let odd = crate::kit::json::Oddities::default();
+            let state = crate::sdlc::state::State::read(&map, "x", &odd).unwrap();
+            assert_eq!((state.pointer, state.enter), (Some(4), None), "{after}");
+            assert!(state.is_over() && state.updated_at.is_some(), "{after}");
+        }
     }
 
     #[test]

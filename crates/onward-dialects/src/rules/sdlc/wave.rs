@@ -8,8 +8,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::{
-    kit::{path::component, yaml::with_value},
-    sdlc::epic::Epic,
+    kit::{
+        path::component,
+        yaml::{object, with_value},
+    },
+    sdlc::epic::{Epic, story_key, wave_key},
 };
 
 /// Where a run of ours keeps the state of an epic.
@@ -62,62 +65,178 @@ pub enum Event<'a> {
     Finished,
 }
 
-/// The state after this; `None` when it is not written so that this could be done.
-pub fn told(state: &str, wave: u32, event: Event<'_>, at: &str) -> Option<String> {
-    let wave_text = wave.to_string();
-    let mut text = state.to_owned();
-    let mut set = |path: &[&str], value: &str| -> Option<()> {
-        let full: Vec<&str> = [&["epic_state"], path].concat();
-        text = with_value(&text, &full, value)?;
-        Some(())
-    };
-    let here = ["waves", wave_text.as_str()];
+/// The state after this; `None` when it is not written so that this could be done. The wave is
+/// counted as `epic` counts it, and written as the files call it.
+pub fn told(state: &str, epic: &Epic, wave: u32, event: Event<'_>, at: &str) -> Option<String> {
+    let told_as = |number: u32| epic.waves.get(&number).map_or(number, |it| it.told_as);
+    let number = told_as(wave);
+    let mut state = State { text: state.to_owned() };
     match event {
         Event::Started { story } => {
-            set(&[&here[..], &["stories", story, "status"]].concat(), "in_progress")?;
-            set(&[&here[..], &["stories", story, "started_at"]].concat(), at)?;
+            let here = state.story(number, story)?;
+            state.set(&here, "status", "in_progress")?;
+            state.set(&here, "started_at", at)?;
         }
         Event::Worked { story, branch } => {
-            set(&[&here[..], &["stories", story, "status"]].concat(), "completed")?;
-            set(&[&here[..], &["stories", story, "branch"]].concat(), branch)?;
-            set(&[&here[..], &["stories", story, "completed_at"]].concat(), at)?;
+            let here = state.story(number, story)?;
+            state.set(&here, "status", "completed")?;
+            state.set(&here, "branch", branch)?;
+            state.set(&here, "completed_at", at)?;
         }
-        Event::InReview => set(&[&here[..], &["status"]].concat(), "gate_review")?,
+        Event::InReview => {
+            let here = state.wave(number)?;
+            state.set(&here, "status", "gate_review")?;
+        }
         Event::Accepted { notes } => {
-            set(&["gate_verdicts", &wave_text, "status"], "approved")?;
-            set(&["gate_verdicts", &wave_text, "agent"], "architect")?;
-            set(&["gate_verdicts", &wave_text, "at"], at)?;
+            let verdict = state.verdict(number)?;
+            state.set(&verdict, "status", "approved")?;
+            state.set(&verdict, "agent", "architect")?;
+            state.set(&verdict, "at", at)?;
             if !notes.is_empty() {
-                set(&["gate_verdicts", &wave_text, "notes"], notes)?;
+                state.set(&verdict, "notes", notes)?;
             }
-            set(&["awaiting_input"], "true")?;
+            state.set(&[], "awaiting_input", "true")?;
         }
         Event::Closed { is_last } => {
-            set(&[&here[..], &["status"]].concat(), "completed")?;
-            set(&[&here[..], &["decision"]].concat(), "GO")?;
-            set(&["awaiting_input"], "false")?;
+            let here = state.wave(number)?;
+            state.set(&here, "status", "completed")?;
+            state.set(&here, "decision", "GO")?;
+            state.set(&[], "awaiting_input", "false")?;
             if !is_last {
-                let next = (wave + 1).to_string();
-                set(&["waves", &next, "status"], "in_progress")?;
-                set(&["current_wave"], &next)?;
+                let next = told_as(wave + 1);
+                let here = state.wave(next)?;
+                state.set(&here, "status", "in_progress")?;
+                state.set(&[], "current_wave", &next.to_string())?;
             }
         }
         Event::Finished => {
-            set(&["final_gate", "status"], "approved")?;
-            set(&["status"], "completed")?;
+            state.set(&["final_gate".to_owned()], "status", "approved")?;
+            state.set(&[], "status", "completed")?;
         }
     }
-    set(&["updated_at"], at)?;
-    Some(text)
+    state.set(&[], "updated_at", at)?;
+    Some(state.text)
+}
+
+/// What is done again because a person enters there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again<'a> {
+    Stories(&'a [&'a str]),
+    Gate,
+    FinalGate,
+}
+
+/// What stands in the place of a verdict that was taken back.
+const REOPENED: &str = "reopened";
+
+/// The state with this to be done again; `None` as in [`told`].
+pub fn reopened(state: &str, epic: &Epic, wave: u32, what: Again<'_>) -> Option<String> {
+    let number = epic.waves.get(&wave).map_or(wave, |it| it.told_as);
+    let is_judged = epic.waves.get(&wave).is_some_and(|it| it.verdict.is_some());
+    let mut state = State { text: state.to_owned() };
+    match what {
+        Again::Stories(ids) => {
+            for id in ids {
+                let here = state.story(number, id)?;
+                state.set(&here, "status", "pending")?;
+            }
+            if is_judged {
+                let verdict = state.verdict(number)?;
+                state.set(&verdict, "status", REOPENED)?;
+            }
+        }
+        Again::Gate => {
+            let verdict = state.verdict(number)?;
+            state.set(&verdict, "status", REOPENED)?;
+            state.set(&[], "awaiting_input", "false")?;
+        }
+        Again::FinalGate => state.set(&["final_gate".to_owned()], "status", REOPENED)?,
+    }
+    state.set(&[], "status", "active")?;
+    Some(state.text)
+}
+
+/// The file while it is changed.
+struct State {
+    text: String,
+}
+
+impl State {
+    fn set(&mut self, above: &[String], key: &str, value: &str) -> Option<()> {
+        let mut path = vec!["epic_state"];
+        path.extend(above.iter().map(String::as_str));
+        path.push(key);
+        self.text = with_value(&self.text, &path, value)?;
+        Some(())
+    }
+
+    fn read(&self) -> Option<Value> {
+        object(self.text.as_bytes()).ok()?.remove("epic_state")
+    }
+
+    /// Where a wave is kept; one that a list does not have yet is named there first.
+    fn wave(&mut self, number: u32) -> Option<Vec<String>> {
+        let state = self.read()?;
+        let waves = state.get("waves");
+        let (key, is_new) = either(wave_key(waves, number));
+        let here = vec!["waves".to_owned(), key];
+        if is_new && waves.is_some_and(Value::is_array) {
+            self.set(&here, "wave", &number.to_string())?;
+        }
+        Some(here)
+    }
+
+    fn story(&mut self, number: u32, story: &str) -> Option<Vec<String>> {
+        let mut here = self.wave(number)?;
+        let state = self.read()?;
+        let wave = here.iter().try_fold(&state, |it, key| match it {
+            Value::Array(list) => key.parse().ok().and_then(|it: usize| list.get(it)),
+            Value::Object(map) => map.get(key),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        });
+        let stories = wave.and_then(|it| it.get("stories"));
+        let (key, is_new) = either(story_key(stories, story));
+        here.extend(["stories".to_owned(), key]);
+        if is_new && stories.is_some_and(Value::is_array) {
+            self.set(&here, "id", story)?;
+        }
+        Some(here)
+    }
+
+    fn verdict(&self, number: u32) -> Option<Vec<String>> {
+        let state = self.read()?;
+        let (key, _) = either(wave_key(state.get("gate_verdicts"), number));
+        Some(vec!["gate_verdicts".to_owned(), key])
+    }
+}
+
+/// The key, and whether it is a new one.
+fn either(key: Result<String, String>) -> (String, bool) {
+    match key {
+        Ok(key) => (key, false),
+        Err(key) => (key, true),
+    }
+}
+
+/// Whether a run could note its progress in the state: everything that it will write up to the end
+/// of this wave, tried.
+pub fn is_writable(state: &str, epic: &Epic, wave: u32) -> bool {
+    const TRIED_MAX: usize = 6;
+    let stories = epic.waves.get(&wave).into_iter().flat_map(|it| &it.stories);
+    let open = stories.filter(|it| !it.says.is_over()).take(TRIED_MAX);
+    let worked = open.map(|it| Event::Worked { story: &it.id, branch: "x" });
+    let is_last = epic.waves.keys().next_back() == Some(&wave);
+    let gates = [Event::Accepted { notes: "x" }, Event::Closed { is_last }, Event::Finished];
+    let others = epic.waves.keys().filter(|it| **it > wave).take(TRIED_MAX);
+    let later = others.map(|it| (*it, Event::InReview));
+    let mut all = worked.chain(gates).map(|it| (wave, it)).chain(later);
+    all.all(|(wave, event)| told(state, epic, wave, event, "2026-01-01T00:00:00Z").is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        kit::{json::Oddities, yaml::object},
-        sdlc::epic::Next,
-    };
+    use crate::{kit::json::Oddities, sdlc::epic::Next};
 
     const PLAN: &str = "execution:\n  epicId: '3'\n  waves:\n    1:\n      name: one\n      tag: \
                         epic-3-w1\n      stories: ['3.1', '3.2']\n    2:\n      name: two\n      \
@@ -147,9 +266,58 @@ mod tests {
             (2, Event::Closed { is_last: true }, Next::FinalGate),
             (2, Event::Finished, Next::Over),
         ] {
-            text = told(&text, wave, event, AT).unwrap();
+            text = told(&text, &epic, wave, event, AT).unwrap();
             assert_eq!(read(&text).next(&|_| None), expected, "{event:?}\n{text}");
-            assert_eq!(told(&text, wave, event, AT).as_ref(), Some(&text), "written again");
+            assert_eq!(told(&text, &epic, wave, event, AT).as_ref(), Some(&text), "written again");
         }
+    }
+
+    /// The same two waves in every style that a state is read in.
+    #[test]
+    fn a_state_of_any_style_says_after_each_write_what_comes_next() {
+        for text in [
+            "epic_state: {epicId: '3', waves: {1: {stories: {3.1: {status: pending}}}, 2: \
+             {stories: {3.2: {status: pending}}}}}\n",
+            "epic_state: # kept\n  waves: {1: {stories: [3.1]}, 2: {stories: [{id: 3.2}]}}\n  x: \
+             1\n",
+            "{\"epic_state\": {\n  \"waves\": {\n    \"1\": {\"stories\": {\"3.1\": {}}},\n    \
+             \"2\": {\"stories\": {\"3.2\": \"pending\"}}\n  }\n}}\n",
+            "epic_state:\n  waves:\n  - wave: 1\n    stories:\n    - id: 3.1\n    - id: 3.0\n      \
+             status: completed\n  - wave: 2\n    stories:\n    - 3.2\n",
+            "epic_state:\n  waves:\n    wave_1:\n      stories:\n        3.1: pending\n    \
+             wave_2:\n      stories:\n        3.2: null\n",
+            "epic_state:\n  waves:\n    4:\n      stories:\n        3.1:\n    7:\n      stories: \
+             {3.2: {}}\n  gate_verdicts:\n    wave_4: none\n",
+        ] {
+            let counted = |text: &str| {
+                let mut epic = read(text);
+                epic.waves = (1..).zip(std::mem::take(&mut epic.waves).into_values()).collect();
+                epic.pointer = None;
+                epic
+            };
+            assert!(is_writable(text, &counted(text), 1), "{text}");
+            let mut now = text.to_owned();
+            for (wave, event, expected) in [
+                (1, Event::Started { story: "3.1" }, Next::Stories(1)),
+                (1, Event::Worked { story: "3.1", branch: "b/1" }, Next::Gate(1)),
+                (1, Event::InReview, Next::Gate(1)),
+                (1, Event::Accepted { notes: "fits" }, Next::Checkpoint(1)),
+                (1, Event::Closed { is_last: false }, Next::Stories(2)),
+                (2, Event::Worked { story: "3.2", branch: "b/2" }, Next::Gate(2)),
+                (2, Event::Accepted { notes: "" }, Next::Checkpoint(2)),
+                (2, Event::Closed { is_last: true }, Next::FinalGate),
+                (2, Event::Finished, Next::Over),
+            ] {
+                now =
+                    told(&now, &counted(&now), wave, event, AT).unwrap_or_else(|| panic!("{now}"));
+                assert_eq!(counted(&now).next(&|_| None), expected, "{event:?}\n{now}");
+            }
+            let (before, after) = (counted(text), counted(&now));
+            let ids = |it: &Epic| it.members().map(|it| it.id.clone()).collect::<Vec<_>>();
+            assert_eq!(ids(&before), ids(&after), "{now}");
+            assert_eq!(text.contains("# kept"), now.contains("# kept"), "{now}");
+        }
+        let shared = "epic_state:\n  waves:\n    1: &a\n      stories: {3.1: {}}\n    2: *a\n";
+        assert!(!is_writable(shared, &read(shared), 1));
     }
 }

@@ -3,7 +3,7 @@
 use crate::world::open;
 use std::{fs, io::ErrorKind, path::Path};
 
-use onward_core::{id::RunId, journal::Rest, plural};
+use onward_core::{id::RunId, journal::Rest, plural, state::State};
 
 use super::{Check, Health};
 use crate::{
@@ -122,7 +122,7 @@ fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, C
     if holder(&run.dir).is_some() {
         return Ok(Vec::new());
     }
-    let seen = look(place)?;
+    let seen = look(place, &State::default(), &[])?;
     let mut checks = Vec::new();
     if supervisor_lives(place) && !seen.alive.is_empty() {
         let attempts = plural::count(seen.alive.len(), "attempt");

@@ -44,6 +44,7 @@ fn finished(step: &Address, outcome: Outcome) -> Event {
         tolerated: false,
         head: None,
         ended: None,
+        waited: 0,
     }))
 }
 
@@ -89,6 +90,70 @@ fn what_is_kept_and_the_tail_fold_as_the_whole() {
         is_as_folded(&free, &kept);
         assert!(of(&journal[..end - 1]).is_none(), "its last line may still be written");
     }
+}
+
+#[test]
+fn what_this_process_folded_before_counts_for_exactly_those_bytes() {
+    let (journal, other) = (journal(2), journal(3));
+    let whole = load(&journal).unwrap();
+    for end in ends(&journal) {
+        let before = &journal[..end];
+        let folded = Arc::new(folded_of(before).unwrap());
+        let (state, offset) = Folded::of(folded.clone(), &journal).unwrap();
+        assert_eq!(offset, end);
+        let loaded = load_rest(state, offset as u64, &journal[offset..]).unwrap();
+        assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
+        let mut spoilt = journal.clone();
+        spoilt[end / 2] ^= 1;
+        let shorter = &journal[..end - 1];
+        for journal in [&spoilt[..], shorter] {
+            assert!(Folded::of(folded.clone(), journal).is_none(), "folded up to {end}");
+        }
+        assert!(folded_of(shorter).is_none(), "its last line may still be written");
+    }
+    let folded = Arc::new(folded_of(&journal).unwrap());
+    assert!(Folded::of(folded, &other).is_none());
+}
+
+/// The journal on a disk, cut and spoilt at any place behind and in front of what is kept.
+#[test]
+fn a_journal_that_is_read_in_pieces_is_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let me = vec![("XDG_STATE_HOME".into(), dir.path().join("me").into())];
+    let journal = journal(900);
+    let middle = ends(&journal).nth(1500).unwrap();
+    assert!(middle > JOURNAL_BYTES_MIN.max(PIECE_BYTES));
+    let kept = shared::sealed(&me, PURPOSE, &of(&journal[..middle]).unwrap()).unwrap();
+    fs::write(dir.path().join(CHECKPOINT), kept).unwrap();
+    let same = |bytes: &[u8]| {
+        fs::write(dir.path().join(JOURNAL), bytes).unwrap();
+        let looked = load_looking(dir.path(), &me).unwrap();
+        match (load(bytes), looked) {
+            (Ok(whole), Ok(looked)) => {
+                let Looked { loaded, part } = looked;
+                assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
+                let whole = Part::of(bytes, &whole);
+                assert_eq!(part.map(|it| (it.length, it.crc)), whole.map(|it| (it.length, it.crc)));
+            }
+            (whole, looked) => assert!(whole.is_err() && looked.is_err()),
+        }
+    };
+    same(&journal);
+    same(&[&journal[..], &[0; 4096]].concat());
+    for cut in [0, 1, middle - 1, middle, middle + 1, middle + 300, journal.len() - 1] {
+        same(&journal[..cut]);
+    }
+    for at in [10, middle - 20, middle + 20, journal.len() - 20] {
+        let mut spoilt = journal.clone();
+        spoilt[at] ^= 1;
+        same(&spoilt);
+    }
+}
+
+fn folded_of(journal: &[u8]) -> Option<Folded> {
+    let loaded = load(journal).unwrap();
+    let part = Part::of(journal, &loaded);
+    Looked { loaded, part }.folded()
 }
 
 #[test]
@@ -142,16 +207,19 @@ fn only_what_this_user_sealed_counts() {
     *spoilt.last_mut().unwrap() ^= 1;
     let torn = good[..good.len() / 2].to_vec();
     let whole = load(&journal).unwrap();
+    fs::write(dir.path().join(JOURNAL), &journal).unwrap();
+    let looked = |env: &[(OsString, OsString)]| load_looking(dir.path(), env).unwrap().unwrap();
     for (bytes, counts) in
         [(good, true), (foreign, false), (other, false), (spoilt, false), (torn, false)]
     {
         fs::write(&path, bytes).unwrap();
         assert_eq!(kept_in(dir.path(), &me).is_some(), counts);
         assert!(kept_in(dir.path(), &[]).is_none(), "no one without a home has a seal");
-        let loaded = load_looking(dir.path(), &me, &journal).unwrap();
+        let Looked { loaded, part } = looked(&me);
         assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
+        assert!(part.is_some_and(|it| it.begins(&journal) == Some(journal.len())));
     }
     fs::remove_file(&path).unwrap();
-    assert_eq!(load_looking(dir.path(), &me, &journal).unwrap().state, whole.state);
+    assert_eq!(looked(&me).loaded.state, whole.state);
     assert!(!path.exists(), "a look writes nothing");
 }

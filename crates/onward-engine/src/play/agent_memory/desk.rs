@@ -11,7 +11,7 @@ use onward_dialects::{
     agent_memory::{
         AGENT_MEMORY,
         read::State,
-        tasks::Tasks,
+        tasks::{Task, Tasks},
         write::{self, Entry},
     },
     kit::path::inside,
@@ -59,6 +59,11 @@ impl Desk {
     /// The run as its files tell it now.
     pub(super) fn look(&self) -> Result<(State, Tasks), CallError> {
         Ok(write::look(&self.files()?))
+    }
+
+    /// Whether the last event of the task was written by this very step.
+    pub(super) fn has_said(&self, task: &Task) -> bool {
+        task.step.as_ref() == Some(&self.step) && task.run.as_ref() == Some(&self.run)
     }
 
     /// What every event of ours says about where it comes from, with more.

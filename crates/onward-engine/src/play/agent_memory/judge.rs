@@ -8,7 +8,7 @@
 use onward_dialects::{
     agent_memory::{
         read::{GRAPH, contract, graph_object},
-        tasks::{ATTEMPTS_MAX, State, Task, Tasks},
+        tasks::{ATTEMPTS_MAX, Stage, State, Task, Tasks},
         write::Entry,
     },
     kit::path::component,
@@ -24,17 +24,22 @@ use super::{CallError, Order, desk::Desk};
 
 pub(super) fn judge(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
-    let (mut passed, mut failed) = (Vec::new(), Vec::new());
+    let (mut passed, mut failed, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for id in &order.tasks {
         // What a task is told to mend changes the graph: look again.
         let (_, tasks) = desk.look()?;
-        let (Some(task), Some(said)) = (tasks.get(id), said(&order.verdicts, id)) else { continue };
+        let Some(task) = tasks.get(id) else { continue };
+        let Some(said) = said(&order.verdicts, id) else {
+            unjudged(&desk, task)?;
+            open.push(id.clone());
+            continue;
+        };
         if said.passed {
             passed.push(id.clone());
         } else {
             failed.push(id.clone());
         }
-        if task.step.as_deref() == Some(&desk.step) {
+        if desk.has_said(task) {
             if task.state == State::Failed {
                 quality_task(&desk, task, &said)?;
             }
@@ -50,7 +55,26 @@ pub(super) fn judge(order: &Order) -> Result<Value, CallError> {
         };
         desk.log(&[entry.of_task(id)])?;
     }
-    Ok(json!({ "passed": passed, "failed": failed }))
+    Ok(json!({ "passed": passed, "failed": failed, "without": open }))
+}
+
+/// The verifier was asked about the task and gave no verdict on it: it is asked again, and after
+/// three times in vain a person is.
+fn unjudged(desk: &Desk, task: &Task) -> Result<(), CallError> {
+    let is_said = desk.has_said(task) || task.unjudged.contains(&desk.step);
+    if is_said || task.stage != Stage::Unverified {
+        return Ok(());
+    }
+    let id = task.entry.id.as_str();
+    let details = desk.details(json!({ "summary": "the verifier gave no verdict on it" }));
+    let event = Entry::new("verification-inconclusive", details).of_task(id);
+    let mut entries = vec![event];
+    if task.unjudged.len() + 1 >= ATTEMPTS_MAX as usize {
+        let reason = "the verifier was asked three times, and gave no verdict on it";
+        let details = desk.details(json!({ "reason": reason }));
+        entries.push(Entry::new("task-blocked", details).of_task(id));
+    }
+    desk.log(&entries)
 }
 
 /// A quality task that failed goes back to the executor; any other gets a quality task, and after

@@ -24,7 +24,7 @@ pub(super) fn claim(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (state, tasks) = desk.look()?;
     let task = find(&tasks, order)?;
-    if task.step.as_deref() == Some(&desk.step) && task.orphan {
+    if desk.has_said(task) && task.orphan {
         return Ok(claimed(&state, task, task.attempts));
     }
     let is_free = task.entry.dependencies.iter().all(|id| tasks.is_satisfied(id));
@@ -59,7 +59,7 @@ pub(super) fn record(order: &Order) -> Result<Value, CallError> {
     let (_, tasks) = desk.look()?;
     let task = find(&tasks, order)?;
     let outcome = Outcome::of(&order.outcome, &order.result);
-    if task.step.as_deref() != Some(&desk.step) {
+    if !desk.has_said(task) {
         let details = desk.details(outcome.details(&order.outcome, &order.result));
         desk.log(&[Entry::new(outcome.event(), details).of_task(&task.entry.id)])?;
     }
@@ -80,8 +80,7 @@ pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
     let (_, tasks) = desk.look()?;
     let mut entries = Vec::new();
     for id in &order.tasks {
-        let is_said = |task: &Task| task.step.as_deref() == Some(&desk.step);
-        if tasks.get(id).is_some_and(is_said) {
+        if tasks.get(id).is_some_and(|task| desk.has_said(task)) {
             continue;
         }
         let kind = match order.choice.as_str() {

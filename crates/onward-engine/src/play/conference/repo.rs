@@ -12,7 +12,7 @@ use std::{
 use onward_dialects::{Branch, Git as Seen};
 
 use super::{CallError, Name, tree::Tree};
-use crate::world::git::{Env, Git};
+use crate::world::git::{Env, Git, ref_commit};
 
 pub(super) const BEST: &str = "refs/heads/conference/best";
 
@@ -45,10 +45,9 @@ pub(super) struct Repo {
 
 /// The branches of a conference, as a reader of its files needs them; `None` outside git.
 pub(super) fn look(dir: &Path, env: &Env) -> Option<Seen> {
-    let repo = Repo::of(dir, env).ok()?;
     let args =
         ["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads/conference/"];
-    let out = repo.git().run(&args).ok()?;
+    let out = Git::new(dir, env).run(&args).ok()?;
     let text = String::from_utf8_lossy(&out).into_owned();
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     let branch = |(name, head): (&str, &str)| (name.to_owned(), Branch { head: head.to_owned() });
@@ -88,6 +87,10 @@ impl Repo {
 
     /// The commit that a name stands for, if there is one.
     pub(super) fn commit(&self, name: &str) -> Result<Option<String>, CallError> {
+        // Most of what is asked for is a ref in a file of its own: no process is needed for it.
+        if let Some(commit) = ref_commit(&self.dir, name) {
+            return Ok(Some(commit));
+        }
         let name = format!("{name}^{{commit}}");
         let answer = self.git().ask(&["rev-parse", "--verify", "--quiet", &name], &[])?;
         let text = String::from_utf8_lossy(&answer.out).trim().to_owned();

@@ -58,6 +58,7 @@ impl Seat {
     /// The conference as its files tell it now. A log that is not there yet is empty.
     pub(in crate::play) fn read(&self) -> Result<Conference, CallError> {
         let mut files = self.files()?;
+        files.git = repo::look(&self.dir, &self.env);
         if files.contains(DOCUMENT) && !files.contains(EVENTS) {
             files.insert(EVENTS, Content::default());
         }
@@ -82,7 +83,6 @@ impl Seat {
                 files.insert(name, Content { bytes, modified: None });
             }
         }
-        files.git = repo::look(&self.dir, &self.env);
         Ok(files)
     }
 

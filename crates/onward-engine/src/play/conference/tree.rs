@@ -13,7 +13,7 @@ use super::{
     CallError, Name,
     repo::{BEST, Linked, MARK, Repo, Reset},
 };
-use crate::world::git::{Answer, Git};
+use crate::world::git::{Answer, Git, git_dir, head};
 
 /// A researcher's own worktree.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Tree {
     repo: Repo,
     researcher: Name,
     pub(super) path: PathBuf,
+    /// Git knew it as a worktree when it was looked for.
+    was_linked: bool,
 }
 
 impl Tree {
@@ -28,13 +30,15 @@ impl Tree {
     /// one branch would move it under each other.
     pub(super) fn of(repo: &Repo, researcher: &Name) -> Result<Self, CallError> {
         let path = repo.dir.join(".worktrees").join(format!("researcher-{researcher}"));
-        let mut tree = Self { repo: repo.clone(), researcher: researcher.clone(), path };
         let linked = repo.linked_trees()?;
-        if !linked.iter().any(|it| it.path == tree.path) {
+        let was_linked = linked.iter().any(|it| it.path == path);
+        let (repo, researcher) = (repo.clone(), researcher.clone());
+        let mut tree = Self { repo, researcher, path, was_linked };
+        if !was_linked {
             let branch = tree.branch();
             let is_own = |it: &Linked| it.branch.as_deref() == Some(branch.as_str());
             if let Some(elsewhere) = linked.into_iter().find(is_own) {
-                tree.path = elsewhere.path;
+                (tree.path, tree.was_linked) = (elsewhere.path, true);
             }
         }
         Ok(tree)
@@ -59,17 +63,18 @@ impl Tree {
     /// the seat.
     pub(super) fn ensure(&self) -> Result<(), CallError> {
         let (branch, standing) = (self.branch(), self.standing_ref());
-        let at = match (self.repo.commit(&branch)?, self.repo.commit(&standing)?) {
-            (Some(at), _) | (None, Some(at)) => at,
-            (None, None) => self.repo.commit(BEST)?.map_or_else(|| self.repo.head(), Ok)?,
+        let (on_branch, stands_on) = (self.repo.commit(&branch)?, self.repo.commit(&standing)?);
+        let at = match on_branch.as_ref().or(stands_on.as_ref()) {
+            Some(at) => at.clone(),
+            None => self.repo.commit(BEST)?.map_or_else(|| self.repo.head(), Ok)?,
         };
-        if self.repo.commit(&branch)?.is_none() {
+        if on_branch.is_none() {
             self.repo.git().run(&["update-ref", &branch, &at])?;
         }
-        if self.repo.commit(&standing)?.is_none() {
+        if stands_on.is_none() {
             self.repo.git().run(&["update-ref", &standing, &at])?;
         }
-        if self.is_linked()? {
+        if self.was_linked {
             return Ok(());
         }
         if self.path.exists() {
@@ -124,7 +129,10 @@ impl Tree {
     /// Branch, index and files go back to what the researcher stands on.
     pub(super) fn restore(&self) -> Result<(), CallError> {
         let (git, standing) = (self.git(), self.standing()?);
-        git.run(&["symbolic-ref", "HEAD", &self.branch()])?;
+        let on = head(&self.path).and_then(|it| it.branch);
+        if on.map(|it| format!("refs/heads/{it}")) != Some(self.branch()) {
+            git.run(&["symbolic-ref", "HEAD", &self.branch()])?;
+        }
         git.run(&["reset", "--quiet", "--hard", &standing])?;
         git.run(&["clean", "--quiet", "-f", "-d"])?;
         Ok(())
@@ -202,8 +210,9 @@ impl Tree {
     }
 
     fn files_as_they_are(&self) -> Result<String, CallError> {
-        let index = self.git().line(&["rev-parse", "--git-path", "onward-index"])?;
-        let index = self.path.join(index);
+        let own = git_dir(&self.path);
+        let missing = || CallError::new(format!("{} is no worktree", self.path.display()));
+        let index = own.ok_or_else(missing)?.join("onward-index");
         let git = self.git().with("GIT_INDEX_FILE", &index);
         git.run(&["read-tree", &self.standing()?])?;
         let add = ["add", "--all", "--ignore-errors", "."];

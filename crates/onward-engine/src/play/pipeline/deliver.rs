@@ -32,8 +32,7 @@ pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
         changed.filter(|path| !path.is_empty()).partition(|path| wanted.contains(*path));
     let others: Vec<&str> = others.into_iter().filter(|it| !it.starts_with("pipeline/")).collect();
     if ours.is_empty() {
-        let head = list.git.line(&["rev-parse", "HEAD"])?;
-        return Ok(json!({ "commit": head, "nothing": true, "left_out": others }));
+        return Ok(json!({ "commit": null, "nothing": true, "left_out": others }));
     }
     let said = |key: &str| order.describe[key].as_str().unwrap_or_default().trim();
     let subject = if said("subject").is_empty() { "deliver the pipeline" } else { said("subject") };
@@ -56,7 +55,15 @@ pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
 
 pub(super) fn deliver(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
-    let commit = order.commit["commit"].as_str().unwrap_or_default();
+    let commit = order.commit["commit"].as_str();
+    if let Some(commit) = commit {
+        let asked = ["merge-base", "--is-ancestor", commit, "HEAD"];
+        if list.git.ask(&asked, &[])?.code != Some(0) {
+            let message =
+                format!("the commit {commit} that delivers the work is not on this branch");
+            return Err(CallError::new(message).hint("bring it back, and `onward resume`"));
+        }
+    }
     list.write(&rules::deliver(&list.read()?, commit))?;
-    Ok(json!({}))
+    Ok(json!({ "commit": commit }))
 }

@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path},
 };
 
-use onward_dialects::rules::pipeline as rules;
+use onward_dialects::rules::pipeline::{self as rules, Settled};
 use serde_json::{Value, json};
 
 use super::{CallError, Order, list::List};
@@ -42,10 +42,32 @@ pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
         files.extend(bring(&list, &order.branch)?);
     }
     let pipeline = list.read()?;
-    let named = rules::files_of(&pipeline, &order.id).into_iter().chain(files.iter().cloned());
-    let held = list.held(named);
-    list.write(&rules::settle(&pipeline, &order.id, &held))?;
+    let named = rules::files_of(&pipeline, &order.id);
+    let is_work = !order.branch.is_empty() && !order.kept;
+    let is_bare = is_work && files.is_disjoint(&named);
+    let absent = named.iter().find(|it| list.project.join(it).symlink_metadata().is_err());
+    if let Some(absent) = absent.filter(|_| is_bare) {
+        return Err(unwritten(&list, order, absent)?);
+    }
+    let held = list.held(named.into_iter().chain(files.iter().cloned()));
+    let how = match (order.kept, is_work && files.is_empty()) {
+        (true, _) => Settled::Kept,
+        (false, true) => Settled::Unchanged,
+        (false, false) => Settled::Proved,
+    };
+    list.write(&rules::settle(&pipeline, &order.id, &held, how))?;
     Ok(json!({ "files": files }))
+}
+
+/// The agent said that it was done and wrote none of the task's files: the task failed, which the
+/// list is told, so that it is done again.
+fn unwritten(list: &List, order: &Order, absent: &str) -> Result<CallError, CallError> {
+    let id = &order.id;
+    let message = format!(
+        "task {id} is not done: its agent wrote none of its files, and {absent} is not there"
+    );
+    list.write(&rules::fail(&list.read()?, id, &format!("{absent} was not written")))?;
+    Ok(CallError::new(message).hint("`onward resume` does it again"))
 }
 
 /// One path that the branch changed: its object before and after; `None` = it is not there.

@@ -21,10 +21,11 @@ use serde_json::Value;
 
 use super::{CallError, Function, Order, desk::Desk};
 
-pub(super) const FUNCTIONS: [(&str, Function); 16] = [
+pub(super) const FUNCTIONS: [(&str, Function); 17] = [
     ("sdlc.story", open::story),
     ("sdlc.spec", open::spec),
     ("sdlc.judged", open::judged),
+    ("sdlc.critiqued", open::critiqued),
     ("sdlc.loop", open::qa_loop),
     ("sdlc.mark", story::mark),
     ("sdlc.status", story::status),

@@ -3,7 +3,7 @@
 use onward_dialects::{
     kit::{json::Oddities, path::component},
     rules::sdlc::{gate, sections::Marked, turn},
-    sdlc::{Status, qa},
+    sdlc::{Status, qa, spec::Critique},
 };
 use serde_json::{Value, json};
 
@@ -39,15 +39,31 @@ pub(super) fn spec(order: &Order) -> Result<Value, CallError> {
     Ok(json!({ "feature": feature, "folder": folder }))
 }
 
-/// A spec that its critique blocks goes on only when a person says so.
+/// What the critique of a spec says in its file: that is what every program reads.
+pub(super) fn critiqued(order: &Order) -> Result<Value, CallError> {
+    let ask = Ask::read(order)?;
+    let project = project(&desk(order)?)?;
+    let spec = project.specs.iter().find(|it| it.feature == ask.feature);
+    let verdict = spec.and_then(|it| it.critique).ok_or_else(|| {
+        let message = format!("the critique of {} says no verdict that is known", ask.feature);
+        CallError::new(message).hint(
+            "`onward resume --redo critique` has it judged again; or write `verdict` into its \
+             file (APPROVED, NEEDS_REVISION or BLOCKED) and resume",
+        )
+    })?;
+    Ok(json!({ "verdict": verdict.as_str() }))
+}
+
+/// The same; a spec that its critique blocks goes on only when a person says so.
 pub(super) fn judged(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
-    if ask.verdict == "BLOCKED" {
+    let said = critiqued(order)?;
+    if said["verdict"] == Critique::Blocked.as_str() {
         let message = format!("the critique blocks the spec of {}", ask.feature);
         return Err(CallError::new(message)
             .hint("read its critique; `onward resume --accept critique-blocked` revises it"));
     }
-    Ok(json!({}))
+    Ok(said)
 }
 
 /// The loop of a story, with how many iterations it may have.

@@ -92,13 +92,15 @@ fn status_of(path: &str, page: &str) -> Option<Status> {
     sdlc::Story::read(path, &file).and_then(|it| it.status())
 }
 
-/// Changes the state that the run goes on with; one that is not plain YAML is left alone.
+/// Changes the state that the run goes on with; one that cannot be changed so, and one of the
+/// upstream's own master orchestrator, which has other words, is left alone.
 fn tell_state(
     desk: &Desk,
     state: &str,
     change: impl FnOnce(&str, &str) -> Option<String>,
 ) -> Result<(), CallError> {
-    if state.is_empty() || desk.read(state)?.is_none() {
+    let is_json = state.to_lowercase().ends_with(".json");
+    if state.is_empty() || is_json || desk.read(state)?.is_none() {
         return Ok(());
     }
     let before = text(desk, state)?;

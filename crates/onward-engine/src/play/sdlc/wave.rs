@@ -73,10 +73,11 @@ pub(super) fn wave(order: &Order) -> Result<Value, CallError> {
 
 fn tell(desk: &Desk, ask: &Ask, event: Event<'_>) -> Result<(), CallError> {
     let before = text(desk, &ask.state)?;
-    let after = rules::told(&before, ask.wave, event, &wall_clock().to_string());
+    let epic = epic_of(&project(desk)?, ask)?;
+    let after = rules::told(&before, &epic, ask.wave, event, &wall_clock().to_string());
     let after = after.ok_or_else(|| {
-        CallError::new(format!("`{}` is not written as a plain tree of blocks", ask.state))
-            .hint("write its maps one key a line, and resume")
+        CallError::new(format!("`{}` is not written so that it could be changed", ask.state))
+            .hint("write its maps one key a line, without `&`, `*` and `|`, and resume")
     })?;
     replace(desk, &ask.state, &after)
 }
@@ -84,13 +85,19 @@ fn tell(desk: &Desk, ask: &Ask, event: Event<'_>) -> Result<(), CallError> {
 /// The wave as the state and the plan tell it, and every story of the project.
 fn look(desk: &Desk, ask: &Ask) -> Result<(Project, Wave), CallError> {
     let project = project(desk)?;
-    let kept = project.epics.iter().find(|it| it.path == ask.state);
-    let wave = kept.and_then(|it| it.told.waves.get(&ask.wave)).cloned();
-    let wave = wave.ok_or_else(|| {
+    let wave = epic_of(&project, ask)?.waves.remove(&ask.wave).ok_or_else(|| {
         CallError::new(format!("`{}` has no wave {}", ask.state, ask.wave))
             .hint("bring the state back, and resume")
     })?;
     Ok((project, wave))
+}
+
+fn epic_of(project: &Project, ask: &Ask) -> Result<Epic, CallError> {
+    let kept = project.epics.iter().find(|it| it.path == ask.state);
+    kept.map(|it| it.told.clone()).ok_or_else(|| {
+        CallError::new(format!("`{}` tells of no epic", ask.state))
+            .hint("bring the state back, and resume")
+    })
 }
 
 /// What the stories of the wave hold where their work lies, before it is mended.

@@ -215,10 +215,9 @@ impl Git {
 
     /// The environment of a built-in function names its attempt.
     fn whom(&self) -> locks::For {
-        let attempt = variable(&self.env, "ONWARD_ATTEMPT").and_then(|it| it.to_str());
-        match attempt.and_then(|it| it.parse::<u32>().ok()) {
-            Some(2..) => locks::For::StepAgain,
-            Some(_) | None => locks::For::Onward,
+        match variable(&self.env, "ONWARD_ATTEMPT") {
+            Some(_) => locks::For::Step,
+            None => locks::For::Onward,
         }
     }
 

@@ -3,20 +3,14 @@
 //! Invariant: looks only. No lock is taken, and nothing of the checkout is run.
 
 use crate::world::open;
-use std::{
-    ffi::OsStr,
-    num::NonZero,
-    os::unix::ffi::OsStrExt as _,
-    panic::resume_unwind,
-    path::{Path, PathBuf},
-    thread,
-};
+use std::{collections::BTreeMap, num::NonZero, panic::resume_unwind, path::Path, thread};
 
-use onward_core::time::Timestamp;
+use onward_core::{event::GitHead, time::Timestamp};
 use onward_dialects::{Branch, Git as Facts, Worktree};
 
 use super::{
     command::Git,
+    head::git_dir,
     repo::{Env, Repo},
 };
 
@@ -38,6 +32,29 @@ pub fn facts(dir: &Path, env: &Env, prefix: Option<&str>, commits: &[String]) ->
     })
 }
 
+/// Where the head stands, and the branches that begin with `prefix`; the rest is not looked at.
+pub fn heads(dir: &Path, env: &Env, prefix: Option<&str>) -> Option<Facts> {
+    let repo = Repo::find(dir, env).ok().flatten()?;
+    let GitHead { head, branch } = super::head(dir)?;
+    let branches = match prefix {
+        Some(prefix) => branches(&repo.looking(), prefix)?,
+        None => BTreeMap::new(),
+    };
+    Some(Facts { head, branch, branches, ..Facts::default() })
+}
+
+/// By short name, those that begin with `prefix`.
+fn branches(git: &Git, prefix: &str) -> Option<BTreeMap<String, Branch>> {
+    let heads = format!("refs/heads/{prefix}");
+    let format = "--format=%(refname:short)%00%(objectname)";
+    let list = git.run(&["for-each-ref", format, &heads]).ok()?;
+    let branch = |line: &str| {
+        let (name, head) = line.split_once('\0')?;
+        Some((name.to_owned(), Branch { head: head.to_owned() }))
+    };
+    Some(String::from_utf8_lossy(&list).lines().filter_map(branch).collect())
+}
+
 /// All but the changes of the directory's own tree.
 fn around(git: &Git, env: &Env, prefix: Option<&str>, commits: &[String]) -> Option<Facts> {
     let mut facts = Facts::default();
@@ -50,14 +67,7 @@ fn around(git: &Git, env: &Env, prefix: Option<&str>, commits: &[String]) -> Opt
     };
     facts.missing = commits.iter().take(COMMITS_MAX).filter(is_missing).cloned().collect();
     let Some(prefix) = prefix else { return Some(facts) };
-    let heads = format!("refs/heads/{prefix}");
-    let format = "--format=%(refname:short)%00%(objectname)";
-    let list = git.run(&["for-each-ref", format, &heads]).ok()?;
-    let branch = |line: &str| {
-        let (name, head) = line.split_once('\0')?;
-        Some((name.to_owned(), Branch { head: head.to_owned() }))
-    };
-    facts.branches = String::from_utf8_lossy(&list).lines().filter_map(branch).collect();
+    facts.branches = branches(git, prefix)?;
     if !facts.branches.is_empty() {
         let list = git.run(&["worktree", "list", "--porcelain", "-z"]).ok()?;
         let list = String::from_utf8_lossy(&list).into_owned();
@@ -136,17 +146,6 @@ fn worktree(entry: &str, prefix: &str, env: &Env) -> Option<Worktree> {
     }
     tree.changes = changes(&git)?;
     Some(tree)
-}
-
-/// Where git keeps what it knows of a worktree. In a linked one, the file `.git` says so.
-fn git_dir(at: &Path) -> Option<PathBuf> {
-    let own = at.join(".git");
-    if own.is_dir() {
-        return Some(own);
-    }
-    let bytes = open::read_named(&own, open::SMALL_BYTES_MAX).ok()?;
-    let line = bytes.strip_prefix(b"gitdir: ")?.trim_ascii_end();
-    Some(at.join(OsStr::from_bytes(line)))
 }
 
 fn short(name: &str) -> String {
@@ -232,6 +231,9 @@ mod tests {
         assert_eq!(of("D").branch.as_deref(), Some("conference/researcher-D"));
         assert_eq!(of("D").unfinished.as_deref(), Some("rebase"));
         assert_eq!(seen.worktrees.len(), 4, "the tree of main does not count");
+        let Facts { head, branch, branches, .. } = seen;
+        let quick = heads(&root, &std::env::vars_os().collect(), Some("conference/"));
+        assert_eq!(quick, Some(Facts { head, branch, branches, ..Facts::default() }));
     }
 
     /// Leaves a rebase in the middle of a conflict.

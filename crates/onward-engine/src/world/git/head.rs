@@ -1,7 +1,11 @@
 //! Branch and commit of the project, read from git's own files: no process, no lock.
 
 use crate::world::open;
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
 
 use onward_core::event::GitHead;
 
@@ -22,18 +26,29 @@ fn text(path: &Path) -> Option<String> {
 }
 
 /// In a worktree, `.git` is a file that says where it is.
-pub(super) fn git_dir(root: &Path) -> Option<PathBuf> {
+pub(crate) fn git_dir(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     if dot_git.is_dir() {
         return Some(dot_git);
     }
-    let text = text(&dot_git)?;
-    let place = text.trim().strip_prefix("gitdir: ")?;
-    Some(root.join(place))
+    let bytes = open::read_named(&dot_git, open::SMALL_BYTES_MAX).ok()?;
+    let place = bytes.strip_prefix(b"gitdir: ")?.trim_ascii_end();
+    Some(root.join(OsStr::from_bytes(place)))
 }
 
 pub(super) fn branch_head(common_dir: &Path, branch: &str) -> Option<String> {
     resolve(common_dir, &format!("refs/heads/{branch}"))
+}
+
+/// The commit that a full ref such as `refs/heads/main` names in the repository around `dir`.
+/// `None` where its file does not say so, and git has to be asked.
+pub(crate) fn ref_commit(dir: &Path, name: &str) -> Option<String> {
+    if !name.starts_with("refs/") {
+        return None;
+    }
+    let git_dir = dir.ancestors().find_map(git_dir)?;
+    let is_hash = |it: &String| it.len() >= 40 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
+    resolve(&git_dir, name).filter(is_hash)
 }
 
 /// `None` before the first commit.
@@ -77,8 +92,13 @@ mod tests {
         let commit = Some(git(&root, &["rev-parse", "HEAD"]));
         let expected = Some(GitHead { branch, head: commit.clone() });
         assert_eq!(head(&root), expected);
+        assert_eq!(ref_commit(&root, "refs/heads/feature/x"), commit);
         git(&root, &["pack-refs", "--all"]);
         assert_eq!(head(&root), expected);
+        assert_eq!(ref_commit(&root, "refs/heads/feature/x"), commit);
+        for name in ["refs/heads/none", "HEAD", "feature/x", "../HEAD"] {
+            assert_eq!(ref_commit(&root, name), None, "{name}");
+        }
         git(&root, &["worktree", "add", "-q", "-b", "side", "../side"]);
         let side = Some(GitHead { branch: Some("side".into()), head: commit.clone() });
         assert_eq!(head(&dir.path().join("side")), side);

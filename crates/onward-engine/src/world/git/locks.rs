@@ -3,9 +3,12 @@
 //! git makes `NAME.lock` beside what it is about to replace; one that dies there leaves it, and
 //! every later git stops at it. Invariant: only a lock that is in the way of a command of ours and
 //! stays for longer than a living git would need it is removed; and where others than onward write,
-//! only for a step that runs again, while no git is alive in that repository.
+//! only for a step of ours, once every git is gone that worked in that repository when the lock was
+//! first seen. One that began later has not made it: on a busy machine there always is one.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsString,
     fs,
     path::{Path, PathBuf},
     thread,
@@ -19,6 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// So many looks it is given to go away by itself.
 const LOOKS: u32 = 20;
+
+/// So many looks are given to those that may hold it.
+const LOOKS_MAX: u32 = 100;
 
 /// What is ours in a repository, below its own directory.
 const OURS: [&str; 5] = [
@@ -34,8 +40,9 @@ const OURS: [&str; 5] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum For {
     Onward,
-    /// A built-in function whose earlier attempt was cut off, perhaps in the midst of a git.
-    StepAgain,
+    /// A built-in function: an earlier attempt of this step or of another one may have been cut off
+    /// in the midst of a git.
+    Step,
 }
 
 /// Makes way for a command that failed and said this; false if nothing was to be done about it.
@@ -46,27 +53,30 @@ pub(super) fn clear(said: &str, whom: For, common_dir: impl FnOnce() -> Option<P
     // Where the project lies must not make anything in it ours.
     let Some(name) = below(&common_dir, &lock) else { return false };
     if OURS.iter().any(|ours| name.starts_with(ours)) {
-        return outlasts(&lock, || true);
+        return outlasts(&lock, BTreeSet::new, LOOKS);
     }
     match whom {
-        For::StepAgain => outlasts(&lock, || !has_living_git(&common_dir)),
+        For::Step => {
+            let Ok(common_dir) = common_dir.canonicalize() else { return false };
+            outlasts(&lock, || living_gits(&common_dir), LOOKS_MAX)
+        }
         For::Onward => false,
     }
 }
 
-/// Whether any git works in the repository: in its own directory, or in the tree around that.
-fn has_living_git(common_dir: &Path) -> bool {
-    let Ok(common_dir) = common_dir.canonicalize() else { return true };
+/// The gits that work in the repository: in its own directory, or in the tree around that.
+fn living_gits(common_dir: &Path) -> BTreeSet<OsString> {
     let tree = match common_dir.parent() {
         Some(tree) if common_dir.ends_with(".git") => tree,
-        Some(_) | None => &common_dir,
+        Some(_) | None => common_dir,
     };
-    let Ok(processes) = fs::read_dir("/proc") else { return true };
-    processes.flatten().any(|process| {
+    let is_git = |process: &fs::DirEntry| {
         let name = open::text_named(&process.path().join("comm"), open::SMALL_BYTES_MAX);
         name.is_ok_and(|it| it.starts_with("git"))
             && fs::read_link(process.path().join("cwd")).is_ok_and(|it| it.starts_with(tree))
-    })
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter(is_git).map(|it| it.file_name()).collect()
 }
 
 fn below(common_dir: &Path, lock: &Path) -> Option<String> {
@@ -84,18 +94,27 @@ fn in_the_way(said: &str) -> Option<PathBuf> {
     path.extension().is_some_and(|it| it == "lock").then_some(path)
 }
 
-/// Whether the lock is gone now: let go of, or removed for having stayed though nothing keeps it.
-fn outlasts(lock: &Path, is_left: impl Fn() -> bool) -> bool {
+/// Whether the lock is gone now: let go of, or removed for having stayed though none of those that
+/// may have made it is left.
+fn outlasts(lock: &Path, living: impl Fn() -> BTreeSet<OsString>, looks_max: u32) -> bool {
     let made = |path: &Path| fs::symlink_metadata(path).and_then(|it| it.modified()).ok();
     let Some(first) = made(lock) else { return true };
-    for _ in 0..LOOKS {
+    let mut holders = living();
+    for look in 1..=looks_max {
         thread::sleep(LOOK_EVERY);
         if made(lock) != Some(first) {
             // A living git: the lock is gone, or is another one by now.
             return true;
         }
+        if look >= LOOKS {
+            let left = living();
+            holders.retain(|it| left.contains(it));
+            if holders.is_empty() {
+                return made(lock) == Some(first) && fs::remove_file(lock).is_ok();
+            }
+        }
     }
-    is_left() && made(lock) == Some(first) && fs::remove_file(lock).is_ok()
+    false
 }
 
 #[cfg(test)]
@@ -131,21 +150,33 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_runs_again_is_not_stopped_by_what_its_killed_git_left() {
+    fn a_step_is_not_stopped_by_what_a_killed_git_left() {
         let dir = tempfile::tempdir().unwrap();
         let common_dir = dir.path().join(".git");
         fs::create_dir_all(&common_dir).unwrap();
         let lock = common_dir.join("index.lock");
         fs::write(&lock, "").unwrap();
-        let clear = || clear(&said(&lock), For::StepAgain, || Some(common_dir.clone()));
+        let clear = || clear(&said(&lock), For::Step, || Some(common_dir.clone()));
         // The user's own, which waits for what it is to read.
         let mut living = std::process::Command::new("git");
         living.args(["hash-object", "--stdin"]).current_dir(dir.path());
         let living = living.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        // The kernel names a new program shortly after its start.
+        let tree = common_dir.canonicalize().unwrap();
+        while living_gits(&tree).is_empty() {
+            thread::yield_now();
+        }
         let refused = !clear() && lock.exists();
         living.wait_with_output().unwrap();
         assert!(refused, "a git that lives keeps its lock");
-        assert!(clear() && !lock.exists());
+        // One that begins when the lock is there has not made it: each look sees another one.
+        let looks = std::cell::Cell::new(0);
+        let young = || {
+            looks.set(looks.get() + 1);
+            BTreeSet::from([OsString::from(looks.get().to_string())])
+        };
+        let cleared = outlasts(&lock, young, LOOKS_MAX);
+        assert!(cleared && !lock.exists());
     }
 
     #[test]
@@ -160,10 +191,10 @@ mod tests {
     fn other_failures_are_left_alone() {
         let asked = || panic!("there is nothing to ask about");
         for said in ["", "fatal: not a git repository", "Unable to create 'x': File exists"] {
-            assert!(!clear(said, For::StepAgain, asked), "{said}");
+            assert!(!clear(said, For::Step, asked), "{said}");
         }
         let denied = "Unable to create '/a/refs/onward/x.lock': Permission denied";
-        assert!(!clear(denied, For::StepAgain, asked));
-        assert!(!clear(&said(Path::new("/a/refs/onward/x.lock")), For::StepAgain, || None));
+        assert!(!clear(denied, For::Step, asked));
+        assert!(!clear(&said(Path::new("/a/refs/onward/x.lock")), For::Step, || None));
     }
 }

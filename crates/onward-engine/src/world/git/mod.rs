@@ -30,8 +30,9 @@ mod worktree;
 
 pub use command::{Answer, Git, GitError, LOOKS_ONLY};
 pub use compare::{Difference, Now, Side};
-pub use facts::{as_of, facts};
+pub use facts::{as_of, facts, heads};
 pub use head::head;
+pub(crate) use head::{git_dir, ref_commit};
 pub use history::{Commit, Made, reflog_action, trailers};
 pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};

@@ -141,7 +141,7 @@ impl Chain {
 
     /// One process at a time.
     pub(super) fn lock(&self) -> Result<File, GitError> {
-        fs::create_dir_all(&self.dir).map_err(GitError::io("make", &self.dir))?;
+        open::make_dir(&self.dir).map_err(GitError::io("make", &self.dir))?;
         let path = self.dir.join("lock");
         let file = open::at(&path, open::To::Write);
         let file = file.map_err(GitError::io("open", &path))?;
@@ -152,6 +152,18 @@ impl Chain {
     /// Brings the run's index up to the tree, and the objects into the repository. An index that a
     /// power cut spoilt is made again.
     pub(super) fn record(&self, also: &[String]) -> Result<Tree, GitError> {
+        let tree = self.record_anyhow(also)?;
+        // git makes it for whom the user's mask says.
+        match open::at(&self.index, open::To::Read) {
+            Ok(index) => index.set_permissions(fs::Permissions::from_mode(open::PRIVATE)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+        .map_err(GitError::io("close to others", &self.index))?;
+        Ok(tree)
+    }
+
+    fn record_anyhow(&self, also: &[String]) -> Result<Tree, GitError> {
         let git = self.git();
         let lock = self.index.with_added_extension("lock");
         remove_if_there(&lock)?;

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
 
-use onward_core::{address::Address, launch::Seal, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, state::State, time::Timestamp};
 
 use super::clock::file_time;
 use crate::world::{
@@ -12,9 +12,15 @@ use crate::world::{
     supervisor::{
         Hands, HandsConfig, HandsError, Place, Stop as StopLadder, Whereabouts, boot_id,
         orphans::{Orphan, clear_orphans, sweep},
-        seals::{Line, Seals, read_seals},
+        seals::{LOG_BYTES_MIN, Line, Seals, Seen, read_seals_beyond},
     },
 };
+use crate::world::{open, real::shared};
+
+/// What was read of the supervisor's log before, beside it.
+const SEEN: &str = "exits.seen";
+/// What the seal is for; another purpose has another one.
+const PURPOSE: &str = "onward exits";
 
 /// What the hidden subcommand is told after its own name: four arguments.
 fn args_of(place: &Place) -> [OsString; 4] {
@@ -36,6 +42,7 @@ pub fn place_from_args(args: &[OsString]) -> Option<Place> {
 /// Takes hold of the supervisor of a run, and ends what a dead one left.
 pub(super) fn connect(
     place: &Place,
+    told: &State,
     epoch: u32,
     env: Vec<(OsString, OsString)>,
     supervise: &[OsString],
@@ -46,7 +53,7 @@ pub(super) fn connect(
     let exec = supervise.iter().cloned().chain(args_of(place)).collect();
     let config = HandsConfig { place: place.clone(), epoch, env, exec };
     let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
-    let seals = read(place, Some(welcome.log_bytes))?;
+    let seals = read(place, told, Some(welcome.log_bytes), &config.env)?;
     let (mut orphans, mut survived) = (0, Survived::default());
     // Also when an engine that started this supervisor died before it got here.
     if had_supervisor && has_spawned_nothing(&seals) {
@@ -66,6 +73,7 @@ pub(super) fn connect(
     // One whose end is written and whose snapshot is being taken is waited for.
     let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
     let (spawned, unreadable) = (spawned(&seals), seals.doubtful());
+    let last_told = seals.last_passed;
     let spawned_is_complete = lives_before > 0 && is_whole(&seals);
     let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
     seals.retain(is_over);
@@ -76,6 +84,7 @@ pub(super) fn connect(
         unsettled,
         spawned_is_complete,
         unreadable,
+        last_told,
         orphans,
         survived,
         last_heartbeat,
@@ -85,8 +94,8 @@ pub(super) fn connect(
 }
 
 /// What a supervisor would say, found out without asking or disturbing it.
-pub fn look(place: &Place) -> Result<Connected, Stop> {
-    let seals = read(place, None)?;
+pub fn look(place: &Place, told: &State, env: &[(OsString, OsString)]) -> Result<Connected, Stop> {
+    let seals = read(place, told, None, env)?;
     let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
     let here = Whereabouts::read(place);
     let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
@@ -100,6 +109,7 @@ pub fn look(place: &Place) -> Result<Connected, Stop> {
     let alive = if lives { held(&seals) } else { Vec::new() };
     let is_over = |seal: &Seal| !alive.iter().any(|it| it.0 == seal.step && it.1 == seal.attempt);
     let (spawned, unreadable) = (spawned(&seals), seals.doubtful());
+    let last_told = seals.last_passed;
     let spawned_is_complete = had_supervisor && is_whole(&seals);
     let (mut seals, unsettled) = seals.seals_in_boot(&boot_id);
     seals.retain(is_over);
@@ -110,6 +120,7 @@ pub fn look(place: &Place) -> Result<Connected, Stop> {
         unsettled,
         spawned_is_complete,
         unreadable,
+        last_told,
         orphans: u32::try_from(orphans.len()).unwrap_or(u32::MAX),
         survived: survived_of(&orphans),
         last_heartbeat: heartbeat(place)?,
@@ -123,9 +134,29 @@ fn survived_of(orphans: &[Orphan]) -> Survived {
     whose.collect::<Option<Vec<_>>>().map_or(Survived::Any, Survived::These)
 }
 
-fn read(place: &Place, bytes_max: Option<u64>) -> Result<Seals, Stop> {
+/// `told` is what the journal says; start and end of what it has as done are passed over.
+fn read(
+    place: &Place,
+    told: &State,
+    bytes_max: Option<u64>,
+    env: &[(OsString, OsString)],
+) -> Result<Seals, Stop> {
     let path = place.seals();
-    read_seals(&path, bytes_max).map_err(io_stop("read", &path))
+    let seen = seen(place, env);
+    read_seals_beyond(told, &path, bytes_max, seen.as_ref()).map_err(io_stop("read", &path))
+}
+
+fn seen(place: &Place, env: &[(OsString, OsString)]) -> Option<Seen> {
+    let sealed = open::read_own(&place.run_dir, SEEN, open::LOG_BYTES_MAX).ok()?;
+    Seen::unpack(&shared::unsealed(env, PURPOSE, sealed)?)
+}
+
+/// Keeps what one who has the journal has read of a long log. Half of it is as good as none.
+pub(super) fn keep(place: &Place, told: &State, env: &[(OsString, OsString)]) -> Option<()> {
+    let log = open::read_own(&place.run_dir, place.seals().file_name()?, open::LOG_BYTES_MAX);
+    let log = log.ok().filter(|it| it.len() >= LOG_BYTES_MIN)?;
+    let sealed = shared::sealed(env, PURPOSE, &Seen::of(&log, told)?.pack())?;
+    open::put(&place.run_dir.join(SEEN), &sealed, open::PRIVATE).ok()
 }
 
 /// Supervisors of this very directory; what those of the run that it is a copy of did since, this
@@ -141,7 +172,7 @@ fn has_spawned_nothing(seals: &Seals) -> bool {
     let is_opened = |line: &Line| matches!(line, Line::Opened(_));
     let since = seals.lines.iter().rposition(is_opened).unwrap_or(0);
     let is_spawn = |line: &Line| matches!(line, Line::Spawning(_) | Line::Spawned(_));
-    !seals.lines[since..].iter().any(is_spawn)
+    !seals.passed_starts && !seals.lines[since..].iter().any(is_spawn)
 }
 
 fn is_whole(seals: &Seals) -> bool {
@@ -244,7 +275,7 @@ mod tests {
             project_dir: dir.path().into(),
             socket_dir: dir.path().join("s"),
         };
-        let seen = look(&place).unwrap();
+        let seen = look(&place, &State::default(), &[]).unwrap();
         assert!(!seen.spawned_is_complete);
         assert_eq!((seen.orphans, seen.alive.len()), (0, 0));
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);

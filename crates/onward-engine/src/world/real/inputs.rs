@@ -162,7 +162,12 @@ impl Inputs {
             for heard in self.wait(Some(moment)) {
                 match heard {
                     Heard::Input(Input::Interrupted) => return Waited::Interrupted,
-                    Heard::Input(Input::Sealed(_) | Input::HandsLost { .. } | Input::Asked(_)) => {}
+                    Heard::Input(
+                        Input::Sealed(_)
+                        | Input::Withdrawn { .. }
+                        | Input::HandsLost { .. }
+                        | Input::Asked(_),
+                    ) => {}
                     Heard::Request(left) => asked.push(left),
                 }
             }
@@ -223,6 +228,9 @@ impl Inputs {
 fn input_of(event: HandsEvent) -> Option<Heard> {
     match event {
         HandsEvent::Sealed(seal) => Some(Heard::Input(Input::Sealed(seal))),
+        HandsEvent::Withdrawn { step, attempt } => {
+            Some(Heard::Input(Input::Withdrawn { step, attempt }))
+        }
         HandsEvent::Gone { why } => Some(Heard::Input(Input::HandsLost { why })),
         HandsEvent::Spawned(_) => None,
     }

@@ -12,6 +12,9 @@ use onward_core::recovery::Probed;
 
 use super::child::{self, Output};
 
+/// A probe asks, it does not work.
+pub(crate) const PROBE_WITHIN: Duration = Duration::from_mins(1);
+
 /// 0 = it happened, `absent` = it did not. Everything else, time-out included, tells nothing.
 pub(crate) fn probe(
     command: &str,

@@ -30,6 +30,8 @@ use crate::{
 
 const SCHEMA: &str = "onward.limit/1";
 const SALT: &str = "salt";
+/// Why a session of another run is left alone.
+pub(super) const HELD: &str = "another run of onward has it open";
 /// How the name of a session's lock ends.
 const LOCK: &str = ".lock";
 /// The kernel gives another one at each look.

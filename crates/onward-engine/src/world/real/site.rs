@@ -8,21 +8,25 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::ErrorKind,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use globset::Glob;
 use onward_core::workflow::pattern::is_glob;
 use onward_dialects::{
     File, Files, Unread, Unreadable, dialect,
-    seam::{Card, Site},
+    kit::path::literal,
+    seam::{Card, Root, Site},
 };
 
-use super::{clock::file_time, disk::io_stop};
+use super::{
+    clock::file_time,
+    disk::{hold_dir, hold_file, io_stop},
+};
 use crate::world::{
     Stop,
     files::is_temporary,
-    git::{Env, as_of, facts, since},
+    git::{Env, as_of, facts, heads, since},
 };
 
 /// A file of another system may be this large: room for a log of two million events.
@@ -40,12 +44,11 @@ pub(super) fn read(
     card: &'static Card,
     env: &Env,
 ) -> Result<Files, Stop> {
-    let mut files = contents(project, site)?;
-    // A site outside of the project, such as a task list, speaks of the project's own repository.
-    let own = project.join(site.dir());
-    let around = if own.starts_with(project) { own.as_path() } else { project };
-    files.git = facts(around, env, card.branches, &site.commits);
+    let mut files = all_contents(project, site, card)?;
     let known = dialect(card.name);
+    let (own, around) = (project.join(site.dir()), around(project, site));
+    let around = around.as_path();
+    files.git = facts(around, env, card.branches, &site.commits);
     let wanted = known.map(|it| it.moments(site, &files)).unwrap_or_default();
     let watched = known.and_then(|it| it.watch(site, &files));
     if let Some(git) = &mut files.git {
@@ -65,6 +68,46 @@ pub(super) fn read(
     Ok(files)
 }
 
+/// The files, and of git only where the head and the branches stand.
+pub(super) fn read_files(
+    project: &Path,
+    site: &Site,
+    card: &'static Card,
+    env: &Env,
+) -> Result<Files, Stop> {
+    let mut files = all_contents(project, site, card)?;
+    files.git = heads(&around(project, site), env, card.branches);
+    Ok(files)
+}
+
+/// A site outside of the project, such as a task list, speaks of the project's own repository.
+fn around(project: &Path, site: &Site) -> PathBuf {
+    let own = project.join(site.dir());
+    if own.starts_with(project) { own } else { project.to_owned() }
+}
+
+/// The files of a site, and those that they name.
+fn all_contents(project: &Path, site: &Site, card: &'static Card) -> Result<Files, Stop> {
+    let mut files = contents(project, site)?;
+    let more = dialect(card.name).map(|it| it.more(site, &files)).unwrap_or_default();
+    let more = more.iter().filter(|it| !files.contains(it)).map(|it| literal(it));
+    let more: Vec<String> = more.collect();
+    if let Some(root) = site.roots.first().filter(|_| !more.is_empty()) {
+        let (named, mut left) = (Root { dir: root.dir.clone(), reads: more }, SITE_BYTES_MAX);
+        take(project, 0, &named, &mut left, &mut files)?;
+    }
+    Ok(files)
+}
+
+/// Keeps programs out that respect the site's lock, until what this gives is dropped.
+pub(super) fn hold(project: &Path, site: &Site, card: &'static Card) -> Result<fs::File, Stop> {
+    let dir = project.join(site.dir());
+    match card.lock {
+        Some(name) => hold_file(&dir, name),
+        None => hold_dir(&dir),
+    }
+}
+
 /// How much is read, in words.
 pub(crate) fn room() -> String {
     let (file, site) = (FILE_BYTES_MAX >> 20, SITE_BYTES_MAX >> 20);
@@ -76,37 +119,52 @@ pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
     let mut files = Files::default();
     let mut room = SITE_BYTES_MAX;
     for (number, root) in site.roots.iter().enumerate() {
-        let dir = project.join(&root.dir);
-        if dir.starts_with(project) && leads_out(project, &dir) {
-            let path = root.dir.clone();
-            files.unread.push(Unread { path, why: Unreadable::Outside });
-        }
-        let mut found = Found::default();
-        for pattern in &root.reads {
-            expand(&dir, pattern, &mut found)?;
-        }
-        let Found { names, mut unread, .. } = found;
-        for name in names {
-            match content(&dir, &name, &mut room)? {
-                None => {}
-                Some(Content::Whole(file)) => files.insert_in(number, name, file),
-                Some(Content::Hidden) => {
-                    let around = name.rsplit_once('/').map_or("", |(around, _)| around);
-                    unread.insert(around.to_owned(), Unreadable::Forbidden);
-                }
-                Some(Content::Unread(why, file)) => {
-                    unread.insert(name.clone(), why);
-                    files.insert_in(number, name, file);
-                }
-            }
-        }
-        files.unread.extend(outermost(unread).map(|(name, why)| {
-            let full = dir.join(name);
-            let place = full.strip_prefix(project).unwrap_or(&full);
-            Unread { path: place.display().to_string(), why }
-        }));
+        take(project, number, root, &mut room, &mut files)?;
     }
     Ok(files)
+}
+
+/// What a root names, as far as there is room.
+fn take(
+    project: &Path,
+    number: usize,
+    root: &Root,
+    left: &mut u64,
+    files: &mut Files,
+) -> Result<(), Stop> {
+    let dir = project.join(&root.dir);
+    if dir.starts_with(project) && leads_out(project, &dir) {
+        let path = root.dir.clone();
+        let outside = Unread { path, why: Unreadable::Outside };
+        if !files.unread.contains(&outside) {
+            files.unread.push(outside);
+        }
+    }
+    let mut found = Found::default();
+    for pattern in &root.reads {
+        expand(&dir, pattern, &mut found)?;
+    }
+    let Found { names, mut unread, .. } = found;
+    for name in names {
+        match content(&dir, &name, left)? {
+            None => {}
+            Some(Content::Whole(file)) => files.insert_in(number, name, file),
+            Some(Content::Hidden) => {
+                let around = name.rsplit_once('/').map_or("", |(around, _)| around);
+                unread.insert(around.to_owned(), Unreadable::Forbidden);
+            }
+            Some(Content::Unread(why, file)) => {
+                unread.insert(name.clone(), why);
+                files.insert_in(number, name, file);
+            }
+        }
+    }
+    files.unread.extend(outermost(unread).map(|(name, why)| {
+        let full = dir.join(name);
+        let place = full.strip_prefix(project).unwrap_or(&full);
+        Unread { path: place.display().to_string(), why }
+    }));
+    Ok(())
 }
 
 /// Without what lies in a directory that may not be read itself.
@@ -188,6 +246,9 @@ impl Walk<'_> {
                 Kind::LinkedDir if !rest.is_empty() && !self.found.follows => {
                     self.pass_over(inner(&name));
                 }
+                Kind::Dir if rest.is_empty() && looks_like_file(&name) => {
+                    self.found.unread.insert(inner(&name), Unreadable::NoFile);
+                }
                 Kind::Dir if rest.is_empty() => {}
                 Kind::Other if !rest.is_empty() => {}
                 Kind::Dir | Kind::LinkedDir | Kind::Other => {
@@ -266,8 +327,17 @@ pub(crate) fn unreadable(dir: &Path, name: &str) -> Option<Unreadable> {
     if is_link(dir, name) {
         return Some(Unreadable::Link);
     }
-    let length = fs::metadata(dir.join(name)).map_or(0, |it| it.len());
-    (length > FILE_BYTES_MAX).then_some(Unreadable::TooLarge)
+    let meta = fs::metadata(dir.join(name));
+    if meta.as_ref().is_ok_and(|it| !it.is_file()) {
+        return Some(Unreadable::NoFile);
+    }
+    (meta.map_or(0, |it| it.len()) > FILE_BYTES_MAX).then_some(Unreadable::TooLarge)
+}
+
+/// A name with an ending: a directory that has one stands where a file belongs.
+fn looks_like_file(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    last.trim_start_matches('.').contains('.')
 }
 
 /// What was read of a file.
@@ -279,7 +349,7 @@ enum Content {
     Hidden,
 }
 
-/// `None` for what is no file, or is gone since it was listed.
+/// `None` for a plain directory, and for what is gone since it was listed.
 fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, Stop> {
     let path = dir.join(name);
     let unread = |why: Unreadable, modified| {
@@ -295,10 +365,13 @@ fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, St
         Err(error) if is_forbidden(&error) => return Ok(Some(Content::Hidden)),
         Err(error) => return Err(io_stop("read", &path)(error)),
     };
-    if !meta.is_file() {
+    let modified = meta.modified().ok().map(file_time);
+    if meta.is_dir() && !looks_like_file(name) {
         return Ok(None);
     }
-    let modified = meta.modified().ok().map(file_time);
+    if !meta.is_file() {
+        return unread(Unreadable::NoFile, modified);
+    }
     if meta.len() > FILE_BYTES_MAX.min(*room) {
         return unread(Unreadable::TooLarge, modified);
     }

@@ -21,6 +21,9 @@ const FILES_PER_THREAD: usize = 2048;
 /// More threads than this wait for the same disk.
 const THREADS_MAX: usize = 4;
 
+/// So many directories are open at a time.
+const DIRECTORIES_MAX: usize = 16;
+
 /// For each file, in their order, whether its stat is still the known one.
 pub(super) fn unchanged(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -39,11 +42,11 @@ pub(super) fn unchanged(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
     })
 }
 
-/// Files of one directory that stand one after the other are looked up in it.
+/// Files of a few directories are looked up in these.
 fn part(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
     let root = directory(rustix::fs::CWD, project_dir);
     let Some(root) = root else { return vec![false; files.len()] };
-    let mut last: Option<(&str, Option<OwnedFd>)> = None;
+    let mut open: Vec<(&str, Option<OwnedFd>)> = Vec::new();
     let mut seen = Vec::with_capacity(files.len());
     for file in files {
         let path = file.path.as_str();
@@ -54,11 +57,15 @@ fn part(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
             seen.push(false);
             continue;
         }
-        if last.as_ref().is_none_or(|(known, _)| *known != dir) {
+        let known = open.iter().rposition(|(known, _)| *known == dir).unwrap_or_else(|| {
             let inside = if dir.is_empty() { Path::new(".") } else { Path::new(dir) };
-            last = Some((dir, directory(root.as_fd(), inside)));
-        }
-        let inside = last.as_ref().and_then(|(_, inside)| inside.as_ref());
+            if open.len() == DIRECTORIES_MAX {
+                open.clear();
+            }
+            open.push((dir, directory(root.as_fd(), inside)));
+            open.len() - 1
+        });
+        let inside = open[known].1.as_ref();
         seen.push(inside.is_some_and(|inside| {
             rustix::fs::statat(inside, name, AtFlags::empty())
                 .is_ok_and(|found| is(&found, &file.stat))

@@ -6,7 +6,6 @@ use std::{
     ffi::OsString,
     fmt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use onward_core::{
@@ -17,6 +16,7 @@ use onward_core::{
     launch::Launch,
     recovery::Probed,
     run::Worker,
+    state::State,
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -28,11 +28,11 @@ use onward_dialects::{
 
 use super::{
     clock::wall_clock,
-    disk::{Disk, hold_dir, hold_file, io_stop},
+    disk::{Disk, io_stop},
     grip::{self, not_if_gone},
     inputs::{Heard, Inputs, Waited},
     look::Looker,
-    probe::probe,
+    probe::{PROBE_WITHIN, probe},
     schema::Schemas,
     setup::Setup,
     shared::{self, Shared},
@@ -60,11 +60,6 @@ use crate::world::{
     spot::Spot,
     supervisor::{Hands, Identity, Place, Stop as StopLadder},
 };
-
-/// Why a session of another run is left alone.
-const HELD: &str = "another run of onward has it open";
-/// A probe asks, it does not work.
-const PROBE_WITHIN: Duration = Duration::from_mins(1);
 
 /// Takes durable journal lines, whole ones.
 pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
@@ -421,13 +416,12 @@ impl World for RealWorld {
         site::read(self.disk.project_dir(), site, card, &self.env)
     }
 
+    fn foreign_files(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
+        site::read_files(self.disk.project_dir(), site, card, &self.env)
+    }
+
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
-        let dir = self.disk.project_dir().join(site.dir());
-        let held = match card.lock {
-            Some(name) => hold_file(&dir, name),
-            None => hold_dir(&dir),
-        };
-        held.map(Hold::of)
+        site::hold(self.disk.project_dir(), site, card).map(Hold::of)
     }
 
     fn refresh_tree(&mut self, tree: &str) -> Result<(), Stop> {
@@ -437,17 +431,21 @@ impl World for RealWorld {
         Ok(())
     }
 
-    fn look_at_hands(&mut self) -> Result<Connected, Stop> {
-        grip::look(&self.place)
+    fn look_at_hands(&mut self, told: &State) -> Result<Connected, Stop> {
+        grip::look(&self.place, told, &self.env)
     }
 
-    fn connect(&mut self, epoch: u32) -> Result<Connected, Stop> {
+    fn keep_looked(&mut self, told: &State) {
+        let _ = grip::keep(&self.place, told, &self.env);
+    }
+
+    fn connect(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop> {
         let run_dir = self.place.run_dir.clone();
         self.hear_person()?;
         self.redactor.keep(&run_dir).map_err(io_stop("keep digests in", &run_dir))?;
         self.looker.try_out(&run_dir);
         let env = self.env.clone();
-        let (mut hands, connected) = grip::connect(&self.place, epoch, env, &self.supervise)?;
+        let (mut hands, connected) = grip::connect(&self.place, told, epoch, env, &self.supervise)?;
         // What a dead supervisor left has worked on until it was ended just now.
         self.trees.forget();
         let heard = hands.ears().map_or(Ok(()), |ears| self.inputs.hear_hands(ears));
@@ -456,14 +454,18 @@ impl World for RealWorld {
         Ok(connected)
     }
 
-    fn spawn(&mut self, launches: &[Launch]) -> Result<(), Stop> {
+    fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop> {
         self.trees.forget_bases();
         let given = launches.iter().flat_map(|it| it.env.clone());
         if self.redactor.learn(given) {
             let run_dir = &self.place.run_dir;
             self.redactor.keep(run_dir).map_err(io_stop("keep digests in", run_dir))?;
         }
-        not_if_gone(self.hands()?.spawn(launches))
+        not_if_gone(self.hands()?.queue(launches, slots))
+    }
+
+    fn withdraw(&mut self) -> Result<(), Stop> {
+        not_if_gone(self.hands()?.withdraw())
     }
 
     fn stop(&mut self, step: &Address, attempt: u32) -> Result<(), Stop> {
@@ -544,7 +546,7 @@ impl World for RealWorld {
         }
         let is_alive = |pid, start_time| Identity { pid, start_time }.is_alive();
         let of_claude = sessions::dir(|name| self.path_in(name));
-        let of_another = || self.shared.is_held_elsewhere(session).then(|| HELD.to_owned());
+        let of_another = || self.shared.is_held_elsewhere(session).then(|| shared::HELD.to_owned());
         let busy = transcripts::writer(&asked)
             .or_else(|| sessions::open_in(&of_claude?, session, &is_alive))
             .filter(|pid| !transcripts::is_ours(*pid, &asked))

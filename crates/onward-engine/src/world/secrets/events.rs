@@ -173,6 +173,7 @@ mod tests {
             tolerated: false,
             head: None,
             ended: None,
+            waited: 0,
         }
     }
 

@@ -31,6 +31,8 @@ const LISTENED_TO_AFTER_MS: u64 = 3;
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) launch: Launch,
+    /// How long it had waited for a slot, in milliseconds.
+    waited: u64,
     main: Option<i32>,
     /// The child that runs, or the last one that did. Its start time is 0 until it is asked for.
     latest: Identity,
@@ -100,10 +102,11 @@ pub(super) enum Next {
 }
 
 impl Attempt {
-    pub(super) fn new(launch: Launch, now: u64) -> Self {
+    pub(super) fn new(launch: Launch, waited: u64, now: u64) -> Self {
         let wall_at = launch.timeout_ms.map(|span| now.saturating_add(span));
         Self {
             launch,
+            waited,
             main: None,
             latest: Identity { pid: 0, start_time: 0 },
             introduce_at: Some(now.saturating_add(INTRODUCED_AFTER_MS)),
@@ -253,6 +256,7 @@ impl Attempt {
             after: None,
             of: self.launch.of.clone(),
             settled: false,
+            waited: self.waited,
         }
     }
 
@@ -398,7 +402,7 @@ mod tests {
             of: None,
             outputs: Vec::new(),
         };
-        let mut attempt = Attempt::new(launch, 1000);
+        let mut attempt = Attempt::new(launch, 0, 1000);
         start(&mut attempt);
         attempt
     }

@@ -85,6 +85,7 @@ fn event_of(report: Option<Report>) -> HandsEvent {
     match report {
         Some(Report::Spawned(alive)) => HandsEvent::Spawned(alive),
         Some(Report::Sealed(seal)) => HandsEvent::Sealed(seal),
+        Some(Report::Withdrawn { step, attempt }) => HandsEvent::Withdrawn { step, attempt },
         Some(Report::GaveUp { why }) => HandsEvent::Gone { why: Some(why) },
         Some(Report::Welcome { .. } | Report::Refused(_)) | None => HandsEvent::Gone { why: None },
     }

@@ -57,6 +57,11 @@ pub struct Welcome {
 pub enum HandsEvent {
     Spawned(Alive),
     Sealed(Seal),
+    /// It waited for a slot, and was never spawned.
+    Withdrawn {
+        step: Address,
+        attempt: u32,
+    },
     /// The connection is over: the supervisor is gone, or a newer engine took our place. `why` if
     /// it could not go on and said so.
     Gone {
@@ -141,7 +146,18 @@ impl Hands {
 
     /// Starts all of these, in their order.
     pub fn spawn(&mut self, launches: &[Launch]) -> Result<(), HandsError> {
-        self.ask(&Request::Spawn { launches: launches.to_vec() })
+        self.queue(launches, None)
+    }
+
+    /// Starts these in their order, each as soon as fewer than `slots` attempts are under way. What
+    /// waits when this connection ends never starts. `None` = all at once.
+    pub fn queue(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), HandsError> {
+        self.ask(&Request::Spawn { launches: launches.to_vec(), slots })
+    }
+
+    /// Takes back all that waits for a slot; each is reported as withdrawn.
+    pub fn withdraw(&mut self) -> Result<(), HandsError> {
+        self.ask(&Request::Withdraw)
     }
 
     /// Ends one attempt and all its descendants; sealed as stopped. One that is over stays so.
@@ -214,9 +230,13 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
             Ok(Some(Found { hands, welcome, pid: here.pid }))
         }
         Ok((_, Report::Refused(refusal))) => Err(refused(refusal)),
-        Ok((_, Report::Spawned(_) | Report::Sealed(_) | Report::GaveUp { .. })) => {
-            Err(HandsError::NoAnswer { source: io::ErrorKind::InvalidData.into() })
-        }
+        Ok((
+            _,
+            Report::Spawned(_)
+            | Report::Sealed(_)
+            | Report::Withdrawn { .. }
+            | Report::GaveUp { .. },
+        )) => Err(HandsError::NoAnswer { source: io::ErrorKind::InvalidData.into() }),
         Err(source) if matches!(source.kind(), io::ErrorKind::WouldBlock) => {
             Err(HandsError::NoAnswer { source })
         }

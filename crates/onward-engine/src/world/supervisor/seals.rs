@@ -24,12 +24,16 @@ use std::{
     time::Duration,
 };
 
-use onward_core::{address::Address, launch::Seal, mark::Mark, time::Timestamp};
+use onward_core::{address::Address, launch::Seal, mark::Mark, state::State, time::Timestamp};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub(crate) use self::seen::{LOG_BYTES_MIN, Seen};
+use self::told::Told;
 use super::linux::Identity;
 
 mod quick;
+mod seen;
+mod told;
 
 /// One line of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -141,6 +145,10 @@ pub struct Seals {
     pub damaged: Vec<Unreadable>,
     /// Unreadable bytes at the end of a life: a power cut. What they said is lost, no more.
     pub torn: Vec<Unreadable>,
+    /// The latest end that was passed over; `None` where nothing was.
+    pub last_passed: Option<Timestamp>,
+    /// The last life, or none yet, has starts that were passed over.
+    pub passed_starts: bool,
 }
 
 impl Seals {
@@ -275,33 +283,84 @@ fn is_cut(line: &[u8]) -> bool {
 /// Reads the log, or only its first `bytes_max` bytes: what had been written when an engine was
 /// welcomed. A log that does not exist is empty.
 pub fn read_seals(path: &Path, bytes_max: Option<u64>) -> io::Result<Seals> {
+    Ok(decode(&bytes_of(path, bytes_max)?))
+}
+
+/// The same for one who has the journal: start and end of attempts by which it has steps done are
+/// passed over. What was `seen` before is only summed.
+pub(crate) fn read_seals_beyond(
+    state: &State,
+    path: &Path,
+    bytes_max: Option<u64>,
+    seen: Option<&Seen>,
+) -> io::Result<Seals> {
+    if let Some(seen) = seen.filter(|it| it.fits(state))
+        && let Ok(log) = open::at(path, To::Read)
+        && let Some(mini) = seen.and_rest(log, bytes_max.unwrap_or(u64::MAX))?
+    {
+        return Ok(seen.decode(state, &mini));
+    }
+    Ok(decode_beyond(state, &bytes_of(path, bytes_max)?))
+}
+
+fn bytes_of(path: &Path, bytes_max: Option<u64>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match open::at(path, To::Read) {
         Ok(file) => file.take(bytes_max.unwrap_or(u64::MAX)).read_to_end(&mut bytes)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
     };
-    Ok(decode(&bytes))
+    Ok(bytes)
 }
 
 pub(super) fn decode(bytes: &[u8]) -> Seals {
-    let mut seals = Seals::default();
+    decode_beyond(&State::default(), bytes)
+}
+
+fn decode_beyond(state: &State, bytes: &[u8]) -> Seals {
+    decode_from(state, bytes, None)
+}
+
+/// Where something was `seen` before, `bytes` are what is kept of that and what follows it.
+fn decode_from(state: &State, bytes: &[u8], seen: Option<&Seen>) -> Seals {
+    let told = if state.steps.is_empty() { None } else { Some(Told::look(bytes, state, seen)) };
+    let last_passed = told.as_ref().and_then(|it| it.last_end);
+    let mut seals = Seals { last_passed, ..Seals::default() };
+    // What stood between the kept lines: so far on is the rest of the log.
+    let kept = seen.map_or(0, |it| it.kept.len());
+    let left_out = seen.map_or((0, 0), |it| {
+        let lines = memchr::memchr_iter(b'\n', &it.kept).count();
+        (it.lines - lines as u64, it.length - kept as u64)
+    });
     let mut unclear: Vec<Unreadable> = Vec::new();
     // Where this line begins, and where the last one that cannot be read does.
     let (mut offset, mut begun) = (0, 0);
-    for line in 1.. {
+    for number in 0.. {
+        if offset == kept {
+            seals.passed_starts |= seen.is_some_and(|it| it.passed_starts);
+        }
         let rest = &bytes[offset..];
         if rest.is_empty() {
             break;
         }
         let end = memchr::memchr(b'\n', rest);
         let (text, length) = end.map_or((rest, rest.len()), |end| (&rest[..end], end + 1));
-        if let Some(decoded) = decode_line(text) {
+        if told.as_ref().is_some_and(|it| it.has(number)) {
+            seals.damaged.append(&mut unclear);
+            seals.passed_starts = true;
+        } else if let Some(decoded) = decode_line(text) {
             let ends_a_life = matches!(decoded, Line::Opened(_));
             let sort = if ends_a_life { &mut seals.torn } else { &mut seals.damaged };
             sort.append(&mut unclear);
-            seals.add_to_seal(&decoded);
-            seals.lines.push(decoded);
+            seals.passed_starts &= !ends_a_life;
+            let is_told = |it: &Snapshot| {
+                told.as_ref().is_some_and(|told| told.has_seal(state, it.step.as_str(), it.attempt))
+            };
+            // What is added to a seal that was passed over is, too.
+            if !matches!(&decoded, Line::Snapshot(it) if is_told(it)) {
+                seals.add_to_seal(&decoded);
+                seals.lines.push(decoded);
+            }
         } else {
             // A spoilt byte may have become the end of a line: then the two are one.
             if let Some(before) = unclear.last_mut() {
@@ -309,7 +368,8 @@ pub(super) fn decode(bytes: &[u8]) -> Seals {
             }
             begun = offset;
             let is_cut = is_cut(text);
-            let (offset, bytes) = (offset as u64, length as u64);
+            let line = left_out.0 + number as u64 + 1;
+            let (offset, bytes) = (left_out.1 + offset as u64, length as u64);
             unclear.push(Unreadable { line, offset, bytes, is_cut });
         }
         offset += length;
@@ -322,12 +382,15 @@ pub(super) fn decode(bytes: &[u8]) -> Seals {
 const CRC_BYTES: usize = 17;
 const KIND_START: &[u8] = b"{\"kind\":\"";
 
-fn decode_line(line: &[u8]) -> Option<Line> {
+/// What stands under the checksum of a line, if that is right.
+fn checked(line: &[u8]) -> Option<&[u8]> {
     let (body, end) = line.split_at_checked(line.len().checked_sub(CRC_BYTES)?)?;
     let hex = end.strip_prefix(b"\"crc\":\"")?.strip_suffix(b"\"}")?;
-    if crc_digits(crc32fast::hash(body)) != *hex {
-        return None;
-    }
+    (crc_digits(crc32fast::hash(body)) == *hex).then_some(body)
+}
+
+fn decode_line(line: &[u8]) -> Option<Line> {
+    let body = checked(line)?;
     if let Some(line) = quick::line(body) {
         return Some(line);
     }

@@ -267,6 +267,7 @@ impl Server {
         loop {
             let now = linux::awake_ms();
             self.work.fire(now)?;
+            self.work.fill(now)?;
             self.report(now)?;
             self.work.must_go_on()?;
             if self.may_leave(now) {
@@ -407,6 +408,7 @@ impl Server {
             return Ok(());
         }
         self.engine = None;
+        self.work.forget_queue();
         self.work.take_reports()?;
         self.work.sync()?;
         self.epoch_max = hello.epoch;
@@ -441,17 +443,18 @@ impl Server {
         self.obey(linux::awake_ms())?;
         self.engine = None;
         self.work.has_engine = false;
+        self.work.forget_queue();
         self.work.sync()
     }
 
     fn obey(&mut self, now: u64) -> io::Result<()> {
         while let Some(line) = self.engine.as_mut().and_then(|engine| engine.inbox.next_line()) {
             match wire::decode(&line) {
-                Some(Request::Spawn { launches }) => {
-                    for launch in launches {
-                        self.work.spawn(launch, now)?;
-                    }
-                }
+                Some(Request::Spawn { launches, slots }) => match slots {
+                    Some(slots) => self.work.queue(launches, slots, now)?,
+                    None => launches.into_iter().try_for_each(|it| self.work.spawn(it, now))?,
+                },
+                Some(Request::Withdraw) => self.work.withdraw(),
                 Some(Request::Stop { step, attempt, how }) => {
                     self.work.stop(&(step, attempt), how, now);
                 }
@@ -461,6 +464,7 @@ impl Server {
                 Some(Request::Hello(_)) | None => {
                     self.engine = None;
                     self.work.has_engine = false;
+                    self.work.forget_queue();
                 }
             }
         }

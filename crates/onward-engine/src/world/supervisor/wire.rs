@@ -23,10 +23,15 @@ pub(super) const LINE_BYTES_MAX: usize = 64 << 20;
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub(super) enum Request {
     Hello(Hello),
-    /// All that may start now, in one message.
+    /// All that may start, in one message: at once, or in their order while fewer than `slots`
+    /// attempts are under way.
     Spawn {
         launches: Vec<Launch>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slots: Option<u32>,
     },
+    /// What still waits for a slot does not start any more.
+    Withdraw,
     Stop {
         step: Address,
         attempt: u32,
@@ -60,6 +65,11 @@ pub(super) enum Report {
     Refused(Refusal),
     Spawned(Alive),
     Sealed(Seal),
+    /// It waited for a slot, was never spawned, and never will be.
+    Withdrawn {
+        step: Address,
+        attempt: u32,
+    },
     /// The last words of one that cannot go on.
     GaveUp {
         why: String,
@@ -127,10 +137,12 @@ impl Message for Request {
         #[derive(Deserialize)]
         struct Spawn {
             launches: Vec<Launch>,
+            #[serde(default)]
+            slots: Option<u32>,
         }
         line.strip_prefix(br#"{"ask":"spawn","#)?;
-        let Spawn { launches } = serde_json::from_slice(line).ok()?;
-        Some(Self::Spawn { launches })
+        let Spawn { launches, slots } = serde_json::from_slice(line).ok()?;
+        Some(Self::Spawn { launches, slots })
     }
 }
 
@@ -199,8 +211,11 @@ mod tests {
         let launch = r#"{"step":"a","attempt":1,"program":{"argv":["x"]},"cwd":"","env":{"A":"1"},
             "check":null,"timeout_ms":null,"idle_ms":null,"sync_seal":false}"#;
         let spawn = format!(r#"{{"ask":"spawn","launches":[{launch}]}}"#);
-        let found = Request::straight(spawn.as_bytes()).unwrap();
-        assert_eq!(serde_json::from_str::<Request>(&spawn).unwrap(), found);
+        let queue = format!(r#"{{"ask":"spawn","launches":[{launch}],"slots":2}}"#);
+        for spawn in [spawn, queue] {
+            let found = Request::straight(spawn.as_bytes()).unwrap();
+            assert_eq!(serde_json::from_str::<Request>(&spawn).unwrap(), found);
+        }
         let sealed = r#"{"say":"sealed","step":"a","attempt":2,"at":"2026-11-17T12:00:00.000001Z",
             "ending":{"how":"exited","code":3}}"#;
         let found = Report::straight(sealed.as_bytes()).unwrap();

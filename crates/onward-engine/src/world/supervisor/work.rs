@@ -41,8 +41,10 @@ const HEARTBEAT_MS: u64 = 1_000;
 const STREAMS: [&str; 2] = ["out", "err"];
 
 mod kin;
+mod queue;
 
 use kin::Group;
+use queue::Queue;
 
 pub(super) struct Work {
     place: Place,
@@ -54,6 +56,7 @@ pub(super) struct Work {
     leftover_stop: Stop,
     output_bytes_max: u64,
     attempts: BTreeMap<Key, Attempt>,
+    queue: Queue,
     /// Children not reaped yet, by pid.
     mains: BTreeMap<i32, Key>,
     /// Children that came to us as orphans, and whose they are as far as that is clear.
@@ -97,6 +100,7 @@ impl Work {
             leftover_stop,
             output_bytes_max,
             attempts: BTreeMap::new(),
+            queue: Queue::default(),
             mains: BTreeMap::new(),
             strays: BTreeMap::new(),
             children: Children::open(),
@@ -156,6 +160,11 @@ impl Work {
     }
 
     pub(super) fn spawn(&mut self, launch: Launch, now: u64) -> io::Result<()> {
+        self.spawn_after(launch, 0, now)
+    }
+
+    /// Spawns what has waited so long.
+    fn spawn_after(&mut self, launch: Launch, waited: u64, now: u64) -> io::Result<()> {
         let key = (launch.step.clone(), launch.attempt);
         if let Some(running) = self.attempts.get_mut(&key) {
             self.reports.push(Report::Spawned(running.alive()));
@@ -179,7 +188,7 @@ impl Work {
             Program::Agent(call) => Err(format!("agent `{}` has no command yet", call.name)),
         };
         self.redactor.learn(launch.env.clone());
-        let mut attempt = Attempt::new(launch, now);
+        let mut attempt = Attempt::new(launch, waited, now);
         match argv.and_then(|argv| self.start_child(&mut attempt, &argv, now)) {
             Ok(()) => {
                 self.attempts.insert(key, attempt);
@@ -224,12 +233,14 @@ impl Work {
     }
 
     pub(super) fn stop(&mut self, key: &Key, stop: Stop, now: u64) {
+        self.withdraw_one(key);
         let Some(attempt) = self.attempts.get_mut(key) else { return };
         attempt.end(Ending::Stopped, stop, now);
         self.look_around(now);
     }
 
     pub(super) fn stop_all(&mut self, stop: Stop, now: u64) {
+        self.withdraw();
         for attempt in self.attempts.values_mut() {
             attempt.end(Ending::Stopped, stop, now);
         }
@@ -506,7 +517,7 @@ impl Work {
             }
         };
         self.reports.push(Report::Sealed(seal));
-        self.report_by(0);
+        self.tell_end(attempt.launch.sync_seal);
         Ok(())
     }
 

@@ -36,7 +36,10 @@ pub(super) fn left(world: &SimWorld) -> BTreeMap<String, String> {
     let of = |(path, bytes): (String, Vec<u8>)| {
         let text = String::from_utf8(bytes).unwrap();
         let text = match path.rsplit('.').next() {
-            Some("jsonl") => text.lines().filter(|it| counts(it)).collect::<Vec<_>>().join("\n"),
+            Some("jsonl") => {
+                let lines = text.lines().filter(|it| counts(it)).map(uncounted);
+                lines.collect::<Vec<_>>().join("\n")
+            }
             Some("json") => uncounted(&text),
             _ => text,
         };
@@ -48,7 +51,8 @@ pub(super) fn left(world: &SimWorld) -> BTreeMap<String, String> {
 /// A line that tells of the work; how often it was taken up is none.
 fn counts(line: &str) -> bool {
     let event: Value = serde_json::from_str(line).unwrap_or_default();
-    !event.is_null() && event["event_type"] != "session-resumed"
+    let is_again = !event["details"]["cut_off"].is_null();
+    !event.is_null() && event["event_type"] != "session-resumed" && !is_again
 }
 
 fn uncounted(text: &str) -> String {
@@ -60,7 +64,7 @@ fn uncounted(text: &str) -> String {
 fn forget(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            for key in ["attempts", "resume_count"] {
+            for key in ["attempts", "attempt", "resume_count"] {
                 map.remove(key);
             }
             map.values_mut().for_each(forget);

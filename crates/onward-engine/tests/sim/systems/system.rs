@@ -79,7 +79,9 @@ pub(crate) enum ByGit {
 pub(crate) fn by_git(call: &str) -> ByGit {
     match call {
         "dotagent.merge" => ByGit::Gives(json!({ "merged": true, "conflicts": [] })),
-        "pipeline.commit" => ByGit::Gives(json!({ "commit": "c0ffee", "left_out": [] })),
+        "pipeline.commit" => {
+            ByGit::Gives(json!({ "commit": null, "nothing": true, "left_out": [] }))
+        }
         "pipeline.settle" => ByGit::Brings,
         _ => ByGit::Nothing,
     }

@@ -60,6 +60,8 @@ const TOY: Card = Card {
     marks: &[Mark { glob: LOG, peek: false }],
     reads: &[LOG, ROWS, PAGE],
     grows: &[LOG],
+    agents_declare: false,
+    keeps: &[],
     branches: None,
     processes: &[],
     lock: None,

@@ -3,7 +3,7 @@
 use onward_core::{
     address::Address,
     event::Event,
-    launch::{Launch, Seal},
+    launch::{Launch, Program, Seal},
     time::Timestamp,
     worktree::WorktreePlace,
 };
@@ -11,7 +11,8 @@ use onward_engine::world::{Connected, out_name};
 
 use super::SimWorld;
 use crate::{
-    agents::{ACT_US, Act, Ended, LIMIT_US, seal_of},
+    agents::{ACT_US, Act, Agent, Ended, LIMIT_US, seal_of},
+    crash::readable,
     repo::branch_name,
     systems::stage::Write,
     toy::start::others_go_on,
@@ -73,16 +74,68 @@ impl SimWorld {
         }
     }
 
+    /// An attempt begins as soon as there is a slot for it.
+    pub(super) fn queue(&mut self, launch: &Launch, slots: u32) {
+        self.supervisor.slots = usize::try_from(slots).expect("small");
+        self.supervisor.waiting.push_back(launch.clone());
+        self.fill();
+        self.waited += u64::from(!self.supervisor.waiting.is_empty());
+    }
+
+    fn fill(&mut self) {
+        while self.supervisor.under_way() < self.supervisor.slots
+            && let Some(launch) = self.supervisor.waiting.pop_front()
+        {
+            self.begin(&launch);
+        }
+    }
+
+    /// An attempt begins. The laws, checked from outside.
+    pub(super) fn begin(&mut self, launch: &Launch) {
+        let key = (launch.step.clone(), launch.attempt);
+        let durable = self.disk.synced("run/journal.jsonl").unwrap_or_default();
+        let events = readable(durable);
+        let announced = events.iter().any(|event| match event {
+            Event::AttemptStarted(it) => it.step == key.0 && it.attempt == key.1,
+            _ => false,
+        });
+        assert!(announced, "{key:?} is not announced: {}", self.story);
+        let given_up = events.iter().any(|event| match event {
+            Event::AttemptLost { step, attempt, .. } => *step == key.0 && *attempt == key.1,
+            _ => false,
+        });
+        assert!(!given_up, "{key:?} was given up: {}", self.story);
+        self.check_that_it_may_run(&key);
+        let is_agent = matches!(launch.program, Program::Agent(_));
+        let limited = events.iter().any(|event| match event {
+            Event::LimitHit { resets_at: Some(until), .. } => until.as_micros() > self.now_us,
+            _ => false,
+        });
+        assert!(!(is_agent && limited), "{key:?} starts in a limit: {}", self.story);
+        assert!(!self.supervisor.agents.contains_key(&key), "{key:?} lives: {}", self.story);
+        *self.spawns.entry(key.clone()).or_insert(0) += 1;
+        self.supervisor.spawned.push(key.clone());
+        let agent = match &self.stage {
+            Some(stage) => Agent::on(stage, launch, &self.disk, self.now_us),
+            None => Agent::new(launch, self.now_us),
+        };
+        self.supervisor.agents.insert(key, agent);
+        let (under_way, slots) = (self.supervisor.under_way(), self.parallel);
+        assert!(under_way <= slots, "{under_way} under way in {slots} slots: {}", self.story);
+    }
+
     /// One thing happens among the agents. `false` when nothing can.
     pub(super) fn tick(&mut self, until_us: i64) -> bool {
         if self.supervisor.unsealed.is_some() {
             self.settle();
             self.supervisor.seal();
+            self.fill();
             return true;
         }
         if let Some((_, tree)) = self.supervisor.recording.clone() {
             let after = self.record_tree(&tree);
             self.supervisor.record(after);
+            self.fill();
             return true;
         }
         let Some((key, at_us)) = self.supervisor.next().filter(|(_, at)| *at <= until_us) else {

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     cmd::Context,
     error::{self, Error},
+    session::word,
     shapes::Demo,
 };
 
@@ -132,6 +133,20 @@ impl Stage {
         Ok(serde_json::from_slice(&output.stdout).map_err(std::io::Error::other)?)
     }
 
+    /// How this program is called in a command that is pasted: one that was built and not installed
+    /// by its path.
+    fn name(&self) -> String {
+        let this = std::fs::canonicalize(&self.this).ok();
+        let dirs = std::env::var_os("PATH").unwrap_or_default();
+        let found =
+            std::env::split_paths(&dirs).map(|it| it.join("onward")).find(|it| it.is_file());
+        let is_found = found.and_then(|it| std::fs::canonicalize(it).ok());
+        if this.is_some() && is_found == this {
+            return "onward".to_owned();
+        }
+        word(&self.this.display().to_string())
+    }
+
     pub(super) fn tell(&self, cx: &mut Context, told: &Told<'_>) -> Result<ExitCode, Error> {
         let holds = told.against.is_empty();
         let code = if holds { error::OK } else { error::FAILED };
@@ -155,7 +170,12 @@ impl Stage {
         } else {
             writeln!(cx.out, "\nNOT PROVED:\n  {}", told.against.join("\n  "))?;
         }
-        writeln!(cx.out, "\nLook around:\n  cd {dir}\n  {}", told.look)?;
+        let this = self.name();
+        let look = told.look.lines().map(str::trim_start).map(|line| {
+            line.strip_prefix("onward ").map_or(line.to_owned(), |rest| format!("{this} {rest}"))
+        });
+        let look: Vec<String> = look.collect();
+        writeln!(cx.out, "\nLook around:\n  cd {dir}\n  {}", look.join("\n  "))?;
         Ok(ExitCode::from(code))
     }
 }

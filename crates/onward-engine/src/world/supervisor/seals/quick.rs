@@ -15,17 +15,41 @@ use super::{KIND_START, Line, Spawning};
 
 /// `body` ends with the comma before the checksum.
 pub(super) fn line(body: &[u8]) -> Option<Line> {
+    let Glance { is_end, step, attempt, at, of, waited } = glance(body)?;
+    let step = Address::from_text(step);
+    let of = of.map(|(run, epoch, nonce)| Mark { run: run.to_owned(), epoch, nonce });
+    if !is_end {
+        return Some(Line::Spawning(Spawning { step, attempt, at, of }));
+    }
+    let (ending, settled) = (Ending::Exited { code: 0 }, false);
+    let (check, after) = (None, None);
+    Some(Line::Exited(Seal { step, attempt, at, ending, check, after, of, settled, waited }))
+}
+
+/// Such a line, where it stands.
+pub(super) struct Glance<'a> {
+    /// The good end of an attempt; otherwise its start.
+    pub(super) is_end: bool,
+    pub(super) step: &'a str,
+    pub(super) attempt: u32,
+    pub(super) at: Timestamp,
+    of: Option<(&'a str, u32, Nonce)>,
+    waited: u64,
+}
+
+/// The same without making anything of it.
+pub(super) fn glance(body: &[u8]) -> Option<Glance<'_>> {
     let mut from = Cursor(body);
     from.literal(KIND_START)?;
     let is_end = from.literal(br#"spawning","step":""#).is_none();
     if is_end {
         from.literal(br#"exited","step":""#)?;
     }
-    let step = Address::from_text(from.text()?);
+    let step = from.text()?;
     from.literal(br#","attempt":"#)?;
     let attempt = from.number()?;
     from.literal(br#","at":""#)?;
-    let at = Timestamp::from_text(from.text()?.as_bytes())?;
+    let at = Timestamp::from_text(from.exactly(MOMENT_BYTES)?)?;
     if is_end {
         from.literal(br#","ending":{"how":"exited","code":0}"#)?;
     }
@@ -33,15 +57,17 @@ pub(super) fn line(body: &[u8]) -> Option<Line> {
         Some(()) => Some(from.mark()?),
         None => None,
     };
-    if from.0 != b"," {
-        return None;
-    }
-    if !is_end {
-        return Some(Line::Spawning(Spawning { step, attempt, at, of }));
-    }
-    let (ending, settled) = (Ending::Exited { code: 0 }, false);
-    Some(Line::Exited(Seal { step, attempt, at, ending, check: None, after: None, of, settled }))
+    let waited = match from.literal(br#","waited":"#) {
+        Some(()) if is_end => from.number()?.into(),
+        Some(()) => return None,
+        None => 0,
+    };
+    (from.0 == b",").then_some(Glance { is_end, step, attempt, at, of, waited })
 }
+
+/// Moments and nonces are always of this length.
+const MOMENT_BYTES: usize = 27;
+const NONCE_BYTES: usize = 16;
 
 struct Cursor<'a>(&'a [u8]);
 
@@ -60,6 +86,14 @@ impl<'a> Cursor<'a> {
         is_plain.then(|| std::str::from_utf8(text).ok()).flatten()
     }
 
+    /// So many bytes up to the closing quote, which is taken too. What they may be is for the
+    /// caller to see.
+    fn exactly(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest.strip_prefix(b"\"")?;
+        Some(bytes)
+    }
+
     /// As we write it: no sign, no zero in front.
     fn number(&mut self) -> Option<u32> {
         let end = self.0.iter().position(|byte| !byte.is_ascii_digit())?;
@@ -71,14 +105,15 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
-    fn mark(&mut self) -> Option<Mark> {
-        let run = self.text()?.to_owned();
+    /// Run, epoch and nonce.
+    fn mark(&mut self) -> Option<(&'a str, u32, Nonce)> {
+        let run = self.text()?;
         self.literal(br#","epoch":"#)?;
         let epoch = self.number()?;
         self.literal(br#","nonce":""#)?;
-        let nonce = Nonce::parse(self.text()?)?;
+        let nonce = Nonce::parse(std::str::from_utf8(self.exactly(NONCE_BYTES)?).ok()?)?;
         self.literal(b"}")?;
-        Some(Mark { run, epoch, nonce })
+        Some((run, epoch, nonce))
     }
 }
 
@@ -104,7 +139,8 @@ mod tests {
     fn seal(step: &str, ending: Ending) -> Seal {
         let (step, at) = (Address::from_text(step), Timestamp::from_micros(1_700_000_000_000_001));
         let (of, settled) = (Some(mark()), false);
-        Seal { step, attempt: 12, at, ending, check: None, after: None, of, settled }
+        let (check, after) = (None, None);
+        Seal { step, attempt: 12, at, ending, check, after, of, settled, waited: 0 }
     }
 
     #[test]
@@ -113,6 +149,7 @@ mod tests {
         let Seal { step, attempt, at, .. } = seal("a[1]/b", good.clone());
         let lines = [
             Line::Exited(seal("s1", good.clone())),
+            Line::Exited(Seal { waited: 14, ..seal("s1", good.clone()) }),
             Line::Exited(Seal { of: None, ..seal("\u{e9}", good) }),
             Line::Spawning(Spawning { step: step.clone(), attempt, at, of: Some(mark()) }),
             Line::Spawning(Spawning { step, attempt, at, of: None }),

@@ -40,6 +40,7 @@ fn lines() -> Vec<Line> {
             after: None,
             of: Some(mark.clone()),
             settled: true,
+            waited: 7,
         }),
     ]
 }
@@ -215,4 +216,180 @@ fn a_missing_log_is_empty_and_a_welcome_sees_only_its_own_part() {
     std::fs::write(&path, encoded(&all)).unwrap();
     let part = encoded(&all[..2]).len() as u64;
     assert_eq!(read_seals(&path, Some(part)).unwrap().lines, all[..2]);
+}
+
+/// What the journal has: `a` and `b` done by their first attempt, `c` running.
+fn told() -> State {
+    use onward_core::state::{Phase, StepState};
+    let mut state = State::default();
+    for (step, phase) in [("a", Phase::Done), ("b", Phase::Done), ("c", Phase::Running)] {
+        let entry = StepState { phase, attempts: 1, ..StepState::default() };
+        state.steps.insert(Address::from_text(step), entry);
+    }
+    state
+}
+
+fn start(step: &str, attempt: u32) -> Line {
+    let (step, at) = (Address::from_text(step), Timestamp::from_micros(5));
+    Line::Spawning(Spawning { step, attempt, at, of: None })
+}
+
+fn end(step: &str, attempt: u32, code: i32) -> Line {
+    let (step, at) = (Address::from_text(step), Timestamp::from_micros(9));
+    let (ending, of) = (Ending::Exited { code }, None);
+    Line::Exited(Seal {
+        step,
+        attempt,
+        at,
+        ending,
+        check: None,
+        after: None,
+        of,
+        settled: false,
+        waited: 0,
+    })
+}
+
+#[test]
+fn start_and_end_of_what_the_journal_has_as_done_are_passed_over() {
+    let snapshot = |step: &str| {
+        let (step, at) = (Address::from_text(step), Timestamp::from_micros(10));
+        let after = Some("x".to_owned());
+        Line::Snapshot(Snapshot { step, attempt: 1, at, after, why: None })
+    };
+    let log = [
+        opened("boot-1"),
+        start("a", 1),
+        start("b", 1),
+        end("a", 1, 0),
+        start("c", 1),
+        snapshot("a"),
+        end("c", 1, 0),
+    ];
+    let read = decode_beyond(&told(), &encoded(&log));
+    let left = [&log[0], &log[2], &log[4], &log[6]].map(Clone::clone);
+    assert_eq!(read.lines, left, "b has no end, and c is running");
+    assert_eq!(read.last_passed, Some(Timestamp::from_micros(9)));
+    assert!(read.passed_starts);
+    let all = [&log[..], &[opened("boot-1")]].concat();
+    assert!(!decode_beyond(&told(), &encoded(&all)).passed_starts, "the next life has none");
+}
+
+#[test]
+fn nothing_else_is_passed_over() {
+    for log in [
+        // Another attempt: its start is not in the journal.
+        vec![opened("boot-1"), start("a", 2), end("a", 2, 0)],
+        // An end that contradicts the journal.
+        vec![opened("boot-1"), start("a", 1), end("a", 1, 3)],
+        // Two lives: the second one may hold it.
+        vec![opened("boot-1"), end("a", 1, 0), opened("boot-1"), start("a", 1)],
+        vec![opened("boot-1"), start("a", 1), opened("boot-1"), end("a", 1, 0)],
+        // A step that the journal does not know, and one that is running.
+        vec![opened("boot-1"), start("x", 1), end("x", 1, 0), start("c", 1), end("c", 1, 0)],
+    ] {
+        let read = decode_beyond(&told(), &encoded(&log));
+        assert_eq!((&read.lines, read.last_passed), (&log, None));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_the_same_whatever_is_passed_over() {
+    let log = [opened("boot-1"), start("a", 1), end("a", 1, 0), start("b", 1), end("b", 1, 0)];
+    let bytes = encoded(&log);
+    for at in 0..bytes.len() {
+        let mut spoilt = bytes.clone();
+        spoilt[at] ^= 1;
+        for log in [&bytes[..at], &spoilt] {
+            let (all, beyond) = (decode(log), decode_beyond(&told(), log));
+            assert_eq!((&all.damaged, &all.torn), (&beyond.damaged, &beyond.torn), "byte {at}");
+            assert_eq!(all.doubtful(), beyond.doubtful());
+            let is_left = |line: &Line| all.lines.contains(line);
+            assert!(beyond.lines.iter().all(is_left), "byte {at}");
+        }
+    }
+}
+
+/// A log of two lives: `a` and `b` are done, `c` is not, and one end has its snapshot later.
+fn two_lives() -> Vec<Line> {
+    let snapshot = |step: &str, after: &str| {
+        let (step, at) = (Address::from_text(step), Timestamp::from_micros(10));
+        Line::Snapshot(Snapshot { step, attempt: 1, at, after: Some(after.into()), why: None })
+    };
+    vec![
+        opened("boot-1"),
+        start("a", 1),
+        start("b", 1),
+        end("a", 1, 0),
+        start("c", 1),
+        snapshot("a", "x"),
+        end("b", 1, 0),
+        opened("boot-1"),
+        start("c", 2),
+        snapshot("b", "y"),
+        end("c", 2, 3),
+    ]
+}
+
+#[test]
+fn what_was_seen_before_is_not_read_again_and_changes_nothing() {
+    let (log, told) = (two_lives(), told());
+    let whole = encoded(&log);
+    let mut kept = 0;
+    for lines in 0..=log.len() {
+        let before = encoded(&log[..lines]);
+        let Some(seen) = Seen::of(&before, &told) else { continue };
+        assert_eq!(Seen::unpack(&seen.pack()).as_ref(), Some(&seen));
+        assert!(seen.fits(&told));
+        kept += usize::from(seen.kept.len() < before.len());
+        // What follows may be torn or spoilt anywhere.
+        let rest = &whole[before.len()..];
+        let spoilt = (0..rest.len()).map(|at| {
+            let mut other = rest.to_vec();
+            other[at] ^= 1;
+            other
+        });
+        for rest in (0..=rest.len()).map(|cut| rest[..cut].to_vec()).chain(spoilt) {
+            let all = decode_beyond(&told, &[&before[..], &rest].concat());
+            assert_eq!(seen.decode(&told, &[&seen.kept[..], &rest].concat()), all, "{lines}");
+        }
+    }
+    assert!(kept > 4, "start and end of `a` were passed over");
+}
+
+#[test]
+fn what_was_seen_counts_for_this_log_and_this_journal_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("exits.jsonl");
+    let (whole, told) = (encoded(&two_lives()), told());
+    let seen = Seen::of(&whole, &told).unwrap();
+    let read = |state: &State, bytes_max| {
+        let with = read_seals_beyond(state, &path, bytes_max, Some(&seen)).unwrap();
+        assert_eq!(with, read_seals_beyond(state, &path, bytes_max, None).unwrap());
+    };
+    assert_eq!(read_seals_beyond(&told, &path, None, Some(&seen)).unwrap(), Seals::default());
+    for at in 0..whole.len() {
+        let mut other = whole.clone();
+        other[at] ^= 1;
+        for log in [&whole[..at], &other] {
+            std::fs::write(&path, log).unwrap();
+            read(&told, None);
+        }
+    }
+    std::fs::write(&path, &whole).unwrap();
+    read(&told, None);
+    read(&told, Some(whole.len() as u64 / 2));
+    // The journal has not, or not any more, what was passed over.
+    let mut again = told.clone();
+    again.steps.get_mut("a").unwrap().attempts = 2;
+    read(&again, None);
+    read(&State::default(), None);
+    // Whatever stands in it, it does not panic.
+    let packed = seen.pack();
+    for at in 0..packed.len() {
+        let _ = Seen::unpack(&packed[..at]);
+    }
+    // One that cannot be read whole is not kept at all.
+    assert_eq!(Seen::of(&[&whole[..], b"x\n"].concat(), &told), None);
+    assert_eq!(Seen::of(&[&whole[..], &encoded(&[end("a", 1, 0)])].concat(), &told), None);
 }

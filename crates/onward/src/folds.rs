@@ -1,0 +1,110 @@
+//! Fan-outs that are too large for a line each: one line with a count, when they are over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onward_core::{address::Address, run::Run, state::Phase, time::Timestamp};
+
+use crate::{style::took, summary::is_stopped};
+
+/// Fan-outs of more items than this are folded.
+const FOLD_OVER: usize = 20;
+
+#[derive(Default)]
+pub(crate) struct Folds(BTreeMap<Address, Fold>);
+
+struct Fold {
+    items: usize,
+    began: Option<Timestamp>,
+    /// Its line was shown.
+    told: bool,
+}
+
+impl Folds {
+    pub(crate) fn of(run: &Run) -> Self {
+        let mut folds = Self::default();
+        for (group, state) in &run.state.groups {
+            folds.open(group, state.items.len());
+        }
+        folds
+    }
+
+    pub(crate) fn open(&mut self, group: &Address, items: usize) {
+        if items > FOLD_OVER {
+            self.0.insert(group.clone(), Fold { items, began: None, told: false });
+        }
+    }
+
+    /// The large fan-out around a step.
+    pub(crate) fn around(&self, step: &Address) -> Option<Address> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            if let Some((group, _)) = inner.group_and_key()
+                && self.0.contains_key(&group)
+            {
+                return Some(group);
+            }
+            scope = inner.parent();
+        }
+        None
+    }
+
+    /// Whether the step stands in a large fan-out, which then has begun.
+    pub(crate) fn begin(&mut self, step: &Address, at: Timestamp) -> bool {
+        let group = self.around(step);
+        let Some(fold) = group.and_then(|group| self.0.get_mut(&group)) else { return false };
+        fold.began.get_or_insert(at);
+        true
+    }
+
+    /// The line of a fan-out all of which is over, once.
+    pub(crate) fn over(&mut self, run: &Run, group: &Address, at: Timestamp) -> Option<String> {
+        let id = run.graph.find(group)?;
+        let fold = self.0.get_mut(group).filter(|it| !it.told)?;
+        if !run.graph.node(id).is_settled() {
+            return None;
+        }
+        fold.told = true;
+        let span = took(fold.began.map_or(0, |began| at.ms_since(began)));
+        Some(format!("{group}  all {}, {span}", fold.items))
+    }
+
+    /// A line for each that began and is not over.
+    pub(crate) fn still_open(&mut self, run: &Run, at: Timestamp) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (group, fold) in self.0.iter_mut().filter(|(_, it)| !it.told) {
+            let (Some(began), Some(id)) = (fold.began, run.graph.find(group)) else { continue };
+            fold.told = true;
+            let items = &run.graph.node(id).children;
+            let done = items.iter().filter(|item| run.graph.node(**item).is_settled()).count();
+            let failed = items.iter().filter(|it| run.graph.has_failed(**it, &run.state)).count();
+            let stopped = stopped_items(run, group);
+            let failed = failed.saturating_sub(stopped);
+            let mut said = vec![format!("{group}  {done} of {} done", fold.items)];
+            said.extend((failed > 0).then(|| format!("{failed} failed")));
+            said.extend((stopped > 0).then(|| format!("{stopped} stopped")));
+            said.push(took(at.ms_since(began)));
+            lines.push(said.join(", "));
+        }
+        lines
+    }
+}
+
+/// How many items of a fan-out the user stopped, and nothing else went wrong in.
+fn stopped_items(run: &Run, group: &Address) -> usize {
+    let (mut stopped, mut failed) = (BTreeSet::new(), BTreeSet::new());
+    for (step, entry) in run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed) {
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            if inner.group_and_key().is_some_and(|(around, _)| around == *group) {
+                let of = if is_stopped(entry) { &mut stopped } else { &mut failed };
+                of.insert(inner);
+                break;
+            }
+            scope = inner.parent();
+        }
+    }
+    stopped.difference(&failed).count()
+}
