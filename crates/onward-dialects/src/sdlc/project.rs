@@ -280,7 +280,7 @@ fn gate(path: &str, bytes: &[u8], odd: &Oddities) -> Option<Gate> {
     Some(Gate {
         path: path.to_owned(),
         story: story.or_else(by_name)?,
-        announced: verdict.is_none() && it.get(crate::rules::sdlc::gate::NEXT).is_some(),
+        announced: it.get(crate::rules::sdlc::gate::NEXT).is_some(),
         verdict: verdict.and_then(|(key, word)| {
             Verdict::of(&word).or_else(|| it.unknown(key, &word, "verdict"))
         }),

@@ -45,6 +45,13 @@ impl Verdict {
             Self::Blocked => "BLOCKED",
         }
     }
+
+    pub const fn sends_back(self) -> bool {
+        match self {
+            Self::Approve => false,
+            Self::Reject | Self::Blocked => true,
+        }
+    }
 }
 
 /// One iteration of the loop.

@@ -33,6 +33,7 @@ pub(super) fn steps(told: &SdlcTold) -> Vec<String> {
     let one = |text: &str| vec![text.to_owned()];
     match (told.code, &told.kind) {
         (Code::Implement, Kind::Story(run)) if run.facts.failed => one("rework"),
+        (Code::QaGate, Kind::Story(run)) if run.was_sent_back => one("rework"),
         (Code::Write, Kind::Spec(spec)) if spec.critique.is_some() && !spec.rewritten => {
             one("revise")
         }
@@ -226,7 +227,7 @@ fn nothing() -> Value {
 fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     let Kind::Story(run) = &told.kind else { return StepTold::Silent };
     let reached = told.phase().unwrap_or(6);
-    let failed = run.facts.failed;
+    let failed = run.facts.failed || run.was_sent_back;
     let is_over = told.code == Code::Complete;
     let is_judged = reached > 4;
     // What the story holds now is what the next agent finds.
@@ -261,8 +262,9 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
         "submit" => written(is_built, mark),
         "qa-gate" if failed => agent(true, json!({ "verdict": "FAIL" })),
         "qa-gate" => agent(is_judged, json!({ "verdict": "PASS" })),
-        // The gate that is about to be given is ours, and our journal knows which it is.
-        "gated" if run.is_closing => StepTold::Silent,
+        // The gate that is about to be given is ours, and our journal knows which it is: the first
+        // one, or the one behind the rework.
+        "gated" if run.is_closing && !failed => StepTold::Silent,
         "gated" => written(is_judged || failed, nothing),
         "finish" => written(is_over, nothing),
         _ if place == "checkpoint" && at.ends_with("/ask") => {

@@ -65,6 +65,8 @@ pub(super) struct StoryRun {
     pub(super) is_gone: bool,
     /// A gate of ours is about to close the story: what the story says of itself does not count.
     pub(super) is_closing: bool,
+    /// The verdict before that one sent the story back.
+    pub(super) was_sent_back: bool,
     /// The phase that a person enters at, until it has begun.
     pub(super) entered: Option<u32>,
     /// How far the story is, by itself or by a person.
@@ -398,7 +400,8 @@ impl StoryRun {
             Some(Status::InProgress) => story.is_some_and(Story::all_tasks_done),
             Some(Status::Draft | Status::Ready | Status::Blocked) | None => false,
         };
-        let gate = gate.filter(|_| is_late);
+        let was_sent_back = is_closing && gate.is_some_and(Verdict::sends_back);
+        let gate = gate.filter(|_| is_late && !is_closing);
         let is_gone = story.is_none() && phase > 1;
         let guess = match (story, known) {
             (_, Some(status)) => status,
@@ -409,13 +412,13 @@ impl StoryRun {
             awaits: state.as_ref().is_some_and(|it| it.awaits && it.enter.is_none())
                 && known != Some(Status::Draft),
             there: story.is_some() || is_gone,
-            failed: matches!(gate, Some(Verdict::Reject | Verdict::Blocked)),
+            failed: gate.is_some_and(Verdict::sends_back),
             passed: gate == Some(Verdict::Approve),
             done: guess == Status::Done,
             review: guess == Status::InReview,
             draft: guess == Status::Draft,
         };
-        Self { state, facts, is_gone, is_closing, entered, known }
+        Self { state, facts, is_gone, is_closing, was_sent_back, entered, known }
     }
 }
 

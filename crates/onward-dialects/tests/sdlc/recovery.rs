@@ -1,6 +1,12 @@
 //! Where a run re-enters: one project for each row of each table.
 
-use onward_core::{plan::Status, state::Phase};
+use onward_core::{
+    address::Address,
+    plan::Status,
+    state::Phase,
+    told::{StepTold, Told},
+};
+use onward_dialects::rules::sdlc::gate::announced;
 
 use crate::builder::{LOOP, project, story_text};
 
@@ -52,6 +58,29 @@ fn the_gate_of_a_story_counts_when_the_story_was_reviewed() {
     let upstream = "schema: 1\nstory: '4.2'\ngate: PASS\nquality_score: 90\n";
     let upstream = project().story("4.2", "Review").file("docs/qa/gates/4.2-x.yml", upstream);
     assert_eq!(upstream.line(), "complete -");
+}
+
+/// A verdict that closes the story is announced first, and a kill may come before it is given.
+#[test]
+fn a_gate_that_is_about_to_be_given_keeps_the_verdict_that_the_rework_rests_on() {
+    let closing = |sent_back: bool| {
+        let text = announced("4.2", sent_back, "PASS");
+        project().story("4.2", "Done").file("docs/qa/gates/4.2-gate.yml", text).state("4")
+    };
+    let done = |told: &dyn Told, step: &str| match told.step(&Address::from_text(step)) {
+        StepTold::Done(done) => Some(done.result),
+        StepTold::PassedOver(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => {
+            None
+        }
+    };
+    assert_eq!(closing(false).line(), "sdc:qa-gate 4 qa-gate");
+    assert_eq!(closing(true).line(), "sdc:qa-gate 4 rework");
+    let (first, behind_rework) = (closing(false).told(), closing(true).told());
+    for step in ["qa-gate", "gated"] {
+        assert_eq!(done(&*first, step), None, "{step}");
+        assert!(done(&*behind_rework, step).is_some(), "{step}");
+    }
+    assert_eq!(done(&*behind_rework, "qa-gate").unwrap()["verdict"], "FAIL");
 }
 
 #[test]

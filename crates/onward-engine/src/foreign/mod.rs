@@ -3,8 +3,8 @@
 //!
 //! - `import`: what the files prove is adopted, before anything is started, at every resume.
 //! - `reentry`: what is undone first, all or ask, and announced before it is done; `ours`: what of
-//!   it is our own and stays; `entering`: where a person enters instead; `unread`: what nothing
-//!   was read of.
+//!   it is our own and stays; `undone`: the files without half-done work of ours; `entering`: where
+//!   a person enters instead; `unread`: what nothing was read of.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //!
 //! Invariant: a file of the other system changes only after the event that announces it is durable,
@@ -16,6 +16,7 @@ mod export;
 mod import;
 mod ours;
 mod reentry;
+mod undone;
 mod unread;
 
 use std::fmt;
@@ -31,7 +32,9 @@ pub(crate) use entering::told_at;
 pub(crate) use export::{exported, say_cancelled, write};
 pub use import::{Importing, Onlooker, import, import_announced};
 pub(crate) use reentry::{Held, Reentry};
+pub(crate) use undone::as_undone;
 
+use self::reentry::{below, reads};
 use crate::{
     revert::theirs::Theirs,
     world::{Stop, World},
@@ -135,6 +138,12 @@ impl Foreign {
         // A mark that is any file of a kind names none.
         let by = if by.is_empty() || by.starts_with('.') { card.name } else { by };
         Source { dialect: card.name, by, told }
+    }
+
+    /// What the site's own root calls a path of the project, where it reads such files.
+    pub(crate) fn name_of<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let root = self.site.roots.first()?;
+        below(&root.dir, path).filter(|name| reads(root, name))
     }
 
     /// How the project names a file of the site's own root.

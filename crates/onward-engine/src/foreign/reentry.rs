@@ -147,10 +147,8 @@ impl Reentry {
     /// undone.
     pub(crate) fn still_undoes(&self, run: &Run, revert: &Revert) -> bool {
         let step = revert.step.as_ref();
-        let started = step.and_then(|it| run.state.step(it)).and_then(|it| it.started.as_deref());
-        let is_ours =
-            started.is_some_and(|it| it.saved.contains_key(&revert.path) || it.base.is_some());
-        if let Some(name) = self.name_of(&revert.path).filter(|_| !is_ours) {
+        let is_ours = step.is_some_and(|step| is_of_attempt(run, revert, step));
+        if let Some(name) = self.foreign.name_of(&revert.path).filter(|_| !is_ours) {
             let is_it = |undo: &Undo| match &undo.what {
                 UndoWhat::Rows { after, .. } => revert.base == Some(Digest::of(after)),
                 UndoWhat::Remove => revert.base.is_none(),
@@ -168,12 +166,6 @@ impl Reentry {
             )
             | None => true,
         }
-    }
-
-    /// What the site's own root calls a path of the project, where it reads such files.
-    fn name_of<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let root = self.foreign.site.roots.first()?;
-        below(&root.dir, path).filter(|name| reads(root, name))
     }
 
     /// Finds out what is to be undone; rescues are numbered from `number` on. What an earlier
@@ -561,13 +553,19 @@ fn is_worktree(undo: &Undo) -> bool {
 }
 
 /// Whether a file below a root is one of those that are read.
-fn reads(root: &Root, name: &str) -> bool {
+pub(super) fn reads(root: &Root, name: &str) -> bool {
     let fits = |glob: &String| Glob::new(glob).is_ok_and(|it| it.compile_matcher().is_match(name));
     root.reads.iter().any(fits)
 }
 
+/// Whether the undo is of what an attempt of ours left there.
+pub(super) fn is_of_attempt(run: &Run, revert: &Revert, step: &Address) -> bool {
+    let started = run.state.step(step).and_then(|it| it.started.as_deref());
+    started.is_some_and(|it| it.saved.contains_key(&revert.path) || it.base.is_some())
+}
+
 /// What a path of the project is called below a root.
-fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
+pub(super) fn below<'p>(root: &str, path: &'p str) -> Option<&'p str> {
     if root == "." { Some(path) } else { path.strip_prefix(root)?.strip_prefix('/') }
 }
 

@@ -28,12 +28,13 @@ use onward_dialects::seam::Card;
 
 use crate::{
     check::{doubts, elsewhere::Elsewhere, survey, turns, witness, worktrees},
-    foreign::{Foreign, Importing as _, Onlooker, Reentry, import, import_announced},
+    foreign::{Foreign, Importing as _, Onlooker, Reentry, as_undone, import, import_announced},
     revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
     world::{Connected, Stop, World, seen::Seen},
 };
 
 /// What is examined, and what is known about it already.
+#[derive(Clone)]
 pub(crate) struct Subject<'a> {
     /// As its journal says, with the workflow as it is now.
     pub(crate) run: Run,
@@ -56,6 +57,7 @@ pub(crate) struct Subject<'a> {
 }
 
 /// The other system's run.
+#[derive(Clone)]
 pub(crate) struct ForeignRead<'a> {
     pub(crate) foreign: &'a Foreign,
     /// Its files, where this command has read them before.
@@ -96,8 +98,26 @@ pub(crate) struct Examined {
     pub(crate) choices: Choices,
 }
 
-/// See the module.
+/// See the module. What only a killed agent of ours wrote proves nothing about another system's run:
+/// it is looked at once more without that.
 pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<Examined, Stop> {
+    let state = &subject.run.state;
+    let may_be_half_done = state.running > 0 || !state.pending_reverts().is_empty();
+    let again = (subject.foreign.is_some() && may_be_half_done).then(|| subject.clone());
+    let found = examined(world, subject, &[])?;
+    let misleading = found.misleading();
+    match again.filter(|_| !misleading.is_empty()) {
+        Some(again) => examined(world, again, &misleading),
+        None => Ok(found),
+    }
+}
+
+/// `undone`: undos after which the other system's files are read.
+fn examined<W: World>(
+    world: &mut W,
+    subject: Subject<'_>,
+    undone: &[Revert],
+) -> Result<Examined, Stop> {
     let Subject {
         mut run,
         connected,
@@ -122,7 +142,11 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
     if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
-        let reading = foreign.parse(seen.files(world, &foreign.site, foreign.card())?)?;
+        let files = seen.files(world, &foreign.site, foreign.card())?;
+        let mut reading = foreign.parse(files.clone())?;
+        if !undone.is_empty() {
+            reading.told = foreign.parse(as_undone(world, foreign, files, undone)?)?.told;
+        }
         let from = choices.from.take();
         reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
         if let Some(reentry) = &reentry {
@@ -357,6 +381,14 @@ impl Examined {
     /// The answers of probes are in: decides again.
     pub(crate) fn decide_again(&mut self) {
         self.resumption = resumption(&self.run, &self.survey, &self.choices);
+    }
+
+    /// Undos of files that mislead the other system's reading.
+    fn misleading(&self) -> Vec<Revert> {
+        let Some(reentry) = &self.reentry else { return Vec::new() };
+        let run = self.as_journaled();
+        let pending = run.state.pending_reverts();
+        reentry.misled_by(run, self.resumption.reverts.iter().chain(pending))
     }
 
     /// The run as its journal says.

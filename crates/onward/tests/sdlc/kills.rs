@@ -1,7 +1,11 @@
 //! Killed at every boundary of its journal, a workflow ends with the same files.
 
+use onward_engine::care::harness::until;
+
 use crate::{
-    boundaries::{At, Dies, killed_at_every_boundary},
+    bench::kill_all,
+    boundaries::{At, Dies, Scene as _, killed_at_every_boundary},
+    support::leash::Leash,
     yard::{STORY, TEXT, Yard},
 };
 
@@ -29,6 +33,40 @@ fn a_story_killed_wherever_it_can_be_ends_with_the_same_files() {
         (Dies::Everything, At::Everywhere),
         |_| true,
     );
+}
+
+/// An agent that is killed in the middle of a file has proved nothing by it: neither to the plan, nor
+/// to a resume that follows one which was killed before the undo.
+#[test]
+fn a_story_that_is_half_written_is_written_again() {
+    let half =
+        "head -c 20 story.txt > \"$story\"; [ -e .git/calm ] || cat .git/wait; cat story.txt";
+    let yard = Yard::with(|agent| agent.replace("cat story.txt", half));
+    yard.bench.fifo(".git/wait");
+    let mut engine = yard.bench.start("run sdc --input story=4.2 --no-input");
+    until("half a story", || Ok((yard.bench.text(STORY).len() == 20).then_some(()))).unwrap();
+    engine.kill().unwrap();
+    kill_all(&yard.run_dir());
+    yard.write(".git/calm", "");
+    let is_planned_again = || {
+        let plan = yard.bench.exits("plan --json", 0).json();
+        assert_eq!(plan["recovery_point"]["code"], "sdc:create", "{plan:#}");
+        let rows = plan["steps"].as_array().unwrap();
+        let row = rows.iter().find(|it| it["step"] == "create").unwrap();
+        assert_eq!(row["verdict"], "rerun", "{row:#}");
+    };
+    is_planned_again();
+    let mut engine = Leash::start_taut(&mut yard.command("resume --yes --no-input"));
+    let journal = yard.run_dir().join("journal.jsonl");
+    let lost = || std::fs::read_to_string(&journal).unwrap().contains("attempt.lost");
+    assert!(engine.until(lost), "{}", engine.last);
+    engine.kill();
+    kill_all(&yard.run_dir());
+    assert_eq!(yard.bench.text(STORY).len(), 20, "killed before the undo");
+    is_planned_again();
+    yard.bench.exits("resume --yes --no-input", 0);
+    assert!(yard.bench.text(STORY).contains("**Status:** Done"));
+    assert_eq!(yard.bench.text("app.txt"), "hello ada\n");
 }
 
 #[test]

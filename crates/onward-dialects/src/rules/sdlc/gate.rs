@@ -2,7 +2,8 @@
 //!
 //! Invariant: a verdict that closes a story is written twice: as the next one before the story
 //! changes, and as the verdict behind it. Between the two the gate counts as still to be given, so
-//! that a kill leaves no gate that has passed over a story that is not done.
+//! that a kill leaves no gate that has passed over a story that is not done. A verdict that sent the
+//! story back before stays in the file meanwhile: the rework rests on it.
 
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub fn state_path(story: &str) -> String {
 pub fn closes(verdict: &str) -> Option<bool> {
     match verdict {
         "PASS" | "CONCERNS" | "WAIVED" => Some(true),
-        "FAIL" => Some(false),
+        BACK => Some(false),
         _ => None,
     }
 }
@@ -36,10 +37,19 @@ pub fn closes(verdict: &str) -> Option<bool> {
 /// The key of a verdict that is about to be given.
 pub const NEXT: &str = "next_verdict";
 
-/// The gate while its story is brought up to the verdict.
-pub fn announced(story: &str, verdict: &str) -> String {
-    let id = Value::from(story);
-    format!("storyId: {id}\n{NEXT}: {verdict}\n")
+/// The verdict that sends a story back.
+const BACK: &str = "FAIL";
+
+/// The gate while its story is brought up to the verdict; `sent_back`: by the verdict before.
+pub fn announced(story: &str, sent_back: bool, verdict: &str) -> String {
+    let before =
+        if sent_back { given(story, BACK) } else { format!("storyId: {}\n", Value::from(story)) };
+    format!("{before}{NEXT}: {verdict}\n")
+}
+
+/// Whether the gate as it stands sends its story back.
+pub fn sends_back(gate: &[u8]) -> bool {
+    object(gate).is_ok_and(|it| it.get("verdict").and_then(Value::as_str) == Some(BACK))
 }
 
 pub fn given(story: &str, verdict: &str) -> String {

@@ -120,10 +120,10 @@ pub(super) fn gate(order: &Order) -> Result<Value, CallError> {
     let Some(closes) = rules::closes(&ask.verdict) else {
         return Err(CallError::new(format!("`{}` is no verdict", ask.verdict)));
     };
-    let announced = rules::announced(&ask.story, &ask.verdict);
     let given = rules::given(&ask.story, &ask.verdict);
     // A call that was cut short behind its guard has changed the story itself.
     let told = desk.read(&path)?.unwrap_or_default();
+    let announced = rules::announced(&ask.story, rules::sends_back(&told), &ask.verdict);
     let is_done = status_of(&ask.path, &page) == Some(Status::Done);
     let is_ours = told == announced.as_bytes() || is_done && told == given.as_bytes();
     if !is_ours {
