@@ -4,6 +4,7 @@
 //! Invariant: the engine reaches files, processes and the clock only through [`World`]. Calls are
 //! small on purpose: a simulated power cut can fall between any two of them.
 
+pub mod aside;
 pub mod files;
 pub mod git;
 pub mod inbox;

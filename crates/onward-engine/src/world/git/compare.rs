@@ -16,6 +16,7 @@ use super::{
     head::head,
     snapshot::{Chain, NAME_ONLY, copy_index, head_in, include, refresh},
 };
+use crate::world::aside::Aside;
 
 /// One side of a difference: git's mode, and the name of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,15 +51,15 @@ pub struct Now {
     pub skipped: Vec<String>,
     /// Paths that are in it although git may ignore them.
     included: BTreeSet<String>,
-    dir: tempfile::TempDir,
+    dir: Aside,
     /// How many exports there were.
     exports: u32,
 }
 
 impl Now {
     pub fn look(chain: Chain) -> Result<Self, GitError> {
-        let dir = tempfile::Builder::new().prefix("onward-").tempdir();
-        let dir = dir.map_err(GitError::io("make a directory in", &std::env::temp_dir()))?;
+        let dir =
+            Aside::new().map_err(GitError::io("make a directory in", &std::env::temp_dir()))?;
         let (index, objects) = (dir.path().join("index"), dir.path().join("objects"));
         fs::create_dir(&objects).map_err(GitError::io("make", &objects))?;
         let repo = chain.repo();

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::world::{
     Stop, WorktreeHead,
+    aside::Aside,
     git::{Chain, Condition, trailers},
 };
 
@@ -33,7 +34,7 @@ use crate::world::{
 pub(super) struct Gone {
     head: String,
     looker: Looker,
-    _dir: tempfile::TempDir,
+    _dir: Aside,
 }
 
 /// Where a path of a worktree is to be looked for.
@@ -200,8 +201,8 @@ impl Trees {
         let Some(repo) = self.repo("")?.cloned() else { return Ok(None) };
         let Some(head) = repo.branch_head(&place.branch) else { return Ok(None) };
         if self.gone.get(&place.path).is_none_or(|gone| gone.head != head) {
-            let dir = tempfile::Builder::new().prefix("onward-").tempdir();
-            let dir = dir.map_err(io_stop("make a directory in", &std::env::temp_dir()))?;
+            let dir =
+                Aside::new().map_err(io_stop("make a directory in", &std::env::temp_dir()))?;
             let files = dir.path().join("files");
             fs::create_dir(&files).map_err(io_stop("make", &files))?;
             repo.export_branch(&place.branch, &files)?;
