@@ -578,3 +578,22 @@ fn a_new_dependency_is_told_also_where_no_file_of_it_is_there() {
     let done = known.story("5.1", "Done");
     assert_eq!(told(&done), [""; 0]);
 }
+
+/// Whichever story it may be about, it is not passed over.
+#[test]
+fn a_state_that_names_its_story_by_another_type_is_told() {
+    for value in ["[1]", "true", "{foo: 1}"] {
+        for status in ["In Progress", "Draft"] {
+            for (above, indent) in [("", ""), ("session_state:\n", "  ")] {
+                let text = format!(
+                    "{above}{indent}workflow: sdc\n{indent}current_story: {value}\n\
+                     {indent}current_phase: 3\n"
+                );
+                let told = project().story("4.2", status).file(STATE, text);
+                let codes = told.codes();
+                let has = |code: &str| codes.iter().any(|it| it == code);
+                assert!(has("state-rebuilt") && has("odd-value"), "{value} {status}: {codes:?}");
+            }
+        }
+    }
+}
