@@ -96,7 +96,7 @@ crate::listed! {
         Overloaded,
         Server,
         Network,
-        /// Exit code other than 0.
+        /// Exit code other than 0, or an answer that says no.
         Failed,
         /// A declared output is missing, or the check failed.
         Unproved,

@@ -43,6 +43,26 @@ pub enum ResultSeen {
     Valid(Value),
     NotJson(String),
     Violates(String),
+    /// It is valid and says no: what the agent decided.
+    Refuses(String),
+}
+
+/// Why a result counts for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// It does not satisfy its schema.
+    Violates(String),
+    /// It does, and its answer lets nothing go on.
+    Refuses(String),
+}
+
+impl Objection {
+    /// For a user.
+    pub fn into_words(self) -> String {
+        match self {
+            Self::Violates(why) | Self::Refuses(why) => why,
+        }
+    }
 }
 
 /// How the process ended.
@@ -79,6 +99,7 @@ enum Proof {
     OutputMissing,
     ResultMissing,
     ResultInvalid,
+    ResultRefuses,
 }
 
 impl Proof {
@@ -92,6 +113,8 @@ impl Proof {
             }
             Self::CheckFailed(cause) => Some(cause),
             Self::ResultInvalid => Some(Cause::SchemaViolation),
+            // A decision of the agent's, and nothing that it could put right.
+            Self::ResultRefuses => Some(Cause::Failed),
         }
     }
 }
@@ -211,6 +234,7 @@ fn proof(step: &Step, seal: &Seal, seen: &Collected) -> Proof {
     match &seen.result {
         ResultSeen::Absent if step.result.is_some() => Proof::ResultMissing,
         ResultSeen::NotJson(_) | ResultSeen::Violates(_) => Proof::ResultInvalid,
+        ResultSeen::Refuses(_) => Proof::ResultRefuses,
         ResultSeen::Absent | ResultSeen::Valid(_) if declares => Proof::Holds,
         ResultSeen::Absent | ResultSeen::Valid(_) => Proof::NotDeclared,
     }
@@ -227,7 +251,10 @@ pub fn judge(step: &Step, seal: &Seal, seen: Collected, said: &Said) -> AttemptF
     };
     let result = match seen.result {
         ResultSeen::Valid(value) => Some(value),
-        ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => None,
+        ResultSeen::Absent
+        | ResultSeen::NotJson(_)
+        | ResultSeen::Violates(_)
+        | ResultSeen::Refuses(_) => None,
     };
     let done = outcome == Outcome::Done;
     let evidence = if done {
@@ -303,6 +330,7 @@ fn unproved(seal: &Seal, seen: &Collected, _: &Said) -> String {
     }
     match &seen.result {
         ResultSeen::NotJson(why) | ResultSeen::Violates(why) => format!("result: {why}"),
+        ResultSeen::Refuses(what) => what.clone(),
         ResultSeen::Absent | ResultSeen::Valid(_) => {
             "exit 0, but no result was left in the file $ONWARD_RESULT".to_owned()
         }

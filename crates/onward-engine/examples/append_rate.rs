@@ -137,6 +137,7 @@ fn world(dir: &Path) -> Result<RealWorld, Failure> {
         adapters: BTreeMap::new(),
         now: None,
         catch_signals: false,
+        tell: None,
         stand_in: None,
     };
     Ok(RealWorld::new(setup, None))

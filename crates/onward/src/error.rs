@@ -436,6 +436,7 @@ fn code_of(exit: u8) -> &'static str {
         CONFLICTS => "conflicts",
         NOTHING => "nothing_to_resume",
         INVALID => "invalid",
+        INTERRUPTED => "interrupted",
         _ => "failed",
     }
 }
@@ -475,6 +476,7 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Stop(Stop::Conflicts(_))
         | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Parked { .. }) => PARKED,
+        EngineError::Stop(Stop::Interrupted) => INTERRUPTED,
         EngineError::Resume(ResumeError::Complete | ResumeError::Cancelled)
         | EngineError::Decide(DecideError::Over(_))
         | EngineError::NotARun(_) => NOTHING,

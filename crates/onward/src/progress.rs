@@ -1,8 +1,8 @@
 //! What people see of a run while it is driven: plain lines, and on a terminal a block that moves.
 //!
-//! Invariant: it is fed durable journal lines and nothing else, so it can show nothing that did not
-//! happen, and it counts nothing itself: core does. It writes to standard error; standard output
-//! belongs to data.
+//! Invariant: it is fed durable journal lines, and what a driver waits for before it writes any, so
+//! it can show nothing that did not happen, and it counts nothing itself: core does. It writes to
+//! standard error; standard output belongs to data.
 
 use std::{
     io::Write as _,
@@ -28,7 +28,7 @@ use onward_core::{
 use onward_engine::{
     engine::Machine,
     locate::Project,
-    world::real::{Sink, wall_clock},
+    world::real::{News, Sink, wall_clock},
 };
 
 use crate::{
@@ -132,10 +132,14 @@ const BEAT_MS: u64 = 60_000;
 /// A driver that has left its gate open so long has not left itself.
 const STAYS_MS: u64 = 1_000;
 
-/// Takes durable lines as they come.
+/// Takes durable lines as they come, and what is waited for.
 pub(crate) fn sink(telling: Telling) -> Sink {
     match telling {
-        Telling::Json => Box::new(|lines| {
+        Telling::Json => Box::new(|news| {
+            let lines = match news {
+                News::Lines(lines) => lines,
+                News::Waits(words) => return Screen::of_stderr().line(words),
+            };
             let mut out = Printer::json();
             for line in each_line(lines) {
                 // A reader that went away does not stop the run.
@@ -148,8 +152,12 @@ pub(crate) fn sink(telling: Telling) -> Sink {
         Telling::Words(words) => {
             let words = Arc::new(Mutex::new(*words));
             tick(&words);
-            Box::new(move |lines| {
+            Box::new(move |news| {
                 let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+                let lines = match news {
+                    News::Lines(lines) => lines,
+                    News::Waits(what) => return words.screen.line(what),
+                };
                 for line in each_line(lines) {
                     if let Ok(record) = decode_line(line) {
                         words.take(record);
@@ -337,6 +345,11 @@ impl Words {
             }
             Event::RunResumed(resumed) => {
                 self.line(at, &format!("{DIM}resume{DIM:#} {}", printable(&resumed.summary)));
+                if let Some(place) = &resumed.entered {
+                    let place = printable(place);
+                    let told = "entered by your word: finished work from there on is done again";
+                    self.line(at, &format!("{WARN}warn{WARN:#}  {place}  {told}"));
+                }
             }
             Event::GroupExpanded { step, items, .. } => self.folds.open(step, items.len()),
             Event::RunOpened(_)

@@ -48,6 +48,7 @@ use crate::{
     cmd::Context,
     error::Error,
     meant::{Looked, called, is_closed, is_sure, unknown},
+    screen::Screen,
 };
 
 /// Everything a command about runs needs to know before it begins.
@@ -120,6 +121,7 @@ impl Session {
             adapters: config.agent_adapters(),
             notify: config.notify.value.clone(),
             catch_signals: true,
+            tell: Some(|words| Screen::of_stderr().line(words)),
             now,
             env,
             stand_in: None,

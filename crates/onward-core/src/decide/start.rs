@@ -14,6 +14,7 @@ use crate::{
     scope::Scope,
     state::{Phase, StepState},
     workflow::{
+        answer,
         dir::{inside_project, output},
         duration,
         model::{Durability, Kind, Span, Step, Template, Workflow},
@@ -297,7 +298,7 @@ fn program(
             let changes = step.edits || !step.writes.is_empty() || step.worktree.is_some();
             let least = if changes { Permissions::Edit } else { Permissions::ReadOnly };
             let permissions = stated.unwrap_or(least);
-            let schema = step.result.as_ref().map(|it| it.text.clone());
+            let schema = step.result.as_ref().map(|it| answer::asked(&it.text));
             let call = AgentCall {
                 name: of,
                 adapter,

@@ -17,7 +17,7 @@ const EXITS: [Exit; 7] = [
     Exit::NotStarted,
 ];
 
-const PROOFS: [Proof; 7] = [
+const PROOFS: [Proof; 8] = [
     Proof::NotDeclared,
     Proof::Holds,
     Proof::CheckFailed(Cause::Failed),
@@ -25,6 +25,7 @@ const PROOFS: [Proof; 7] = [
     Proof::OutputMissing,
     Proof::ResultMissing,
     Proof::ResultInvalid,
+    Proof::ResultRefuses,
 ];
 
 fn every_words() -> Vec<Words> {
@@ -65,7 +66,8 @@ fn success_takes_exit_words_and_proof_together() {
             Proof::CheckFailed(_)
             | Proof::OutputMissing
             | Proof::ResultMissing
-            | Proof::ResultInvalid => false,
+            | Proof::ResultInvalid
+            | Proof::ResultRefuses => false,
         };
         let expected = facts.exit == Exit::Zero && closed && proved;
         assert_eq!(cause(facts).is_none(), expected, "{facts:?}");
@@ -97,6 +99,7 @@ fn each_failure_has_the_cause_of_what_is_surest() {
                     Some(Cause::Unproved)
                 }
                 Proof::ResultInvalid => Some(Cause::SchemaViolation),
+                Proof::ResultRefuses => Some(Cause::Failed),
             },
         };
         assert_eq!(found, expected, "{facts:?}");

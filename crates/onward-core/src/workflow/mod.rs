@@ -3,6 +3,7 @@
 //! `bytes -> yaml -> parse (fields, steps, includes) -> names and order checked -> model`. [`load`]
 //! does all of it; what it returns needs no further check.
 
+pub mod answer;
 pub mod model;
 pub mod permissions;
 pub mod schema;

@@ -30,6 +30,8 @@ pub(crate) mod key {
     pub(crate) const DOUBT: &str = "onward_doubt";
     /// Of a task: commits of its that are gone; what was in them is done again.
     pub(crate) const LOST: &str = "onward_lost";
+    /// Of a task: how often a run of ours did its work in a worktree.
+    pub(crate) const TURN: &str = "onward_turn";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
     /// Of a pipeline: the phase whose tasks are being written.
@@ -114,6 +116,8 @@ pub(super) struct Task {
     pub(super) is_ours: bool,
     /// A run of ours completed it, with proof.
     pub(super) is_checked: bool,
+    /// How often a run of ours did its work in a worktree.
+    pub(super) turns: u32,
     /// Which entry of the plan it was made for, where a run of ours made it.
     pub(super) key: Option<String>,
     /// The task of the pipeline that it belongs to.
@@ -314,6 +318,7 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         slug: metadata.text("projectSlug"),
         is_ours: is_open && metadata.text(key::RUN).is_some_and(|it| !it.is_empty()),
         is_checked: metadata.text(key::CHECKED).as_deref() == Some("onward"),
+        turns: metadata.count(key::TURN).unwrap_or(0),
         key: metadata.text(key::PLAN),
         parent: metadata.text("parent"),
         modified: None,

@@ -110,6 +110,11 @@ impl Pipeline {
         self.task(id).map(Task::is_completed)
     }
 
+    /// How often a run of ours did the work of a task in a worktree.
+    pub(crate) fn turns_of(&self, id: &str) -> u32 {
+        self.task(id).map_or(0, |it| it.turns)
+    }
+
     /// Tasks of a phase that a run of ours has made, by the entry of the plan that each is.
     pub(crate) fn made(&self, phase: Phase) -> impl Iterator<Item = (&str, u64)> {
         let tasks = self.list.tasks.iter().filter(move |it| it.phase == Some(phase));

@@ -70,7 +70,7 @@ fn lost(pipeline: &Pipeline, task: &Task, edit: &mut Edit) {
     edit.meta(key::LOST, &Value::from(all));
 }
 
-/// Nothing when that is where the pipeline goes on anyway.
+/// Nothing when that is where the pipeline goes on anyway, with tasks that are not completed.
 pub(super) fn enter(pipeline: &Pipeline, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
     let unknown = || NoEntry::Unknown(at.place.to_owned());
     if let Some(task) = task_named(pipeline, at.place) {
@@ -78,14 +78,18 @@ pub(super) fn enter(pipeline: &Pipeline, at: &Entering<'_>) -> Result<Vec<Change
     }
     let wanted = Phase::parse(at.place).ok_or_else(unknown)?;
     let detected = pipeline.phase();
-    if detected == Some(wanted) {
+    let state = pipeline.progress.phase(wanted);
+    let is_open = |it: &Item| it.stage == Stage::Open;
+    // Where all its tasks are completed, and are verified or reviewed anyway, they are done again.
+    let goes_on = state.is_none_or(|it| it.items.is_empty() || it.items.iter().any(is_open));
+    if detected == Some(wanted) && goes_on {
         return Ok(Vec::new());
     }
     let is_known = wanted == Phase::P8 || pipeline.progress.phase(wanted).is_some();
     if !is_known {
         return Err(unknown());
     }
-    if detected.is_none_or(|it| wanted < it) {
+    if detected.is_none_or(|it| wanted <= it) {
         return Ok(reopened(pipeline, |phase, _| phase >= wanted));
     }
     let unfinished = || {

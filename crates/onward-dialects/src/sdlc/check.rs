@@ -9,13 +9,13 @@ use onward_core::{
 use super::{
     Code, check_epic,
     epic::Member,
-    lock,
+    lock, others,
     qa::Loop,
     spec::{Artifact, Critique, Spec, TOGETHER_MS},
     state::{CHECKPOINT, Flow, State},
     status::{Reading, Says, Status, reading},
     step,
-    story::{SCOPE, Story, is_same},
+    story::{SCOPE, Story},
     told::{Kind, SdlcTold, StoryRun},
     touched,
 };
@@ -109,7 +109,7 @@ pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
     }
     if told.code != Code::Complete {
         lock::findings(told, now, &mut all);
-        others(told, &mut all);
+        others::findings(told, &mut all);
     }
     all.extend(told.project.odd.findings());
     if let Some((what, at)) = told.last_at() {
@@ -453,31 +453,4 @@ pub(super) fn waits(told: &SdlcTold, story: &Story, id: &str) -> Option<Finding>
     let (one, other) = (shown(&story.id), shown(id));
     let message = format!("story {one} now depends on {other}, {why}");
     Some(Own::NewDependency.finding(message).at_path(&story.path))
-}
-
-/// Other workflows on the same story, begun since.
-fn others(told: &SdlcTold, all: &mut Vec<Finding>) {
-    let Some((_, since)) = told.last_at().filter(|_| told.state_path.is_some()) else { return };
-    let is_own = |path: &String| Some(path) == told.state_path.as_ref();
-    let mut note = |path: &String, story: Option<&str>, at: Option<Timestamp>, flow: Flow| {
-        let is_same_story = story.is_some_and(|it| is_same(it, &told.key));
-        if is_same_story && !is_own(path) && at.is_some_and(|at| at > since) {
-            let message = format!(
-                "a {} was started for {} since the interruption",
-                flow.title(),
-                shown(&told.key)
-            );
-            all.push(Own::OtherWorkflow.finding(message).at_path(path));
-        }
-    };
-    if matches!(told.flow, Flow::Epic | Flow::Spec) {
-        return;
-    }
-    for kept in &told.project.states {
-        let state = &kept.told;
-        note(&kept.path, state.story.as_deref(), state.started_at, state.flow);
-    }
-    for kept in &told.project.loops {
-        note(&kept.path, Some(&kept.told.story), kept.told.started_at, Flow::QaLoop);
-    }
 }

@@ -86,7 +86,9 @@ fn of_story(told: &SdlcTold, wanted: Code) -> Result<Vec<Change>, NoEntry> {
     let usual = || usual_state(told.flow, &told.key).unwrap_or_default();
     let path = told.state_path.clone().unwrap_or_else(usual);
     let id = Value::from(told.key.as_str());
-    let fresh = format!("workflow: sdc\ncurrent_story: {id}\nstatus: active\n");
+    let status = told.status_of(&told.key).unwrap_or(Status::Draft).as_str();
+    let fresh =
+        format!("workflow: sdc\ncurrent_story: {id}\nstory_status: {status}\nstatus: active\n");
     let text = told.files.bytes(&path).map(|it| String::from_utf8_lossy(it).into_owned());
     let text = text.unwrap_or(fresh);
     let changed = with_noted(&text, ENTER, wanted.as_str());

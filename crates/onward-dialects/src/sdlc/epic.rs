@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     qa::Verdict,
-    state,
+    state::{self, STARTED},
     status::{Says, Status, words},
     story::{Story, bare, is_same},
 };
@@ -77,7 +77,7 @@ impl Epic {
             awaits: state::awaits(&Value::Object(inner.clone())),
             // `""` stands for none.
             plan_path: it.text("execution_plan").filter(|path| !path.is_empty()),
-            started_at: it.moment_or_day("started_at"),
+            started_at: STARTED.iter().find_map(|key| it.moment_or_day(key)),
             updated_at: it.moment_or_day("updated_at"),
             ..Self::default()
         };

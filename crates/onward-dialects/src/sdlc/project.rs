@@ -12,7 +12,7 @@ use super::{
     front,
     qa::{Loop, Verdict},
     spec::Spec,
-    state::State,
+    state::{State, wrapper},
     story::{Story, bare, id_of, is_same},
 };
 use crate::{
@@ -187,9 +187,15 @@ fn nameless(map: &Map<String, Value>) -> Option<String> {
     if map.get("epic_state").is_some_and(|it| !it.is_object()) {
         return Some("`epic_state` holds no epic".to_owned());
     }
+    let inner = wrapper(map).and_then(|key| map.get(key)?.as_object()).unwrap_or(map);
     let keys = ["current_story", "currentStory", "storyId", "story_id"];
-    let is_odd = |value: &Value| matches!(value, Value::Bool(_) | Value::Array(_));
-    let key = keys.iter().find(|key| map.get(**key).is_some_and(is_odd))?;
+    let is_odd = |value: &Value| match value {
+        Value::Bool(_) | Value::Array(_) => true,
+        Value::Object(map) => !["id", "name"].iter().any(|key| map.contains_key(*key)),
+        // Nothing is worked on.
+        Value::Null | Value::Number(_) | Value::String(_) => false,
+    };
+    let key = keys.iter().find(|key| inner.get(**key).is_some_and(is_odd))?;
     Some(format!("`{key}` names no story"))
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use onward_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::status::words;
+use super::{state::STARTED, status::words};
 use crate::{
     File,
     kit::{
@@ -204,7 +204,7 @@ impl Loop {
             escalated,
             waived: [WAIVED, "waived_at"].iter().any(|key| it.get(key).is_some()),
             closing: [CLOSING, "closing_at"].iter().any(|key| it.get(key).is_some()),
-            started_at: at(&["startedAt", "started_at"]),
+            started_at: at(&STARTED),
             updated_at,
             resumes: u32::from(it.get("resumedAt").is_some()),
             map: map.clone(),

@@ -305,10 +305,13 @@ fn broken(project: &Project, path: &str) -> Option<Run> {
         .iter()
         .filter(|it| matches!(it.status(), Some(Status::InProgress | Status::InReview)));
     let active: Vec<&Story> = active.collect();
-    match (project.story(&id), active.as_slice()) {
-        (Some(story), _) => Some(run(Flow::Sdc, story.id.clone())),
-        (None, [only]) if is_home => Some(run(Flow::Sdc, only.id.clone())),
-        (None, _) => None,
+    let open = project.stories.iter().filter(|it| it.status() != Some(Status::Done));
+    let open: Vec<&Story> = open.collect();
+    match (project.story(&id), active.as_slice(), open.as_slice()) {
+        (Some(story), ..) => Some(run(Flow::Sdc, story.id.clone())),
+        // The only one that it can be about: one that is worked on, or else one that is not done.
+        (None, [only], _) | (None, [], [only]) if is_home => Some(run(Flow::Sdc, only.id.clone())),
+        (None, ..) => None,
     }
 }
 

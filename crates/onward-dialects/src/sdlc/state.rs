@@ -85,6 +85,18 @@ pub struct State {
     pub needs: Vec<String>,
 }
 
+/// When a run began, in every spelling.
+pub(super) const STARTED: [&str; 8] = [
+    "started_at",
+    "startedAt",
+    "start_time",
+    "startTime",
+    "begun_at",
+    "begunAt",
+    "created_at",
+    "createdAt",
+];
+
 /// Maps may hold the state one level deeper.
 const WRAPPERS: [&str; 3] = ["session_state", "workflow_state", "state"];
 
@@ -157,7 +169,7 @@ impl State {
             enter: text(&[ENTER])
                 .and_then(|it| phase(flow, it.strip_prefix("sdc:")?))
                 .filter(|_| flow == Flow::Sdc),
-            started_at: moment(&["started_at", "startedAt"]),
+            started_at: moment(&STARTED),
             updated_at: moment(&[
                 "updated_at",
                 "updatedAt",
@@ -175,13 +187,13 @@ impl State {
 
     /// What it says about its story: by a word of its own, or by its phase.
     pub fn says(&self) -> Option<Says> {
-        let by_phase = match (self.flow, self.pointer?) {
-            (Flow::Sdc, 1 | 2) => Says::Pending,
-            (Flow::Sdc, 3) => Says::InProgress,
-            (Flow::Sdc, 4) | (Flow::QaLoop, _) => Says::InReview,
-            (Flow::Sdc | Flow::Spec | Flow::Epic, _) => return self.says,
+        let by_phase = |pointer| match (self.flow, pointer) {
+            (Flow::Sdc, 1 | 2) => Some(Says::Pending),
+            (Flow::Sdc, 3) => Some(Says::InProgress),
+            (Flow::Sdc, 4) | (Flow::QaLoop, _) => Some(Says::InReview),
+            (Flow::Sdc | Flow::Spec | Flow::Epic, _) => None,
         };
-        Some(self.says.unwrap_or(by_phase))
+        self.says.or_else(|| self.pointer.and_then(by_phase))
     }
 
     pub fn is_aborted(&self) -> bool {

@@ -324,6 +324,8 @@ fn of_spec(told: &SdlcTold, spec: &Spec, at: &str) -> StepTold {
         "research" if spec.is_simple && !spec.has(Artifact::Research) => StepTold::Silent,
         "research" => agent(reached > 3, json!({})),
         "write" => agent(reached > 4 || verdict.is_some(), json!({})),
+        // Its file is what counts: one that is gone or says nothing is made again.
+        "critique" if spec.critique.is_none() => StepTold::Undone,
         "critique" => agent(verdict.is_some(), said()),
         "judged" => written(verdict.is_some(), said),
         _ => StepTold::Silent,

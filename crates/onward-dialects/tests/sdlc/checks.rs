@@ -222,6 +222,46 @@ fn another_workflow_on_the_same_story_blocks() {
     assert_eq!(severity(&both, "other-workflow"), Severity::Blocking);
 }
 
+/// By any spelling of its start, by its last write, or by the time of its file, unless that is the
+/// copy's.
+#[test]
+fn another_workflow_is_found_by_whatever_tells_when_it_began() {
+    let base = project().qa(3, "REJECT+ REJECT+ -").story("2.1", "InReview");
+    let (text, _) = base.files[LOOP].clone();
+    let base = base.dated(LOOP, text, "2026-02-17T11:20:00Z");
+    let with = |line: &str, time: &str| {
+        let text = format!("workflow: sdc\ncurrent_story: 2.1\ncurrent_phase: 4\n{line}\n");
+        base.clone().dated(".nexos/workflow-state/zz-state.yaml", text, time).codes()
+    };
+    let then = "2026-02-17T11:20:30Z";
+    for key in [
+        "started_at",
+        "startedAt",
+        "start_time",
+        "startTime",
+        "begun_at",
+        "created_at",
+        "createdAt",
+    ] {
+        assert_eq!(
+            with(&format!("{key}: 2026-02-17T11:40:00Z"), then),
+            ["other-workflow"],
+            "{key}"
+        );
+        assert_eq!(with(&format!("{key}: 2026-02-17T11:00:00Z"), "2026-02-17T11:40:00Z"), [""; 0]);
+    }
+    assert_eq!(with("updated_at: 2026-02-17T11:40:00Z", then), ["other-workflow"]);
+    assert_eq!(with("", "2026-02-17T11:40:00Z"), ["other-workflow"]);
+    assert_eq!(with("", then), [""; 0], "both are of one copy");
+    let state = project().story("4.2", "InProgress").state("3");
+    let loop_of = |number: u32| {
+        format!("{{\"storyId\": \"4.2\", \"currentIteration\": {number}, \"history\": []}}")
+    };
+    // A file that no loop was begun with says nothing.
+    let idle = state.dated("qa/4.2/loop-status.json", loop_of(0), "2026-02-17T11:40:00Z");
+    assert_eq!(idle.codes(), [""; 0]);
+}
+
 #[test]
 fn a_story_that_now_waits_for_another_is_told() {
     let text = story_text("3.1", "Ready") + "\n## Dependencies\n\n- 9.9\n";
@@ -537,4 +577,23 @@ fn a_new_dependency_is_told_also_where_no_file_of_it_is_there() {
     assert!(told(&known)[0].ends_with("5.1, which is not done"), "{:?}", told(&known));
     let done = known.story("5.1", "Done");
     assert_eq!(told(&done), [""; 0]);
+}
+
+/// Whichever story it may be about, it is not passed over.
+#[test]
+fn a_state_that_names_its_story_by_another_type_is_told() {
+    for value in ["[1]", "true", "{foo: 1}"] {
+        for status in ["In Progress", "Draft"] {
+            for (above, indent) in [("", ""), ("session_state:\n", "  ")] {
+                let text = format!(
+                    "{above}{indent}workflow: sdc\n{indent}current_story: {value}\n\
+                     {indent}current_phase: 3\n"
+                );
+                let told = project().story("4.2", status).file(STATE, text);
+                let codes = told.codes();
+                let has = |code: &str| codes.iter().any(|it| it == code);
+                assert!(has("state-rebuilt") && has("odd-value"), "{value} {status}: {codes:?}");
+            }
+        }
+    }
 }

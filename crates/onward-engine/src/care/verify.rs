@@ -12,7 +12,7 @@ use onward_core::{
     digest::Digest,
     evidence::FileProof,
     graph::NodeId,
-    judge::ResultSeen,
+    judge::{Objection, ResultSeen},
     recovery::Probed,
     run::Run,
     state::{Phase, StepState},
@@ -235,7 +235,7 @@ impl Prover<'_> {
                 found.good("its result is as it was");
             }
             ResultSeen::Valid(_) => found.bad(Answer::Stale, "its result was changed"),
-            ResultSeen::NotJson(why) | ResultSeen::Violates(why) => {
+            ResultSeen::NotJson(why) | ResultSeen::Violates(why) | ResultSeen::Refuses(why) => {
                 found.bad(Answer::Unproved, format!("its result is not valid: {why}"));
             }
             // What stands for it follows from those files, and was never made by an agent.
@@ -246,7 +246,9 @@ impl Prover<'_> {
                 let valid = match (&declared.result, &entry.result) {
                     (_, None) => Err("it is kept nowhere".to_owned()),
                     (None, Some(_)) => Ok(()),
-                    (Some(schema), Some(value)) => self.world.validate(&schema.text, value),
+                    (Some(schema), Some(value)) => {
+                        self.world.validate(&schema.text, value).map_err(Objection::into_words)
+                    }
                 };
                 match valid {
                     Ok(()) => found.good("the journal has its result"),

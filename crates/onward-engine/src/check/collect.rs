@@ -6,7 +6,7 @@ use onward_core::{
     address::Address,
     evidence::{FileProof, Stat},
     journal::{VALUE_DEPTH_MAX, is_flat_enough},
-    judge::{Collected, ResultSeen},
+    judge::{Collected, Objection, ResultSeen},
     workflow::model::Step,
 };
 
@@ -100,7 +100,8 @@ pub fn result<W: World>(
         None => Ok(ResultSeen::Valid(value)),
         Some(schema) => match world.validate(&schema.text, &value) {
             Ok(()) => Ok(ResultSeen::Valid(value)),
-            Err(why) => Ok(ResultSeen::Violates(why)),
+            Err(Objection::Violates(why)) => Ok(ResultSeen::Violates(why)),
+            Err(Objection::Refuses(what)) => Ok(ResultSeen::Refuses(what)),
         },
     }
 }

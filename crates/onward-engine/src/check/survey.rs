@@ -521,7 +521,10 @@ fn proof<W: World>(
         ResultSeen::Valid(result) => Some(result),
         // A call answers at its very end: others rest on its answer.
         ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
-        ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => return Ok(None),
+        ResultSeen::Absent
+        | ResultSeen::NotJson(_)
+        | ResultSeen::Violates(_)
+        | ResultSeen::Refuses(_) => return Ok(None),
     };
     let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
     let branch_head = match WorktreePlace::at(&started.cwd) {

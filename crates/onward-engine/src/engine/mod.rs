@@ -55,7 +55,7 @@ use crate::{
     resume::{self, ResumeError},
     world::{
         Stop, World as _,
-        real::{RealWorld, Redactor, Setup, Sink, on_path, stand_in::StandIn, wall_clock},
+        real::{News, RealWorld, Redactor, Setup, Sink, on_path, stand_in::StandIn, wall_clock},
         seen::Seen,
         supervisor::{Place, boot_id},
     },
@@ -99,6 +99,8 @@ pub struct Machine {
     /// Run when a run needs a person or is over; empty = none.
     pub notify: Vec<String>,
     pub catch_signals: bool,
+    /// Hears what is waited for before a run is driven.
+    pub tell: Option<fn(&str)>,
     /// What a person said to measure ages against.
     pub now: Option<Timestamp>,
     /// Who plays the agents and commands, in a rehearsal.
@@ -382,6 +384,11 @@ fn drive_held(
                 let until = Some(until).filter(|_| status == Status::Parked);
                 return Ok(Outcome { until, ..Outcome::new(status, run, run_dir) });
             }
+            Err(ResumeError::Stop(Stop::Interrupted)) => {
+                world.finish()?;
+                let Place { run, run_dir, .. } = at.place;
+                return Ok(Outcome::new(Status::Interrupted, run, run_dir));
+            }
             Err(error) => {
                 // It has no driver now: a supervisor without attempts need not wait for the next.
                 world.finish()?;
@@ -478,6 +485,7 @@ impl RunPlace {
             adapters: machine.adapters.clone(),
             now: machine.now,
             catch_signals: machine.catch_signals,
+            tell: machine.tell,
             stand_in: machine.stand_in.clone(),
         }
     }
@@ -542,17 +550,21 @@ fn telling_of_gates(machine: &Machine, at: &RunPlace, sink: Option<Sink>) -> Opt
     let (command, mut sink) = (machine.notify.clone(), sink);
     let (run, dir) = (at.place.run.clone(), at.place.run_dir.clone());
     let waits = Outcome::new(Status::Waiting, run, dir);
-    Some(Box::new(move |lines| {
+    Some(Box::new(move |news| {
         let opens_gate = |line: &[u8]| {
             let record = onward_core::journal::decode_line(line.trim_ascii_end());
             record.is_ok_and(|it| matches!(it.event, onward_core::event::Event::GateOpened { .. }))
+        };
+        let lines = match news {
+            News::Lines(lines) => lines,
+            News::Waits(_) => &[],
         };
         if lines.split_inclusive(|byte| *byte == b'\n').any(opens_gate) {
             // The person at the terminal sees the gate; a command that fails is told of at the end.
             let _ = waits.notify(&command);
         }
         if let Some(sink) = &mut sink {
-            sink(lines);
+            sink(news);
         }
     }))
 }

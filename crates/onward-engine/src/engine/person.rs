@@ -299,7 +299,9 @@ fn by_hand(
         ResultSeen::Valid(result) => Some(result),
         ResultSeen::Absent if declared.result.is_none() => None,
         ResultSeen::Absent => return Err(unproved("it must leave a result".to_owned())),
-        ResultSeen::NotJson(why) | ResultSeen::Violates(why) => return Err(unproved(why)),
+        ResultSeen::NotJson(why) | ResultSeen::Violates(why) | ResultSeen::Refuses(why) => {
+            return Err(unproved(why));
+        }
     };
     let branch_head = match WorktreePlace::at(&tree) {
         Some(place) => world.commit_worktree(&place, step, attempt)?.map_err(unproved)?,

@@ -86,6 +86,8 @@ pub struct Attempt {
     pub env: Env,
     /// How much it may write.
     pub ink: Ink,
+    /// Hears what it waits for.
+    pub tell: Option<fn(&str)>,
 }
 
 /// What a step says to its call. Which of it is needed depends on the function.
@@ -126,6 +128,7 @@ struct Order {
     commit: Value,
     page: String,
     branch: String,
+    turn: u32,
     /// It was completed before, and nothing was to be verified.
     kept: bool,
     #[serde(skip)]

@@ -28,6 +28,7 @@ use onward_core::{
     event::{Event, FileKind, GitHead, Revert},
     evidence::FileProof,
     finding::Finding,
+    judge::Objection,
     launch::{Launch, Seal},
     recovery::Probed,
     run::Worker,
@@ -110,6 +111,9 @@ pub enum Stop {
     /// Something that a start needs is not set up on this machine.
     #[error("{what}")]
     Unready { what: String, hint: String },
+    /// A person interrupted a driver that waited, and had written nothing.
+    #[error("interrupted")]
+    Interrupted,
     /// The simulated machine went dark.
     #[error("the machine stopped")]
     Dark,
@@ -146,6 +150,7 @@ impl Stop {
                 Some(format!("say one of {}, or a step of `onward plan`", known.join(", ")))
             }
             Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
+            Self::Interrupted => Some("nothing was written; go on with `onward resume`".to_owned()),
         }
     }
 }
@@ -358,8 +363,8 @@ pub trait World {
     fn absolute(&self, at: At<'_>) -> String;
     /// Tells the watchers that these records are durable.
     fn published(&mut self, lines: &[u8]);
-    /// Whether a result satisfies its JSON Schema; `Err` says what is wrong.
-    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String>;
+    /// Whether a result satisfies its JSON Schema and lets the run go on; `Err` says why not.
+    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), Objection>;
 }
 
 /// The lock of another system's run, held until it is dropped.

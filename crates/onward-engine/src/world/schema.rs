@@ -6,6 +6,10 @@
 use std::fmt;
 
 use boon::{CompileError, Compiler, SchemaIndex, UrlLoader, ValidationError};
+use onward_core::{
+    judge::Objection,
+    workflow::answer::{ACCEPTS, refusal},
+};
 use serde_json::Value;
 
 /// What a schema is called inside the validator; no file has this address.
@@ -15,6 +19,8 @@ const NAME: &str = "onward:///schema.json";
 pub struct Schema {
     all: boon::Schemas,
     root: SchemaIndex,
+    /// Which of the valid answers let the run go on, if not all do.
+    accepts: Option<Box<(Schema, Value)>>,
 }
 
 impl Schema {
@@ -25,7 +31,22 @@ impl Schema {
         compiler.use_loader(Box::new(Closed));
         compiler.add_resource(NAME, schema.clone()).map_err(|error| in_words(&error))?;
         let root = compiler.compile(NAME, &mut all).map_err(|error| in_words(&error))?;
-        Ok(Self { all, root })
+        let accepts = match schema.get(ACCEPTS) {
+            Some(inner) => Some(Box::new((Self::compile(inner)?, inner.clone()))),
+            None => None,
+        };
+        Ok(Self { all, root, accepts })
+    }
+
+    /// `Err` also where the answer is valid and says no.
+    pub fn judge(&self, value: &Value) -> Result<(), Objection> {
+        self.check(value).map_err(Objection::Violates)?;
+        match self.accepts.as_deref() {
+            Some((accepts, told)) if accepts.check(value).is_err() => {
+                Err(Objection::Refuses(refusal(told, value)))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// `Err` says the first thing that is wrong, and where.

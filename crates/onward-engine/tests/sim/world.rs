@@ -11,6 +11,7 @@ use onward_core::{
     event::{FileKind, GitHead},
     evidence::{FileProof, Stat},
     journal::decode_line,
+    judge::Objection,
     launch::Launch,
     recovery::Probed,
     state::State,
@@ -585,7 +586,8 @@ impl World for SimWorld {
         Spoken::Known(adapter)
     }
 
-    fn validate(&mut self, _schema: &str, result: &serde_json::Value) -> Result<(), String> {
-        if result.is_object() { Ok(()) } else { Err("not an object".to_owned()) }
+    fn validate(&mut self, _schema: &str, result: &serde_json::Value) -> Result<(), Objection> {
+        let violates = || Objection::Violates("not an object".to_owned());
+        if result.is_object() { Ok(()) } else { Err(violates()) }
     }
 }

@@ -17,7 +17,7 @@ use onward_engine::{
 };
 use serde_json::Value;
 
-use crate::{cmd::Context, error::Error};
+use crate::{cmd::Context, error::Error, screen::Screen};
 
 /// Runs a built-in function of a workflow; started by the engine, never by a person
 #[derive(clap::Args, Clone, Debug)]
@@ -39,8 +39,12 @@ pub(crate) fn run(cx: &mut Context, args: &CallArgs) -> Result<ExitCode, Error> 
     };
     let result = file("ONWARD_RESULT");
     let run = variable(&env, "ONWARD_RUN").map(OsStr::to_string_lossy).unwrap_or_default();
-    let attempt =
-        Attempt { run: run.into_owned(), project: env::current_dir()?, env, ..Attempt::default() };
+    // Into the step's log, at once: the step may wait for long.
+    let tell: Option<fn(&str)> = Some(|words| {
+        Screen::of_stderr().line(words);
+    });
+    let (run, project) = (run.into_owned(), env::current_dir()?);
+    let attempt = Attempt { run, project, env, tell, ..Attempt::default() };
     let answer = play::call(&args.name, with, attempt)?;
     for note in &answer.notes {
         writeln!(cx.err, "note: {note}")?;

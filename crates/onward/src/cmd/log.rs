@@ -10,7 +10,11 @@ use onward_core::{
     run::Run,
     state::State,
 };
-use onward_engine::{load::follow::Follower, locate::holder, world::real::Interrupts};
+use onward_engine::{
+    load::follow::Follower,
+    locate::holder,
+    world::real::{Interrupts, News},
+};
 
 use crate::{
     cmd::{Context, attach, closing, output},
@@ -278,7 +282,7 @@ fn until_left(
         for record in follower.poll()? {
             encode(&record, &mut lines).map_err(std::io::Error::other)?;
         }
-        sink(&lines);
+        sink(News::Lines(&lines));
         if !driven {
             break;
         }

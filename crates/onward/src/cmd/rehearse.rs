@@ -159,6 +159,7 @@ pub(crate) fn rehearsed(cx: &mut Context, args: &RehearsedArgs) -> Result<ExitCo
         agents,
         notify: Vec::new(),
         catch_signals: false,
+        tell: None,
         now: None,
         stand_in: Some(stand_in),
         ..session.machine

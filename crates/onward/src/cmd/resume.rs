@@ -21,7 +21,7 @@ use onward_engine::{
     load::checkpoint::Folded,
     locate::{FindError, LockError, RunDir, TakeOver, holder},
     world::{
-        real::{Sink, wall_clock},
+        real::{News, Sink, wall_clock},
         seen::Seen,
     },
 };
@@ -400,8 +400,12 @@ pub(crate) fn drive(
     let sink: Sink = if cx.global.json {
         progress::sink(Telling::Json)
     } else if cx.global.quiet && !attended {
-        // The end is told below, and nothing before it.
-        Box::new(|_| {})
+        // The end is told below, and nothing before it but why nothing happens.
+        let screen = screen.clone();
+        Box::new(move |news| match news {
+            News::Lines(_) => {}
+            News::Waits(words) => screen.line(words),
+        })
     } else {
         let run = with_workflow(dir, state.map_or_else(|| state_of(dir), Ok)?)?;
         let asks = if attended {

@@ -22,7 +22,7 @@ use onward_engine::{
     locate::{Cast, Origin, kind_name, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
-    world::git::facts,
+    world::{git::facts, real::News},
 };
 use serde_json::Value;
 
@@ -201,7 +201,7 @@ fn drive_new(
     }
     drive(cx, session, how, person, (&begun.dir.clone(), None), |how, mut sink| {
         if !opened.is_empty() {
-            sink(&opened);
+            sink(News::Lines(&opened));
         }
         begun.drive(&session.machine, &how, Some(sink))
     })

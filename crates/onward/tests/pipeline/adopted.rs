@@ -280,3 +280,29 @@ fn another_branch_is_confirmed_first_and_then_kept() {
     kitchen.exits("resume --yes --no-input --accept branch-mismatch", 11);
     assert_eq!(kitchen.permanent()["metadata"]["branch"], "main");
 }
+
+/// What a run of ours settled: the user wants the execution once more, and again after changes by
+/// hand.
+#[test]
+fn a_phase_that_a_run_of_ours_settled_is_done_again_on_the_users_word() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    kitchen.exits("run pipeline --no-input --input request=tea", 11);
+    for turn in 2..4 {
+        let said = kitchen.exits("resume --yes --no-input --from P6", 11);
+        let warned = "P6  entered by your word: finished work from there on is done again";
+        assert!(said.err.contains(warned), "{said:#?}");
+        let tasks = kitchen.tasks().into_iter();
+        for (id, task) in tasks.filter(|it| it.1["metadata"]["phase"] == "P6") {
+            assert_eq!(kitchen.calls(&format!("P6[{id}]/work")), turn, "{task:#}");
+            assert_eq!(task["status"], "completed", "{task:#}");
+        }
+        let water = kitchen.bench.text("src/water.txt");
+        assert_eq!(water.starts_with("by hand\n"), turn == 3, "it rests on what is there: {water}");
+        kitchen.bench.write("src/water.txt", "by hand\n");
+    }
+    assert_eq!(kitchen.calls("P0[2]/work"), 1);
+    kitchen.exits("resume --yes --no-input", 11);
+    kitchen.approve();
+    let committed = kitchen.git(&["show", "--name-only", "--format=", "HEAD"]);
+    assert_eq!(committed, "src/leaves.txt\nsrc/pot.txt\nsrc/water.txt");
+}

@@ -8,7 +8,11 @@ use std::{
 use onward_engine::care::harness::until;
 use serde_json::json;
 
-use crate::kitchen::{Kitchen, tasks};
+use crate::{
+    adopted::list,
+    bench::signal,
+    kitchen::{Kitchen, tasks},
+};
 
 /// What another program does with the list while ours looks at it and works: it takes the lock,
 /// reads a task, adds to it, and puts it back, over and over.
@@ -85,4 +89,32 @@ fn calls_at_the_same_moment_lose_nothing_of_each_other() {
     let tasks = tasks(&list);
     assert!(tasks.values().skip(1).all(|it| it["status"] == "completed"), "{tasks:#?}");
     assert_eq!(tasks[&1]["metadata"]["review"], "pending", "the last one of them says so");
+}
+
+/// Another program holds the lock: the user is told so, may leave, and nothing was written.
+#[test]
+fn a_held_lock_is_named_with_its_holder_and_may_be_left() {
+    let kitchen = Kitchen::new("-");
+    let list = list(&kitchen, "TRIVIAL", "P0:2+ P6:3~");
+    let before = tasks(&list);
+    let lock = fs::File::open(list.join(".lock")).unwrap();
+    lock.lock().unwrap();
+    let said = kitchen.home.join("said");
+    let mut resume = kitchen.command("resume --yes --no-input");
+    resume.stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap());
+    let mut resume = resume.spawn().unwrap();
+    let holder = format!("(pid {}) holds", std::process::id());
+    let has_said = || {
+        let text = fs::read_to_string(&said).unwrap();
+        text.contains("/.lock, which ") && text.contains(&holder)
+    };
+    until("the words about the lock", || Ok(has_said().then_some(()))).unwrap();
+    signal(resume.id(), "-INT");
+    let code = resume.wait().unwrap().code();
+    let text = fs::read_to_string(&said).unwrap();
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("onward resume"), "{text}");
+    assert_eq!(tasks(&list), before, "nothing was written");
+    drop(lock);
+    kitchen.exits("resume --yes --no-input", 11);
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::kitchen::Kitchen;
+use crate::{adopted::list, kitchen::Kitchen};
 
 const RUN: &str = "run pipeline --no-input --input request=tea";
 
@@ -64,4 +64,24 @@ fn a_delivery_without_a_commit_says_so() {
     assert_eq!(permanent["metadata"]["commit_status"], "nothing to commit", "{permanent:#}");
     assert_eq!(permanent["metadata"]["commit"], Value::Null, "{permanent:#}");
     assert!(kitchen.git(&["log", "--format=%s"]).starts_with("made\n"));
+}
+
+/// A verification that fails is a decision of its agent, and no answer of the wrong form.
+#[test]
+fn a_verification_that_fails_says_what_was_decided_and_is_done_again() {
+    let kitchen = Kitchen::new("-");
+    let agent = kitchen.bench.text("agent.sh");
+    let passed = "P7) echo '{\"passed\": true}'";
+    let no = "P7) holds=false; [ ! -e \"$LEDGER.now\" ] || holds=true; \
+              echo \"{\\\"passed\\\": $holds, \\\"failures\\\": [\\\"it leaks\\\"]}\"";
+    assert!(agent.contains(passed));
+    kitchen.bench.write("agent.sh", &agent.replace(passed, no));
+    list(&kitchen, "STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ P6:6+ P7:7-");
+    let said = kitchen.exits("resume --yes --no-input", 10);
+    let no = "the verifier decided that the work does not hold: it leaks";
+    assert!(said.err.contains(no) && !said.err.contains("schema"), "{said:#?}");
+    assert_ne!(kitchen.tasks()[&7]["status"], "completed");
+    fs::write(kitchen.home.join("ledger.now"), "").unwrap();
+    kitchen.exits("resume --yes --no-input", 11);
+    assert_eq!(kitchen.calls("P7[7]/work"), 2);
 }

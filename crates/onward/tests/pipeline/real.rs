@@ -72,10 +72,12 @@ fn lists_of_real_sessions_stay_as_they_are_where_nothing_changes() {
         ("tasks-session-5a22f79a", "restart-phase", "P0", 3),
     ] {
         let kitchen = Kitchen::new("TRIVIAL");
-        // Tasks that name no file: there is nothing to write.
-        let agent = kitchen.bench.text("agent.sh");
-        let idle = "case \"$ONWARD_STEP\" in P6*/work) exit 0 ;; esac\n";
-        kitchen.bench.write("agent.sh", &format!("{idle}{agent}"));
+        if completed == 0 {
+            // Tasks that name no file: there is nothing to write.
+            let agent = kitchen.bench.text("agent.sh");
+            let idle = "case \"$ONWARD_STEP\" in P6*/work) exit 0 ;; esac\n";
+            kitchen.bench.write("agent.sh", &format!("{idle}{agent}"));
+        }
         let own = kitchen.home.join("tasks/session-1");
         fs::create_dir_all(&own).unwrap();
         let mut before = Vec::new();

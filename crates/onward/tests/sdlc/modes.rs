@@ -280,3 +280,32 @@ fn of_several_runs_a_person_chooses_and_autopilot_takes_the_most_recently_update
     autopilot.bench.exits("resume --mode autopilot --no-input", 0);
     assert!(is_done(&autopilot), "the one of an hour ago");
 }
+
+/// What the state says of its story follows the story, so that what other work does is told apart.
+#[test]
+fn a_state_that_is_gone_on_with_says_how_far_its_story_is() {
+    let yard = Yard::with(|agent| agent.replace("qa-gate) say", "qa-gate) exit 1; say"));
+    yard.write(STORY, &TEXT.replace("Draft", "InProgress"));
+    let path = ".nexos/workflow-state/run-state.yaml";
+    let state =
+        "workflow: sdc\ncurrent_story: \"4.2\"\nstory_status: InProgress\ncurrent_phase: 3\n";
+    yard.write(path, state);
+    yard.bench.exits("resume --yes --no-input", 10);
+    let text = yard.bench.text(path);
+    assert!(text.contains("story_status: InReview\n"), "{text}");
+    let plan = yard.bench.exits("plan --json", 0).json();
+    assert!(!plan["findings"].to_string().contains("status-disagrees"), "{plan:#}");
+    let review = yard.bench.text(STORY);
+    let done = review.replace("**Status:** Ready for Review", "**Status:** Done");
+    assert_ne!(done, review);
+    yard.write(STORY, &done);
+    let plan = yard.bench.exits("plan --json", 0).json();
+    let found = plan["findings"].as_array().unwrap();
+    let found = found.iter().find(|it| it["code"] == "status-disagrees");
+    assert_eq!(found.unwrap()["severity"], "blocking", "{plan:#}");
+    yard.write(STORY, &review);
+    yard.write("agent.sh", &yard.bench.text("agent.sh").replace("exit 1; say", "say"));
+    yard.bench.exits("resume --yes --no-input", 0);
+    let text = yard.bench.text(path);
+    assert!(text.contains("story_status: Done\n") && text.contains("status: completed"), "{text}");
+}

@@ -61,6 +61,31 @@ fn a_critique_counts_as_its_file_has_it() {
     assert!(yard.bench.text("docs/specs/login/spec.md").contains("text"));
 }
 
+/// However the file came to be so: another one is asked for, and nothing else is done again.
+#[test]
+fn a_critique_that_cannot_be_read_is_made_again() {
+    let file = "docs/specs/login/critique.json";
+    let first = "echo '{\"verdict\": \"NEEDS_REVISION\"}' > docs/specs/login/critique.json";
+    let again = "echo '{\"verdict\": \"APPROVED\"}' > docs/specs/login/critique.json";
+    for (good, broken) in [(first, "{\"verdict\": \"NEEDS_REV"), (again, "{\"verdict\": [1]}")] {
+        let bad = format!("[ -e mended ] && {good} || printf '%s' '{broken}' > {file}");
+        let yard = Yard::with(|agent| {
+            assert!(agent.contains(good));
+            let told = "say() { echo \"$ONWARD_STEP\" >> told; ";
+            agent.replace(good, &bad).replace("say() {", told)
+        });
+        let said = yard.bench.exits(SPEC, 10);
+        assert!(said.err.contains("says no verdict"), "{broken}: {said:#?}");
+        let plan = yard.bench.exits("plan --json", 0).json();
+        assert_eq!(plan["recovery_point"]["code"], "spec:critique", "{plan:#}");
+        yard.write("mended", "");
+        yard.bench.exits("resume --yes --no-input", 0);
+        assert!(yard.bench.text("docs/specs/login/spec.md").contains("better"), "{broken}");
+        let told = yard.bench.text("told");
+        assert_eq!(told.lines().filter(|it| *it == "assess").count(), 1, "{told}");
+    }
+}
+
 #[test]
 fn go_takes_seven_points_and_says_how_many_there_are() {
     let judged = |by: &'static str| {
@@ -142,10 +167,15 @@ fn a_story_of_an_epic_that_got_no_go_is_not_implemented_by_a_resume() {
     let yard = Yard::with(|agent| {
         let go = "wave*work/validate) say '{\"decision\": \"GO\", \"score\": 8}'";
         assert!(agent.contains(go));
-        agent.replace(go, "wave*work/validate) say '{\"decision\": \"NO-GO\", \"score\": 3}'")
+        let no = "wave*work/validate) say '{\"decision\": \"NO-GO\", \"score\": 3, \
+                  \"issues\": [\"it says no criteria\"]}'";
+        agent.replace(go, no)
     });
     yard.with_epic();
-    yard.bench.exits("run epic --input epic=3 --no-input", 10);
+    let said = yard.bench.exits("run epic --input epic=3 --no-input", 10);
+    let no =
+        "the product owner decided NO-GO, with 3 of 10 points (GO takes 7): it says no criteria";
+    assert!(said.err.contains(no) && !said.err.contains("schema"), "{said:#?}");
     yard.bench.exits("resume --yes --no-input", 10);
     let plan = yard.bench.exits("plan --json", 0).json();
     let of = |id: &str| {
@@ -182,4 +212,25 @@ fn what_was_begun_already_is_named_so_that_no_other_run_is_meant() {
     let named = named.unwrap_or_else(|| panic!("{said:#?}"));
     let plan = yard.bench.exits(&format!("plan {named} --json"), 0).json();
     assert_eq!(plan["run"]["id"], "sdc-4.2", "{named}: {plan:#}");
+}
+
+/// The last word of an epic is a decision, and is told as one.
+#[test]
+fn a_final_gate_that_rejects_says_what_was_decided() {
+    let yard = Yard::with(|agent| {
+        let gate = "wave*gate*judge|final-gate) say '{\"verdict\": \"APPROVE\"}'";
+        assert!(agent.contains(gate));
+        let no = "final-gate) say '{\"verdict\": \"REJECT\", \"issues\": [\"no roof\"]}' ;;\n  \
+                  wave*gate*judge) say '{\"verdict\": \"APPROVE\"}'";
+        agent.replace(gate, no)
+    });
+    yard.with_epic();
+    let plan = "execution:\n  epicId: \"3\"\n  waves:\n    1:\n      stories: [\"3.1\"]\n";
+    yard.write("docs/epics/epic-3/EXECUTION.yaml", plan);
+    yard.git(&["commit", "--quiet", "--all", "--message=one"]);
+    yard.bench.exits("run epic --input epic=3 --no-input", 11);
+    yard.go();
+    let said = yard.bench.exits("resume --yes --no-input", 10);
+    let no = "the architect decided REJECT about the epic as a whole: no roof";
+    assert!(said.err.contains(no) && !said.err.contains("schema"), "{said:#?}");
 }

@@ -9,5 +9,5 @@ mod progress;
 
 pub use make::{Request, open, tasks};
 pub use progress::{
-    Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, settle,
+    Begun, Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, settle, tree,
 };

@@ -10,12 +10,23 @@ use crate::{
     pipeline::{Edit, NOTHING, PROVED, Phase, Pipeline, UNCHANGED, key},
 };
 
-/// Whether the task is completed already, and what says that it is in progress. `None` when there
-/// is no such task.
-pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<(bool, Vec<Change>)> {
-    let is_completed = pipeline.is_completed(id)?;
-    if is_completed {
-        return Some((true, Vec::new()));
+/// A task that is about to be worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// It is completed already.
+    pub done: bool,
+    /// For which time it is worked on in a worktree, from 1 on.
+    pub turn: u32,
+    /// What says that it is in progress.
+    pub changes: Vec<Change>,
+}
+
+/// `None` when there is no such task.
+pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<Begun> {
+    let done = pipeline.is_completed(id)?;
+    let turn = pipeline.turns_of(id).saturating_add(1);
+    if done {
+        return Some(Begun { done, turn, changes: Vec::new() });
     }
     let mut edit = Edit::of(pipeline, id);
     edit.set("status", &json!("in_progress"));
@@ -23,7 +34,14 @@ pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<(bool, Vec<Chan
     edit.forget("error");
     edit.forget(key::DOUBT);
     edit.meta(key::RUN, &json!(run));
-    Some((false, edit.change().into_iter().collect()))
+    Some(Begun { done, turn, changes: edit.change().into_iter().collect() })
+}
+
+/// The worktree that a task of the execution is done in. Done again, it has another one, which
+/// begins with the project as it is by then: what came of the task before, what the review mended,
+/// and what a person changed.
+pub fn tree(id: &str, turn: u32) -> String {
+    if turn > 1 { format!("P6r{turn}-{id}") } else { format!("P6-{id}") }
 }
 
 /// How a task came to be completed.
@@ -31,8 +49,14 @@ pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<(bool, Vec<Chan
 pub enum Settled {
     /// It was before, and nothing was to be verified: it stays as it is.
     Kept,
-    /// Its agent was done and had changed no file: what it was to make is there.
-    Unchanged,
+    /// Its agent was done in its worktree and had changed no file: what it was to make is there.
+    Unchanged {
+        turn: u32,
+    },
+    /// Its work came out of its worktree, for which time.
+    Brought {
+        turn: u32,
+    },
     Proved,
 }
 
@@ -55,12 +79,15 @@ pub fn settle(
         }
         changes.extend(permanent.change());
     }
+    let mut edit = Edit::of(pipeline, id);
     let result = match how {
         Settled::Kept => return changes,
-        Settled::Unchanged => UNCHANGED,
-        Settled::Proved => PROVED,
+        Settled::Unchanged { .. } => UNCHANGED,
+        Settled::Brought { .. } | Settled::Proved => PROVED,
     };
-    let mut edit = Edit::of(pipeline, id);
+    if let Settled::Unchanged { turn } | Settled::Brought { turn } = how {
+        edit.meta(key::TURN, &json!(turn));
+    }
     let named: BTreeSet<String> =
         pipeline.files_of(id).into_iter().chain(files.keys().cloned()).collect();
     edit.meta("files", &json!(named));

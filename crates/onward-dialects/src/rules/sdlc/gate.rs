@@ -75,6 +75,16 @@ pub fn moved(state: &str, phase: u32, word: Option<&str>, at: &str) -> Option<St
     with_noted(&text, key, at)
 }
 
+/// The state with the status that its story is about to get. It is written before the story is, so
+/// that a kill in between leaves no story that looks as if other work had moved it.
+pub fn with_story(state: &str, status: &str) -> Option<String> {
+    let map = object(state.as_bytes()).ok()?;
+    let inner = wrapper(&map).and_then(|it| map.get(it)?.as_object()).unwrap_or(&map);
+    let has = |key: &str| inner.contains_key(key);
+    let is_camel = has("storyStatus") || has("currentPhase") && !has("story_status");
+    with_noted(state, if is_camel { "storyStatus" } else { "story_status" }, status)
+}
+
 /// A value of the state, beside its others.
 pub fn with_noted(state: &str, key: &str, value: &str) -> Option<String> {
     let map = object(state.as_bytes()).ok()?;
@@ -97,6 +107,21 @@ pub fn decided(state: &str, at: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_says_what_its_story_is_about_to_be_in_its_own_spelling() {
+        for (before, after) in [
+            ("workflow: sdc\n", "workflow: sdc\nstory_status: InReview\n"),
+            ("story_status: InProgress # kept\n", "story_status: InReview # kept\n"),
+            ("currentPhase: 3_x\n", "currentPhase: 3_x\nstoryStatus: InReview\n"),
+            (
+                "state:\n  story_status: Draft\n  odd: 1\n",
+                "state:\n  story_status: InReview\n  odd: 1\n",
+            ),
+        ] {
+            assert_eq!(with_story(before, "InReview").as_deref(), Some(after));
+        }
+    }
 
     #[test]
     fn a_state_moves_and_what_is_unknown_stays() {

@@ -33,7 +33,7 @@ use crate::{
     load::journal::{JOURNAL, load},
     locate::{Project, load_pinned},
     world::{
-        real::{Sink, disk::io_stop},
+        real::{News, Sink, disk::io_stop},
         supervisor::{
             Place, Stop as StopLadder, StopSignal,
             orphans::{clear_orphans, kill_supervisor},
@@ -68,8 +68,11 @@ pub fn drive_until(
     boundary: Option<u32>,
 ) -> Result<engine::Outcome, EngineError> {
     let mut count = batches(run_dir)?;
-    let sink: Sink = Box::new(move |_| {
-        count += 1;
+    let sink: Sink = Box::new(move |news| {
+        match news {
+            News::Lines(_) => count += 1,
+            News::Waits(_) => return,
+        }
         if Some(count) == boundary {
             let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
             // Nothing more is done until it arrives.
@@ -170,6 +173,7 @@ impl<'s> Case<'s> {
             agents: played(&script.workflow.workflow, &script.stand_in),
             notify: Vec::new(),
             catch_signals: false,
+            tell: None,
             now: None,
             stand_in: Some(script.stand_in.clone()),
             ..script.machine.clone()

@@ -3,12 +3,21 @@
 //! Invariant: the same schema or pattern always gives the same answer, so that two rehearsals of
 //! one workflow can be compared.
 
+use onward_core::workflow::answer::ACCEPTS;
 use serde_json::{Map, Value, json};
 
 /// How deep a schema that refers to itself is followed.
 const DEPTH_MAX: u32 = 20;
 /// A fan-out over one item is no fan-out.
 const ITEMS: u64 = 2;
+
+/// A value that fits the schema and lets the run go on.
+pub(super) fn answer(schema: &Value) -> Value {
+    match schema.get(ACCEPTS) {
+        Some(accepts) => value(&json!({ "allOf": [schema, accepts] })),
+        None => value(schema),
+    }
+}
 
 /// A value that fits the schema, as far as its common words are understood.
 pub(super) fn value(schema: &Value) -> Value {

@@ -61,8 +61,7 @@ pub fn act(role: &Role) -> io::Result<()> {
     let id = run.graph.find(&role.step).ok_or_else(|| bad("there is no such step"))?;
     let declared = run.defs.step(run.graph.node(id).def);
     if let Some(schema) = &declared.result {
-        let schema = serde_json::from_str(&schema.text)?;
-        let sample = sample::value(&schema).to_string();
+        let sample = sample::answer(&serde_json::from_str(&schema.text)?).to_string();
         open::put(&role.result, sample.as_bytes(), open::PRIVATE)?;
     }
     if declared.effect_outside {

@@ -145,9 +145,10 @@ impl<W: World> Rebuilder<'_, W> {
         let result = match seen.result {
             ResultSeen::Valid(value) => Some(value),
             ResultSeen::Absent if !has_result => None,
-            ResultSeen::Absent | ResultSeen::NotJson(_) | ResultSeen::Violates(_) => {
-                return Ok(None);
-            }
+            ResultSeen::Absent
+            | ResultSeen::NotJson(_)
+            | ResultSeen::Violates(_)
+            | ResultSeen::Refuses(_) => return Ok(None),
         };
         if !seen.missing.is_empty() {
             return Ok(None);

@@ -53,7 +53,13 @@ impl List {
         make_parents(&dir.join(lock))?;
         let git = Git::new(&project, &order.attempt.env);
         let ink = order.attempt.ink.clone();
-        Ok(Self { _lock: hold_file(&dir, lock)?, git, ink, project, dir })
+        let held = hold_file(&dir, lock, &mut |words| {
+            if let (Some(words), Some(tell)) = (words, order.attempt.tell) {
+                tell(words);
+            }
+            Ok(())
+        });
+        Ok(Self { _lock: held?, git, ink, project, dir })
     }
 
     /// The branch that the project is on.

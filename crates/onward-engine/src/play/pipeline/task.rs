@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path},
 };
 
-use onward_dialects::rules::pipeline::{self as rules, Settled};
+use onward_dialects::rules::pipeline::{self as rules, Begun, Settled};
 use serde_json::{Value, json};
 
 use super::{CallError, Order, list::List};
@@ -23,12 +23,12 @@ use crate::world::{
 pub(super) fn begin(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
     let begun = rules::begin(&list.read()?, &order.id, &order.attempt.run);
-    let Some((done, changes)) = begun else {
+    let Some(Begun { done, turn, changes }) = begun else {
         return Err(CallError::new(format!("there is no task {}", order.id))
             .hint("it was deleted: `onward plan` says what is left"));
     };
     list.write(&changes)?;
-    Ok(json!({ "done": done }))
+    Ok(json!({ "done": done, "turn": turn, "tree": rules::tree(&order.id, turn) }))
 }
 
 /// The task is completed, and its work is in the project.
@@ -50,10 +50,12 @@ pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
         return Err(unwritten(&list, order, absent)?);
     }
     let held = list.held(named.into_iter().chain(files.iter().cloned()));
-    let how = match (order.kept, is_work && files.is_empty()) {
-        (true, _) => Settled::Kept,
-        (false, true) => Settled::Unchanged,
-        (false, false) => Settled::Proved,
+    let turn = order.turn.max(1);
+    let how = match (order.kept, is_work, files.is_empty()) {
+        (true, ..) => Settled::Kept,
+        (false, true, true) => Settled::Unchanged { turn },
+        (false, true, false) => Settled::Brought { turn },
+        (false, false, _) => Settled::Proved,
     };
     list.write(&rules::settle(&pipeline, &order.id, &held, how))?;
     Ok(json!({ "files": files }))

@@ -47,8 +47,8 @@ pub(super) fn critiqued(order: &Order) -> Result<Value, CallError> {
     let verdict = spec.and_then(|it| it.critique).ok_or_else(|| {
         let message = format!("the critique of {} says no verdict that is known", ask.feature);
         CallError::new(message).hint(
-            "`onward resume --redo critique` has it judged again; or write `verdict` into its \
-             file (APPROVED, NEEDS_REVISION or BLOCKED) and resume",
+            "`onward resume` has the spec judged again, unless its file says by then what the \
+             verdict is (APPROVED, NEEDS_REVISION or BLOCKED)",
         )
     })?;
     Ok(json!({ "verdict": verdict.as_str() }))

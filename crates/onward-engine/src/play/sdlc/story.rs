@@ -52,6 +52,7 @@ pub(super) fn status(order: &Order) -> Result<Value, CallError> {
     let page = text(&desk, &ask.path)?;
     guard(&ask, &held(&desk, &ask, &page)?)?;
     let Some(to) = sdlc::status(&ask.to) else { return marked(&desk, &ask, &page) };
+    announce(&desk, &ask.state, to)?;
     let page = set(&desk, &ask, page, to)?;
     let phase = match to {
         Status::Draft | Status::Ready => 2,
@@ -60,6 +61,11 @@ pub(super) fn status(order: &Order) -> Result<Value, CallError> {
     };
     tell_state(&desk, &ask.state, |state, at| rules::moved(state, phase, None, at))?;
     marked(&desk, &ask, &page)
+}
+
+/// The state says first what the story is about to be.
+fn announce(desk: &Desk, state: &str, to: Status) -> Result<(), CallError> {
+    tell_state(desk, state, |it, _| rules::with_story(it, to.as_str()))
 }
 
 /// Writes the status where the story has another one.
@@ -131,6 +137,7 @@ pub(super) fn gate(order: &Order) -> Result<Value, CallError> {
     }
     if closes {
         replace(&desk, &path, &announced)?;
+        announce(&desk, &ask.state, Status::Done)?;
         set(&desk, &ask, page, Status::Done)?;
         tell_state(&desk, &ask.state, |it, at| rules::moved(it, 4, Some("completed"), at))?;
     }
@@ -143,6 +150,7 @@ pub(super) fn finish(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
     let page = text(&desk, &ask.path)?;
+    announce(&desk, &ask.state, Status::Done)?;
     set(&desk, &ask, page, Status::Done)?;
     tell_state(&desk, &ask.state, rules::decided)?;
     Ok(json!({}))

@@ -14,7 +14,10 @@ use std::{
 
 use onward_core::event::FileKind;
 
-use super::appender::Appender;
+use super::{
+    appender::Appender,
+    held::{self, Meanwhile},
+};
 use crate::world::{
     At, JOURNAL, Stop,
     files::NEW_SUFFIX,
@@ -345,11 +348,14 @@ pub(crate) fn hold_dir(dir: &Path) -> Result<File, Stop> {
     Ok(held)
 }
 
-/// The same for a lock file, which is made where it is missing and left there.
-pub(crate) fn hold_file(dir: &Path, name: &str) -> Result<File, Stop> {
-    let held = open::own(dir, name, open::To::Write, open::SHARED);
-    let held = held.and_then(|file| file.lock().map(|()| file));
-    held.map_err(io_stop("hold", &dir.join(name)))
+/// The same for a lock file of another system, which is made where it is missing and left there.
+pub(crate) fn hold_file(
+    dir: &Path,
+    name: &str,
+    meanwhile: &mut Meanwhile<'_>,
+) -> Result<File, Stop> {
+    let (file, path) = (open::own(dir, name, open::To::Write, open::SHARED), dir.join(name));
+    held::hold(file.map_err(io_stop("hold", &path))?, &path, meanwhile)
 }
 
 /// Makes the directories above `path`; each new name is durable. Those of ours are private.

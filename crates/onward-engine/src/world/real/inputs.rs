@@ -79,6 +79,43 @@ impl Teller {
     }
 }
 
+/// See [`Inputs::rest`].
+pub(super) struct Rest<'a> {
+    inputs: &'a mut Inputs,
+    heard: Vec<Heard>,
+}
+
+impl Rest<'_> {
+    /// One that cannot be heard ends the program as it always does: nothing was written.
+    pub(super) fn hear_signals(&mut self) {
+        let _ = self.inputs.hear_signals();
+    }
+
+    /// Whether a person interrupts the driver.
+    pub(super) fn is_interrupted(&mut self) -> bool {
+        let (rung, said) = self.inputs.ready(Duration::ZERO);
+        if said {
+            self.heard.extend(self.inputs.hear());
+        }
+        if let Some(bell) = self.inputs.bell.as_ref().filter(|_| rung) {
+            let _ = rustix::io::read(bell, &mut [0_u8; 8]);
+            self.heard.extend(self.inputs.receiver.try_iter());
+        }
+        self.heard.iter().any(|it| matches!(it, Heard::Input(Input::Interrupted)))
+    }
+}
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        if self.heard.is_empty() {
+            return;
+        }
+        if let Ok(teller) = self.inputs.teller() {
+            self.heard.drain(..).for_each(|it| teller.tell(it));
+        }
+    }
+}
+
 impl Inputs {
     pub(super) fn new() -> Self {
         let (sender, receiver) = channel();
@@ -176,6 +213,11 @@ impl Inputs {
             }
         }
         Waited::Over
+    }
+
+    /// For a driver that waits for something else. What it hears meanwhile is heard again.
+    pub(super) fn rest(&mut self) -> Rest<'_> {
+        Rest { inputs: self, heard: Vec::new() }
     }
 
     /// Everything that has happened; waits for the first, until the moment comes.

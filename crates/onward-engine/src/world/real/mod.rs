@@ -2,7 +2,8 @@
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
 //! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
-//!   `inputs` waits, `child` runs short commands; `schema` and `probe` do what their names
+//!   `inputs` waits, `held` for other programs' locks, `news` is what a driver tells, `child` runs
+//!   short commands; `schema` and `probe` do what their names
 //!   say; `shared` is what all runs of a machine know.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
@@ -19,9 +20,11 @@ pub(crate) mod child;
 mod clock;
 pub(crate) mod disk;
 mod grip;
+pub(crate) mod held;
 mod inputs;
 mod interrupts;
 mod look;
+mod news;
 pub(crate) mod probe;
 mod schema;
 mod setup;
@@ -37,9 +40,10 @@ pub use clock::{file_time, wall_clock};
 pub use grip::{look, place_from_args};
 pub(crate) use inputs::Waited;
 pub use interrupts::Interrupts;
+pub use news::{News, Sink};
 pub use setup::Setup;
 pub use trees::{SnapshotArgs, snapshot_from_args};
-pub use world::{RealWorld, Sink};
+pub use world::RealWorld;
 
 pub use super::secrets::Redactor;
 

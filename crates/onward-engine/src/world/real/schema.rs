@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use onward_core::digest::Digest;
+use onward_core::{digest::Digest, judge::Objection};
 use serde_json::Value;
 
 use crate::world::schema::Schema;
@@ -13,13 +13,13 @@ pub(super) struct Schemas {
 }
 
 impl Schemas {
-    /// `Err` says the first thing that is wrong, and where.
-    pub(super) fn validate(&mut self, schema: &str, result: &Value) -> Result<(), String> {
+    /// `Err` says the first thing that is wrong, and where; or what the answer decides.
+    pub(super) fn validate(&mut self, schema: &str, result: &Value) -> Result<(), Objection> {
         let schema = match self.compiled.entry(Digest::of(schema.as_bytes())) {
             Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(free) => free.insert(compile(schema)?),
+            Entry::Vacant(free) => free.insert(compile(schema).map_err(Objection::Violates)?),
         };
-        schema.check(result)
+        schema.judge(result)
     }
 }
 
@@ -47,8 +47,9 @@ mod tests {
     #[test]
     fn a_schema_that_is_none_is_the_schemas_fault() {
         let mut schemas = Schemas::default();
-        assert!(schemas.validate("{", &json!(1)).unwrap_err().contains("its schema is not JSON"));
-        let why = schemas.validate(r#"{"type":"nothing"}"#, &json!(1)).unwrap_err();
+        let why = schemas.validate("{", &json!(1)).unwrap_err().into_words();
+        assert!(why.contains("its schema is not JSON"), "{why}");
+        let why = schemas.validate(r#"{"type":"nothing"}"#, &json!(1)).unwrap_err().into_words();
         assert!(why.contains("not a JSON Schema"), "{why}");
     }
 }

@@ -31,6 +31,8 @@ pub struct Setup {
     pub now: Option<Timestamp>,
     /// SIGINT and SIGTERM become inputs, and SIGHUP ends nothing.
     pub catch_signals: bool,
+    /// Hears what a world without watchers waits for.
+    pub tell: Option<fn(&str)>,
     /// Who plays the agents and commands, in a rehearsal.
     pub stand_in: Option<StandIn>,
 }

@@ -22,6 +22,7 @@ use onward_dialects::{
 use super::{
     clock::file_time,
     disk::{hold_dir, hold_file, io_stop},
+    held::Meanwhile,
 };
 use crate::world::{
     Stop,
@@ -100,10 +101,15 @@ fn all_contents(project: &Path, site: &Site, card: &'static Card) -> Result<File
 }
 
 /// Keeps programs out that respect the site's lock, until what this gives is dropped.
-pub(super) fn hold(project: &Path, site: &Site, card: &'static Card) -> Result<fs::File, Stop> {
+pub(super) fn hold(
+    project: &Path,
+    site: &Site,
+    card: &'static Card,
+    meanwhile: &mut Meanwhile<'_>,
+) -> Result<fs::File, Stop> {
     let dir = project.join(site.dir());
     match card.lock {
-        Some(name) => hold_file(&dir, name),
+        Some(name) => hold_file(&dir, name, meanwhile),
         None => hold_dir(&dir),
     }
 }

@@ -13,6 +13,7 @@ use onward_core::{
     digest::Digest,
     event::{Event, FileKind, GitHead},
     evidence::FileProof,
+    judge::Objection,
     launch::Launch,
     recovery::Probed,
     run::Worker,
@@ -32,6 +33,7 @@ use super::{
     grip::{self, not_if_gone},
     inputs::{Heard, Inputs, Waited},
     look::Looker,
+    news::{self, News, Sink},
     probe::{PROBE_WITHIN, probe},
     schema::Schemas,
     setup::Setup,
@@ -61,9 +63,6 @@ use crate::world::{
     supervisor::{Hands, Identity, Place, Stop as StopLadder},
 };
 
-/// Takes durable journal lines, whole ones.
-pub type Sink = Box<dyn FnMut(&[u8]) + Send>;
-
 pub struct RealWorld {
     place: Place,
     env: Vec<(OsString, OsString)>,
@@ -78,6 +77,7 @@ pub struct RealWorld {
     /// What was asked before is not meant for us.
     begun_at: Timestamp,
     catch_signals: bool,
+    tell: Option<fn(&str)>,
     stand_in: Option<StandIn>,
     disk: Disk,
     looker: Looker,
@@ -103,7 +103,7 @@ impl RealWorld {
     /// Touches nothing yet.
     pub fn new(setup: Setup, sink: Option<Sink>) -> Self {
         let Setup { place, env, supervise, snapshot, call, agents, continuations, .. } = setup;
-        let Setup { now, catch_signals, stand_in, adapters, .. } = setup;
+        let Setup { now, catch_signals, tell, stand_in, adapters, .. } = setup;
         let Place { run_dir, project_dir, .. } = place.clone();
         Self {
             disk: Disk::new(run_dir, project_dir.clone()),
@@ -127,6 +127,7 @@ impl RealWorld {
             now,
             begun_at: wall_clock(),
             catch_signals,
+            tell,
             stand_in,
             sink,
         }
@@ -421,7 +422,9 @@ impl World for RealWorld {
     }
 
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
-        site::hold(self.disk.project_dir(), site, card).map(Hold::of)
+        let told = (self.sink.as_mut(), self.tell);
+        let mut meanwhile = news::while_waiting(&mut self.inputs, self.catch_signals, told);
+        site::hold(self.disk.project_dir(), site, card, &mut meanwhile).map(Hold::of)
     }
 
     fn refresh_tree(&mut self, tree: &str) -> Result<(), Stop> {
@@ -587,11 +590,11 @@ impl World for RealWorld {
 
     fn published(&mut self, lines: &[u8]) {
         if let Some(sink) = &mut self.sink {
-            sink(lines);
+            sink(News::Lines(lines));
         }
     }
 
-    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), String> {
+    fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), Objection> {
         self.schemas.validate(schema, result)
     }
 }
