@@ -2,8 +2,8 @@
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
 //! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
-//!   `inputs` waits, `child` runs short commands; `schema` and `probe` do what their names
-//!   say; `shared` is what all runs of a machine know.
+//!   `inputs` waits, `child` runs short commands; `said` is where our words go; `schema` and
+//!   `probe` do what their names say; `shared` is what all runs of a machine know.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
 
@@ -23,6 +23,7 @@ mod inputs;
 mod interrupts;
 mod look;
 pub(crate) mod probe;
+mod said;
 mod schema;
 mod setup;
 pub(crate) mod shared;
