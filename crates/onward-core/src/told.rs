@@ -79,6 +79,16 @@ pub trait Told {
         true
     }
 
+    /// What the files have lost and a journal of ours still knows: what has to be written before
+    /// anything else so that they tell it again. `done` gives the result of a step that is done.
+    fn restore(
+        &self,
+        _done: &dyn Fn(&Address) -> Option<Value>,
+        _now: Timestamp,
+    ) -> Option<Restored> {
+        None
+    }
+
     /// What a person is shown before a resume in preflight mode, which then takes their word, with
     /// a terminal or without; `None` where the system has no such report.
     fn preflight(&self) -> Option<Referred> {
@@ -162,15 +172,29 @@ pub struct Done {
     pub certainty: Certainty,
     /// The list in the result that may grow: a journal that lacks one of its items is behind.
     pub list: Option<&'static str>,
+    /// The files do not say it, and go on behind it: enough for a run that never knew more. Where a
+    /// journal knows another result, which they told before, it was taken back.
+    pub implied: bool,
 }
 
 impl Done {
     pub fn recorded(result: Value) -> Self {
-        Self { result, certainty: Certainty::Recorded, list: None }
+        Self { result, certainty: Certainty::Recorded, list: None, implied: false }
     }
 
     pub fn inferred(result: Value) -> Self {
-        Self { result, certainty: Certainty::Inferred, list: None }
+        Self { result, certainty: Certainty::Inferred, list: None, implied: false }
+    }
+
+    /// Implied by what comes behind it; the result is told from one that the files themselves say.
+    pub fn implied(result: Value) -> Self {
+        Self { implied: true, ..Self::inferred(result) }
+    }
+
+    /// Whether a journal, which knows this result, was told it by files that do not say it any
+    /// more.
+    pub fn is_taken_back(&self, given: Option<&Value>) -> bool {
+        self.implied && given.is_some_and(|given| *given != self.result)
     }
 
     /// The same, where the list of this name in the result may grow.
@@ -237,6 +261,14 @@ pub enum Deed<'a> {
     },
     /// A person ends the run before it is done. Written before the journal says so.
     Cancelled { at: Timestamp },
+}
+
+/// Files that are put back from a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restored {
+    pub changes: Vec<Change>,
+    /// What was lost, and what is known again.
+    pub finding: Finding,
 }
 
 /// An attempt of ours that was cut off.

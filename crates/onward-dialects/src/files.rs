@@ -64,6 +64,12 @@ pub enum Unreadable {
     Forbidden,
     /// A directory, a pipe or the like where a file belongs.
     NoFile,
+    /// A file where a directory belongs.
+    NoDirectory,
+    /// What is in the directory lies too deep below the run's own.
+    TooDeep,
+    /// The directory has more entries than are looked at.
+    TooMany,
 }
 
 /// One file. Its path is the key it is kept under, relative to the run's directory.

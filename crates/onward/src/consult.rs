@@ -19,12 +19,13 @@ use onward_core::{
     run::Run,
 };
 use onward_engine::{
-    engine::{self, Looking, compare_run, examine_run},
+    engine::{self, EngineError, Looking, compare_run, examine_run},
+    resume::ResumeError,
     world::seen::Seen,
 };
 
 use crate::{
-    cmd::{Context, plan},
+    cmd::{Context, plan, resume::ResumeArgs},
     diagnostic::printable,
     error::{self, Error},
     outlook,
@@ -90,10 +91,11 @@ pub(crate) fn consult(
         for finding in &standing {
             say_accepted(person, finding);
         }
-        let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
+        let (plan, standing, asked_for) = (&plan, &standing, choices.clone());
+        let talk = &mut Talk { person, of, plan, standing, asked_for };
         match talk.menu(depth)? {
             Choice::Resume => {
-                choices.accept_all(&standing);
+                choices.accept_all(standing);
                 return Ok(Way::GoOn(choices));
             }
             Choice::Point => talk.point(&mut choices)?,
@@ -152,6 +154,30 @@ pub(crate) fn first(depth: Depth, standing: &[Finding]) -> First {
     }
 }
 
+/// No answer came: how it is given without a terminal. Where no word of a person helps, that is
+/// what stands in the way.
+pub(crate) fn unanswered(
+    run: String,
+    choices: &Choices,
+    standing: &[Finding],
+    pinned: bool,
+) -> Error {
+    if !standing.iter().all(Finding::can_be_accepted) {
+        return EngineError::Resume(ResumeError::Conflicts(standing.to_vec())).into();
+    }
+    let blocks = standing.iter().filter(|it| it.severity() == Severity::Blocking);
+    let mut accepted: Vec<Accept> = Vec::new();
+    for code in blocks.map(|it| it.code.clone()) {
+        let accept = Accept { code, step: None };
+        if !accepted.contains(&accept) {
+            accepted.push(accept);
+        }
+    }
+    let accepted = choices.accepted.iter().cloned().chain(accepted).collect();
+    let choices = Choices { accepted, yes: false, ..choices.clone() };
+    Error::NotConfirmed { run, flags: ResumeArgs::flags(&choices, pinned, false) }
+}
+
 /// Shows the choices, each a word and its meaning, and gives the one that the user picks.
 pub(crate) fn menu<C: Copy>(
     person: &mut Person,
@@ -183,6 +209,8 @@ struct Talk<'a> {
     of: &'a Subject<'a>,
     plan: &'a Plan,
     standing: &'a [Finding],
+    /// What was chosen before the question.
+    asked_for: Choices,
 }
 
 impl Talk<'_> {
@@ -355,7 +383,7 @@ impl Talk<'_> {
             if self.person.was_interrupted() {
                 Error::Interrupted { command: format!("onward resume {run}") }
             } else {
-                Error::NotConfirmed { run, flags: Vec::new() }
+                unanswered(run, &self.asked_for, self.standing, self.of.pinned)
             }
         })
     }

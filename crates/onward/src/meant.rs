@@ -31,6 +31,18 @@ pub(crate) struct Looked {
     pub(crate) others: Vec<PathBuf>,
 }
 
+/// The directory whose runs a person means who names none: the current one, or around it, within
+/// the project, the nearest in which another system left a run.
+pub(crate) fn here(cx: &Context, session: &Session) -> Result<PathBuf, Error> {
+    let cwd = &cx.global.cwd;
+    let cannot_read = |source| Error::CannotRead { path: cwd.clone(), source };
+    let here = std::path::absolute(cwd).map_err(cannot_read)?;
+    // The project's root is known without links.
+    let whole = here.canonicalize().map_err(cannot_read)?;
+    let nearest = session.search(None).nearest(&session.project, &whole);
+    Ok(if nearest == whole { here } else { nearest })
+}
+
 impl Looked {
     pub(crate) fn of(search: &Search<'_>, found: &[FoundSite]) -> Self {
         let in_lists = found.iter().filter(|it| it.card().home == Home::TaskLists);

@@ -47,7 +47,7 @@ use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 use crate::{
     cmd::Context,
     error::Error,
-    meant::{Looked, called, is_closed, is_sure, unknown},
+    meant::{Looked, called, here, is_closed, is_sure, unknown},
     screen::Screen,
 };
 
@@ -190,9 +190,12 @@ impl Session {
     /// The run that is meant, of ours or of another system. Without a name: the one in this very
     /// directory, the one of ours that was active last, or the one that another system left below.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
-        let path = cx.path(Path::new(wanted.run.unwrap_or(".")));
-        let dir =
-            std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?;
+        let dir = match wanted.run.map(|run| cx.path(Path::new(run))) {
+            None => here(cx, self)?,
+            Some(path) => {
+                std::path::absolute(&path).map_err(|source| Error::CannotRead { path, source })?
+            }
+        };
         if wanted.run.is_some() && dir.join(JOURNAL).is_file() {
             return Ok(Which::Ours(dir));
         }

@@ -33,9 +33,11 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn done(&self, step: &Address) -> Option<Done> {
+    /// What the files prove, unless they have taken back what the run knew better.
+    fn done(&self, run: &Run, step: &Address) -> Option<Done> {
+        let given = || run.state.step(step).and_then(|it| it.result.as_deref());
         match self.told.step(step) {
-            StepTold::Done(done) => Some(done),
+            StepTold::Done(done) => Some(done).filter(|it| !it.is_taken_back(given())),
             StepTold::PassedOver(_)
             | StepTold::Unproved(_)
             | StepTold::Undone
@@ -72,12 +74,12 @@ pub fn adoptions(run: &Run, facts: &Facts, source: Source<'_>) -> Vec<Command> {
 
 /// The event that counts a step as done, if the files prove it. For one that was announced and
 /// never begun; whatever is ready is found by [`adoptions`].
-pub fn adoption(step: &Address, source: Source<'_>) -> Option<Event> {
-    source.done(step).map(|done| adopted(step.clone(), done, source))
+pub fn adoption(run: &Run, step: &Address, source: Source<'_>) -> Option<Event> {
+    source.done(run, step).map(|done| adopted(step.clone(), done, source))
 }
 
 fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
-    let Done { result, certainty, list: _ } = done;
+    let Done { result, certainty, list: _, implied: _ } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,
@@ -97,7 +99,10 @@ pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
         Phase::Done | Phase::Tolerated => {
             run.graph.find(step).is_some()
                 && match source.told.step(step) {
-                    StepTold::Done(done) => done.has_grown_since(entry.result.as_deref()),
+                    StepTold::Done(done) => {
+                        let given = entry.result.as_deref();
+                        done.has_grown_since(given) || done.is_taken_back(given)
+                    }
                     StepTold::Undone | StepTold::Unproved(_) => true,
                     StepTold::PassedOver(_) | StepTold::Silent => entry.elsewhere,
                 }
@@ -137,7 +142,7 @@ impl Decider<'_> {
     fn controlled(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {
         let node = self.run.graph.node(id);
         if let Some(turns) = self.turns_taken(id)
-            && source.done(&node.address).is_some()
+            && source.done(self.run, &node.address).is_some()
         {
             // What it is for was reached elsewhere.
             let (step, reason) = (node.address.clone(), LoopEnd::Until);
@@ -151,12 +156,12 @@ impl Decider<'_> {
         if let Some(skipped) = self.skipped(id, self.run.defs.step(node.def))? {
             return Ok(vec![Command::Record(skipped)]);
         }
-        let Some(option) = option(gate, source.done(&node.address)) else {
+        let Some(answer) = answer(gate, source.done(self.run, &node.address)) else {
             return Ok(self.skipped_only(id, source)?.into_iter().collect());
         };
         let opened = self.opened(id, id, gate)?;
         let Event::GateOpened { hash, .. } = &opened else { return Ok(Vec::new()) };
-        let decided = decided(&node.address, option, *hash, source);
+        let decided = decided(&node.address, answer, *hash, source);
         Ok(vec![Command::Record(opened), Command::Record(decided)])
     }
 
@@ -169,7 +174,7 @@ impl Decider<'_> {
 
     fn worked(&self, id: NodeId, source: Source<'_>) -> Result<Vec<Command>, Hold> {
         let step = self.run.graph.node(id).address.clone();
-        let Some(done) = source.done(&step) else {
+        let Some(done) = source.done(self.run, &step) else {
             return Ok(self.skipped_only(id, source)?.into_iter().collect());
         };
         Ok(vec![Command::Record(adopted(step, done, source))])
@@ -196,22 +201,30 @@ fn answered(run: &Run, id: NodeId, source: Source<'_>) -> Option<Event> {
     let node = run.graph.node(id);
     let Kind::Gate(gate) = &run.defs.step(node.def).kind else { return None };
     let hash = run.state.step(&node.address)?.gate.as_ref()?.hash;
-    let option = option(gate, source.done(&node.address))?;
-    Some(decided(&node.address, option, hash, source))
+    let answer = answer(gate, source.done(run, &node.address))?;
+    Some(decided(&node.address, answer, hash, source))
 }
 
-/// An option that lets the run go on; only a person ends one.
-fn option(gate: &Gate, done: Option<Done>) -> Option<String> {
-    let option = done?.result.get("option")?.as_str()?.to_owned();
-    (gate.options.contains(&option) && !gate.stop.contains(&option)).then_some(option)
+/// An option that lets the run go on, and what is noted with it; only a person ends a run.
+fn answer(gate: &Gate, done: Option<Done>) -> Option<(String, Option<String>)> {
+    let result = done?.result;
+    let text = |key: &str| result.get(key)?.as_str().map(str::to_owned);
+    let option = text("option")?;
+    let goes_on = gate.options.contains(&option) && !gate.stop.contains(&option);
+    goes_on.then(|| (option, text("comment")))
 }
 
-fn decided(step: &Address, option: String, hash: Digest, source: Source<'_>) -> Event {
+fn decided(
+    step: &Address,
+    (option, comment): (String, Option<String>),
+    hash: Digest,
+    source: Source<'_>,
+) -> Event {
     Event::GateDecided {
         step: step.clone(),
         by: source.by.to_owned(),
         option,
-        comment: None,
+        comment,
         hash,
         stops: false,
     }

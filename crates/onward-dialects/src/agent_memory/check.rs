@@ -18,6 +18,7 @@ use super::{
 use crate::kit::{
     age,
     code::Odd,
+    order::circle,
     path::{from_project, shown},
 };
 
@@ -162,10 +163,7 @@ fn graph(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         let message = format!("{} comes after itself; that counts as nothing", shown(id));
         all.push(Odd::OddValue.finding(message).at_path(GRAPH));
     }
-    if graph.circular {
-        let message = "tasks wait for each other in a circle; no dependency counts";
-        all.push(Odd::OddValue.finding(message).at_path(GRAPH));
-    }
+    all.extend(graph.circles.iter().map(|it| circle(it).at_path(GRAPH)));
     if graph.tasks.is_empty() {
         let message = "it has no task; the breakdown is made again";
         all.push(Finding::new(Known::ArtifactUnproved, message).at_path(GRAPH));

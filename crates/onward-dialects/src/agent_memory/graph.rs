@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::kit::{
     json::{Object, Oddities},
     number::whole_in_json,
-    order::is_circular,
+    order::without_circles,
     status::bare,
 };
 
@@ -37,8 +37,8 @@ pub struct Graph {
     pub unknown: Vec<(String, String)>,
     /// Tasks that come after themselves.
     pub selfish: Vec<String>,
-    /// Tasks wait for each other, so that no dependency counts.
-    pub circular: bool,
+    /// Tasks that wait for each other: in there, no dependency counts.
+    pub circles: Vec<Vec<String>>,
 }
 
 impl Graph {
@@ -70,10 +70,11 @@ impl Graph {
             }
             dependencies.extend(known);
         }
-        let edges = graph.tasks.iter().map(|it| (it.id.as_str(), it.dependencies.as_slice()));
-        graph.circular = is_circular(edges);
-        if graph.circular {
-            graph.tasks.iter_mut().for_each(|it| it.dependencies.clear());
+        let edge = |it: &mut TaskEntry| (it.id.clone(), std::mem::take(&mut it.dependencies));
+        let mut edges: Vec<(String, Vec<String>)> = graph.tasks.iter_mut().map(edge).collect();
+        graph.circles = without_circles(&mut edges);
+        for (task, (_, dependencies)) in graph.tasks.iter_mut().zip(edges) {
+            task.dependencies = dependencies;
         }
         graph
     }

@@ -3,6 +3,7 @@
 use onward_core::{
     address::Address,
     finding::{Code as Known, Finding},
+    plural::count,
     time::Timestamp,
 };
 
@@ -15,9 +16,14 @@ use super::{
 use crate::kit::{
     age,
     code::Odd,
+    order::circle,
     path::{from_project, inside, shown},
     status::Progress,
 };
+
+/// What helps where no state file can be read.
+pub(super) const FROM_REPORTS: &str = "say yes to going on from the reports that are there \
+     (`--accept state-unreadable`); both files are kept in memory/state/.archive";
 
 pub(super) fn findings(told: &DotagentTold, now: Timestamp) -> Vec<Finding> {
     let mut all = Vec::new();
@@ -38,15 +44,14 @@ fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
     let (phase, execution) = (&told.state.phase_file, &told.state.execution_file);
     if lost(phase) && lost(execution) {
         let message = "neither phase.json nor execution.json can be read";
-        let hint = "say yes to going on from the reports that are there (`--accept \
-             state-unreadable`); both files are kept in memory/state/.archive";
-        all.push(Odd::StateUnreadable.finding(message).at_path(PHASE).with_hint(hint));
+        all.push(Odd::StateUnreadable.finding(message).at_path(PHASE).with_hint(FROM_REPORTS));
         return;
     }
-    for (sheet, path, instead) in [
-        (phase, PHASE, "the reports say how far the run is"),
-        (execution, EXECUTION, "no task is known"),
-    ] {
+    let tasks = found_again(told);
+    let instead = tasks.as_deref().unwrap_or("no task is known");
+    for (sheet, path, instead) in
+        [(phase, PHASE, "the reports say how far the run is"), (execution, EXECUTION, instead)]
+    {
         if let (Presence::Broken(why), true) = (&sheet.main, lost(sheet)) {
             let message = format!("it cannot be read ({why}); {instead}");
             all.push(Odd::StateRebuilt.finding(message).at_path(path));
@@ -56,10 +61,28 @@ fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
     if phase.is_missing() {
         let message = "it is missing; the reports say how far the run is";
         all.push(Odd::StateRebuilt.finding(message).at_path(PHASE));
-    } else if execution.is_missing() && has_tasks {
+    }
+    if let (Some(tasks), Presence::Missing | Presence::Whole(_)) = (&tasks, &execution.main) {
+        let why = if lost(execution) { "it is missing" } else { "it has no list of tasks" };
+        let message = format!("{why}; {tasks}");
+        all.push(Odd::StateRebuilt.finding(message).at_path(EXECUTION));
+    } else if !phase.is_missing() && execution.is_missing() && has_tasks {
         let message = "it is missing: no task is known";
         all.push(Finding::new(Known::MissingArtifact, message).at_path(EXECUTION));
     }
+}
+
+/// What became of the tasks whose list is lost.
+fn found_again(told: &DotagentTold) -> Option<String> {
+    told.state.rebuilt.as_ref()?;
+    let verified = told.tasks.iter().filter(|it| it.stage == Stage::Verified);
+    let verified: Vec<&str> = verified.map(|it| it.id.as_str()).collect();
+    let count = count(told.tasks.len(), "task");
+    let verified = match verified.as_slice() {
+        [] => "none is verified".to_owned(),
+        ids => format!("verified: {}", shown(&ids.join(", "))),
+    };
+    Some(format!("the design, outputs and verdicts tell of {count}; {verified}"))
 }
 
 /// Signs of a write that was not finished.
@@ -281,6 +304,7 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
         let message = format!("two tasks have the id `{}`; the first one counts", shown(id));
         all.push(Finding::new(Known::StatusDisagrees, message).at_path(EXECUTION));
     }
+    all.extend(told.circles.iter().map(|it| circle(it).at_path(EXECUTION)));
     if told.is_past(Phase::Implementation) {
         let open: Vec<&str> = told
             .tasks
@@ -295,10 +319,13 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
         }
         return;
     }
+    let is_told = told.state.rebuilt.is_some();
     for (task, entry) in told.tasks.iter().zip(&told.state.tasks) {
         let word = shown(&entry.word);
         let finding = match (task.turn, task.stage) {
             (Turn::AsWritten | Turn::Retry | Turn::Unproved, _) => continue,
+            // Nothing was written of it that a verdict could be held against.
+            (Turn::FromVerdict, _) if is_told => continue,
             (Turn::Orphan, _) => Odd::OrphanTask.finding(format!(
                 "it was running and left no output that can be read; attempt {} starts",
                 task.attempts

@@ -1,13 +1,16 @@
 //! The dialect `dotagent`: five phases whose state is two files below `memory/state`.
 //!
 //! This page holds the card and the recovery table; `read` makes one value of the files, `tasks`
-//! says how far each task is, `check` what is wrong, `told` and `step` answer core, `write` changes
-//! the state files. Invariant: pure; where the run re-enters is the table's decision alone.
+//! says how far each task is (`left` and `recall` where the list of them is lost), `check` what is
+//! wrong, `told` and `step` answer core, `write` changes the state files. Invariant: pure; where
+//! the run re-enters is the table's decision alone.
 
 mod check;
 mod enter;
 mod last;
+pub mod left;
 pub mod read;
+mod recall;
 mod resumed;
 mod step;
 mod tasks;
@@ -68,6 +71,9 @@ static CARD: Card = Card {
         "memory/tasks/*/output.json.tmp",
         "memory/tasks/*/verification.json",
         "memory/tasks/*/verification.json.tmp",
+        // Those of earlier tries, put aside.
+        "memory/tasks/*/output.*.json",
+        "memory/tasks/*/verification.*.json",
     ],
     grows: &[],
     agents_declare: true,

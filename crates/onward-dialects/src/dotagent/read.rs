@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{EXECUTION, PHASE, Phase, write::CUT_OFF};
+use super::{EXECUTION, PHASE, Phase, left, write::CUT_OFF};
 use crate::{
     File, Files,
     kit::{
@@ -150,6 +150,8 @@ pub struct State {
     pub architects: Option<Vec<String>>,
     pub interruption_safe: bool,
     pub tasks: Vec<TaskEntry>,
+    /// execution.json as other files tell it, where it is lost: the tasks are those in it.
+    pub rebuilt: Option<Map<String, Value>>,
     /// Ids that two tasks have; the first one counts.
     pub doubled: Vec<String>,
     pub failure_reason: Option<String>,
@@ -158,6 +160,8 @@ pub struct State {
     pub reflected: bool,
     /// Reports that were written after the user said yes to the demand.
     pub since_demand: BTreeSet<String>,
+    /// Files that are older than the design that the run builds.
+    pub older: BTreeSet<String>,
     pub odd: Oddities,
     /// When the newest of the state files was written.
     pub touched: Option<Timestamp>,
@@ -196,7 +200,13 @@ impl State {
         let is_later = |file: &File| yes_at.is_some_and(|yes| file.modified >= Some(yes));
         let later = files.iter().filter(|(_, file)| is_later(file));
         let since_demand = later.map(|(path, _)| path.to_owned()).collect();
-        Self {
+        let is_designed = |it: &&Entry| it.phase == Some(Phase::Architecture);
+        let designed_at = completed.iter().filter(is_designed).filter_map(|it| it.at).max();
+        // Its clock has seconds; the design's own time tells what came before it within one.
+        let design_at = files.file(DESIGN).and_then(|file| file.modified).max(designed_at);
+        let design_at = design_at.filter(|at| designed_at.is_some_and(|it| at.ms_since(it) < 1000));
+        let older = older(files, design_at.or(designed_at).or(started_at));
+        let mut state = Self {
             workflow_id,
             started_at,
             last_updated,
@@ -208,16 +218,24 @@ impl State {
             architects,
             interruption_safe,
             tasks,
+            rebuilt: None,
             doubled,
             failure_reason,
             reflected,
             since_demand,
+            older,
             touched: state_files.filter_map(|file| file.modified).max(),
             phase_file,
             execution_file,
             sheets,
             odd,
+        };
+        state.rebuilt = left::rebuilt(&state);
+        if let Some(map) = &state.rebuilt {
+            let execution = Object { map, path: EXECUTION, odd: &state.odd };
+            (state.tasks, state.doubled) = task_entries(&execution);
         }
+        state
     }
 
     pub fn sheet(&self, path: &str) -> Option<&Sheet> {
@@ -275,6 +293,12 @@ pub fn glance(bytes: &[u8]) -> (Option<String>, Vec<String>) {
     let outputs = ["completed_phases", "tasks"].iter().flat_map(|key| state.objects(key));
     let outputs = outputs.filter_map(|entry| entry.text("output")).collect();
     (state.text("workflow_id").filter(|it| !it.trim().is_empty()), outputs)
+}
+
+fn older(files: &Files, than: Option<Timestamp>) -> BTreeSet<String> {
+    let is_older = |file: &File| file.modified.zip(than).is_some_and(|(at, than)| at < than);
+    let all = files.iter().filter(|(_, file)| is_older(file));
+    all.map(|(path, _)| path.to_owned()).collect()
 }
 
 fn entries(phase: &Object<'_>, key: &str, moment: &str) -> Vec<Entry> {

@@ -17,7 +17,7 @@ use super::{
     read::{Presence, Sheet, VERIFICATION},
     tasks::{Stage, Turn},
     told::{DotagentTold, place},
-    write::{CUT_OFF, Checkpoint, ENTERED},
+    write::{CUT_OFF, Checkpoint, ENTERED, REBUILT},
 };
 use crate::{
     kit::age::seconds,
@@ -36,10 +36,14 @@ pub(super) fn resumed(
     }
     let mut checkpoint = Checkpoint::of(&told.files);
     let mut changes = kept(told, at);
+    if let Some(execution) = &told.state.rebuilt {
+        checkpoint.execution = execution.clone();
+    }
     if told.state.phase_file.map().is_none() {
         let id = told.state.workflow_id.clone().unwrap_or_else(|| "recovered".to_owned());
         let started = told.state.started_at.unwrap_or(at);
         checkpoint.begin(&id, started);
+        checkpoint.phase.insert(REBUILT.to_owned(), seconds(at).into());
     }
     if let Some(phase) = entered(told, phase) {
         if told.state.current.is_some_and(|now| now < phase) {
@@ -127,7 +131,7 @@ pub(super) fn counts(told: &DotagentTold, died: &Died) -> bool {
 }
 
 /// Copies of the state files that cannot be read, or that hold something else where a list belongs.
-fn kept(told: &DotagentTold, at: Timestamp) -> Vec<Change> {
+pub(super) fn kept(told: &DotagentTold, at: Timestamp) -> Vec<Change> {
     let stamp: String = at.to_string().chars().filter(char::is_ascii_alphanumeric).collect();
     let is_odd = |map: &Map<String, Value>| {
         let mut lists = ["tasks", "completed_phases", "user_checkpoints"].iter();

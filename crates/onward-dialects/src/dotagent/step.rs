@@ -15,6 +15,7 @@ use super::{
     read::{DEMAND, DESIGN, Entry, MERGED, VERIFICATION},
     tasks::{Stage, Task, Turn},
     told::{DotagentTold, task_of},
+    write::REBUILT,
 };
 use crate::rules::dotagent::phases::design_path;
 
@@ -35,6 +36,27 @@ impl Otherwise {
     }
 }
 
+/// Noted with a yes to the demand that no file names.
+const IMPLIED: &str = "no file says so; the run went on behind it";
+
+/// What the checkpoint says of the user's yes to the demand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Yes,
+    Nothing,
+    /// It was lost, or made again from the reports.
+    Unknown,
+}
+
+fn said(told: &DotagentTold) -> Said {
+    let is_said = |it: &Entry| it.phase == Some(Phase::Requirements);
+    match told.state.phase_file.map() {
+        Some(_) if told.state.checkpoints.iter().any(is_said) => Said::Yes,
+        Some(map) if !map.contains_key(REBUILT) => Said::Nothing,
+        Some(_) | None => Said::Unknown,
+    }
+}
+
 pub(super) fn told(told: &DotagentTold, at: &Address) -> StepTold {
     use Otherwise::{Silent, Undone};
     let (first, rest) = at.as_str().split_once('/').unwrap_or((at.as_str(), ""));
@@ -48,6 +70,7 @@ pub(super) fn told(told: &DotagentTold, at: &Address) -> StepTold {
     let has_plan = is_built || told.code == Code::Implementation && !told.tasks.is_empty();
     let is_over = told.code == Code::Complete;
     let approve = || json!({ "option": "approve" });
+    let said = said(told);
     // What agents did is not lost because nothing has written it down yet.
     let unwritten = if told.is_entered() { Undone } else { Silent };
     let content = |path: &str| told.state.sheet(path).and_then(|it| it.map().cloned());
@@ -59,12 +82,16 @@ pub(super) fn told(told: &DotagentTold, at: &Address) -> StepTold {
         ("requirements", "draft") => done(told, has_demand, DEMAND, content(DEMAND), unwritten),
         ("requirements", _) => done(told, has_demand, DEMAND, json!({}), Undone),
         ("approve", _) => {
-            let is_said = |it: &Entry| it.phase == Some(Phase::Requirements);
-            match (is_past(Phase::Requirements), told.state.checkpoints.iter().any(is_said)) {
-                (true, true) => StepTold::Done(Done::recorded(approve())),
-                (true, false) => StepTold::Done(Done::inferred(approve())),
-                (false, _) => unwritten.told(),
+            let noted = json!({ "option": "approve", "comment": IMPLIED });
+            match (is_past(Phase::Requirements), said) {
+                (true, Said::Yes) => StepTold::Done(Done::recorded(approve())),
+                (true, Said::Unknown) => StepTold::Done(Done::inferred(approve())),
+                (true, Said::Nothing) => StepTold::Done(Done::implied(noted)),
+                (false, _) => StepTold::Undone,
             }
+        }
+        ("approved", _) if is_past(Phase::Requirements) && said == Said::Nothing => {
+            StepTold::Done(Done::implied(json!({ "noted": IMPLIED })))
         }
         ("approved", _) => done(told, is_past(Phase::Requirements), DEMAND, json!({}), Undone),
         ("architects", step) => {
@@ -82,7 +109,7 @@ pub(super) fn told(told: &DotagentTold, at: &Address) -> StepTold {
         ("roundtable", _) => done(told, is_merged, DESIGN, json!({}), Undone),
         // A design is final when the user has said yes to it.
         ("approve-design", _) => {
-            done(told, is_past(Phase::Architecture), DESIGN, approve(), unwritten)
+            done(told, is_past(Phase::Architecture), DESIGN, approve(), Undone)
         }
         ("approved-design", _) => {
             done(told, is_past(Phase::Architecture), DESIGN, json!({}), Undone)
@@ -173,7 +200,7 @@ fn of_task(told: &DotagentTold, at: &Address, step: &str) -> StepTold {
     let over = |over: bool| json!({ "over": over });
     if stage == Stage::Verified && step.starts_with("try") && !step.starts_with("try[1]/") {
         return if step == "try" {
-            StepTold::Done(proof(task, is_past, json!({})))
+            StepTold::Done(proof(told, task, is_past, json!({})))
         } else {
             StepTold::PassedOver("the task is verified".to_owned())
         };
@@ -200,16 +227,17 @@ fn of_task(told: &DotagentTold, at: &Address, step: &str) -> StepTold {
         ) => None,
     };
     match result {
-        Some(result) => StepTold::Done(proof(task, is_past, result)),
+        Some(result) => StepTold::Done(proof(told, task, is_past, result)),
         // A task that was set back to its beginning is done from there.
         None if task.untouched && !is_past || step == "verified" => StepTold::Undone,
         None => StepTold::Silent,
     }
 }
 
-fn proof(task: &Task, is_past: bool, result: Value) -> Done {
+fn proof(told: &DotagentTold, task: &Task, is_past: bool, result: Value) -> Done {
+    let is_written = !is_past && told.state.rebuilt.is_none();
     match task.turn {
-        Turn::AsWritten if !is_past => Done::recorded(result),
+        Turn::AsWritten if is_written => Done::recorded(result),
         Turn::AsWritten
         | Turn::Orphan
         | Turn::FromOutput

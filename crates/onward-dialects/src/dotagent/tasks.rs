@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::read::{State, TaskEntry, in_task};
 use crate::kit::{
-    order::is_circular,
+    order::without_circles,
     status::{self, Progress},
 };
 
@@ -66,15 +66,17 @@ pub(super) struct Task {
     pub(super) after: Vec<String>,
 }
 
-pub(super) fn tasks(state: &State) -> Vec<Task> {
+/// The tasks, and those that wait for each other in a circle: in there, nothing comes first.
+pub(super) fn tasks(state: &State) -> (Vec<Task>, Vec<Vec<String>>) {
     let ids: BTreeSet<&str> = state.tasks.iter().map(|it| it.id.as_str()).collect();
     let mut tasks: Vec<Task> = state.tasks.iter().map(|it| task(state, it, &ids)).collect();
-    if is_circular(tasks.iter().map(|it| (it.id.as_str(), it.after.as_slice()))) {
-        for task in &mut tasks {
-            task.after.clear();
-        }
+    let edge = |it: &mut Task| (it.id.clone(), std::mem::take(&mut it.after));
+    let mut edges: Vec<(String, Vec<String>)> = tasks.iter_mut().map(edge).collect();
+    let circles = without_circles(&mut edges);
+    for (task, (_, after)) in tasks.iter_mut().zip(edges) {
+        task.after = after;
     }
-    tasks
+    (tasks, circles)
 }
 
 /// Those whose turn it is: not verified, and everything before them is.

@@ -11,7 +11,8 @@ use onward_core::{
     plan::{RecoveryPoint, Status},
     time::Timestamp,
     told::{
-        Change, Deed, Died, Entering, LastDone, LastTold, NoEntry, Standing, StepTold, Told, Undo,
+        Change, Deed, Died, Entering, LastDone, LastTold, NoEntry, Restored, Standing, StepTold,
+        Told, Undo,
     },
 };
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::{
     Code, Facts, Phase, check, code, enter, last,
     read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
+    recall,
     resumed::{counts, resumed},
     step,
     tasks::{Stage, Task, Turn, runnable, tasks},
@@ -40,6 +42,8 @@ pub(super) struct DotagentTold {
     pub(super) files: Files,
     pub(super) state: State,
     pub(super) tasks: Vec<Task>,
+    /// Tasks that wait for each other.
+    pub(super) circles: Vec<Vec<String>>,
     /// Where each task stands in `tasks`, by its address.
     pub(super) places: BTreeMap<Address, usize>,
     pub(super) code: Code,
@@ -53,7 +57,7 @@ impl DotagentTold {
     pub(super) fn new(dir: &str, files: Files) -> Self {
         let state = State::of(&files);
         // What lies beside a checkpoint that waits for its run is of the run before.
-        let tasks = if state.is_fresh() { Vec::new() } else { tasks(&state) };
+        let (tasks, circles) = if state.is_fresh() { Default::default() } else { tasks(&state) };
         let code = code(reached(&state, &tasks), facts(&state, &tasks));
         let mut planned = tasks.iter().filter(|task| !task.repairs);
         let is_built = planned.all(|task| task.stage == Stage::Verified);
@@ -64,7 +68,7 @@ impl DotagentTold {
         let place = |(index, task): (usize, &Task)| (address(task), index);
         let places = tasks.iter().enumerate().map(place).collect();
         let (dir, planned) = (dir.to_owned(), OnceCell::new());
-        Self { dir, files, state, tasks, places, code, repairs, planned }
+        Self { dir, files, state, tasks, circles, places, code, repairs, planned }
     }
 
     /// A person entered before this report: it counts no more.
@@ -349,6 +353,14 @@ impl Told for DotagentTold {
 
     fn counts(&self, died: &Died) -> bool {
         counts(self, died)
+    }
+
+    fn restore(
+        &self,
+        done: &dyn Fn(&Address) -> Option<Value>,
+        now: Timestamp,
+    ) -> Option<Restored> {
+        recall::restored(self, done, now)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -16,6 +16,10 @@ use crate::{Files, kit::age::seconds};
 /// was done from here on counts no more.
 pub const ENTERED: &str = "entered_at";
 
+/// Under this key phase.json says that it was lost and made again, from the reports: what it does
+/// not say may have been said before.
+pub const REBUILT: &str = "rebuilt_at";
+
 /// Under this key a task names the attempt of ours that was cut off and counted, until it is over.
 pub const CUT_OFF: &str = "cut_off";
 

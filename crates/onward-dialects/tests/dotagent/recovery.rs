@@ -128,6 +128,92 @@ fn tasks_that_wait_for_each_other_all_run() {
     assert_eq!(at(&circle), "implementation IMPLEMENTATION implementation[a] implementation[b]");
 }
 
+/// The circle is named; what lies outside of it still waits.
+#[test]
+fn of_a_circle_only_its_own_dependencies_are_dropped() {
+    let after = |id: &str, others: &[&str]| {
+        let mut task = task(id, "pending", 0);
+        task["dependencies"] = json!(others);
+        task
+    };
+    let tasks = [after("a", &["b"]), after("b", &["a"]), after("c", &["b"]), after("d", &["c"])];
+    let circle = built("IMPLEMENTATION").tasks(&tasks);
+    assert_eq!(at(&circle), "implementation IMPLEMENTATION implementation[a] implementation[b]");
+    let said = circle.findings().iter().map(|it| it.message.clone()).collect::<String>();
+    assert!(said.contains("in a circle: a, b;"), "{said}");
+}
+
+const PLANNED: &str = r#"{"contracts":[],"execution_plan":{"tasks":[
+    {"id":"a","summary":"one"},{"id":"b","summary":"two","dependencies":["a"]},
+    {"id":"c","summary":"three","depends_on":["b"]}]}}"#;
+
+fn verdict_of(built: Built, id: &str, word: &str) -> Built {
+    let text = json!({"task_id": id, "verdict": word}).to_string();
+    built.file(&format!("tasks/{id}/verification.json"), &text)
+}
+
+/// execution.json is gone or cut off: the design names the tasks, and what they left says how far
+/// they are.
+#[test]
+fn a_list_of_tasks_that_is_lost_is_made_again_from_what_they_left() {
+    let left =
+        built("IMPLEMENTATION").demand().approved().file("reports/final_design.json", PLANNED);
+    assert_eq!(at(&left), "implementation IMPLEMENTATION plan", "nothing was left");
+    let left = verdict_of(left.output("a", "pre_complete"), "a", "PASS");
+    for (broken, why) in [(None, "it is missing"), (Some("{\"tasks\":[{\"id"), "cannot be read")] {
+        let lost = match broken {
+            Some(text) => left.clone().file("state/execution.json", text),
+            None => left.clone(),
+        };
+        assert_eq!(at(&lost), "implementation IMPLEMENTATION implementation[b]");
+        let findings = lost.findings();
+        let told = findings.iter().find(|it| it.code == "state-rebuilt").unwrap();
+        assert!(told.message.contains(why) && told.message.contains("verified: a"), "{told:?}");
+        assert_eq!(lost.imported().phase("implementation[a]/verified"), Phase::Done);
+        // What came after it, and a task that no plan has.
+        let more = lost.clone().output("b", "blocked").output("x", "pre_complete");
+        let next = "implementation[b] implementation[x]";
+        assert_eq!(at(&more), format!("implementation IMPLEMENTATION {next}"));
+        let all = ["b", "c"]
+            .iter()
+            .fold(lost, |lost, id| verdict_of(lost.output(id, "pre_complete"), id, "PASS"));
+        assert_eq!(at(&all), "verification VERIFICATION verification");
+    }
+    // A verdict alone is one, too; one that says no, or is another task's, is none.
+    let said = |id: &str, of: &str, word: &str| {
+        let lost = built("IMPLEMENTATION").file("reports/final_design.json", PLANNED);
+        let text = json!({"task_id": of, "verdict": word}).to_string();
+        at(&lost.output("c", "failed").file(&format!("tasks/{id}/verification.json"), &text))
+    };
+    assert_eq!(said("a", "a", "PASS"), "implementation IMPLEMENTATION implementation[b]");
+    for (of, word) in [("a", "FAIL"), ("b", "PASS")] {
+        assert_eq!(said("a", of, word), "implementation IMPLEMENTATION implementation[a]");
+    }
+}
+
+#[test]
+fn what_a_run_before_this_one_left_rebuilds_nothing() {
+    let left =
+        built("IMPLEMENTATION").demand().approved().file("reports/final_design.json", PLANNED);
+    let mut left = verdict_of(left.output("a", "pre_complete"), "a", "PASS");
+    for name in ["output.json", "verification.json"] {
+        let path = format!("memory/tasks/a/{name}");
+        let bytes = left.files.bytes(&path).unwrap().to_vec();
+        let modified = "2026-04-11T05:29:59Z".parse().ok();
+        left.files.insert(path, File { bytes, modified });
+    }
+    assert_eq!(at(&left), "implementation IMPLEMENTATION plan");
+}
+
+/// The run was past its tasks: what is known of them is that they are verified.
+#[test]
+fn past_the_implementation_a_lost_list_holds_verified_tasks_alone() {
+    let past = built("VERIFICATION").demand().approved().file("reports/final_design.json", PLANNED);
+    let past = past.output("a", "pre_complete").output("repair-1", "pre_complete");
+    assert_eq!(at(&past), "verification VERIFICATION verification");
+    assert!(!past.codes().contains(&"phase-ahead-of-evidence".to_owned()), "{:?}", past.findings());
+}
+
 #[test]
 fn when_all_tasks_are_verified_the_verification_is_next_and_an_older_verdict_does_not_count() {
     let all = built("IMPLEMENTATION").tasks(&[task("task-001", "verified", 1)]);

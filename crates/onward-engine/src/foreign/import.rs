@@ -61,7 +61,7 @@ pub fn import_announced(
     for step in announced {
         match source.told.step(step) {
             StepTold::Done(_) => {
-                if let Some(event) = adoption(step, source) {
+                if let Some(event) = adoption(into.run(), step, source) {
                     into.record(event)?;
                 }
             }

@@ -27,6 +27,7 @@ use super::{
     entering::{Entered, unkept_wish},
     export,
     ours::{self, Ours},
+    restoring,
     unread::{unread, words},
 };
 use crate::{
@@ -46,6 +47,8 @@ pub(crate) struct Reentry {
     pub(crate) told: Box<dyn Told>,
     pub(crate) standing: Standing,
     findings: Vec<Finding>,
+    /// What the files lost and our journal knows.
+    restored: Vec<Change>,
     /// Where a person enters instead, and since when.
     entered: Option<Entered>,
     /// What the dialect wants undone and nothing of ours stands in.
@@ -86,6 +89,9 @@ impl Reentry {
         let Reading { files, told } = reading;
         let Some(mut told) = told else { return Ok(None) };
         let ages = world.now_for_ages();
+        let restored = restoring::look(&foreign, (&files, &mut told), run, world.now())?;
+        let (restored, lost) = restored.map(|it| (it.changes, it.finding)).unzip();
+        let restored: Vec<Change> = restored.unwrap_or_default();
         let mut standing = told.standing(ages);
         let mut findings = told.findings(ages);
         let mut entered = None;
@@ -95,7 +101,8 @@ impl Reentry {
             let no_entry = |unknown: NoEntry| Stop::NoEntry { what: unknown.to_string(), known };
             let found = found.map_err(no_entry)?;
             if !found.changes.is_empty() {
-                let after = export::after(files.clone(), &found.changes);
+                let after = export::after(files.clone(), &restored);
+                let after = export::after(after, &found.changes);
                 let Reading { told: again, .. } = foreign.parse(after)?;
                 if let Some(again) = again {
                     told = again;
@@ -108,6 +115,7 @@ impl Reentry {
             }
             entered = Some(found);
         }
+        findings.extend(lost);
         // What cannot be read is neither missing nor broken too.
         let is_unread = |path: &String| {
             let mut all = files.unread.iter().map(|it| Path::new(&it.path));
@@ -127,6 +135,7 @@ impl Reentry {
             told,
             standing,
             findings,
+            restored,
             entered,
             undo,
             alive,
@@ -498,6 +507,9 @@ impl Reentry {
     ) -> Result<Reading, Stop> {
         let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
+        self.refuse_unread(&files, &self.restored)?;
+        export::write(world, &self.foreign, &self.restored)?;
+        files = export::after(files, &self.restored);
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
             self.refuse_unread(&files, &entered.changes)?;
             export::write(world, &self.foreign, &entered.changes)?;

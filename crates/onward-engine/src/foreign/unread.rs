@@ -12,7 +12,13 @@ pub(super) fn unread(Unread { path, why }: &Unread) -> Finding {
     let message = format!("{path} {what}");
     let finding = match why {
         Unreadable::Outside => Finding::new(Code::PrerequisiteMissing, message).with_hint(hint),
-        Unreadable::Link | Unreadable::TooLarge | Unreadable::Forbidden | Unreadable::NoFile => {
+        Unreadable::Link
+        | Unreadable::TooLarge
+        | Unreadable::Forbidden
+        | Unreadable::NoFile
+        | Unreadable::NoDirectory
+        | Unreadable::TooDeep
+        | Unreadable::TooMany => {
             let hint = format!("{hint}, or go on without it");
             Odd::StateUnreadable.finding(message).with_hint(hint)
         }
@@ -38,5 +44,13 @@ pub(super) fn words(why: Unreadable) -> (&'static str, String) {
             ("may not be read", "give yourself the right to read it".to_owned())
         }
         Unreadable::NoFile => ("is no file", "put a file there, or move it away".to_owned()),
+        Unreadable::NoDirectory => (
+            "is a file where a directory belongs",
+            "put the directory there, or move the file away".to_owned(),
+        ),
+        Unreadable::TooDeep => ("lies too deep to be read", "move it further up".to_owned()),
+        Unreadable::TooMany => {
+            ("has more entries than are looked at", "move some of them away".to_owned())
+        }
     }
 }

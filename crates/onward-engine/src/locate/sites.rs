@@ -168,6 +168,21 @@ impl Search<'_> {
         Ok(meant.into_iter().collect())
     }
 
+    /// Where a person who is in this directory of a project means: there, if some system has left
+    /// something at or below it; else the nearest directory above in which one has, up to the
+    /// project's own.
+    pub fn nearest(&self, project: &Project, dir: &Path) -> PathBuf {
+        if dir == project.root() || !self.marked_below(dir).is_empty() {
+            return dir.to_owned();
+        }
+        let above = dir.ancestors().skip(1).take_while(|it| it.starts_with(project.root()));
+        let holds = |it: &&Path| {
+            let found = self.of_home(Home::Project, project, it, None);
+            found.iter().any(|it| it.site.lacks.is_none())
+        };
+        above.into_iter().find(holds).unwrap_or(dir).to_owned()
+    }
+
     /// Whole runs at and below a directory, and those in task lists, in order of their places.
     pub fn below(&self, root: &Path) -> io::Result<Vec<FoundSite>> {
         let mut found = Vec::new();

@@ -92,6 +92,9 @@ impl Desk {
             Some(Unreadable::Outside) => "it leads out of the project",
             Some(Unreadable::Forbidden) => "it may not be read",
             Some(Unreadable::NoFile) => "it is no file",
+            Some(Unreadable::NoDirectory) => "a file is in the place of its directory",
+            Some(Unreadable::TooDeep) => "it lies too deep",
+            Some(Unreadable::TooMany) => "it has too many entries",
         };
         let error = std::io::Error::other(why);
         Err(CallError::io("change", &self.dir.join(name))(error))

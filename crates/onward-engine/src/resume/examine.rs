@@ -267,7 +267,7 @@ fn after<W: World>(
     let mut onlooker = Onlooker::new(world, after);
     // Its end is judged first; what the files tell of the steps behind it counts from then on.
     for step in made.decided(Decision::AdoptSeal) {
-        if let Some(event) = adoption(step, reentry.source()) {
+        if let Some(event) = adoption(&onlooker.run, step, reentry.source()) {
             onlooker.record(event)?;
         }
     }

@@ -29,7 +29,7 @@ use crate::{
     consult,
     diagnostic::printable,
     error::{self, Error},
-    meant::Looked,
+    meant::{self, Looked},
     outlook,
     prompt::{Chosen, First, Person},
     session::{Found, Session, Which, found_in_commands},
@@ -44,8 +44,7 @@ pub(crate) fn choose(
     person: &mut Person,
     yes: bool,
 ) -> Result<Option<Which>, Error> {
-    let here = std::path::absolute(&cx.global.cwd)
-        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+    let here = meant::here(cx, session)?;
     let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
     let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
         unfinished(session, &here)?.into_iter().partition(|it| it.found.dir == here);
@@ -119,8 +118,7 @@ fn which_of(
 
 /// Runs of other systems here that are surely this project's, each to be resumed.
 pub(crate) fn strangers(cx: &Context, session: &Session) -> Result<Vec<FoundSite>, Error> {
-    let here = std::path::absolute(&cx.global.cwd)
-        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+    let here = meant::here(cx, session)?;
     let all = unfinished(session, &here)?.into_iter().map(|it| it.found);
     Ok(all.filter(|it| !it.site.unsure).collect())
 }
@@ -366,6 +364,10 @@ impl Talk<'_> {
                 ways.push((Choice::Clean, "clean", clean));
             }
             let picked = consult::menu(person, consult::first(depth, &standing), &ways);
+            if picked.is_none() && !person.was_interrupted() {
+                let run = found_in_commands(self.found);
+                return Err(consult::unanswered(run, &choices, &standing, false));
+            }
             match self.answered(person, picked)? {
                 Choice::Resume => {
                     choices.accept_all(&standing);

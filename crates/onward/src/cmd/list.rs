@@ -19,7 +19,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     ink::{self, Style},
-    next,
+    meant, next,
     session::{Driving, Session},
     style::{self, ago},
     width,
@@ -138,8 +138,7 @@ pub(crate) fn rows(
         let shown = shown.map_err(|error| error.to_string());
         rows.push(Row { id, dir: at, place: None, last_active, shown });
     }
-    let here = std::path::absolute(&cx.global.cwd)
-        .map_err(|source| Error::CannotRead { path: cx.global.cwd.clone(), source })?;
+    let here = meant::here(cx, session)?;
     let tasks = tasks.map(|it| cx.path(it));
     for found in session.strangers(&here, tasks.as_deref())? {
         let plan = session.glance(&found).map_err(|error| error.to_string());

@@ -203,3 +203,25 @@ fn a_run_that_lies_outside_of_the_project_is_planned_and_nothing_is_written_ther
         assert!(desk.bench.project().runs().unwrap().is_empty(), "{refused:?}");
     }
 }
+
+/// Events may lie in folders of folders; what stands in the place of the folder is told.
+#[test]
+fn events_count_however_deep_they_lie_and_a_file_in_their_place_is_a_finding() {
+    let desk = Desk::new();
+    let name = "20260302-0900-deep-aaaa";
+    left(&desk, name, 5, &[]);
+    let events = desk.bench.path(".agent-memory/runs").join(name).join("events");
+    let deep = events.join("a/b/c/d/e/f/g/h/i");
+    fs::create_dir_all(&deep).unwrap();
+    let done = json!({"type": "task-completed", "task_id": "T002", "timestamp": ago(2)});
+    fs::write(deep.join("20260302-0910.jsonl"), done.to_string() + "\n").unwrap();
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert_eq!(plan["recovery_point"]["code"], "cleanup", "{plan:#}");
+    fs::remove_dir_all(&events).unwrap();
+    fs::write(&events, "not a folder").unwrap();
+    let plan = desk.bench.exits("plan --json", 0).json();
+    let is_it = |it: &&Value| it["code"] == "state-unreadable";
+    let told = plan["findings"].as_array().unwrap().iter().find(is_it);
+    assert!(told.unwrap()["path"].as_str().unwrap().ends_with("/events"), "{plan:#}");
+    desk.bench.exits("resume --no-input --yes", 16);
+}

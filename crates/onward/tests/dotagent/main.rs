@@ -8,6 +8,7 @@ mod cut_off;
 mod entered;
 mod handed;
 mod kills;
+mod lost;
 mod office;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]

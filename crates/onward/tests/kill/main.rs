@@ -16,6 +16,7 @@ mod journal;
 mod kills;
 mod locks;
 mod menu;
+mod own_log;
 mod people;
 mod proof;
 mod sessions;

@@ -7,7 +7,7 @@ use super::{Act, Refused, Scene, none, object_of, texts};
 use crate::{
     dotagent::{
         EXECUTION, PHASE, Phase,
-        read::{DEMAND, DESIGN, DESIGNS, MERGED, REFLECTIONS, VERIFICATION},
+        read::{DEMAND, DESIGN, DESIGNS, Entry, MERGED, REFLECTIONS, VERIFICATION},
         write::{Checkpoint, replace},
     },
     kit::{age::seconds, path::component},
@@ -100,10 +100,15 @@ pub fn approve(scene: &Scene<'_>, word: &str, architects: &[String]) -> Result<A
     let Some(phase) = Phase::parse(word) else {
         return Err(Refused::new(format!("`{word}` is no phase"), "name a phase"));
     };
-    if scene.phase() > phase {
-        return Ok(Act::nothing(none()));
-    }
     let mut checkpoint = scene.checkpoint();
+    let is_said = |it: &Entry| it.phase == Some(phase);
+    if scene.phase() > phase {
+        // The yes was taken back while the run was further, and given again.
+        if phase == Phase::Requirements && !scene.state().checkpoints.iter().any(is_said) {
+            checkpoint.approve(phase, scene.at);
+        }
+        return Ok(scene.act(Vec::new(), &checkpoint, none()));
+    }
     let mut changes = Vec::new();
     match phase {
         Phase::Requirements => {

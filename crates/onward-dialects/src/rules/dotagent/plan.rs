@@ -8,11 +8,16 @@ use serde_json::{Map, Value, json};
 use super::{Act, Refused, Scene, object_of, texts};
 use crate::{
     dotagent::{
-        Phase,
+        Phase, left,
         read::{DESIGN, in_task},
         write::replace,
     },
-    kit::{age::seconds, order::is_circular, path::component},
+    kit::{
+        age::seconds,
+        json::{Object, Oddities},
+        order::without_circles,
+        path::component,
+    },
 };
 
 fn contract_path(name: &str) -> String {
@@ -21,10 +26,7 @@ fn contract_path(name: &str) -> String {
 
 /// The tasks that the final design names; none where it leaves them to the executor.
 pub fn look(scene: &Scene<'_>) -> Result<Act, Refused> {
-    let design = Value::Object(scene.object(DESIGN).unwrap_or_default());
-    let planned = design["execution_plan"]["tasks"].as_array().cloned().unwrap_or_default();
-    let has_id = |it: &&Value| it["id"].as_str().is_some_and(|id| !id.trim().is_empty());
-    let tasks: Vec<Value> = planned.iter().filter(has_id).cloned().collect();
+    let tasks = designed(&scene.object(DESIGN).unwrap_or_default());
     Ok(Act::nothing(json!({ "tasks": tasks })))
 }
 
@@ -47,36 +49,63 @@ pub fn plan(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
     let design = Value::Object(scene.object(DESIGN).unwrap_or_default());
     let named = design["contracts"].as_array().map_or(&[][..], Vec::as_slice);
     let changes = named.iter().filter_map(|it| contract(scene, it)).collect();
-    let entry = |task: &Value| {
-        let id = task["id"].as_str().unwrap_or_default();
-        let mut entry = object_of(task);
-        let description = entry.remove("summary").unwrap_or_else(|| "".into());
-        entry.entry("description".to_owned()).or_insert(description);
-        let fields = json!({"status": "pending", "attempts": 0, "started_at": null,
-            "completed_at": null, "output": in_task(id, "output.json")});
-        entry.extend(object_of(&fields));
-        Value::Object(entry)
-    };
-    let entries: Vec<Value> = tasks.iter().map(entry).collect();
+    let mut entries: Vec<Value> = tasks.iter().map(entry).collect();
+    let state = scene.state();
+    if left::is_lost(&state.execution_file) {
+        left::taken_in(&state, &mut entries);
+    }
     let result = json!({ "tasks": items(&entries) });
     checkpoint.set_tasks(entries);
     checkpoint.enter(Phase::Implementation, scene.at);
     Ok(scene.act(changes, &checkpoint, result))
 }
 
-/// What the fan-out is made over.
-fn items(tasks: &[Value]) -> Vec<Value> {
-    let item = |task: &Value| {
-        let (id, after) = (task["id"].as_str()?, texts(task, "depends_on"));
-        let said = ["description", "summary"].iter().find_map(|key| task[*key].as_str());
-        Some(json!({"id": id, "summary": said.unwrap_or_default(), "depends_on": after}))
-    };
-    tasks.iter().filter_map(item).collect()
+/// A task of the plan as execution.json lists it, with nothing of it begun.
+pub(crate) fn entry(task: &Value) -> Value {
+    let id = task["id"].as_str().unwrap_or_default();
+    let mut entry = object_of(task);
+    let description = entry.remove("summary").unwrap_or_else(|| "".into());
+    entry.entry("description".to_owned()).or_insert(description);
+    let fields = json!({"status": "pending", "attempts": 0, "started_at": null,
+        "completed_at": null, "output": in_task(id, "output.json")});
+    entry.extend(object_of(&fields));
+    Value::Object(entry)
 }
 
-/// Each task once, after the tasks that it names and those that provide its contracts. Where tasks
-/// wait for each other in a circle, nothing but their place in the list orders them.
-fn ordered(tasks: &[Value]) -> Vec<Value> {
+/// What the fan-out is made over: tasks that wait for each other in a circle do not.
+fn items(tasks: &[Value]) -> Vec<Value> {
+    let listed = tasks.iter().filter(|it| it["id"].is_string());
+    let id = |task: &Value| task["id"].as_str().unwrap_or_default().to_owned();
+    let ids: BTreeSet<String> = listed.clone().map(id).collect();
+    let known = |task: &Value| after(task).into_iter().filter(|it| ids.contains(it)).collect();
+    let mut edges: Vec<(String, Vec<String>)> =
+        listed.clone().map(|it| (id(it), known(it))).collect();
+    without_circles(&mut edges);
+    let item = |(task, (id, after)): (&Value, (String, Vec<String>))| {
+        let said = ["description", "summary"].iter().find_map(|key| task[*key].as_str());
+        json!({"id": id, "summary": said.unwrap_or_default(), "depends_on": after})
+    };
+    listed.zip(edges).map(item).collect()
+}
+
+/// What a task says that it comes after.
+fn after(task: &Value) -> Vec<String> {
+    let (map, odd) = (object_of(task), Oddities::default());
+    let task = Object { map: &map, path: "", odd: &odd };
+    let keys = ["depends_on", "dependencies"];
+    let named: BTreeSet<String> = keys.iter().flat_map(|key| task.texts_of(&[key])).collect();
+    named.into_iter().collect()
+}
+
+/// The tasks that the final design names.
+pub(crate) fn designed(design: &Map<String, Value>) -> Vec<Value> {
+    let planned = design.get("execution_plan").and_then(|it| it["tasks"].as_array());
+    let has_id = |it: &&Value| it["id"].as_str().is_some_and(|id| !id.trim().is_empty());
+    planned.into_iter().flatten().filter(has_id).cloned().collect()
+}
+
+/// Each task once, after the tasks that it names and those that provide its contracts.
+pub(crate) fn ordered(tasks: &[Value]) -> Vec<Value> {
     let mut ids = BTreeSet::new();
     let is_new = |it: &&Value| it["id"].as_str().is_some_and(|id| ids.insert(id.to_owned()));
     let mut tasks: Vec<Value> = tasks.iter().filter(is_new).cloned().collect();
@@ -87,18 +116,14 @@ fn ordered(tasks: &[Value]) -> Vec<Value> {
     let waits = |task: &Value| -> Vec<String> {
         let uses = texts(task, "uses");
         let providers = offers.iter().filter(|(_, has)| has.iter().any(|it| uses.contains(it)));
-        let named = texts(task, "depends_on").into_iter();
+        let named = after(task).into_iter();
         let all = named.chain(providers.map(|(id, _)| id.clone()));
         let others = all.filter(|id| ids.contains(id) && task["id"] != id.as_str());
         others.collect::<BTreeSet<String>>().into_iter().collect()
     };
-    let after: Vec<(String, Vec<String>)> = tasks
-        .iter()
-        .map(|it| (it["id"].as_str().unwrap_or_default().to_owned(), waits(it)))
-        .collect();
-    let is_circle = is_circular(after.iter().map(|(id, after)| (id.as_str(), after.as_slice())));
-    for (task, (_, after)) in tasks.iter_mut().zip(after) {
-        task["depends_on"] = if is_circle { json!([]) } else { json!(after) };
+    let after: Vec<Vec<String>> = tasks.iter().map(waits).collect();
+    for (task, after) in tasks.iter_mut().zip(after) {
+        task["depends_on"] = json!(after);
     }
     tasks
 }

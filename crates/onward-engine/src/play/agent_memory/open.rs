@@ -5,6 +5,7 @@ use onward_dialects::{
         read::{CONSTITUTION, GRAPH, GraphFile, State},
         write::{Entry, approved},
     },
+    kit::path::shown,
     rules::agent_memory::page,
 };
 use serde_json::{Value, json};
@@ -34,10 +35,13 @@ pub(super) fn check(order: &Order) -> Result<Value, CallError> {
         GraphFile::Missing => Some("is missing".to_owned()),
         GraphFile::Broken(why) => Some(format!("cannot be read: {why}")),
         GraphFile::Whole(graph) if graph.tasks.is_empty() => Some("has no task".to_owned()),
-        GraphFile::Whole(graph) if graph.circular => {
-            Some("has tasks that wait for each other".to_owned())
+        GraphFile::Whole(graph) => {
+            let waits = |it: &Vec<String>| {
+                format!("has tasks that wait for each other: {}", shown(&it.join(", ")))
+            };
+            let twice = || graph.doubled.first().map(|id| format!("has two tasks `{id}`"));
+            graph.circles.first().map(waits).or_else(twice)
         }
-        GraphFile::Whole(graph) => graph.doubled.first().map(|id| format!("has two tasks `{id}`")),
     };
     if let Some(why) = why {
         let hint = "mend it by hand, or resume: the breakdown is made again";

@@ -3,8 +3,8 @@
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
 //! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
 //!   `inputs` waits, `held` for other programs' locks, `news` is what a driver tells, `child` runs
-//!   short commands; `schema` and `probe` do what their names
-//!   say; `shared` is what all runs of a machine know.
+//!   short commands; `said` is where our words go; `schema` and `probe` do what their names say;
+//!   `shared` is what all runs of a machine know.
 //!
 //! Invariant: the environment comes in as a value, once; nothing here asks for it again.
 
@@ -26,6 +26,7 @@ mod interrupts;
 mod look;
 mod news;
 pub(crate) mod probe;
+mod said;
 mod schema;
 mod setup;
 pub(crate) mod shared;

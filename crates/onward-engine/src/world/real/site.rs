@@ -37,7 +37,7 @@ const SITE_BYTES_MAX: u64 = 512 << 20;
 /// So many entries of a root are looked at.
 const ENTRIES_MAX: usize = 200_000;
 /// Globs lead no deeper than this below a root.
-const DEPTH_MAX: usize = 8;
+const DEPTH_MAX: usize = 64;
 
 pub(super) fn read(
     project: &Path,
@@ -226,6 +226,7 @@ impl Walk<'_> {
             if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") }
         };
         if depth == 0 {
+            self.found.unread.insert(below.to_owned(), Unreadable::TooDeep);
             return Ok(());
         }
         if *first == "**" {
@@ -274,7 +275,12 @@ impl Walk<'_> {
         let path = self.root.join(below);
         let listed = match fs::read_dir(&path) {
             Ok(listed) => listed,
-            Err(error) if is_absence(&error) => return Ok(Vec::new()),
+            Err(error) if is_absence(&error) => {
+                if !below.is_empty() && fs::symlink_metadata(&path).is_ok_and(|it| it.is_file()) {
+                    self.found.unread.insert(below.to_owned(), Unreadable::NoDirectory);
+                }
+                return Ok(Vec::new());
+            }
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 self.found.unread.insert(below.to_owned(), Unreadable::Forbidden);
                 return Ok(Vec::new());
@@ -283,9 +289,14 @@ impl Walk<'_> {
         };
         let mut names = Vec::new();
         for entry in listed {
-            let entry = entry.map_err(io_stop("list", &path))?;
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) if is_absence(&error) => break,
+                Err(error) => return Err(io_stop("list", &path)(error)),
+            };
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
+                self.found.unread.insert(below.to_owned(), Unreadable::TooMany);
                 break;
             }
             let (name, is_whole) = (entry.file_name(), |name: &&str| !is_temporary(name));
@@ -383,6 +394,8 @@ fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, St
     }
     let bytes = match open::read_named(&path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
+        // A call may have moved it aside since it was looked at.
+        Err(error) if is_absence(&error) => return Ok(None),
         Err(error) if is_forbidden(&error) => return unread(Unreadable::Forbidden, modified),
         Err(error) => return Err(io_stop("read", &path)(error)),
     };
@@ -436,6 +449,45 @@ mod tests {
         assert_eq!(found("m/tasks/*/output.json"), ["m/tasks/t1/output.json"]);
         assert_eq!(found("gone.json"), ["gone.json"], "reading finds out that it is not there");
         assert_eq!(found("a.md/*"), Vec::<String>::new());
+    }
+
+    /// A call moves a file aside while the engine reads the others.
+    #[test]
+    fn a_file_that_is_moved_while_it_is_read_is_there_or_not_and_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two) = (dir.path().join("output.json"), dir.path().join("output.1.json"));
+        fs::write(&one, "{}").unwrap();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let order = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(order) {
+                    fs::rename(&one, &two).unwrap();
+                    fs::rename(&two, &one).unwrap();
+                }
+            });
+            let read = |_| content(dir.path(), "output.json", &mut u64::from(u32::MAX).clone());
+            let failed = (0..20_000).map(read).find_map(Result::err);
+            is_over.store(true, order);
+            assert!(failed.is_none(), "{failed:?}");
+        });
+    }
+
+    #[test]
+    fn what_lies_deep_is_found_and_a_file_in_the_place_of_a_directory_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = "events/".to_owned() + &"a/".repeat(20);
+        fs::create_dir_all(dir.path().join(&deep)).unwrap();
+        fs::write(dir.path().join(&deep).join("x.jsonl"), "{}").unwrap();
+        fs::write(dir.path().join("tasks"), "").unwrap();
+        let deeper = "events/".to_owned() + &"b/".repeat(DEPTH_MAX);
+        fs::create_dir_all(dir.path().join(&deeper)).unwrap();
+        let mut found = Found::default();
+        expand(dir.path(), "events/**/*.jsonl", &mut found).unwrap();
+        expand(dir.path(), "tasks/*.md", &mut found).unwrap();
+        assert_eq!(found.names.into_iter().collect::<Vec<_>>(), [format!("{deep}x.jsonl")]);
+        let unread: Vec<Unreadable> = found.unread.values().copied().collect();
+        assert_eq!(unread, [Unreadable::TooDeep, Unreadable::NoDirectory]);
     }
 
     #[test]

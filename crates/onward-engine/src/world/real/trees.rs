@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     look::{Looker, content_of},
+    said::Said,
     worktrees::Gone,
 };
 use crate::world::{
@@ -149,9 +150,13 @@ impl Trees {
         let skipped = now.skipped.iter().map(|path| below(of.tree, path)).collect();
         let head = now.head().unwrap_or_default().to_owned();
         let mut all = Vec::new();
+        let said = Said::here(&self.place.project_dir);
         for difference in found {
             let Difference { path, base: old, is_of_branch, moved, .. } = difference;
             let text = name::text(&path);
+            if said.is_in(&below(of.tree, &text)) {
+                continue;
+            }
             let full = exported.join(open::raw(&text));
             let content = if old.is_some() { content_of(&full)? } else { None };
             let is_lost = old.is_some() && content.is_none();
@@ -270,7 +275,9 @@ impl Trees {
             Entry::Occupied(now) => now.into_mut(),
             Entry::Vacant(now) => now.insert(Now::look(chain)?),
         };
-        Ok(now.moved()?.iter().map(|path| below(tree, path)).collect())
+        let said = Said::here(&self.place.project_dir);
+        let moved = now.moved()?.into_iter().map(|path| below(tree, &path));
+        Ok(moved.filter(|path| !said.is_in(path)).collect())
     }
 
     pub(super) fn chain(&mut self, tree: &str) -> Result<Option<Chain>, Stop> {

@@ -1,0 +1,37 @@
+//! What the other system's files lost, put back from our journal.
+//!
+//! Invariant: only what a journal of ours knows is put back, as the first thing that a resume
+//! writes; an examination sees the files as they are then.
+
+use onward_core::{
+    address::Address,
+    run::Run,
+    state::Phase,
+    time::Timestamp,
+    told::{Restored, Told},
+};
+use onward_dialects::Files;
+use serde_json::Value;
+
+use super::{Foreign, Reading, export};
+use crate::world::Stop;
+
+/// What is to be put back. What the files tell is what they tell then.
+pub(super) fn look(
+    foreign: &Foreign,
+    (files, told): (&Files, &mut Box<dyn Told>),
+    run: &Run,
+    now: Timestamp,
+) -> Result<Option<Restored>, Stop> {
+    let Some(found) = told.restore(&|step| done(run, step), now) else { return Ok(None) };
+    let after = export::after(files.clone(), &found.changes);
+    let Reading { told: Some(again), .. } = foreign.parse(after)? else { return Ok(None) };
+    *told = again;
+    Ok(Some(found))
+}
+
+/// What a step left that is done.
+fn done(run: &Run, step: &Address) -> Option<Value> {
+    let entry = run.state.step(step).filter(|it| it.phase == Phase::Done)?;
+    Some(entry.result.as_deref().cloned().unwrap_or_default())
+}
