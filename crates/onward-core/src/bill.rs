@@ -371,7 +371,7 @@ pub fn again(step: &StepState) -> Option<Usd> {
 
 /// What doing everything once more would cost, by the same history.
 pub fn restart(state: &State) -> Usd {
-    let all = state.steps.values().filter_map(again);
+    let all = state.steps.noteworthy().filter_map(|(_, entry)| again(entry));
     all.fold(Usd::default(), Usd::plus)
 }
 

@@ -6,7 +6,7 @@ use crate::{
     event::{AttemptFinished, Record},
     evidence::Outcome,
     graph::{DefId, Defs, Graph, NodeId, Noted},
-    state::{Phase, State, Violation},
+    state::{Glance, Phase, Plain, State, Violation},
     time::Timestamp,
     workflow::model::{Kind, OnFailure},
 };
@@ -46,6 +46,16 @@ impl Run {
         self.state.after(record)?;
         self.graph.after(&self.defs, &self.state, &noted);
         Ok(())
+    }
+
+    /// A step of the run itself that is done and settled, and of which no more is to be told: its
+    /// place in the state and itself. Its node is not looked into.
+    pub(crate) fn plainly_done(&self, id: NodeId) -> Option<(usize, Plain<'_>)> {
+        let place = self.graph.settled_place(id)?;
+        match self.state.steps.glance_at(place) {
+            Glance::Plain(plain) => Some((place, plain)),
+            Glance::Whole(_) => None,
+        }
     }
 
     /// Whether the run goes on without the step after this end of an attempt: it failed for a cause

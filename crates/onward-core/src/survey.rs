@@ -14,7 +14,7 @@ use crate::{
     finding::Finding,
     key::Difference,
     recovery::{AttemptFacts, Probed},
-    state::{Phase, State},
+    state::{FileKept, Glance, Phase, State},
     time::Timestamp,
 };
 
@@ -200,6 +200,21 @@ pub struct Edited {
     pub gone: BTreeSet<String>,
 }
 
+/// Each output of each done step with the place of that, in the order in which they were made.
+pub fn outputs_kept(state: &State) -> Vec<(usize, FileKept<'_>)> {
+    let mut all = Vec::with_capacity(state.steps.len());
+    for (place, (_, glance)) in state.steps.glances().enumerate() {
+        match glance {
+            Glance::Plain(plain) => all.extend(plain.files().map(|file| (place, file))),
+            Glance::Whole(entry) if entry.phase == Phase::Done => {
+                all.extend(entry.evidence.files.iter().map(|file| (place, FileKept::of(file))));
+            }
+            Glance::Whole(_) => {}
+        }
+    }
+    all
+}
+
 /// The outputs worth a look, in the order of their paths: of each, the proof of the step that wrote
 /// it last. What a later step replaced says nothing about the earlier one.
 pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
@@ -210,21 +225,29 @@ pub fn outputs_to_check(state: &State) -> Vec<(&Address, &FileProof)> {
 
 /// The same in the order in which they were first made.
 pub fn outputs_as_made(state: &State) -> Vec<(&Address, &FileProof)> {
-    type Last<'a> = IndexMap<&'a str, (Timestamp, &'a Address, &'a FileProof), FixedState>;
+    outputs_where(state, |_, _| true)
+}
+
+/// Those of them that fit.
+pub fn outputs_where<'s>(
+    state: &'s State,
+    fits: impl Fn(usize, &str) -> bool,
+) -> Vec<(&'s Address, &'s FileProof)> {
+    type Last<'a> = IndexMap<&'a str, (Timestamp, usize), FixedState>;
     let mut last = Last::with_capacity_and_hasher(state.steps.len(), FixedState::default());
-    for (address, entry) in &state.steps {
-        if entry.phase != Phase::Done {
-            continue;
-        }
-        for file in &entry.evidence.files {
-            let proof = (entry.ended_at, address, file);
-            let known = last.entry(&file.path).or_insert(proof);
-            if known.0 <= entry.ended_at {
-                *known = proof;
-            }
+    for (place, file) in outputs_kept(state) {
+        let ended_at = state.steps.glance_at(place).ended_at();
+        let known = last.entry(file.path).or_insert((ended_at, place));
+        if known.0 <= ended_at {
+            *known = (ended_at, place);
         }
     }
-    last.into_values().map(|(_, address, file)| (address, file)).collect()
+    let proof = |(path, (_, place)): (&str, (Timestamp, usize))| {
+        let address = state.steps.name(place).filter(|_| fits(place, path))?;
+        let files = &state.steps[place].evidence.files;
+        files.iter().find(|file| file.path == path).map(|file| (address, file))
+    };
+    last.into_iter().filter_map(proof).collect()
 }
 
 /// Whether `path` is a log of the other system, with this content when the run last wrote to it.
@@ -240,9 +263,11 @@ pub fn was_logged_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
 
 /// Whether some step of the run left `path` with this content: then it is no drift.
 pub fn was_made_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
-    let mut entries = state.steps.values();
-    entries.any(|entry| {
-        let by_hand = entry.by_hand.get(path) == Some(&hash);
-        !by_hand && entry.evidence.files.iter().any(|it| it.path == path && it.hash == hash)
+    state.steps.glances().any(|(_, glance)| match glance {
+        Glance::Plain(plain) => plain.files().any(|it| it.path == path && it.hash == hash),
+        Glance::Whole(entry) => {
+            let by_hand = entry.by_hand.get(path) == Some(&hash);
+            !by_hand && entry.evidence.files.iter().any(|it| it.path == path && it.hash == hash)
+        }
     })
 }

@@ -99,6 +99,9 @@ pub fn counts(run: &Run) -> Counts {
 
 /// What one node adds to that, without the nodes below it.
 pub fn counts_of(run: &Run, id: NodeId) -> Counts {
+    if run.plainly_done(id).is_some() {
+        return Counts { done: 1, total: 1, more: false };
+    }
     if is_shown(run, id) {
         Counts { done: u32::from(is_over(run, id)), total: 1, more: false }
     } else {

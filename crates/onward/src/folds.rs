@@ -95,7 +95,7 @@ impl Folds {
 /// How many items of a fan-out the user stopped, and nothing else went wrong in.
 fn stopped_items(run: &Run, group: &Address) -> usize {
     let (mut stopped, mut failed) = (BTreeSet::new(), BTreeSet::new());
-    for (step, entry) in run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed) {
+    for (step, entry) in run.state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Failed) {
         let mut scope = Some(step.clone());
         while let Some(inner) = scope {
             if inner.group_and_key().is_some_and(|(around, _)| around == *group) {

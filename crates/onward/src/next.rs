@@ -71,7 +71,7 @@ pub(crate) fn first(run: &Run, status: Status) -> Vec<String> {
     match status {
         Status::OverBudget => over_budget(run).into_iter().collect(),
         Status::Waiting => {
-            let failed = run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed);
+            let failed = run.state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Failed);
             let mut all: Vec<String> = failed
                 .filter_map(|(step, it)| remedy(run, it.failure.as_deref()?.0, step.as_str()))
                 .collect();

@@ -201,9 +201,8 @@ impl Page<'_> {
     fn stretch(&self, rows: &[PlannedStep]) -> Line {
         let ends = [rows.first(), rows.last()].map(|it| it.map_or("", |it| &it.step));
         let name = format!("{} to {}", ends[0], ends[1]);
-        let newest = rows.iter().filter_map(done_at).max();
-        let newest =
-            newest.map_or(String::new(), |at| format!(", last {}", style::moment(at, self.now)));
+        let newest = newest(rows.iter())
+            .map_or(String::new(), |at| format!(", last {}", style::moment(&at, self.now)));
         let detail = format!("{} done{newest}", rows.len());
         Line { verdict: Verdict::Keep, name: printable(&name), detail: printable(&detail) }
     }
@@ -227,9 +226,9 @@ impl Page<'_> {
                 Some(count) if count > least => {
                     let all = rows.len();
                     let detail = if is_plain(row) {
-                        let newest = rows.iter().filter(|it| is_plain(it)).filter_map(done_at);
-                        let newest = newest.max().map_or(String::new(), |at| {
-                            format!(", last {}", style::moment(at, self.now))
+                        let plain = rows.iter().filter(|it| is_plain(it));
+                        let newest = newest(plain).map_or(String::new(), |at| {
+                            format!(", last {}", style::moment(&at, self.now))
                         });
                         format!("{count} of {all} done{newest}")
                     } else {
@@ -356,12 +355,25 @@ fn group(step: &str) -> &str {
 }
 
 fn is_plain(step: &PlannedStep) -> bool {
+    let is_done = || step.why.only_done_at().is_some();
     step.verdict == Verdict::Keep
-        && step.why.iter().all(|why| why.cause == "done" && why.was.is_none() && why.is.is_none())
+        && (is_done()
+            || step
+                .why
+                .iter()
+                .all(|why| why.cause == "done" && why.was.is_none() && why.is.is_none()))
 }
 
-fn done_at(step: &PlannedStep) -> Option<&str> {
-    step.why.iter().find_map(|why| why.detail.strip_prefix("at "))
+/// When the last of them was done, as it is written.
+fn newest<'p>(rows: impl Iterator<Item = &'p PlannedStep>) -> Option<String> {
+    let (mut moment, mut text) = (None, None);
+    for row in rows {
+        match row.why.only_done_at() {
+            Some(at) => moment = moment.max(Some(at)),
+            None => text = text.max(row.why.iter().find_map(|it| it.detail.strip_prefix("at "))),
+        }
+    }
+    moment.map(|it| it.to_string()).max(text.map(str::to_owned))
 }
 
 /// What ended the last drive, where the journal tells.

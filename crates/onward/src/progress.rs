@@ -81,7 +81,7 @@ pub(crate) fn telling(
     let before =
         if screen.moves() && how_much != HowMuch::Quiet { earlier(dir, &run) } else { None };
     let mut running = Running::default();
-    for (step, entry) in &run.state.steps {
+    for (step, entry) in run.state.steps.noteworthy() {
         if entry.phase == Phase::Running {
             running.begin(step, entry.attempts, entry.started_at);
         }

@@ -10,6 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::Counts,
 };
+use onward_engine::world::real::zone_of_machine;
 
 use crate::{
     diagnostic::printable,
@@ -243,7 +244,8 @@ pub(crate) fn seconds(at: Timestamp) -> String {
 
 fn local(at: Timestamp) -> Option<jiff::Zoned> {
     let at = jiff::Timestamp::from_microsecond(at.as_micros()).ok()?;
-    Some(at.to_zoned(TimeZone::system()))
+    let is_named = std::env::var_os("TZ").is_some();
+    Some(at.to_zoned(if is_named { TimeZone::system() } else { zone_of_machine() }))
 }
 
 /// A moment in a report, short where it can be read as one.

@@ -30,13 +30,14 @@ use crate::{
 const NAMED: usize = 3;
 
 /// `run X completed: 13 steps, 42 s`, and below it what is worth knowing. `since` = when this drive
-/// began.
+/// began; `brief` = its first line only.
 pub(crate) fn lines(
     id: &str,
     dir: &Path,
     run: &Run,
     status: Status,
     since: Timestamp,
+    brief: bool,
 ) -> Vec<String> {
     let counts = view::counts(run);
     let style = style::of_status(status);
@@ -60,6 +61,9 @@ pub(crate) fn lines(
         }
     };
     lines.push(format!("run {id} {style}{}{style:#}: {what}", became(status, run)));
+    if brief {
+        return lines;
+    }
     let facts = facts(run, since);
     if !facts.is_empty() {
         lines.push(format!("  {}", facts.join(", ")));
@@ -196,7 +200,8 @@ fn outputs(dir: &Path, run: &Run) -> Vec<String> {
         files.map(|(step, file)| (ended(step), file.path.as_str())).collect();
     files.sort_by_key(|one| std::cmp::Reverse(one.0));
     let files = files.into_iter().map(|(_, path)| path);
-    let committed = run.state.steps.iter().filter(|(_, it)| it.evidence.branch_head.is_some());
+    let committed =
+        run.state.steps.noteworthy().filter(|(_, it)| it.evidence.branch_head.is_some());
     let tree = |step: &Address| Some(worktree_path(run, run.graph.find(step)?));
     let places = committed.filter_map(|(step, _)| WorktreePlace::at(&tree(step)?));
     let branches: BTreeSet<String> = places.map(|place| place.branch).collect();

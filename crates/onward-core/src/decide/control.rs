@@ -102,8 +102,8 @@ impl Decider<'_> {
     /// Finished steps of items that are no more count no more; they are not undone.
     fn vanished(&self, group: &Address, items: &[Item]) -> Vec<Event> {
         let scopes = self.vanished_scopes(group, items);
-        let steps = self.run.state.steps.iter().filter(|(address, entry)| {
-            entry.phase.is_settled() && scopes.iter().any(|scope| address.is_within(scope))
+        let steps = self.run.state.steps.glances().filter(|(address, entry)| {
+            entry.phase().is_settled() && scopes.iter().any(|scope| address.is_within(scope))
         });
         let cause = crate::key::Difference {
             part: format!("items.{group}"),
@@ -120,7 +120,7 @@ impl Decider<'_> {
 
     fn is_running_within(&self, group: &Address, items: &[Item]) -> bool {
         let scopes = self.vanished_scopes(group, items);
-        let mut steps = self.run.state.steps.iter();
+        let mut steps = self.run.state.steps.noteworthy();
         steps.any(|(address, entry)| {
             entry.phase == Phase::Running && scopes.iter().any(|scope| address.is_within(scope))
         })

@@ -549,13 +549,15 @@ impl Decider<'_> {
 
     /// Everything that failed waits for a person: a login, a permission, money.
     fn a_person_can_mend_it(&self) -> bool {
-        let failed = self.run.state.steps.values().filter(|it| it.phase == Phase::Failed);
+        let steps = self.run.state.steps.noteworthy().map(|(_, entry)| entry);
+        let failed = steps.filter(|it| it.phase == Phase::Failed);
         let mut causes = failed.filter_map(|it| it.failure.as_deref()).map(|it| it.0).peekable();
         causes.peek().is_some() && causes.all(|cause| cause.leads_to() == Reaction::Ask)
     }
 
     fn first_failure(&self) -> Option<String> {
-        let failed = self.run.state.steps.iter().find(|(_, entry)| entry.phase == Phase::Failed);
+        let mut all = self.run.state.steps.noteworthy();
+        let failed = all.find(|(_, entry)| entry.phase == Phase::Failed);
         let Some((step, entry)) = failed else {
             return self.run.state.used_up().next().map(used_up);
         };

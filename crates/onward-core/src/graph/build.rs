@@ -1,24 +1,15 @@
 //! A graph from nothing: the nodes a state implies, and then everything that can settle, settled.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use foldhash::fast::FixedState;
-use indexmap::IndexMap;
-
-use super::{DefId, Defs, Few, Graph, Node, NodeId, Nodes, Often, Role, settle};
+use super::{DefId, Defs, Few, Graph, Index, Node, NodeId, Nodes, Often, Role, settle};
 use crate::{address::Address, event::Item, state::State};
 
 pub(super) fn graph(defs: &Defs, state: &State) -> Graph {
     let root = Node::new(Address::root(), DefId::ROOT, Role::Root, None);
     let mut graph = Graph {
         nodes: Nodes::default(),
-        by_address: Arc::new(IndexMap::with_capacity_and_hasher(
-            defs.ids().len(),
-            FixedState::default(),
-        )),
+        index: Index::with_capacity(defs.ids().len()),
         ready_work: BTreeSet::new(),
         ready_control: BTreeSet::new(),
         open_gates: BTreeSet::new(),
@@ -140,7 +131,7 @@ impl Graph {
     fn add(&mut self, address: Address, def: DefId, role: Role, parent: NodeId) -> NodeId {
         let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer nodes than a u32 counts"));
         self.nodes.push(Node::new(address.clone(), def, role, Some(parent)));
-        Arc::make_mut(&mut self.by_address).insert(address, id);
+        self.index.insert(address, id, &self.nodes);
         let parent = self.node_mut(parent);
         parent.children.push(id);
         parent.unsettled += 1;

@@ -249,22 +249,27 @@ impl Defs {
     }
 }
 
+/// Another number whenever the list itself is written differently; a step has one of its own.
+const LAYOUT: u32 = 2;
+/// Where the step stands, its workflow and its brief, four bytes each.
+const ROW_BYTES: usize = 12;
+
 /// As bytes, and from them.
 impl Defs {
+    /// A row of one size for each step, then those that have children or sources, then what the
+    /// steps are made of.
     pub fn pack(&self) -> Vec<u8> {
         let mut to = Vec::new();
         packed::LAYOUT.pack(&mut to);
+        LAYOUT.pack(&mut to);
         self.workflows.pack(&mut to);
         self.stdout_read.pack(&mut to);
         self.all.len().pack(&mut to);
         let mut own = Vec::new();
         for (index, def) in self.all.iter().enumerate() {
-            def.workflow.pack(&mut to);
-            u32::from(def.brief.bits()).pack(&mut to);
-            def.children.len().pack(&mut to);
-            def.children.iter().for_each(|child| child.0.pack(&mut to));
-            def.sources.pack(&mut to);
-            own.clear();
+            to.extend(counted(own.len()).0.to_le_bytes());
+            to.extend(def.workflow.to_le_bytes());
+            to.extend(u32::from(def.brief.bits()).to_le_bytes());
             let packed = |step: &Step, own: &mut Vec<u8>| {
                 step.id.pack(own);
                 step.needs.pack(own);
@@ -275,9 +280,18 @@ impl Defs {
                 None if index == 0 => {}
                 None => packed(&self.unpacked(counted(index)), &mut own),
             }
-            own.len().pack(&mut to);
-            to.extend_from_slice(&own);
         }
+        let has_more = |it: &(usize, &Def)| !it.1.children.is_empty() || !it.1.sources.is_empty();
+        let more: Vec<(usize, &Def)> = self.all.iter().enumerate().filter(has_more).collect();
+        more.len().pack(&mut to);
+        for (index, def) in more {
+            index.pack(&mut to);
+            def.children.len().pack(&mut to);
+            def.children.iter().for_each(|child| child.0.pack(&mut to));
+            def.sources.pack(&mut to);
+        }
+        own.len().pack(&mut to);
+        to.extend_from_slice(&own);
         to
     }
 
@@ -285,33 +299,42 @@ impl Defs {
     /// points out of itself is refused; that all else is as it was written is for the caller to
     /// know.
     pub fn unpack(bytes: Vec<u8>) -> Option<Self> {
+        Self::unpack_at(bytes, 0)
+    }
+
+    /// The same of bytes that stand behind others. They are held.
+    pub fn unpack_at(bytes: Vec<u8>, at: usize) -> Option<Self> {
         // Positions in it are kept as such.
         u32::try_from(bytes.len()).ok()?;
-        let mut from = bytes.as_slice();
-        if u32::unpack(&mut from)? != packed::LAYOUT {
+        let mut from = bytes.get(at..)?;
+        if [u32::unpack(&mut from)?, u32::unpack(&mut from)?] != [packed::LAYOUT, LAYOUT] {
             return None;
         }
         let workflows = Vec::<Workflow>::unpack(&mut from)?;
         let stdout_read = Pack::unpack(&mut from)?;
         let count = usize::unpack(&mut from)?;
-        let mut all = Vec::with_capacity(count.min(bytes.len()));
-        for index in 0..count {
-            let workflow = u32::unpack(&mut from)?;
-            let brief = Brief::from_bits(u32::unpack(&mut from)?)?;
-            let children = usize::unpack(&mut from)?;
-            let children = (0..children).map(|_| {
-                let child = u32::unpack(&mut from).map(DefId)?;
-                (child.0 as usize > index && (child.0 as usize) < count).then_some(child)
-            });
-            let children = children.collect::<Option<Vec<DefId>>>()?;
-            let sources = BTreeSet::unpack(&mut from)?;
-            let length = usize::unpack(&mut from)?;
-            let at = u32::try_from(bytes.len() - from.len()).ok()?;
-            packed::take(&mut from, length)?;
+        let rows = packed::take(&mut from, count.checked_mul(ROW_BYTES)?)?.as_chunks().0;
+        let more = More::unpack(&mut from, count)?;
+        let length = usize::unpack(&mut from)?;
+        let own = bytes.len() - from.len();
+        let def = |row: &[[u8; 4]; 3]| {
+            let [at, workflow, brief] = row.map(u32::from_le_bytes);
             workflows.get(workflow as usize)?;
-            all.push(Def { step: OnceLock::new(), children, workflow, brief, at, sources });
+            let at =
+                (at as usize <= length).then(|| at.checked_add(u32::try_from(own).ok()?))??;
+            let brief = Brief::from_bits(brief)?;
+            let (step, children, sources) = (OnceLock::new(), Vec::new(), BTreeSet::new());
+            Some(Def { step, children, workflow, brief, at, sources })
+        };
+        let split = |row: &[u8; ROW_BYTES]| *row.as_chunks().0.first_chunk().expect("three words");
+        let mut all = Vec::with_capacity(count);
+        for row in rows {
+            all.push(def(&split(row))?);
         }
-        let is_whole = from.is_empty() && !all.is_empty();
+        for More { index, children, sources } in more {
+            (all[index].children, all[index].sources) = (children, sources);
+        }
+        let is_whole = from.len() == length && !all.is_empty();
         let packed = Arc::new(bytes);
         is_whole.then_some(Self { all, workflows, stdout_read, packed, origin: None })
     }
@@ -325,6 +348,31 @@ impl Defs {
     /// The text that they are known to be of.
     pub fn origin(&self) -> Option<Digest> {
         self.origin
+    }
+}
+
+/// What few steps have.
+struct More {
+    index: usize,
+    children: Vec<DefId>,
+    sources: BTreeSet<String>,
+}
+
+impl More {
+    /// All of them, each of one of `count` steps, with children behind it among these.
+    fn unpack(from: &mut &[u8], count: usize) -> Option<Vec<Self>> {
+        let mut all = Vec::new();
+        for _ in 0..usize::unpack(from)? {
+            let index = usize::unpack(from).filter(|it| *it < count)?;
+            let children = usize::unpack(from)?;
+            let children = (0..children).map(|_| {
+                let child = u32::unpack(from).map(DefId)?;
+                (child.0 as usize > index && (child.0 as usize) < count).then_some(child)
+            });
+            let children = children.collect::<Option<Vec<DefId>>>()?;
+            all.push(Self { index, children, sources: BTreeSet::unpack(from)? });
+        }
+        Some(all)
     }
 }
 

@@ -13,16 +13,15 @@ mod brief;
 mod build;
 mod defs;
 mod few;
+mod index;
+mod kept;
 mod nodes;
 mod packed;
 mod settle;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use foldhash::fast::FixedState;
-use indexmap::IndexMap;
+use std::collections::BTreeSet;
 
 use crate::{
     address::Address,
@@ -31,6 +30,7 @@ use crate::{
     state::{Phase, State},
 };
 
+use index::Index;
 use nodes::Nodes;
 
 pub use brief::{Brief, Often, Word};
@@ -43,16 +43,27 @@ pub(crate) use packed::PackedGraph;
 pub struct NodeId(u32);
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     nodes: Nodes,
-    by_address: Arc<IndexMap<Address, NodeId, FixedState>>,
+    index: Index,
     /// Ready leaves that would take a slot.
     ready_work: BTreeSet<NodeId>,
     /// Ready nodes that need a decision only: groups, loops, gates, done steps to compare.
     ready_control: BTreeSet<NodeId>,
     /// Gates that are open.
     open_gates: BTreeSet<NodeId>,
+}
+
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        let found = |it: &Self, at: usize| it.find(&self.nodes.get(at).address);
+        self.nodes == other.nodes
+            && (0..self.len()).all(|at| found(self, at) == found(other, at))
+            && self.ready_work == other.ready_work
+            && self.ready_control == other.ready_control
+            && self.open_gates == other.open_gates
+    }
 }
 
 /// One instance, or the scope of one item or turn.
@@ -127,13 +138,13 @@ impl Graph {
     }
 
     pub fn find(&self, address: &Address) -> Option<NodeId> {
-        self.by_address.get(address).copied()
+        self.index.find(address)
     }
 
     /// Whether one is known to have exactly the instances of the other: a graph and its copy, until
     /// one of them is built again or grows.
     pub fn has_the_nodes_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.by_address, &other.by_address)
+        self.index.is(&other.index)
     }
 
     /// Ready leaves that would take a slot, in order.
@@ -150,13 +161,33 @@ impl Graph {
         self.open_gates.iter().copied()
     }
 
+    /// The place in the state of a step of the run itself that is settled, where that is known
+    /// without a look into its node.
+    pub(crate) fn settled_place(&self, id: NodeId) -> Option<usize> {
+        let at = id.0 as usize;
+        self.nodes.unmade(at)?.settled_top_leaf(at)
+    }
+
+    /// Nodes whose dependents may not go on.
+    pub fn unsettled(&self) -> impl Iterator<Item = &Node> {
+        let settled = |at: usize| match self.nodes.unmade(at) {
+            Some(kept) => kept.is_settled(at),
+            None => self.nodes.get(at).settled,
+        };
+        (0..self.nodes.len()).filter(move |at| !settled(*at)).map(|at| self.nodes.get(at))
+    }
+
     /// All nodes in the order of the workflow: parents before children, lists in order.
     pub fn in_order(&self) -> Vec<NodeId> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut rest = vec![NodeId(0)];
         while let Some(id) = rest.pop() {
             order.push(id);
-            rest.extend(self.node(id).children.iter().rev());
+            let at = id.0 as usize;
+            // Most nodes have none, and are not looked into for that.
+            if self.nodes.unmade(at).is_none_or(|kept| kept.has_children(at)) {
+                rest.extend(self.node(id).children.iter().rev());
+            }
         }
         order
     }

@@ -495,7 +495,8 @@ fn what_was_packed_is_the_same_workflow_and_the_same_graph() {
 /// the workflow only; and it is forgotten as soon as a record may move a node.
 #[test]
 fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
-    use crate::{digest::Digest, state::State};
+    use crate::{digest::Digest, run::Run, state::State};
+    use std::sync::Arc;
     let text = "steps:
   - { id: a, run: x, writes: [a.txt] }
   - { id: s, run: x, when: '{{ false }}' }
@@ -508,6 +509,7 @@ fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
         defs.of_text(Digest::of(text))
     };
     let (defs, other) = (known(b"this"), known(b"other"));
+    let shared = Arc::new(defs.clone());
     let mut state = State::default();
     let (mut kept_on, mut forgot) = (0, 0);
     for record in &bench.records {
@@ -522,6 +524,10 @@ fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
         // What follows is taken in the same way, whether the graph is still there or not.
         kept.after(record.clone()).unwrap();
         state.after(record.clone()).unwrap();
+        let moved = State::unpack(&packed).unwrap();
+        let mut moved = Run::new(Arc::clone(&shared), moved);
+        moved.after(record.clone()).unwrap();
+        assert_eq!(moved.graph, Graph::new(&defs, &state), "{record:?}");
         let still = kept.steps.graph().is_some();
         (kept_on, forgot) = (kept_on + u32::from(still), forgot + u32::from(!still));
         assert_eq!(Graph::new(&defs, &kept), Graph::new(&defs, &state), "{record:?}");
@@ -533,7 +539,10 @@ fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
         let mut spoilt = packed.clone();
         spoilt[cut] ^= 0x55;
         if let Some(spoilt) = State::unpack(&spoilt) {
-            let _ = spoilt.steps.graph().and_then(|it| it.unpack(&defs, &spoilt.steps));
+            let graph = spoilt.steps.graph().and_then(|it| it.unpack(&defs, &spoilt.steps));
+            // Nothing of it is found not to be there later on.
+            let looked = graph.map_or(0, |it| (0..it.len()).map(|at| it.nodes.get(at)).count());
+            assert!(looked < 20 && spoilt.steps.values().count() < 20);
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     decide::used_up,
     event::{Edit, EditClass, EndStatus, GitHead},
     finding::{Code, Finding},
-    graph::NodeId,
+    graph::{Node, NodeId},
     run::Run,
     state::{Phase, RunStatus, State},
     survey::{CommitSeen, Edited, GitSeen, Survey},
@@ -103,7 +103,7 @@ fn budget(run: &Run) -> Option<Finding> {
 /// Nothing is left but loops that took all the turns that they may take.
 fn used_up_loops(run: &Run, survey: &Survey) -> Vec<Finding> {
     let is_over = run.state.status == (RunStatus::Ended { status: EndStatus::Failed });
-    if !is_over || run.state.steps.values().any(|it| it.phase == Phase::Failed) {
+    if !is_over || run.state.steps.phases().any(|it| it == Phase::Failed) {
         return Vec::new();
     }
     let stands = |(step, turns): &(&Address, u32)| {
@@ -133,8 +133,13 @@ fn may_turn(run: &Run, step: &Address, turns: u32) -> bool {
 /// journal. It is looked at again once that is done.
 fn unfinished_dependencies(run: &Run) -> Vec<Finding> {
     let mut all = Vec::new();
-    for (step, entry) in &run.state.steps {
-        if entry.phase != Phase::Done {
+    // Nearly all that is done is settled, and so is what it needs.
+    let is_done = |node: &Node| run.state.phase(&node.address) == Phase::Done;
+    if !run.graph.unsettled().any(is_done) {
+        return all;
+    }
+    for (step, entry) in run.state.steps.glances() {
+        if entry.phase() != Phase::Done {
             continue;
         }
         let Some(id) = run.graph.find(step) else { continue };

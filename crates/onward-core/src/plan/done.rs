@@ -16,6 +16,20 @@ use crate::{
 };
 
 impl Resumption {
+    /// Whether anything was chosen for a done step or seen of it that [`add_done`](Self::add_done)
+    /// looks at.
+    pub(super) fn is_told_of(&self, step: &Address, survey: &Survey) -> bool {
+        let edited = survey.edited.as_ref();
+        self.choices.keep.contains(step)
+            || self.choices.redo.contains(step)
+            || survey.outputs.contains_key(step)
+            || survey.reads.contains_key(step)
+            || survey.disagreements.contains_key(step)
+            || survey.reentered.contains_key(step)
+            || survey.git.as_ref().is_some_and(|git| git.lost_heads.contains_key(step))
+            || edited.is_some_and(|edited| edited.redefined.contains_key(step))
+    }
+
     pub(super) fn add_done(
         &mut self,
         step: &Address,

@@ -12,10 +12,12 @@ mod preflight;
 mod rechecks;
 mod resumption;
 mod retell;
+mod rows;
 mod settle;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod whys;
 
 use std::collections::BTreeMap;
 
@@ -44,6 +46,7 @@ pub use preflight::{
 };
 pub use resumption::{Resumption, resumption};
 pub use retell::Telling;
+pub use whys::Whys;
 
 /// `onward plan --json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,7 +170,7 @@ impl Status {
 }
 
 fn has_open_gate(state: &State) -> bool {
-    state.steps.values().any(|entry| entry.phase == Phase::Waiting)
+    state.steps.phases().any(|phase| phase == Phase::Waiting)
 }
 
 /// How long ago the last event was.
@@ -225,7 +228,8 @@ pub struct RecoveryPoint {
 pub struct PlannedStep {
     pub step: String,
     pub verdict: Verdict,
-    pub why: Vec<Why>,
+    #[schemars(with = "Vec<Why>")]
+    pub why: Whys,
     pub cost_usd: Option<f64>,
 }
 
@@ -342,7 +346,7 @@ pub fn assemble(
     let choices = &resumption.choices;
     let status = Status::of(&run.state, survey.driven);
     let complete = status == Status::Completed;
-    let steps = verdict::steps(run, after, resumption);
+    let steps = rows::steps(run, after, resumption);
     let counts = counts(&steps);
     let kept = counts.get(Verdict::Keep.as_str()).map_or(0, |it| *it as usize);
     let recovery_point = verdict::recovery_point(after, resumption, (&steps, kept), status);
@@ -391,7 +395,7 @@ pub fn recovery_point(
     survey: &Survey,
 ) -> RecoveryPoint {
     let status = Status::of(&run.state, survey.driven);
-    let (steps, kept) = verdict::steps_beyond_kept(run, after, resumption);
+    let (steps, kept) = rows::steps_beyond_kept(run, after, resumption);
     verdict::recovery_point(after, resumption, (&steps, kept), status)
 }
 
@@ -458,7 +462,7 @@ pub fn needs_a_person(state: &State) -> Vec<String> {
     if !matches!(state.status, RunStatus::Paused { cause: PauseCause::Person, .. }) {
         return Vec::new();
     }
-    let failed = state.steps.iter().filter(|(_, it)| it.phase == Phase::Failed);
+    let failed = state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Failed);
     let needs = failed.filter_map(|(step, entry)| {
         let (cause, detail) = entry.failure.as_deref()?;
         Some(format!("{step} needs you: {} ({detail})", cause.as_str()))

@@ -123,7 +123,7 @@ mod tests {
     fn step(name: &str, verdict: Verdict, cause: &str) -> PlannedStep {
         let mut why = Why::because(cause, "");
         why.is = cause.contains('.').then(|| "other".to_owned());
-        PlannedStep { step: name.to_owned(), verdict, why: vec![why], cost_usd: None }
+        PlannedStep { step: name.to_owned(), verdict, why: vec![why].into(), cost_usd: None }
     }
 
     #[test]

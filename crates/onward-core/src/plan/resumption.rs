@@ -12,7 +12,7 @@ use crate::{
     policy::Choices,
     recovery::{self, Decision, Probed, Row, Rung},
     run::Run,
-    state::{EffectState, Phase, StepState},
+    state::{EffectState, Glance, Phase, StepState},
     survey::{Contested, Edited, InFlight, Proof, Survey},
 };
 
@@ -57,7 +57,13 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
         made.events.push(Event::WorkflowChanged { hash, edits });
     }
     made.reverts.extend(survey.cut_short.iter().cloned());
-    for (step, entry) in &run.state.steps {
+    for (step, glance) in run.state.steps.glances() {
+        let entry = match glance {
+            Glance::Whole(entry) => entry,
+            // Of what is done and as it was left nothing follows.
+            Glance::Plain(_) if !made.is_told_of(step, survey) => continue,
+            Glance::Plain(_) => &run.state.steps[step],
+        };
         match entry.phase {
             Phase::Running => {
                 let unseen = InFlight::default();
@@ -321,7 +327,7 @@ impl Resumption {
 
     fn summarise(&mut self, run: &Run, survey: &Survey) {
         let state = &run.state;
-        let done = state.steps.values().filter(|entry| entry.phase.is_settled()).count();
+        let done = state.steps.phases().filter(|phase| phase.is_settled()).count();
         if let Some(from) = &self.choices.from {
             self.code = "from";
             self.summary =

@@ -89,7 +89,7 @@ impl Telling<'_> {
             self.reword(&address, &mut step);
             let is_kept = step.verdict == Verdict::Keep;
             if is_kept && step.why.iter().any(|it| it.detail.starts_with("at ")) {
-                step.why = vec![self.just_found(&address)];
+                step.why = vec![self.just_found(&address)].into();
             }
             let row = self.told.row(&address).to_string();
             step.step.clone_from(&row);
@@ -125,22 +125,22 @@ impl Telling<'_> {
                 Some(Certainty::Inferred) => {
                     step.verdict = Verdict::Adopt;
                     let why = Why::because("inferred", "the files show it; no line records it");
-                    step.why = vec![why];
+                    step.why = vec![why].into();
                 }
                 Some(Certainty::Recorded) => {
-                    step.why = vec![Why::because("done", "the files record it")];
+                    step.why = vec![Why::because("done", "the files record it")].into();
                 }
                 None => {}
             },
             Verdict::Run | Verdict::Rerun => match self.told.step(address) {
                 StepTold::Unproved(why) => {
                     step.verdict = Verdict::Verify;
-                    step.why = vec![Why::because("unproved", why)];
+                    step.why = vec![Why::because("unproved", why)].into();
                 }
                 // The run has not come to it yet, and will not stay there.
                 StepTold::PassedOver(why) => {
                     step.verdict = Verdict::Skip;
-                    step.why = vec![Why::because("skipped", why)];
+                    step.why = vec![Why::because("skipped", why)].into();
                 }
                 StepTold::Done(_) | StepTold::Undone | StepTold::Silent => {}
             },
@@ -153,9 +153,9 @@ impl Telling<'_> {
                 // A gate that nothing asks any more, because it was answered there.
                 StepTold::Done(done) if done.certainty == Certainty::Recorded => {
                     step.verdict = Verdict::Keep;
-                    step.why = vec![Why::because("done", "the files record it")];
+                    step.why = vec![Why::because("done", "the files record it")].into();
                 }
-                StepTold::PassedOver(why) => step.why = vec![Why::because("skipped", why)],
+                StepTold::PassedOver(why) => step.why = vec![Why::because("skipped", why)].into(),
                 StepTold::Done(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => {
                 }
             },

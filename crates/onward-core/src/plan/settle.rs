@@ -38,7 +38,7 @@ impl Resumption {
             let scopes: Vec<Address> = gone.iter().map(|it| group.item(&it.key)).collect();
             let inside = |step: &Address| scopes.iter().any(|scope| step.is_within(scope));
             let running: Vec<(&Address, &StepState)> =
-                run.state.steps.iter().filter(|it| it.1.phase == Phase::Running).collect();
+                run.state.steps.noteworthy().filter(|it| it.1.phase == Phase::Running).collect();
             let running = running.into_iter().filter(|(step, _)| inside(step) && !self.loses(step));
             let running: Vec<(&Address, &StepState)> = running.collect();
             // What it does beyond this machine is waited for; the list is looked at again then.
@@ -104,8 +104,8 @@ impl Resumption {
                 was: Some(item.value.to_string()),
                 is: Some(now.value.to_string()),
             };
-            let settled = run.state.steps.iter().filter(|(step, entry)| {
-                entry.phase.is_settled() && (**step == scope || step.is_within(&scope))
+            let settled = run.state.steps.glances().filter(|(step, entry)| {
+                entry.phase().is_settled() && (**step == scope || step.is_within(&scope))
             });
             for (step, _) in settled.collect::<Vec<_>>() {
                 if self.invalidates(step) {

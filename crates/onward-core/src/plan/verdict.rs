@@ -1,173 +1,26 @@
 //! Verdict and reason of each step, read off the run as it would be after the resume.
 
-use std::collections::BTreeMap;
-
-use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why, rechecks};
+use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why, Whys};
 use crate::{
     address::Address,
     bill,
     evidence::Usd,
     finding::{Code, Finding},
-    graph::{NodeId, Role},
+    graph::{Node, NodeId, Role},
     key::{Difference, KeyParts},
     plural::count,
     recovery::{Decision, Row},
     run::Run,
-    state::{EffectState, Phase, StepState},
+    state::{EffectState, Glance, Phase, StepState},
+    time::Timestamp,
 };
 
-pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
-    let shown = shown(after, resumption);
-    let row = |id| planned(before, after, id, resumption, judge(before, after, id, resumption));
-    let mut rows: Vec<PlannedStep> = shown.map(row).collect();
-    add_vanished(before, after, &mut rows);
-    rechecks::add(before, after, &mut rows);
-    if let Some(gate) = &after.state.cancelling {
-        end_all(&mut rows, gate, resumption);
-    }
-    rows
-}
-
-/// The same rows without those that say no more than that a step is kept, and how many these are:
-/// all that [`recovery_point`] looks at.
-pub(super) fn steps_beyond_kept(
-    before: &Run,
-    after: &Run,
-    resumption: &Resumption,
-) -> (Vec<PlannedStep>, usize) {
-    let (mut rows, mut kept) = (Vec::new(), 0);
-    for id in shown(after, resumption) {
-        let judged = judge(before, after, id, resumption);
-        if matches!(judged, (Verdict::Keep, Reason::Settled)) {
-            kept += 1;
-        } else {
-            rows.push(planned(before, after, id, resumption, judged));
-        }
-    }
-    add_vanished(before, after, &mut rows);
-    if let Some(gate) = &after.state.cancelling {
-        end_all(&mut rows, gate, resumption);
-    }
-    kept += rows.iter().filter(|row| row.verdict == Verdict::Keep).count();
-    (rows, kept)
-}
-
-/// Nodes that have a row, in order.
-fn shown(after: &Run, resumption: &Resumption) -> impl Iterator<Item = NodeId> {
-    let is_shown = |id: &NodeId| is_line(after, *id) || turns_again(after, *id, resumption);
-    after.graph.in_order().into_iter().filter(is_shown)
-}
-
-/// An answer ends the run: nothing starts any more.
-fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
-    for row in rows {
-        let step = Address::from_text(&row.step);
-        let goes = match row.verdict {
-            Verdict::Reattach | Verdict::Continue | Verdict::Rerun | Verdict::Run => true,
-            Verdict::Ask => !made.rungs.contains_key(&step),
-            Verdict::Verify => !made.to_probe.contains(&step) && !made.to_check.contains(&step),
-            Verdict::Keep | Verdict::Adopt | Verdict::Skip => false,
-        };
-        if goes {
-            row.verdict = Verdict::Skip;
-            row.why = vec![because("cancelled", &format!("the answer to {gate} ends the run"))];
-            row.cost_usd = None;
-        }
-    }
-}
-
-/// Turns and items that are no more, because something before them runs again: each known instance
-/// has a row, behind the one that it followed.
-fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
-    if before.graph.has_the_nodes_of(&after.graph) {
-        return;
-    }
-    let places: BTreeMap<&str, usize> =
-        (1..).zip(&*rows).map(|(place, row)| (row.step.as_str(), place)).collect();
-    let mut vanished_at: BTreeMap<usize, Vec<PlannedStep>> = BTreeMap::new();
-    let mut place = 0;
-    for id in before.graph.in_order().into_iter().filter(|id| is_line(before, *id)) {
-        let step = &before.graph.node(id).address;
-        if let Some(at) = places.get(step.as_str()) {
-            place = *at;
-        } else if after.graph.find(step).is_none() {
-            let (verdict, why) = vanished(before, after, step);
-            let step = step.to_string();
-            let row = PlannedStep { step, verdict, why: vec![why], cost_usd: None };
-            vanished_at.entry(place).or_default().push(row);
-        }
-    }
-    if vanished_at.is_empty() {
-        return;
-    }
-    let mut all = vanished_at.remove(&0).unwrap_or_default();
-    for (place, row) in (1..).zip(rows.drain(..)) {
-        all.push(row);
-        all.extend(vanished_at.remove(&place).into_iter().flatten());
-    }
-    *rows = all;
-}
-
-/// An item that is no longer listed stays as it is; a turn may come again.
-fn vanished(before: &Run, after: &Run, step: &Address) -> (Verdict, Why) {
-    let mut scope = Some(step.clone());
-    while let Some(inner) = scope {
-        if let Some((group, key)) = inner.group_and_key()
-            && let Some(listed) = after.state.groups.get(&group)
-            && after.graph.find(&group).is_some()
-            && !listed.items.iter().any(|it| it.key == key)
-        {
-            let is_done = before.state.phase(step).is_settled();
-            let detail = "no longer listed, and left as it is";
-            let verdict = if is_done { Verdict::Keep } else { Verdict::Skip };
-            return (verdict, because("unlisted", detail));
-        }
-        scope = inner.parent();
-    }
-    let detail = "runs only if the steps before it ask for it";
-    (Verdict::Verify, because("upstream", detail))
-}
-
-/// Leaves, and groups that are not expanded yet.
-fn is_line(after: &Run, id: NodeId) -> bool {
-    let node = after.graph.node(id);
-    let inside_skipped = || {
-        let mut parent = node.parent;
-        while let Some(id) = parent {
-            let scope = after.graph.node(id);
-            // The run itself is never passed over.
-            if scope.role != Role::Root && after.state.phase(&scope.address) == Phase::Skipped {
-                return true;
-            }
-            parent = scope.parent;
-        }
-        false
-    };
-    let skipped = || after.state.phase(&node.address) == Phase::Skipped;
-    match node.role {
-        Role::Root | Role::Item | Role::Turn => false,
-        Role::Leaf => !inside_skipped(),
-        // One without items is over as soon as it is opened.
-        Role::Each | Role::Loop => {
-            let is_closed = node.children.is_empty() && !node.is_settled();
-            (is_closed || skipped()) && !inside_skipped()
-        }
-        Role::Group => skipped() && !inside_skipped(),
-    }
-}
-
-/// A loop that had ended: its next turn has no row of its own yet.
-fn turns_again(after: &Run, id: NodeId, resumption: &Resumption) -> bool {
-    let node = after.graph.node(id);
-    let is_between = node.children.iter().all(|it| after.graph.node(*it).is_settled());
-    let is_open = node.role == Role::Loop && !node.is_settled();
-    is_open && is_between && resumption.invalidates(&node.address)
-}
-
 /// Why a step has its verdict. That it is as it was left is put in words only where it is told.
-enum Reason {
+pub(super) enum Reason {
     Because(Vec<Why>),
     Settled,
+    /// The same of a step of which no more is to be told.
+    DoneAt(Timestamp),
 }
 
 impl Reason {
@@ -178,7 +31,7 @@ impl Reason {
     }
 }
 
-fn planned(
+pub(super) fn planned(
     before: &Run,
     after: &Run,
     id: NodeId,
@@ -187,18 +40,26 @@ fn planned(
 ) -> PlannedStep {
     let node = after.graph.node(id);
     let step = &node.address;
-    let entry = before.state.step(step);
+    let name = step.as_str().to_owned();
+    let more = resumption.reasons.get(step);
     let mut why = match reason {
         Reason::Because(why) => why,
+        Reason::DoneAt(moment) if more.is_none() => {
+            let why = Whys::done_at(moment);
+            return PlannedStep { step: name, verdict, why, cost_usd: None };
+        }
+        Reason::DoneAt(moment) => Whys::done_at(moment).to_vec(),
         Reason::Settled => {
+            let entry = before.state.step(step);
             let word = entry.map_or(Phase::Pending, |entry| entry.phase).as_str();
             vec![Why::because(word, settled_detail(entry))]
         }
     };
-    why.extend(resumption.reasons.get(step).into_iter().flatten().cloned());
+    why.extend(more.into_iter().flatten().cloned());
     if why.is_empty() {
         why.push(because("pending", "not started"));
     }
+    let entry = before.state.step(step);
     let cost_usd = match verdict {
         Verdict::Rerun | Verdict::Continue | Verdict::Verify => {
             entry.and_then(bill::again).map(Usd::dollars)
@@ -210,7 +71,7 @@ fn planned(
         | Verdict::Ask
         | Verdict::Skip => None,
     };
-    PlannedStep { step: step.as_str().to_owned(), verdict, why, cost_usd }
+    PlannedStep { step: name, verdict, why: why.into(), cost_usd }
 }
 
 /// What the steps that run again for sure will cost.
@@ -230,9 +91,12 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
     costs.fold(Usd::default(), Usd::plus)
 }
 
-fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
+pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
     let node = after.graph.node(id);
     let step = &node.address;
+    if let Some(kept) = plainly_kept(before, after, node) {
+        return (Verdict::Keep, kept);
+    }
     let (entry, now) = (before.state.step(step), after.state.step(step));
     let [was, is] = [entry, now].map(|it| it.map_or(Phase::Pending, |it| it.phase));
     let is_told = is == Phase::Done && now.is_some_and(|it| it.elsewhere);
@@ -331,6 +195,16 @@ fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, 
     (verdict, Reason::Because(why))
 }
 
+/// A step that was done and of which no more is to be told, before and after: nearly all steps of a
+/// large run. None of them is in flight, a gate or another system's.
+fn plainly_kept(before: &Run, after: &Run, node: &Node) -> Option<Reason> {
+    let (was, is) = (&before.state.steps, &after.state.steps);
+    let Glance::Plain(plain) = was.glance(&node.address)? else { return None };
+    let is_plain = || matches!(is.glance(&node.address), Some(Glance::Plain(_)));
+    let stays = node.is_settled() && (was.are_shared_with(is) || is_plain());
+    stays.then(|| Reason::DoneAt(plain.ended_at()))
+}
+
 /// What becomes of an attempt in flight.
 fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict, Vec<Why>) {
     let node = after.graph.node(id);
@@ -417,7 +291,7 @@ fn in_flight(decision: Decision, after: Phase) -> Verdict {
     }
 }
 
-fn because(cause: &str, detail: &str) -> Why {
+pub(super) fn because(cause: &str, detail: &str) -> Why {
     Why::because(cause, detail)
 }
 

@@ -4,8 +4,6 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use indexmap::map::Entry;
-
 use super::{
     Adopted, EffectState, GateState, GroupState, Lifted, LoopState, Phase, RunStatus, State,
     StepState,
@@ -272,7 +270,7 @@ impl State {
         self.streak.resume(at);
         if self.boot_id != resumed.boot_id {
             self.boot_id.clone_from(&resumed.boot_id);
-            let running = self.steps.change(|step| step.phase == Phase::Running);
+            let running = self.steps.change(Phase::Running);
             running.for_each(|step| step.outlived_boot = true);
         }
         self.ask_again_what_ended_it();
@@ -290,7 +288,7 @@ impl State {
         }
         let accepted = resumed.accepted.clone();
         self.resumed = Some(Arc::new(resumed));
-        for step in self.steps.change(|step| step.phase == Phase::Failed) {
+        for step in self.steps.change(Phase::Failed) {
             step.phase = Phase::Pending;
             step.failures = 0;
             (step.free_tries, step.free_wait_ms) = (FreeTries::default(), None);
@@ -318,7 +316,7 @@ impl State {
                 continue;
             }
             let scope = step.item(&gone.key);
-            let mut within = self.steps.iter().filter(|(address, _)| address.is_within(&scope));
+            let mut within = self.steps.noteworthy().filter(|(it, _)| it.is_within(&scope));
             if within.any(|(_, entry)| entry.phase == Phase::Running) {
                 return Err(self.violation(format!("`{scope}` is still running")));
             }
@@ -367,11 +365,11 @@ impl State {
         let answers = self.answers_used_by(&started.key);
         let rescue = started.reverts.iter().filter_map(Revert::rescue_number).max();
         let seq = self.next_seq;
-        let slot = self.steps.entry(started.step.clone());
-        let (phase, attempts) = match &slot {
-            Entry::Occupied(step) => (step.get().phase, step.get().attempts),
-            Entry::Vacant(_) => (Phase::Pending, 0),
-        };
+        let place = self.steps.position(&started.step);
+        let (phase, attempts) = place.map_or((Phase::Pending, 0), |place| {
+            let step = self.steps.glance_at(place);
+            (step.phase(), step.attempts())
+        });
         if started.attempt.checked_sub(1) != Some(attempts) {
             let why = format!("`{}` has {attempts} attempts", started.step);
             return Err(Violation { seq, why });
@@ -383,7 +381,8 @@ impl State {
                 return Err(Violation { seq, why });
             }
         }
-        let entry = Arc::make_mut(slot.or_default());
+        let place = place.unwrap_or_else(|| self.steps.add(started.step.clone()));
+        let entry = self.steps.at_mut(place);
         entry.phase = Phase::Running;
         entry.attempts = started.attempt;
         entry.started_at = at;

@@ -8,6 +8,7 @@ mod fold;
 mod gates;
 mod kinds;
 mod packed;
+mod plain;
 mod steps;
 mod streak;
 #[cfg(test)]
@@ -36,7 +37,8 @@ use crate::{
 };
 
 pub use fold::Violation;
-pub use steps::{Iter as StepsIter, Steps};
+pub use plain::{FileKept, Plain};
+pub use steps::{Glance, Iter as StepsIter, Steps};
 pub use streak::Streak;
 
 /// Everything the journal says.
@@ -324,7 +326,7 @@ impl State {
     }
 
     pub fn phase(&self, address: &Address) -> Phase {
-        self.step(address).map_or(Phase::Pending, |step| step.phase)
+        self.steps.glance(address).map_or(Phase::Pending, Glance::phase)
     }
 
     /// Loops that took all their turns for nothing, and how many these were.
@@ -359,7 +361,7 @@ impl State {
     pub(crate) fn has_given_up(&self) -> bool {
         self.cancelling.is_some()
             || self.used_up().next().is_some()
-            || self.steps.values().any(|entry| entry.phase == Phase::Failed)
+            || self.steps.phases().any(|phase| phase == Phase::Failed)
     }
 }
 

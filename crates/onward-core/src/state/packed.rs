@@ -5,19 +5,19 @@
 //! seen it, and gives nothing where it is not so. The bytes are our own and nothing else reads
 //! them: what is cut short, or is of another [`LAYOUT`], gives `None` and never a panic.
 
-use super::{Phase, State, StepState, Steps, kinds::KINDS};
+use std::sync::Arc;
+
+use super::{Glance, Phase, Plain, State, StepState, kinds::KINDS, steps::Kept};
 use crate::{
     address::Address,
-    digest::Digest,
-    evidence::{Evidence, FileProof, Stat},
+    evidence::Evidence,
     graph::{Defs, PackedGraph},
     key::Key,
-    time::Timestamp,
     workflow::packed::{Pack, take, text},
 };
 
 /// Another number whenever anything in here, or in the state, is written differently.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
 /// A step that is done and of which nothing else is to be told: nearly all steps of a large run.
 const PLAIN: u8 = 0;
@@ -33,38 +33,63 @@ impl State {
         serde_json::to_string(self).ok()?.pack(&mut to);
         put_text(self.last_kind, &mut to);
         self.steps.len().pack(&mut to);
-        for (step, entry) in &self.steps {
+        let mut record = Vec::new();
+        for (step, glance) in self.steps.glances() {
             put_text(step.as_str(), &mut to);
-            if let Some(key) = key_of_plain(entry) {
-                to.push(PLAIN);
-                put_plain(entry, key, &mut to);
-            } else {
-                to.push(WHOLE);
-                serde_json::to_string(entry).ok()?.pack(&mut to);
-            }
+            let record = match glance {
+                Glance::Plain(plain) => plain.record(),
+                Glance::Whole(entry) => {
+                    let Some(key) = key_of_plain(entry) else {
+                        to.push(WHOLE);
+                        serde_json::to_string(entry).ok()?.pack(&mut to);
+                        continue;
+                    };
+                    record.clear();
+                    Plain::put(entry, key, &mut record)?;
+                    &record
+                }
+            };
+            to.push(PLAIN);
+            record.len().pack(&mut to);
+            to.extend_from_slice(record);
         }
         let graph = defs.and_then(|defs| PackedGraph::of(defs, self));
         to.push(u8::from(graph.is_some()));
         if let Some(graph) = graph {
-            graph.pack(&mut to);
+            graph.put(&mut to);
         }
         self.comes_back_from(&to).then_some(to)
     }
 
     /// Takes the bytes that [`pack`](Self::pack) gave. That they are as they were written is for
     /// the caller to know.
-    pub fn unpack(mut from: &[u8]) -> Option<Self> {
+    pub fn unpack(from: &[u8]) -> Option<Self> {
+        Self::unpack_at(from.to_vec(), 0)
+    }
+
+    /// The same of bytes that stand behind others. They are held, and most steps are not made of
+    /// them before they are looked into.
+    pub fn unpack_at(bytes: Vec<u8>, at: usize) -> Option<Self> {
+        let bytes = Arc::new(bytes);
+        let mut from = bytes.get(at..)?;
         let from = &mut from;
         let (mut state, count) = head(from)?;
         // A count that is a lie ends with the bytes, and little is reserved for it.
-        state.steps = Steps::with_capacity(count.min(from.len() / 8));
+        let mut steps = Kept::of(Arc::clone(&bytes), count.min(from.len() / 8));
         for _ in 0..count {
-            let (step, entry) = step(from)?;
-            if state.steps.insert(step, entry).is_some() {
-                return None;
+            let address = text(from)?;
+            match packed(from)? {
+                Packed::Plain(record) => {
+                    let at = bytes.len() - from.len() - record.len();
+                    steps.add_plain(address, at, record.len())?;
+                }
+                Packed::Whole(json) => {
+                    steps.add_whole(address, serde_json::from_str(json).ok()?)?;
+                }
             }
         }
-        if let Some(graph) = graph(from)? {
+        state.steps = steps.steps();
+        if let Some(graph) = graph(from, &bytes)? {
             state.steps.keep_graph(graph);
         }
         from.is_empty().then_some(state)
@@ -75,12 +100,12 @@ impl State {
         let from = &mut from;
         let Some((head, count)) = head(from) else { return false };
         let is_head = Self { steps: self.steps.clone(), ..head } == *self;
-        let mut steps = self.steps.iter();
-        let comes_back = |(address, entry): (&Address, &StepState)| {
-            step(from).is_some_and(|it| it.0 == *address && it.1 == *entry)
+        let mut steps = self.steps.glances();
+        let comes_back = |(address, glance): (&Address, Glance<'_>)| {
+            comes_back_as(from, address, glance).is_some_and(|it| it)
         };
         let comes_back = is_head && count == self.steps.len() && steps.all(comes_back);
-        comes_back && graph(from).is_some() && from.is_empty()
+        comes_back && graph(from, &Arc::default()).is_some() && from.is_empty()
     }
 }
 
@@ -97,25 +122,46 @@ fn head(from: &mut &[u8]) -> Option<(State, usize)> {
 
 /// The graph, where one is kept; the outer `None` says that the bytes are not ours.
 #[expect(clippy::option_option, reason = "cut short is not the same as left out")]
-fn graph(from: &mut &[u8]) -> Option<Option<PackedGraph>> {
+fn graph(from: &mut &[u8], bytes: &Arc<Vec<u8>>) -> Option<Option<PackedGraph>> {
     match take(from, 1)? {
         [0] => Some(None),
-        [1] => PackedGraph::unpack(from).map(Some),
+        [1] => PackedGraph::take(from, bytes).map(Some),
         _ => None,
     }
 }
 
-fn step(from: &mut &[u8]) -> Option<(Address, StepState)> {
-    let address = Address::from_text(text(from)?);
-    let entry = match take(from, 1)? {
-        [PLAIN] => plain(from)?,
-        [WHOLE] => serde_json::from_str(text(from)?).ok()?,
-        _ => return None,
-    };
-    Some((address, entry))
+/// A step as it stands there.
+enum Packed<'a> {
+    Plain(&'a [u8]),
+    Whole(&'a str),
 }
 
-/// The key of a step of which only what [`put_plain`] writes is to be told. A new field of a step
+fn packed<'a>(from: &mut &'a [u8]) -> Option<Packed<'a>> {
+    match take(from, 1)? {
+        [PLAIN] => {
+            let length = usize::unpack(from)?;
+            take(from, length).map(Packed::Plain)
+        }
+        [WHOLE] => text(from).map(Packed::Whole),
+        _ => None,
+    }
+}
+
+/// Whether the step that follows is this one.
+fn comes_back_as(from: &mut &[u8], address: &Address, glance: Glance<'_>) -> Option<bool> {
+    let is_it = text(from)? == address.as_str();
+    let comes_back = match (packed(from)?, glance) {
+        (Packed::Plain(record), Glance::Plain(plain)) => record == plain.record(),
+        (Packed::Plain(record), Glance::Whole(entry)) => Plain::checked(record)?.made() == *entry,
+        (Packed::Whole(json), Glance::Whole(entry)) => {
+            serde_json::from_str::<StepState>(json).ok()? == *entry
+        }
+        (Packed::Whole(_), Glance::Plain(_)) => false,
+    };
+    Some(is_it && comes_back)
+}
+
+/// The key of a step of which only what [`Plain::put`] writes is to be told. A new field of a step
 /// is named here, or the compiler says so.
 fn key_of_plain(entry: &StepState) -> Option<&Key> {
     let StepState {
@@ -152,60 +198,20 @@ fn key_of_plain(entry: &StepState) -> Option<&Key> {
     (is_bare && by_hand.is_empty() && *effect == <_>::default()).then_some(key)
 }
 
-fn put_plain(entry: &StepState, key: &Key, to: &mut Vec<u8>) {
-    entry.attempts.pack(to);
-    put_number(entry.started_at.as_micros(), to);
-    put_number(entry.ended_at.as_micros(), to);
-    put_text(key.as_str(), to);
-    entry.evidence.files.len().pack(to);
-    for FileProof { path, hash, stat } in &entry.evidence.files {
-        put_text(path, to);
-        to.extend_from_slice(hash.as_bytes());
-        let Stat { size, mtime_ns, inode } = *stat;
-        size.pack(to);
-        put_number(mtime_ns, to);
-        inode.pack(to);
-    }
-}
-
-fn plain(from: &mut &[u8]) -> Option<StepState> {
-    let attempts = u32::unpack(from)?;
-    let started_at = Timestamp::from_micros(number(from)?);
-    let ended_at = Timestamp::from_micros(number(from)?);
-    let key = Some(Key::from_canonical(text(from)?));
-    let count = usize::unpack(from)?;
-    let mut files = Vec::with_capacity(count.min(from.len()));
-    for _ in 0..count {
-        let path = text(from)?.to_owned();
-        let hash = Digest::from_bytes(take(from, 16)?.try_into().ok()?);
-        let size = u64::unpack(from)?;
-        let mtime_ns = number(from)?;
-        let stat = Stat { size, mtime_ns, inode: u64::unpack(from)? };
-        files.push(FileProof { path, hash, stat });
-    }
-    let evidence = Evidence { files, ..Evidence::default() };
-    let phase = Phase::Done;
-    Some(StepState { phase, attempts, started_at, ended_at, key, evidence, ..StepState::default() })
-}
-
 fn put_text(text: &str, to: &mut Vec<u8>) {
     text.len().pack(to);
     to.extend_from_slice(text.as_bytes());
 }
 
-/// A number that is nearly always large.
-fn put_number(number: i64, to: &mut Vec<u8>) {
-    to.extend_from_slice(&number.to_le_bytes());
-}
-
-fn number(from: &mut &[u8]) -> Option<i64> {
-    Some(i64::from_le_bytes(take(from, 8)?.try_into().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Bench;
+    use crate::{
+        digest::Digest,
+        evidence::{FileProof, Stat},
+        testing::Bench,
+        time::Timestamp,
+    };
 
     const YAML: &str = "steps:
   - { id: a, run: x, writes: [a.txt] }

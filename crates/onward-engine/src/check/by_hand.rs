@@ -6,7 +6,7 @@ use onward_core::{
     address::Address,
     event::{AttemptStarted, Revert},
     run::Run,
-    state::{Phase, StepState},
+    state::{Glance, Phase, StepState},
     survey::{Survey, was_made_by_the_run},
 };
 
@@ -22,7 +22,12 @@ pub(crate) fn look<W: World>(
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
-    for (step, entry) in &run.state.steps {
+    for (step, glance) in run.state.steps.glances() {
+        let entry = match glance {
+            Glance::Whole(entry) => entry,
+            Glance::Plain(_) if !survey.outputs.contains_key(step) => continue,
+            Glance::Plain(_) => &run.state.steps[step],
+        };
         let mut reverts = Vec::new();
         let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
         let mut paths = Vec::new();

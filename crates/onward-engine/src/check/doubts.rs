@@ -33,7 +33,7 @@ pub(crate) fn look_for_leftovers<W: World>(
     run: &Run,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
-    let begun = run.state.steps.values().filter_map(|entry| entry.started.as_deref());
+    let begun = run.state.steps.noteworthy().filter_map(|(_, entry)| entry.started.as_deref());
     let reverts = begun.flat_map(|started| &started.reverts).chain(run.state.pending_reverts());
     let names: BTreeSet<String> = reverts.map(|it| files::temporary_name(&it.path)).collect();
     for name in names {

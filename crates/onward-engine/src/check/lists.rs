@@ -18,6 +18,9 @@ use crate::{
 /// A list that a step of the run made is that step's to change; one that the workflow file or a
 /// file of the project has is looked at again.
 pub(crate) fn look<W: World>(world: &mut W, run: &Run, survey: &mut Survey) -> Result<(), Stop> {
+    if run.state.groups.is_empty() {
+        return Ok(());
+    }
     if run.state.adopted.is_some() {
         // The files of another system go on changing; that system's rules say what counts.
         return Ok(());

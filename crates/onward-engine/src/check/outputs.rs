@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     evidence::FileProof,
     policy::Depth,
     run::Run,
     state::StepState,
-    survey::{Damage, OutputSeen, Survey, outputs_as_made},
+    survey::{Damage, OutputSeen, Survey, outputs_as_made, outputs_kept, outputs_where},
 };
 
 use super::{survey::Ours, witness};
@@ -34,13 +35,21 @@ pub(super) fn look<W: World>(
 ) -> Result<(), Stop> {
     let (connected, unfinished) = beside;
     let restarted = witness::was_restarted(ours.run, connected);
-    let mut all = outputs_as_made(&ours.run.state);
-    // Nearly all files of a large run are as they were: these are told apart first, all at once.
-    if depth < Depth::Full && !restarted {
-        let files: Vec<&FileProof> = all.iter().map(|(_, file)| *file).collect();
-        let mut unchanged = world.unchanged(&files)?.into_iter();
-        all.retain(|_| unchanged.next() != Some(true));
-    }
+    let state = &ours.run.state;
+    let mut all = if depth < Depth::Full && !restarted {
+        // Nearly all files of a large run are as they were: these are told apart first, at once.
+        let files = outputs_kept(state);
+        let unchanged = world.unchanged(&files)?;
+        let is_changed = |at: &usize| unchanged.get(*at) != Some(&true);
+        let changed = (0..files.len()).filter(is_changed).map(|at| (files[at].0, files[at].1.path));
+        let changed: BTreeSet<(usize, &str)> = changed.collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        outputs_where(state, |place, path| changed.contains(&(place, path)))
+    } else {
+        outputs_as_made(state)
+    };
     all.sort_unstable_by_key(|(_, file)| &file.path);
     for (step, file) in all {
         let Some(entry) = ours.run.state.step(step) else { continue };
@@ -70,7 +79,7 @@ pub(super) fn look<W: World>(
 }
 
 /// Its outputs were on the disk before it counted as done.
-fn is_synced(run: &Run, step: &onward_core::address::Address) -> bool {
+fn is_synced(run: &Run, step: &Address) -> bool {
     let id = run.graph.find(step);
     id.is_some_and(|id| run.defs.brief(run.graph.node(id).def).is_synced())
 }

@@ -7,7 +7,7 @@ use onward_core::{
     decide::{self, Defined, newly_read},
     facts::Facts,
     run::Run,
-    state::Phase,
+    state::{Glance, Phase},
     survey::{ReadSeen, Survey, was_made_by_the_run},
     time::Timestamp,
     workflow::{
@@ -35,7 +35,13 @@ pub(super) fn look<W: World>(
     let alone_since_ns = alone_since_ns(run, connected);
     let mut seen = BTreeMap::new();
     let names_reads = memchr::memmem::Finder::new("\"reads\":");
-    for (step, entry) in &run.state.steps {
+    let may_read = run.defs.ids().any(|id| run.defs.brief(id).has_reads());
+    for (step, glance) in run.state.steps.glances() {
+        let entry = match glance {
+            Glance::Whole(entry) => entry,
+            Glance::Plain(plain) if !may_read && !plain.names_reads() => continue,
+            Glance::Plain(_) => &run.state.steps[step],
+        };
         let Some(key) = entry.key.as_ref().filter(|_| entry.phase.is_concluded()) else {
             continue;
         };

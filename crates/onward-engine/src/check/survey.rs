@@ -161,8 +161,8 @@ fn orphans(connected: &Connected) -> Option<Finding> {
 /// was left by the attempt before it.
 fn announced<W: World>(world: &mut W, run: &Run) -> Result<Vec<String>, Stop> {
     let mut found = Vec::new();
-    let running = run.state.steps.values().filter(|entry| is_running(entry));
-    let begun = running.filter_map(|it| it.started.as_deref()).flat_map(|it| &it.reverts);
+    let running = run.state.steps.noteworthy().filter(|(_, entry)| is_running(entry));
+    let begun = running.filter_map(|(_, it)| it.started.as_deref()).flat_map(|it| &it.reverts);
     let all = begun.chain(run.state.pending_reverts()).filter(|it| !it.keeps_in_place());
     for revert in all {
         if world.digest(&revert.path)? == revert.left {
@@ -210,7 +210,7 @@ fn unfinished<'r, W: World>(
     git: Option<&GitSeen>,
 ) -> Result<Vec<Unfinished<'r>>, Stop> {
     let mut all = Vec::new();
-    for (step, entry) in &run.state.steps {
+    for (step, entry) in run.state.steps.noteworthy() {
         let Some(started) = entry.started.as_deref() else { continue };
         let mut left = match entry.phase {
             // Nothing in the tree can be its own, but a person wants to know of its outputs.

@@ -27,6 +27,9 @@ pub(crate) struct Seen {
 
 /// Every worktree of the run. One that is no longer needed may be in any condition.
 pub(crate) fn look<W: World>(world: &mut W, run: &Run) -> Result<Vec<Seen>, Stop> {
+    if !run.defs.ids().any(|id| run.defs.brief(id).has_worktree()) {
+        return Ok(Vec::new());
+    }
     let nodes = run.graph.in_order();
     let has_one = |id: &NodeId| {
         let node = run.graph.node(*id);
@@ -158,17 +161,16 @@ pub(crate) fn look_for_commits<W: World>(
     git: &mut GitSeen,
 ) -> Result<(), Stop> {
     // Commits on the project's own branch: what the run last knew there is not all there now.
-    for (step, entry) in run.state.steps.iter().filter(|(_, entry)| entry.phase == Phase::Done) {
+    let steps = || run.state.steps.noteworthy().filter(|(_, entry)| entry.phase == Phase::Done);
+    for (step, entry) in steps() {
         let gone = |head: &&str| git.missing.iter().any(|commit| commit.id == **head);
         if let Some(head) = entry.head.as_deref().filter(gone) {
             git.lost_heads.insert(step.clone(), head.to_owned());
         }
     }
     let mut heads = BTreeMap::new();
-    for (step, entry) in &run.state.steps {
-        if let Some(commit) = entry.evidence.branch_head.clone()
-            && entry.phase == Phase::Done
-        {
+    for (step, entry) in steps() {
+        if let Some(commit) = entry.evidence.branch_head.clone() {
             heads.insert(step.clone(), WorktreeHead { attempt: entry.attempts, commit });
         }
     }

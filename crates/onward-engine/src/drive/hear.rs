@@ -45,7 +45,8 @@ impl Heard {
 impl<W: World> Driver<'_, W> {
     /// Begins to listen to every running attempt whose agent is understood.
     pub(crate) fn listen_to_running(&mut self) -> Result<(), Stop> {
-        let running = self.run.state.steps.iter().filter(|(_, it)| it.phase == Phase::Running);
+        let running =
+            self.run.state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Running);
         let running: Vec<Address> = running.map(|(step, _)| step.clone()).collect();
         for step in running {
             self.listen_to(&step);

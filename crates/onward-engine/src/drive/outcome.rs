@@ -61,7 +61,7 @@ impl Outcome {
             RunStatus::Paused { until, .. } => until,
             RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => None,
         };
-        for (step, entry) in &state.steps {
+        for (step, entry) in state.steps.noteworthy() {
             if let Some(failure) = entry.failure.as_deref().filter(|_| entry.phase == Phase::Failed)
             {
                 let (step, attempt) = (step.clone(), entry.attempts);

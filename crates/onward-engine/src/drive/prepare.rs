@@ -293,7 +293,7 @@ impl<W: World> Driver<'_, W> {
         step: &Address,
     ) -> Result<Option<UndoOfPrevious>, Stop> {
         let mut all = Vec::new();
-        for (other, entry) in &self.run.state.steps {
+        for (other, entry) in self.run.state.steps.noteworthy() {
             let Some(started) = entry.started.as_deref() else { continue };
             let after = entry.after.as_deref().filter(|_| entry.phase == Phase::Failed);
             if other == step || entry.phase == Phase::Running {

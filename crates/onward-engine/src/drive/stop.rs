@@ -86,7 +86,7 @@ impl<W: World> Driver<'_, W> {
             && is_idle
             && self.how.options.ending.is_none()
             && state.status == RunStatus::UnderWay
-            && state.steps.values().any(is_left)
+            && state.steps.noteworthy().any(|(_, entry)| is_left(entry))
     }
 
     /// This driver was only called to bring the run to its end.

@@ -147,7 +147,7 @@ fn answered(run_dir: &Path, step: &Address, error: DecideError) -> EngineError {
 
 /// The last answer that the run got, where no gate is open any more: what a late answer is told.
 pub fn last_answered(run_dir: &Path, run: &Run) -> Option<EngineError> {
-    let answered = run.state.steps.iter().filter(|(_, entry)| entry.gate.is_some());
+    let answered = run.state.steps.noteworthy().filter(|(_, entry)| entry.gate.is_some());
     let (step, _) = answered.max_by_key(|(_, entry)| entry.ended_at)?;
     let (by, option) = last_answer(run_dir, step)?;
     let step = step.clone();

@@ -73,9 +73,9 @@ pub fn load_looking(
         && let Some(kept) = kept_in(run_dir, env)
         && let Some((part, state)) = Part::unpack(&kept)
         && part.is_summed(&file)?
-        && let Some(state) = state_of(state)
+        && let at = kept.len() - state.len() + 1
+        && let Some(state) = State::unpack_at(kept, at)
     {
-        drop(kept);
         let mut rest = Vec::new();
         file.take(open::LOG_BYTES_MAX).read_to_end(&mut rest)?;
         let seq = state.next_seq;

@@ -64,7 +64,10 @@ pub(super) fn read(
     if hash.as_bytes() != body.hash {
         return None;
     }
-    let defs = Defs::unpack(body.defs.to_vec())?.of_text(hash);
+    // The steps are the end of it.
+    let at = bytes.len() - body.defs.len();
+    drop(body);
+    let defs = Defs::unpack_at(bytes, at)?.of_text(hash);
     Some((defs, files, hash))
 }
 

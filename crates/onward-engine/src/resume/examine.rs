@@ -239,7 +239,7 @@ fn announced_and_left<W: World>(
         survey.strange_by_hand.retain(|it| !announced.contains(it.path.as_str()));
     }
     let (mut rest, strange) = (pending.rest, pending.strange.into_iter().collect());
-    for (step, entry) in &run.state.steps {
+    for (step, entry) in run.state.steps.noteworthy() {
         if let Some(started) = entry.started.as_deref()
             && survey::is_running(entry)
             && survey::never_spawned(run, connected, step)

@@ -41,7 +41,7 @@ pub fn drive<W: World>(driver: &mut Driver<'_, W>) -> Result<Status, Stop> {
 
 impl Losses {
     fn count<W: World>(&mut self, driver: &Driver<'_, W>) -> Result<(), Stop> {
-        let done = driver.run.state.steps.values().filter(|step| step.phase.is_concluded());
+        let done = driver.run.state.steps.phases().filter(|phase| phase.is_concluded());
         let finished = done.count();
         if finished > self.finished_before {
             *self = Self { in_a_row: 0, finished_before: finished };

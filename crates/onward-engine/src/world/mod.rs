@@ -32,7 +32,7 @@ use onward_core::{
     launch::{Launch, Seal},
     recovery::Probed,
     run::Worker,
-    state::State,
+    state::{FileKept, State},
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -224,9 +224,10 @@ pub trait World {
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
     /// Project files that match a glob, in path order; `known` saves reading what has not changed.
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop>;
-    /// Which of these files are for sure as they were, found without reading them. The others are
+    /// Which of these outputs, each with the place of its step in the state, are for sure as they
+    /// were, found without reading them. The others are
     /// to be looked at one by one; a world that knows no faster way says that of all.
-    fn unchanged(&mut self, files: &[&FileProof]) -> Result<Vec<bool>, Stop> {
+    fn unchanged(&mut self, files: &[(usize, FileKept<'_>)]) -> Result<Vec<bool>, Stop> {
         Ok(vec![false; files.len()])
     }
 

@@ -98,9 +98,7 @@ fn closing(
     gates: &[(&Address, &GateState)],
 ) -> Result<(), Error> {
     let id = id_of(dir);
-    let lines = summary::lines(&id, dir, run, status, since);
-    let most = if cx.global.quiet { 1 } else { lines.len() };
-    for line in lines.iter().take(most) {
+    for line in &summary::lines(&id, dir, run, status, since, cx.global.quiet) {
         writeln!(cx.err, "{}", style::wrap(line, style::columns_of_errors(), 0, 4))?;
     }
     let now = wall_clock();
@@ -127,7 +125,7 @@ fn closing(
 /// The steps that are why it stands still, with their complaints.
 fn failures(cx: &mut Context, dir: &Path, run: &Run) -> Result<(), Error> {
     let id = id_of(dir);
-    for (step, entry) in &run.state.steps {
+    for (step, entry) in run.state.steps.noteworthy() {
         let failure = entry.failure.as_deref().filter(|_| entry.phase == Phase::Failed);
         let Some((cause, detail)) = failure else { continue };
         let (attempt, ms) = (entry.attempts, entry.ended_at.ms_since(entry.started_at));

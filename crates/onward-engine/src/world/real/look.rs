@@ -25,6 +25,7 @@ use onward_core::{
     event::FileKind,
     evidence::{FileProof, Stat},
     name,
+    state::FileKept,
     workflow::pattern::{is_glob, matcher},
 };
 use rustix::{
@@ -77,7 +78,7 @@ impl Looker {
         self.keen = tried.ok().flatten();
     }
 
-    pub(super) fn unchanged(&self, files: &[&FileProof]) -> Vec<bool> {
+    pub(super) fn unchanged(&self, files: &[(usize, FileKept<'_>)]) -> Vec<bool> {
         stats::unchanged(&self.project_dir, files)
     }
 

@@ -10,10 +10,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use jiff::tz::TimeZone;
+
+use crate::world::open;
 
 mod appender;
 pub(crate) mod child;
@@ -50,9 +53,24 @@ pub use super::secrets::Redactor;
 
 /// The time zone of the person who started us.
 pub fn zone_of(env: &[(OsString, OsString)]) -> TimeZone {
+    if env.iter().all(|(name, _)| name != "TZ") {
+        return zone_of_machine();
+    }
     let named = variable(env, "TZ").and_then(|it| TimeZone::get(it.to_str()?).ok());
     named.unwrap_or_else(TimeZone::system)
 }
+
+/// The time zone of this machine, where `TZ` does not say another one. One file has its rules; to
+/// find out how it is called, the library for times would look through the database of all zones.
+pub fn zone_of_machine() -> TimeZone {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let rules = || open::read_named(Path::new(LOCAL_ZONE), open::SMALL_BYTES_MAX);
+    let own = || TimeZone::tzif("local", &rules().ok()?).ok();
+    ZONE.get_or_init(|| own().unwrap_or_else(TimeZone::system)).clone()
+}
+
+/// The rules of the machine's own zone.
+const LOCAL_ZONE: &str = "/etc/localtime";
 
 /// Where a program lies that is on the PATH.
 pub fn on_path(env: &[(OsString, OsString)], program: &str) -> Option<PathBuf> {

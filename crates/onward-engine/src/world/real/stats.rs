@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use onward_core::evidence::{FileProof, Stat};
+use onward_core::{evidence::Stat, state::FileKept};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::look::nanos;
@@ -25,7 +25,7 @@ const THREADS_MAX: usize = 4;
 const DIRECTORIES_MAX: usize = 16;
 
 /// For each file, in their order, whether its stat is still the known one.
-pub(super) fn unchanged(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
+pub(super) fn unchanged(project_dir: &Path, files: &[(usize, FileKept<'_>)]) -> Vec<bool> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let threads = files.len().div_ceil(FILES_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
     if threads == 1 {
@@ -43,13 +43,13 @@ pub(super) fn unchanged(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
 }
 
 /// Files of a few directories are looked up in these.
-fn part(project_dir: &Path, files: &[&FileProof]) -> Vec<bool> {
+fn part(project_dir: &Path, files: &[(usize, FileKept<'_>)]) -> Vec<bool> {
     let root = directory(rustix::fs::CWD, project_dir);
     let Some(root) = root else { return vec![false; files.len()] };
     let mut open: Vec<(&str, Option<OwnedFd>)> = Vec::new();
     let mut seen = Vec::with_capacity(files.len());
-    for file in files {
-        let path = file.path.as_str();
+    for (_, file) in files {
+        let path = file.path;
         let (dir, name) = path.rsplit_once('/').unwrap_or(("", path));
         // What a text stands for may be other bytes, or may lead elsewhere.
         let is_plain = !path.starts_with('/') && open::raw(path).as_os_str() == path;
@@ -94,7 +94,7 @@ mod tests {
         time::{Duration, SystemTime},
     };
 
-    use onward_core::digest::Digest;
+    use onward_core::{digest::Digest, evidence::FileProof};
 
     use super::*;
     use crate::world::real::look::Looker;
@@ -128,7 +128,8 @@ mod tests {
         proofs[8].path = "link".to_owned();
         proofs[9].path = "/etc/passwd".to_owned();
         proofs[10].stat.inode = 0;
-        let seen = unchanged(root, &proofs.iter().collect::<Vec<_>>());
+        let seen =
+            unchanged(root, &proofs.iter().map(FileKept::of).enumerate().collect::<Vec<_>>());
         let odd: Vec<usize> = (0..count).filter(|index| !seen[*index]).collect();
         assert_eq!(odd, [5, 6, 7, 8, 9, 10]);
         // A hash that no content has shows that a single look believes the same.

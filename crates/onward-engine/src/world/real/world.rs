@@ -17,7 +17,7 @@ use onward_core::{
     launch::Launch,
     recovery::Probed,
     run::Worker,
-    state::State,
+    state::{FileKept, State},
     survey::CommitSeen,
     time::Timestamp,
     worktree::WorktreePlace,
@@ -320,11 +320,11 @@ impl World for RealWorld {
         }
     }
 
-    fn unchanged(&mut self, files: &[&FileProof]) -> Result<Vec<bool>, Stop> {
+    fn unchanged(&mut self, files: &[(usize, FileKept<'_>)]) -> Result<Vec<bool>, Stop> {
         let mut seen = self.looker.unchanged(files);
-        for (seen, file) in seen.iter_mut().zip(files).filter(|(seen, _)| **seen) {
+        for (seen, (_, file)) in seen.iter_mut().zip(files).filter(|(seen, _)| **seen) {
             // What lay in a worktree may have to be looked for elsewhere.
-            *seen = matches!(self.trees.instead(&file.path)?, Instead::There);
+            *seen = matches!(self.trees.instead(file.path)?, Instead::There);
         }
         Ok(seen)
     }

@@ -1,7 +1,9 @@
-//! The two lines that nearly every attempt has, read in the order in which we write them.
+//! The lines that nearly every attempt has, read in the order in which we write them.
 //!
 //! Invariant: what is read here is what the parser would read. Anything that is not exactly as
 //! expected (an escape, a field more or less, another order) is left to the parser.
+
+use std::str::FromStr;
 
 use onward_core::{
     address::Address,
@@ -11,11 +13,12 @@ use onward_core::{
     time::Timestamp,
 };
 
-use super::{KIND_START, Line, Spawning};
+use super::{KIND_START, Line, Spawned, Spawning};
 
 /// `body` ends with the comma before the checksum.
 pub(super) fn line(body: &[u8]) -> Option<Line> {
-    let Glance { is_end, step, attempt, at, of, waited } = glance(body)?;
+    let Some(glance) = glance(body) else { return spawned(body).map(Line::Spawned) };
+    let Glance { is_end, step, attempt, at, of, waited } = glance;
     let step = Address::from_text(step);
     let of = of.map(|(run, epoch, nonce)| Mark { run: run.to_owned(), epoch, nonce });
     if !is_end {
@@ -26,7 +29,25 @@ pub(super) fn line(body: &[u8]) -> Option<Line> {
     Some(Line::Exited(Seal { step, attempt, at, ending, check, after, of, settled, waited }))
 }
 
-/// Such a line, where it stands.
+/// Who an attempt is that lived for a while.
+fn spawned(body: &[u8]) -> Option<Spawned> {
+    let mut from = Cursor(body);
+    from.literal(KIND_START)?;
+    from.literal(br#"spawned","step":""#)?;
+    let step = from.text()?;
+    from.literal(br#","attempt":"#)?;
+    let attempt = from.number()?;
+    from.literal(br#","pid":"#)?;
+    let pid = from.number()?;
+    from.literal(br#","start_time":"#)?;
+    let start_time = from.number()?;
+    from.literal(br#","at":""#)?;
+    let at = Timestamp::from_text(from.exactly(MOMENT_BYTES)?)?;
+    let step = Address::from_text(step);
+    (from.0 == b",").then_some(Spawned { step, attempt, pid, start_time, at })
+}
+
+/// The start or the good end of an attempt, where it stands.
 pub(super) struct Glance<'a> {
     /// The good end of an attempt; otherwise its start.
     pub(super) is_end: bool,
@@ -58,7 +79,7 @@ pub(super) fn glance(body: &[u8]) -> Option<Glance<'_>> {
         None => None,
     };
     let waited = match from.literal(br#","waited":"#) {
-        Some(()) if is_end => from.number()?.into(),
+        Some(()) if is_end => from.number()?,
         Some(()) => return None,
         None => 0,
     };
@@ -95,7 +116,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// As we write it: no sign, no zero in front.
-    fn number(&mut self) -> Option<u32> {
+    fn number<N: FromStr>(&mut self) -> Option<N> {
         let end = self.0.iter().position(|byte| !byte.is_ascii_digit())?;
         let (digits, rest) = self.0.split_at(end);
         if digits.len() > 1 && digits[0] == b'0' {
@@ -152,7 +173,8 @@ mod tests {
             Line::Exited(Seal { waited: 14, ..seal("s1", good.clone()) }),
             Line::Exited(Seal { of: None, ..seal("\u{e9}", good) }),
             Line::Spawning(Spawning { step: step.clone(), attempt, at, of: Some(mark()) }),
-            Line::Spawning(Spawning { step, attempt, at, of: None }),
+            Line::Spawning(Spawning { step: step.clone(), attempt, at, of: None }),
+            Line::Spawned(Spawned { step, attempt, pid: 71, start_time: u64::MAX, at }),
         ];
         for expected in lines {
             assert_eq!(line(&body(&expected)), Some(expected));

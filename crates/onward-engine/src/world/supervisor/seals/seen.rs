@@ -60,7 +60,7 @@ impl Seen {
             kept: Vec::new(),
         };
         for place in 0..state.steps.len() {
-            let attempt = state.steps[place].attempts;
+            let attempt = state.steps.glance_at(place).attempts();
             seen.attempts.push(if told.has_step(place) { attempt } else { 0 });
         }
         for (number, line) in log.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -86,8 +86,8 @@ impl Seen {
     /// Whether all that was passed over is still done by the same attempts.
     pub(super) fn fits(&self, state: &State) -> bool {
         let is_done = |(place, attempt): (usize, &u32)| {
-            let entry = &state.steps[place];
-            *attempt == 0 || (entry.phase == Phase::Done && entry.attempts == *attempt)
+            let step = state.steps.glance_at(place);
+            *attempt == 0 || (step.phase() == Phase::Done && step.attempts() == *attempt)
         };
         self.attempts.len() <= state.steps.len() && self.attempts.iter().enumerate().all(is_done)
     }

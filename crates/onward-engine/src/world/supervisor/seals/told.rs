@@ -9,7 +9,7 @@ use onward_core::{
     time::Timestamp,
 };
 
-use super::{KIND_START, Seen, checked, quick};
+use super::{KIND_START, Seen, checked, quick, unchecked};
 
 /// Which lines are passed over.
 pub(super) struct Told {
@@ -31,14 +31,17 @@ impl Told {
         let mut told = Self { lines: Vec::new(), steps, last_end };
         // Where the start of a step stands, and in which life.
         let mut starts = vec![(0, 0); state.steps.len()];
+        let kept = seen.map_or(0, |it| it.kept.len());
         let (mut rest, mut life) = (log, 1);
         while !rest.is_empty() {
             let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-            let (text, after) = rest.split_at(end);
+            let (before, (text, after)) = (rest, rest.split_at(end));
             rest = after.get(1..).unwrap_or_default();
             let number = told.lines.len();
             told.lines.push(false);
-            let Some(body) = checked(text) else { continue };
+            let is_kept = log.len() - before.len() < kept;
+            let body = if is_kept { unchecked(text) } else { checked(text) };
+            let Some(body) = body else { continue };
             let Some(seen) = quick::glance(body) else {
                 let kind = body.strip_prefix(KIND_START);
                 life += usize::from(kind.is_some_and(|it| it.starts_with(b"opened\"")));
@@ -75,6 +78,6 @@ impl Told {
 
 /// The place of a step that the journal has as done by this attempt.
 fn done_by(state: &State, step: &str, attempt: u32) -> Option<usize> {
-    let (place, entry) = state.steps.find(step)?;
-    (entry.phase == Phase::Done && entry.attempts == attempt).then_some(place)
+    let (place, known) = state.steps.find(step)?;
+    (known.phase() == Phase::Done && known.attempts() == attempt).then_some(place)
 }
