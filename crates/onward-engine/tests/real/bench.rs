@@ -27,6 +27,9 @@ use onward_engine::{
 
 use crate::support::{self, copy_of_us, see_end, start_copy};
 
+/// A real disk: the usual place may be memory (`scripts/test`).
+const DISK: &str = "/var/tmp";
+
 pub(crate) struct Bench {
     /// Kept for its end.
     _dir: Option<tempfile::TempDir>,
@@ -36,7 +39,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(DISK).unwrap();
         let root = std::fs::canonicalize(dir.path()).unwrap();
         Self { _dir: Some(dir), machine: machine(&root), root }
     }

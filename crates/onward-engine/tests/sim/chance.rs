@@ -9,6 +9,11 @@ impl Chance {
         Self(seed)
     }
 
+    /// After as many draws, but from this seed. Its own must be 0.
+    pub(crate) fn with_seed(&self, seed: u64) -> Self {
+        Self(self.0.wrapping_add(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -1,7 +1,7 @@
 //! A disk of memory that forgets as a real one may: content that was not synced, names whose
 //! directory was not, in any subset, and pages of a growing file in any order.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use crate::chance::Chance;
 
@@ -20,8 +20,9 @@ pub(crate) struct Disk {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Inode {
-    current: Vec<u8>,
-    synced: Vec<u8>,
+    /// Shared, so that a copy of a disk costs little.
+    current: Rc<Vec<u8>>,
+    synced: Rc<Vec<u8>>,
     mtime_us: i64,
 }
 
@@ -55,24 +56,24 @@ impl Disk {
 
     pub(crate) fn write(&mut self, name: &str, bytes: &[u8], now_us: i64) {
         let inode = self.inode(name);
-        self.inodes[inode].current = bytes.to_vec();
+        self.inodes[inode].current = Rc::new(bytes.to_vec());
         self.inodes[inode].mtime_us = now_us;
     }
 
     pub(crate) fn append(&mut self, name: &str, bytes: &[u8], now_us: i64) {
         let inode = self.inode(name);
-        self.inodes[inode].current.extend(bytes);
+        Rc::make_mut(&mut self.inodes[inode].current).extend(bytes);
         self.inodes[inode].mtime_us = now_us;
     }
 
     pub(crate) fn truncate(&mut self, name: &str, length: usize) {
         let inode = self.inode(name);
-        self.inodes[inode].current.truncate(length);
+        Rc::make_mut(&mut self.inodes[inode].current).truncate(length);
     }
 
     pub(crate) fn sync(&mut self, name: &str) {
         let inode = self.inode(name);
-        self.inodes[inode].synced = self.inodes[inode].current.clone();
+        self.inodes[inode].synced = Rc::clone(&self.inodes[inode].current);
     }
 
     pub(crate) fn rename(&mut self, from: &str, to: &str) {
@@ -161,9 +162,9 @@ impl Disk {
         self.names = self.durable.clone();
         for inode in &mut self.inodes {
             if inode.current != inode.synced {
-                inode.current = torn(inode, chance);
+                inode.current = Rc::new(torn(inode, chance));
             }
-            inode.synced = inode.current.clone();
+            inode.synced = Rc::clone(&inode.current);
         }
     }
 
@@ -180,7 +181,7 @@ impl Disk {
 }
 
 fn torn(inode: &Inode, chance: &mut Chance) -> Vec<u8> {
-    let Inode { current, synced, .. } = inode;
+    let (current, synced) = (&*inode.current, &*inode.synced);
     match chance.below(4) {
         0 => synced.clone(),
         1 => current.clone(),

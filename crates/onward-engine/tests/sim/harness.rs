@@ -34,6 +34,7 @@ use serde_json::Value;
 use crate::{
     breaks::{Break, is_of_person},
     crash::{Crash, Window, readable},
+    forks::Fork,
     refused::Before,
     repo::tip_of,
     trees::{Files, files_of},
@@ -47,12 +48,11 @@ pub(crate) const RUN: &str = "sim-20270115-aaaa";
 pub(crate) struct Case {
     workflow: Workflow,
     text: String,
-    has_repository: bool,
-    /// Steps leave what they write to the disk's own time.
-    lazy: bool,
-    /// Drivers announce ahead.
-    eager: bool,
+    /// Makes the world ready.
+    begin: fn(&mut SimWorld),
     calls: u64,
+    /// At each call of the first life.
+    forks: Vec<Fork>,
     undisturbed: Ending,
 }
 
@@ -113,41 +113,33 @@ impl Tally {
 
 impl Case {
     pub(crate) fn new(text: &str) -> Self {
-        Self::with(text, false, false)
+        Self::with(text, |_| {})
     }
 
     /// With drivers that announce ahead from the first step on.
     pub(crate) fn eager(text: &str) -> Self {
-        Self::with(text, false, true)
+        Self::with(text, |world| world.eager = true)
     }
 
     /// In a repository, so that steps can have worktrees.
     pub(crate) fn in_repository(text: &str) -> Self {
-        Self::with(text, true, false)
+        Self::with(text, SimWorld::begin_repository)
     }
 
     /// With steps that sync nothing.
     pub(crate) fn lazy(text: &str) -> Self {
-        Self { lazy: true, ..Self::new(text) }
+        Self::with(text, |world| world.lazy = true)
     }
 
-    /// The world after a life without a crash.
-    pub(crate) fn undisturbed_world(&self) -> SimWorld {
-        let mut world = SimWorld::new(0);
-        world.eager = self.eager;
-        let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
-        assert!(matches!(booted, Booted::With(Status::Completed)), "{}", self.text);
-        world
-    }
-
-    fn with(text: &str, has_repository: bool, eager: bool) -> Self {
+    fn with(text: &str, begin: fn(&mut SimWorld)) -> Self {
         let (mut world, workflow) = (SimWorld::new(0), parse(text));
-        world.eager = eager;
-        if has_repository {
-            world.begin_repository();
-        }
+        begin(&mut world);
+        world.keep_forks();
+        let mut forks = Vec::new();
         loop {
-            match boot(&mut world, &workflow, &Choices::default(), None) {
+            let booted = boot(&mut world, &workflow, &Choices::default(), None);
+            forks.extend(world.take_forks());
+            match booted {
                 Booted::With(Status::Completed) => break,
                 Booted::With(Status::Parked) => wait_for_reset(&mut world),
                 Booted::With(status) => panic!("{status:?}: {text}"),
@@ -157,8 +149,41 @@ impl Case {
         }
         assert_eq!(state(&world).status, COMPLETED, "{text}");
         let (calls, undisturbed) = (world.calls, ending(&world));
-        let (text, lazy) = (text.to_owned(), false);
-        Self { workflow, text, has_repository, lazy, eager, calls, undisturbed }
+        Self { workflow, text: text.to_owned(), begin, calls, forks, undisturbed }
+    }
+
+    fn world(&self, seed: u64) -> SimWorld {
+        let mut world = SimWorld::new(seed);
+        (self.begin)(&mut world);
+        world
+    }
+
+    /// The world after a life without a crash.
+    pub(crate) fn undisturbed_world(&self) -> SimWorld {
+        let mut world = self.world(0);
+        let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
+        assert!(matches!(booted, Booted::With(Status::Completed)), "{}", self.text);
+        world
+    }
+
+    /// The world after the first crash, if the engine need not be driven to it.
+    fn forked(&self, crashes: &[(u64, Crash)], seed: u64, story: String) -> Option<SimWorld> {
+        let at = usize::try_from(crashes.first()?.0).unwrap();
+        self.forks.get(at)?.crash(crashes, seed, story)
+    }
+
+    /// Every fork is the world of a life that came to this crash by itself.
+    pub(crate) fn check_forks(&self, crash: Crash, seed: u64, tally: &mut Tally) {
+        for fuse in 0..self.calls {
+            let crashes = [(fuse, crash), (3, Crash::Engine)];
+            let Some(forked) = self.forked(&crashes, seed + fuse, String::new()) else { continue };
+            let mut world = self.world(seed + fuse);
+            world.fuses = crashes.into();
+            let booted = boot(&mut world, &self.workflow, &Choices::default(), None);
+            assert!(matches!(booted, Booted::Dark), "{crash:?} at {fuse}: {}", self.text);
+            assert_eq!(format!("{world:?}"), format!("{forked:?}"), "{crash:?} at {fuse}");
+            tally.crashes += 1;
+        }
     }
 
     pub(crate) fn calls(&self) -> u64 {
@@ -219,7 +244,7 @@ impl Case {
     /// a crash at every call. What was kept before a power cut may tell of more than is left.
     pub(crate) fn fold_from_records(&self, crash: Crash, seed: u64, tally: &mut Tally) {
         for fuse in 0..self.calls {
-            let mut world = SimWorld::new(seed.wrapping_mul(1 << 32) + fuse);
+            let mut world = self.world(seed.wrapping_mul(1 << 32) + fuse);
             world.story = format!("{crash:?} at {fuse}, workflow:{}", self.text);
             world.fuses = [(fuse, crash)].into_iter().collect();
             let mut before = Vec::new();
@@ -247,14 +272,15 @@ impl Case {
     /// Whether every crash came before the run was over.
     pub(crate) fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> bool {
         let Fate { crashes, mut breaks, seed } = *fate;
-        let mut world = SimWorld::new(seed);
-        (world.lazy, world.eager) = (self.lazy, self.eager);
-        if self.has_repository {
-            world.begin_repository();
-        }
         let story = || format!("{fate:?}, workflow:{}", self.text);
-        world.story = story();
-        world.fuses = crashes.iter().copied().collect();
+        let forked = self.forked(crashes, seed, story());
+        let mut is_dark = forked.is_some();
+        let mut world = forked.unwrap_or_else(|| {
+            let mut world = self.world(seed);
+            world.story = story();
+            world.fuses = crashes.iter().copied().collect();
+            world
+        });
         let mut choices = Choices::default();
         // The first resume after a limit comes too early, and must leave everything as it is.
         let mut too_early = true;
@@ -262,7 +288,11 @@ impl Case {
             // A person who broke things may have to come back, but not for ever.
             assert!(lives < crashes.len() + 10, "it does not come to an end: {}", story());
             let before = fate.breaks.map(|_| Before::look(&world));
-            let booted = boot(&mut world, &self.workflow, &choices, None);
+            let booted = if std::mem::take(&mut is_dark) {
+                Booted::Dark
+            } else {
+                boot(&mut world, &self.workflow, &choices, None)
+            };
             choices = Choices::default();
             match booted {
                 Booted::With(Status::Completed) => break,

@@ -40,6 +40,7 @@ mod breaks;
 mod chance;
 mod crash;
 mod disk;
+mod forks;
 mod harness;
 mod moment;
 mod random;
@@ -180,6 +181,7 @@ const TALK_ONCE: u64 = 500;
 const TALK_RANDOM: u64 = 500;
 const KEPT: u64 = 300;
 const RANDOM: u64 = 15_000;
+const FORKS: u64 = 1_000;
 const _: () = assert!(
     ONCE + DIAMOND_TWICE + RETRY_TWICE + EDITS_TWICE + EVERYTHING_TWICE + RANDOM >= 100_000,
     "together they keep what docs/testing.md promises"
@@ -280,15 +282,23 @@ fn what_was_kept_of_a_journal_and_its_tail_fold_as_the_whole_after_a_crash_at_ev
 }
 
 #[test]
-fn every_window_between_two_facts_has_been_hit_by_a_crash() {
+fn a_life_that_goes_on_from_a_fork_is_the_one_that_came_there_by_itself() {
+    let mut tally = Tally::default();
+    let cases = [DIAMOND, EVERYTHING, EDITS, TALK].map(Case::new);
+    for case in cases.iter().chain(&[Case::lazy(LAZY), Case::eager(EVERYTHING)]) {
+        for crash in [Crash::Engine, Crash::Processes, Crash::Power] {
+            case.check_forks(crash, 11, &mut tally);
+        }
+    }
+    tally.require(FORKS);
+}
+
+for_each_first_crash!(every_window_between_two_facts_has_been_hit_by_a_crash, |crash| {
     let mut tally = Tally::default();
     for text in [RETRY, EVERYTHING, EDITS] {
         let case = Case::new(text);
-        for crash in Crash::ALL {
-            case.crash_once_everywhere(crash, 99, &mut tally);
-            case.crash_twice_everywhere(crash, crash, 37, &mut tally);
-        }
+        case.crash_once_everywhere(crash, 99, &mut tally);
+        case.crash_twice_everywhere(crash, crash, 37, &mut tally);
     }
-    let all: BTreeSet<Window> = Window::ALL.into();
-    assert_eq!(tally.windows, all);
-}
+    assert_eq!(tally.windows, BTreeSet::from(Window::ALL));
+});

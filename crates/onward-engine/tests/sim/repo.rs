@@ -7,6 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
+    rc::Rc,
 };
 
 use onward_core::{address::Address, digest::Digest, worktree::WorktreePlace};
@@ -25,7 +26,7 @@ pub(crate) struct Commit {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repo {
-    commits: BTreeMap<String, Commit>,
+    commits: BTreeMap<String, Rc<Commit>>,
     nothing: Files,
 }
 
@@ -80,12 +81,12 @@ impl Repo {
             write!(text, " {path} {}", Digest::of(bytes)).unwrap();
         }
         let id = Digest::of(text.as_bytes()).to_string();
-        self.commits.insert(id.clone(), commit);
+        self.commits.insert(id.clone(), Rc::new(commit));
         id
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Commit> {
-        self.commits.get(id)
+        self.commits.get(id).map(Rc::as_ref)
     }
 
     pub(crate) fn files(&self, commit: Option<&str>) -> &Files {
@@ -100,8 +101,9 @@ impl Repo {
     /// From a commit to the first one.
     pub(crate) fn history(&self, from: Option<&str>) -> Vec<&str> {
         let start = from.and_then(|id| self.commits.get_key_value(id));
-        let older =
-            |(_, commit): &(&String, &Commit)| self.commits.get_key_value(commit.parent.as_ref()?);
+        let older = |(_, commit): &(&String, &Rc<Commit>)| {
+            self.commits.get_key_value(commit.parent.as_ref()?)
+        };
         std::iter::successors(start, |it| older(it)).map(|(id, _)| id.as_str()).collect()
     }
 

@@ -18,6 +18,7 @@ use onward_engine::{foreign::Foreign, world::real::wall_clock};
 
 use crate::{
     crash::Crash,
+    forks::Fork,
     harness::{Booted, Tally, boot, check_journal},
     world::SimWorld,
 };
@@ -44,6 +45,8 @@ struct Play {
     foreign: Foreign,
     workflow: Workflow,
     calls: u64,
+    /// At each call of the undisturbed life.
+    forks: Vec<Fork>,
     undisturbed: BTreeMap<String, String>,
 }
 
@@ -51,11 +54,14 @@ impl Play {
     fn new(stage: &Rc<Stage>, start: Start) -> Self {
         let foreign = foreign(stage, &start.files);
         let workflow = workflow_of(foreign.site.workflow);
-        let (stage, undisturbed) = (Rc::clone(stage), BTreeMap::new());
-        let mut play = Self { stage, start, foreign, workflow, calls: 0, undisturbed };
-        let world = play.world(0, &[]);
+        let (stage, undisturbed, forks) = (Rc::clone(stage), BTreeMap::new(), Vec::new());
+        let mut play = Self { stage, start, foreign, workflow, calls: 0, forks, undisturbed };
+        let mut world = play.world(0, &[]);
         let told = play.foreign.parse(world.site_files(&play.foreign.site)).unwrap().told.unwrap();
         assert_eq!(told.standing(now()).point.code, play.start.code, "{}", play.start.name);
+        world.keep_forks();
+        boot(&mut world, &play.workflow, &Choices::default(), Some(&play.foreign));
+        play.forks = world.take_forks();
         (play.calls, play.undisturbed) = play.live(0, &[], &mut Tally::default());
         play
     }
@@ -71,11 +77,20 @@ impl Play {
                 world.now_us - 1_800_000_000,
             );
         }
-        world.story =
-            format!("{:?}, {}, {crashes:?}, seed {seed}", self.stage.system, self.start.name);
+        world.story = self.story(crashes, seed);
         world.stage = Some(Rc::clone(&self.stage));
         world.fuses = crashes.iter().copied().collect();
         world
+    }
+
+    fn story(&self, crashes: &[(u64, Crash)], seed: u64) -> String {
+        format!("{:?}, {}, {crashes:?}, seed {seed}", self.stage.system, self.start.name)
+    }
+
+    /// The world after the first crash, if the engine need not be driven to it.
+    fn forked(&self, crashes: &[(u64, Crash)], seed: u64) -> Option<SimWorld> {
+        let at = usize::try_from(crashes.first()?.0).unwrap();
+        self.forks.get(at)?.crash(crashes, seed, self.story(crashes, seed))
     }
 
     /// How many calls it took, and what it left.
@@ -86,11 +101,18 @@ impl Play {
         crashes: &[(u64, Crash)],
         tally: &mut Tally,
     ) -> (u64, BTreeMap<String, String>) {
-        let mut world = self.world(seed, crashes);
+        let forked = self.forked(crashes, seed);
+        let mut is_dark = forked.is_some();
+        let mut world = forked.unwrap_or_else(|| self.world(seed, crashes));
         let mut choices = Choices::default();
         for lives in 0.. {
             assert!(lives < crashes.len() + 6, "it does not come to an end: {}", world.story);
-            match boot(&mut world, &self.workflow, &choices, Some(&self.foreign)) {
+            let booted = if std::mem::take(&mut is_dark) {
+                Booted::Dark
+            } else {
+                boot(&mut world, &self.workflow, &choices, Some(&self.foreign))
+            };
+            match booted {
                 Booted::With(Status::Completed) => break,
                 Booted::With(status) => panic!("{status:?}: {}", world.story),
                 Booted::Dark | Booted::InUse => end::check_that_files_parse(&world),
@@ -121,8 +143,7 @@ impl Play {
         let (_, left) = self.live(seed, crashes, tally);
         let paths: Vec<&String> = left.keys().collect();
         let expected: Vec<&String> = self.undisturbed.keys().collect();
-        let story =
-            format!("{:?}, {}, {crashes:?}, seed {seed}", self.stage.system, self.start.name);
+        let story = self.story(crashes, seed);
         assert_eq!(paths, expected, "{story}");
         for (path, text) in &left {
             assert_eq!(*text, self.undisturbed[path], "{path}: {story}");

@@ -19,6 +19,7 @@ use onward_engine::foreign::Foreign;
 use crate::{
     FIRST,
     crash::{Crash, readable},
+    forks::Fork,
     harness::{Booted, Tally, boot, check_journal, parse, state},
     refused::Before,
     world::SimWorld,
@@ -37,6 +38,8 @@ pub(crate) struct Toy {
     start: &'static Start,
     foreign: Foreign,
     calls: u64,
+    /// At each call of the undisturbed life.
+    forks: Vec<Fork>,
 }
 
 /// What one life goes through.
@@ -56,10 +59,29 @@ impl Toy {
     }
 
     fn of(start: &'static Start, foreign: Foreign) -> Self {
-        let mut toy = Self { workflow: parse(WORKFLOW), start, foreign, calls: 0 };
+        let (workflow, forks) = (parse(WORKFLOW), Vec::new());
+        let mut toy = Self { workflow, start, foreign, calls: 0, forks };
+        let mut world = toy.world(0);
+        world.keep_forks();
+        boot(&mut world, &toy.workflow, &Choices::default(), Some(&toy.foreign));
+        toy.forks = world.take_forks();
         let fate = Fate { crashes: &[], others: false, at_lock: 0, seed: 0 };
         toy.calls = toy.live(&fate, &mut Tally::default()).0;
         toy
+    }
+
+    fn world(&self, seed: u64) -> SimWorld {
+        let mut world = SimWorld::new(seed);
+        self.start.lay(&mut world);
+        world
+    }
+
+    /// The world after the first crash, if the engine need not be driven to it. Where the other
+    /// system goes on before it, the seed decides how.
+    fn forked(&self, fate: &Fate<'_>, story: String) -> Option<SimWorld> {
+        let at = usize::try_from(fate.crashes.first()?.0).unwrap();
+        let fork = self.forks.get(at).filter(|_| fate.at_lock == 0);
+        fork?.crash(fate.crashes, fate.seed, story)
     }
 
     fn once_everywhere(&self, others: bool, seed: u64, tally: &mut Tally) {
@@ -96,11 +118,16 @@ impl Toy {
     /// How many calls it took, and whether every crash came before the run was over.
     fn live(&self, fate: &Fate<'_>, tally: &mut Tally) -> (u64, bool) {
         let Fate { crashes, others, at_lock, seed } = *fate;
-        let mut world = SimWorld::new(seed);
-        world.story = format!("{fate:?}, {:?}", self.start);
-        self.start.lay(&mut world);
-        world.fuses = crashes.iter().copied().collect();
-        world.meanwhile.others_at_lock = at_lock;
+        let story = || format!("{fate:?}, {:?}", self.start);
+        let forked = self.forked(fate, story());
+        let mut is_dark = forked.is_some();
+        let mut world = forked.unwrap_or_else(|| {
+            let mut world = self.world(seed);
+            world.story = story();
+            world.fuses = crashes.iter().copied().collect();
+            world.meanwhile.others_at_lock = at_lock;
+            world
+        });
         let mut choices = Choices::default();
         // Steps that the other system did, and how often they had been spawned by then.
         let mut done_elsewhere: BTreeMap<&str, usize> =
@@ -114,9 +141,15 @@ impl Toy {
             let before = Before::look(&world);
             let (is_quiet, known) = (is_quiet(&world), journal(&world).len());
             let left = world.meanwhile.others_at_lock;
-            let booted = boot(&mut world, &self.workflow, &choices, Some(&self.foreign));
+            let booted = if std::mem::take(&mut is_dark) {
+                // How often it read by then was checked in the undisturbed life.
+                Booted::Dark
+            } else {
+                let booted = boot(&mut world, &self.workflow, &choices, Some(&self.foreign));
+                check_reads(&world, (is_quiet, at_lock), known);
+                booted
+            };
             let is_alone = world.meanwhile.others_at_lock == left;
-            check_reads(&world, (is_quiet, at_lock), known);
             done_elsewhere.extend(std::mem::take(&mut world.meanwhile.others_did));
             choices = Choices::default();
             match booted {

@@ -1,6 +1,9 @@
 //! Snapshots of the simulated trees: whole trees in memory, durable as soon as they are named.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use onward_core::{
     digest::Digest,
@@ -15,13 +18,13 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trees {
-    by_id: BTreeMap<String, Shot>,
+    by_id: BTreeMap<String, Rc<Shot>>,
     /// The newest snapshot of each tree.
     tips: BTreeMap<String, String>,
 }
 
 /// A tree, and where its branch stood when it was looked at.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Shot {
     files: Files,
     head: Option<String>,
@@ -61,7 +64,7 @@ impl Trees {
         let parts = files.iter().flat_map(|(path, bytes)| [path.as_bytes(), bytes.as_slice()]);
         let head_part = head.iter().map(String::as_bytes);
         let id = Digest::of_parts(parts.chain(head_part).collect::<Vec<_>>()).to_string();
-        self.by_id.insert(id.clone(), Shot { files, head });
+        self.by_id.insert(id.clone(), Rc::new(Shot { files, head }));
         id
     }
 
@@ -85,7 +88,7 @@ impl Trees {
         tree: &str,
         (base, after): (&str, Option<&str>),
     ) -> Vec<Change> {
-        let (Shot { files: base, head }, now) = (&self.by_id[base], files_of(disk, tree));
+        let (Shot { files: base, head }, now) = (&*self.by_id[base], files_of(disk, tree));
         let left = after.map_or(&now, |after| &self.by_id[after].files);
         let stands = repo.head(disk, tree);
         let (was, is) = (repo.files(head.as_deref()), repo.files(stands.as_deref()));

@@ -37,6 +37,7 @@ use crate::{
     chance::Chance,
     crash::{Crash, Losses, Window},
     disk::{Disk, fits},
+    forks::{Fork, Put},
     repo::{Repo, admin, condition, resolve},
     systems::stage::Stage,
     trees::{Trees, below},
@@ -106,6 +107,8 @@ pub(crate) struct SimWorld {
     pub(crate) site: Option<Site>,
     /// What this world is to live through, for the reader of a failure.
     pub(crate) story: String,
+    /// Each call so far, where they are kept.
+    pub(crate) forks: Option<Vec<Fork>>,
 }
 
 impl SimWorld {
@@ -143,6 +146,7 @@ impl SimWorld {
             stage: None,
             site: None,
             story: String::new(),
+            forks: None,
         }
     }
 
@@ -150,8 +154,13 @@ impl SimWorld {
         format!("boot {}", self.boot)
     }
 
-    /// Uses up one call; the last one does not return, unless it is only the hands that die.
     fn burn(&mut self) -> Result<(), Stop> {
+        self.fork(None);
+        self.burn_out()
+    }
+
+    /// Uses up one call; the last one does not return, unless it is only the hands that die.
+    pub(crate) fn burn_out(&mut self) -> Result<(), Stop> {
         self.calls += 1;
         match self.fuses.front_mut() {
             None => Ok(()),
@@ -172,9 +181,16 @@ impl SimWorld {
     }
 
     /// A dying write may leave a part of itself.
-    fn dying(&mut self, bytes: &[u8]) -> Option<usize> {
-        let dies = matches!(self.fuses.front(), Some((0, crash)) if *crash != Crash::Hands);
-        dies.then(|| self.chance.below(bytes.len() + 1))
+    fn write_in(&mut self, put: Put, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
+        let name = name(at);
+        self.fork(Some((put, &name, bytes)));
+        if matches!(self.fuses.front(), Some((0, crash)) if *crash != Crash::Hands) {
+            let part = self.chance.below(bytes.len() + 1);
+            put(&mut self.disk, &name, &bytes[..part], self.now_us);
+        }
+        self.burn_out()?;
+        put(&mut self.disk, &name, bytes, self.now_us);
+        Ok(())
     }
 
     fn go_dark(&mut self, crash: Crash) {
@@ -265,21 +281,11 @@ impl World for SimWorld {
         if matches!(at, At::Project(_)) {
             self.undoing = true;
         }
-        if let Some(part) = self.dying(bytes) {
-            self.disk.write(&name(at), &bytes[..part], self.now_us);
-        }
-        self.burn()?;
-        self.disk.write(&name(at), bytes, self.now_us);
-        Ok(())
+        self.write_in(Disk::write, at, bytes)
     }
 
     fn append(&mut self, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
-        if let Some(part) = self.dying(bytes) {
-            self.disk.append(&name(at), &bytes[..part], self.now_us);
-        }
-        self.burn()?;
-        self.disk.append(&name(at), bytes, self.now_us);
-        Ok(())
+        self.write_in(Disk::append, at, bytes)
     }
 
     fn truncate(&mut self, at: At<'_>, length: u64) -> Result<(), Stop> {

@@ -1,8 +1,9 @@
 //! Rehearse: a safe workflow passes at every boundary, an unsafe step is named.
 
-use std::fs;
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::{bench::Bench, json, repo::repo, texts};
 
@@ -96,4 +97,27 @@ fn a_worktree_is_played_and_compared_too() {
     let found = json(&bench, "rehearse", "rehearse w.yaml", 0);
     assert_eq!((&found["status"], &found["safe"]), (&"completed".into(), &true.into()));
     assert!(bench.project().runs().unwrap().is_empty());
+}
+
+/// A place on another file system than the project, if this machine has one to write to.
+fn elsewhere(bench: &Bench) -> Option<TempDir> {
+    let device = |path: &Path| Some(fs::metadata(path).ok()?.dev());
+    let mut places = ["/dev/shm", "/tmp", "/var/tmp"].into_iter().map(Path::new);
+    let place = places.find(|it| device(it).is_some_and(|it| Some(it) != device(&bench.root)))?;
+    TempDir::new_in(place).ok()
+}
+
+#[test]
+fn a_rehearsal_on_another_file_system_than_the_project_is_played_too() {
+    let bench = repo("", "  - { id: a, run: 'echo 1 > x', writes: [x] }\n");
+    let Some(place) = elsewhere(&bench) else {
+        #[expect(clippy::print_stderr, reason = "a reader of the test's output must know")]
+        {
+            eprintln!("not tested: there is no other file system to write to");
+        }
+        return;
+    };
+    let mut command = bench.command("rehearse w.yaml");
+    let output = command.env("TMPDIR", place.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }

@@ -1,4 +1,4 @@
-//! The real program, real processes, a real disk: kill it anywhere, nothing finished runs twice.
+//! The real program, real processes, real files: kill it anywhere, nothing finished runs twice.
 //!
 //! Every wait is for a record of the journal, a file or the end of a process, never for a time.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]

@@ -64,7 +64,8 @@ fn git(root: &Path) -> Command {
 
 fn clone(root: &Path, to: &Path) -> Result<(), RehearseError> {
     let mut command = git(root);
-    command.args(["clone", "--quiet", "--local", "."]).arg(to);
+    // Not `--local`: git would insist on links, and the copy may lie on another file system.
+    command.args(["clone", "--quiet", "."]).arg(to);
     let output = command.output().map_err(failed("clone", root))?;
     if output.status.success() {
         return Ok(());

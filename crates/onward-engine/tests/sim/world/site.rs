@@ -1,5 +1,7 @@
 //! The files of another system's run in the simulated world.
 
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+
 use globset::{GlobBuilder, GlobMatcher};
 use onward_core::time::Timestamp;
 use onward_dialects::{File, Files, Git, seam::Site};
@@ -17,7 +19,7 @@ impl SimWorld {
                 "." => "project/".to_owned(),
                 dir => format!("project/{dir}/"),
             };
-            let globs: Vec<GlobMatcher> = root.reads.iter().map(|it| matcher(it)).collect();
+            let globs: Vec<Rc<GlobMatcher>> = root.reads.iter().map(|it| matcher(it)).collect();
             for name in self.disk.names() {
                 let Some(path) = name.strip_prefix(&prefix) else { continue };
                 if !is_temporary(path) && globs.iter().any(|it| it.is_match(path)) {
@@ -47,9 +49,18 @@ impl SimWorld {
     }
 }
 
-fn matcher(glob: &str) -> GlobMatcher {
-    let glob = GlobBuilder::new(glob).literal_separator(true).build();
-    glob.expect("a glob of a card").compile_matcher()
+/// Each is compiled once.
+fn matcher(glob: &str) -> Rc<GlobMatcher> {
+    thread_local! {
+        static KNOWN: RefCell<BTreeMap<String, Rc<GlobMatcher>>> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| {
+        let compile = || {
+            let glob = GlobBuilder::new(glob).literal_separator(true).build();
+            Rc::new(glob.expect("a glob of a card").compile_matcher())
+        };
+        Rc::clone(known.entry(glob.to_owned()).or_insert_with(compile))
+    })
 }
 
 impl Agent {
