@@ -28,6 +28,7 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     outlook,
+    plan_page::reason,
     prompt::{First, Person},
     session::{Session, id_of, open_run},
     style::{columns_of_errors, wrap},
@@ -152,6 +153,9 @@ pub(crate) fn first(depth: Depth, standing: &[Finding]) -> First {
     }
 }
 
+/// Where the meaning of a choice begins.
+const MENU: usize = 11;
+
 /// Shows the choices, each a word and its meaning, and gives the one that the user picks.
 pub(crate) fn menu<C: Copy>(
     person: &mut Person,
@@ -161,7 +165,8 @@ pub(crate) fn menu<C: Copy>(
     person.screen().line("");
     for (index, (_, word, text)) in ways.iter().enumerate() {
         let mark = if index == 0 && first == First::ByDefault { " (default)" } else { "" };
-        person.screen().line(&format!("  {word:<8} {text}{mark}"));
+        let text = wrap(&format!("{text}{mark}"), columns_of_errors(), MENU, MENU);
+        person.screen().line(&format!("  {word:<8} {text}"));
     }
     if first == First::InFull {
         let word = ways.first()?.1;
@@ -243,7 +248,7 @@ impl Talk<'_> {
         let mut all = Vec::new();
         for planned in &self.plan.steps {
             let step = Address::from_text(&planned.step);
-            let reasons = || planned.why.iter().map(|it| format!("{}: {}", it.cause, it.detail));
+            let reasons = || planned.why.iter().map(|it| reason(it, self.of.session.now));
             let why = || reasons().collect::<Vec<_>>().join("; ");
             let ask = |about, text| Question { step: step.clone(), about, text };
             if planned.may_be_kept() {
@@ -275,6 +280,7 @@ impl Talk<'_> {
 
     fn steps(&mut self, choices: &mut Choices) -> Result<(), Error> {
         for Question { step, about, text } in self.questions() {
+            let text = wrap(&printable(&text), columns_of_errors(), 0, 2);
             self.person.screen().line(&text);
             match about {
                 About::Stale => {

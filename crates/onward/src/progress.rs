@@ -21,7 +21,7 @@ use onward_core::{
     plan::Status,
     recovery::Rung,
     run::Run,
-    state::{Phase, State},
+    state::{Phase, State, StepState},
     time::Timestamp,
     view::{Followed, Live},
 };
@@ -288,7 +288,7 @@ impl Words {
         }
         match &record.event {
             Event::AttemptStarted(started) => {
-                let again = if started.attempt > 1 {
+                let again = if self.has_begun(&started.step) {
                     format!(" (attempt {})", started.attempt)
                 } else {
                     String::new()
@@ -364,6 +364,13 @@ impl Words {
                 self.line(at, &format!("{WARN}limit{WARN:#} {whose}  {until}"));
             }
         }
+    }
+
+    /// Whether an attempt at the step began before. One that was announced ahead of a slot, and
+    /// taken back, is none.
+    fn has_begun(&self, step: &Address) -> bool {
+        let state = self.live.as_ref().map(|live| &live.run().state);
+        state.and_then(|it| it.step(step)).is_some_and(StepState::has_begun)
     }
 
     fn finished(&mut self, finished: &AttemptFinished, at: Timestamp) {
