@@ -9,7 +9,7 @@ use std::path::Path;
 use onward_core::{
     address::Address,
     event::Mode,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, Severity, Told, told},
     plan::{
         EntryPoint, Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict,
         entries, entry, has_entry,
@@ -88,8 +88,8 @@ pub(crate) fn consult(
             Depth::Glance | Depth::Quick => {}
             Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
         }
-        for finding in &standing {
-            say_accepted(person, finding);
+        for it in told(&standing) {
+            say_accepted(person, &it);
         }
         let talk = &mut Talk { person, of, plan: &plan, standing: &standing };
         match talk.menu(depth)? {
@@ -118,8 +118,8 @@ enum Choice {
 pub(crate) const OTHER_POINT: &str = "continue at another phase or step";
 
 /// What the user accepts by continuing.
-pub(crate) fn say_accepted(person: &Person, Finding { code, message, .. }: &Finding) {
-    let line = format!("Continuing accepts {code}: {}", printable(message));
+pub(crate) fn say_accepted(person: &Person, told: &Told<'_>) {
+    let line = format!("Continuing accepts {}: {}", told.finding.code, printable(&told.message()));
     person.screen().line(&wrap(&line, columns_of_errors(), 0, 2));
 }
 
