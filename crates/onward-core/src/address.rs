@@ -31,6 +31,11 @@ impl Address {
         &self.0
     }
 
+    /// As one word of a command for a shell, in which brackets are a pattern.
+    pub fn in_commands(&self) -> String {
+        if self.0.contains(['[', '%']) { format!("'{}'", self.0) } else { self.0.to_string() }
+    }
+
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }

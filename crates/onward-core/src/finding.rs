@@ -4,10 +4,12 @@
 //! [`DialectCode`] for another system. Where one word has two severities, it has two rows, and the
 //! name of each says what makes the difference. Readers see the word alone.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::address::Address;
+use crate::{address::Address, plural::count};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
@@ -257,6 +259,79 @@ impl Finding {
     }
 }
 
+/// So many findings that say the same of steps of one phase or fan-out are told one by one.
+const ALIKE_MAX: usize = 3;
+
+/// A finding as people read it: one that stands for others that say the same of further steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    pub finding: &'a Finding,
+    /// How many others.
+    others: usize,
+}
+
+impl<'a> Told<'a> {
+    /// It stands for itself.
+    pub fn alone(finding: &'a Finding) -> Self {
+        Self { finding, others: 0 }
+    }
+
+    /// Its words, and of how many other steps the same is to be said.
+    pub fn message(&self) -> String {
+        let Finding { message, step, .. } = self.finding;
+        match (self.others, step) {
+            (0, _) | (_, None) => message.clone(),
+            (others, Some(step)) => {
+                let (scope, others) = (top(step), count(others, "more step"));
+                format!("{message}; the same of {others} in {scope}")
+            }
+        }
+    }
+}
+
+/// Findings in their order; where many say the same of steps of one phase or fan-out, the first of
+/// them stands for all.
+pub fn told<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Vec<Told<'a>> {
+    let findings: Vec<&Finding> = findings.into_iter().collect();
+    let mut many: BTreeMap<Sentence<'_>, usize> = BTreeMap::new();
+    for finding in &findings {
+        *many.entry(sentence(finding)).or_default() += 1;
+    }
+    let mut all = Vec::new();
+    for finding in findings {
+        let count = many.entry(sentence(finding)).or_default();
+        match *count {
+            // Told already.
+            0 => {}
+            some if some > ALIKE_MAX => {
+                all.push(Told { finding, others: some - 1 });
+                *count = 0;
+            }
+            _ => all.push(Told::alone(finding)),
+        }
+    }
+    all
+}
+
+/// What a finding says, whichever of the steps of a phase or fan-out it says it of.
+type Sentence<'a> = (&'a str, Severity, Option<&'a str>, String);
+
+fn sentence(finding: &Finding) -> Sentence<'_> {
+    let Finding { code, severity, message, path, step, .. } = finding;
+    let message = match step {
+        Some(step) => message.replacen(step.as_str(), "", 1),
+        None => message.clone(),
+    };
+    let message = format!("{message}{}", path.as_deref().unwrap_or_default());
+    (code, *severity, step.as_deref().map(top), message)
+}
+
+/// The phase or fan-out that a step stands in.
+fn top(step: &str) -> &str {
+    let top = step.split('/').next().unwrap_or(step);
+    top.split('[').next().unwrap_or(top)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,5 +374,19 @@ mod tests {
             twice,
             [&unproved[..], &["resumed-repeatedly", "prerequisite-missing"]].concat()
         );
+    }
+
+    #[test]
+    fn what_is_the_same_of_many_steps_is_told_once() {
+        let of = |step: &str, message: &str| {
+            let step = Address::from_text(step);
+            Finding::new(Code::DefinitionTouchesDone, format!("{step} {message}")).at_step(&step)
+        };
+        let mut all: Vec<Finding> = (0..5).map(|it| of(&format!("fan[{it}]"), "changed")).collect();
+        all.extend([of("fan[5]", "is gone"), of("one", "changed")]);
+        let words = |all: &[Finding]| told(all).iter().map(Told::message).collect::<Vec<_>>();
+        let others = "fan[0] changed; the same of 4 more steps in fan";
+        assert_eq!(words(&all), [others, "fan[5] is gone", "one changed"]);
+        assert_eq!(words(&all[..3]), ["fan[0] changed", "fan[1] changed", "fan[2] changed"]);
     }
 }

@@ -8,7 +8,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     address::Address,
     event::Mode,
-    finding::{Code, Finding, RUN_OVER, Severity},
+    finding::{Code, Finding, RUN_OVER, Severity, Told, told},
     plan::AgeBand,
     plural,
 };
@@ -201,11 +201,11 @@ pub fn passed_over(findings: &[Finding], band: AgeBand, choices: &Choices) -> Ve
         AgeBand::Moderate => "the run is some days old",
         AgeBand::Stale => "the run is more than seven days old",
     };
-    let line = |it: &Finding| {
-        let Finding { code, message, .. } = it;
+    let line = |it: &Told<'_>| {
+        let (code, message) = (&it.finding.code, it.message());
         format!("continued despite {code}: {message} (a warning; {age})")
     };
-    findings.iter().filter(silent).map(line).collect()
+    told(findings.iter().filter(silent)).iter().map(line).collect()
 }
 
 #[cfg(test)]

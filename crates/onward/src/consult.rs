@@ -9,7 +9,7 @@ use std::path::Path;
 use onward_core::{
     address::Address,
     event::Mode,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, Severity, Told, told},
     plan::{
         EntryPoint, Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict,
         entries, entry, has_entry,
@@ -29,6 +29,7 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     outlook,
+    plan_page::reason,
     prompt::{First, Person},
     session::{Session, id_of, open_run},
     style::{columns_of_errors, wrap},
@@ -88,8 +89,8 @@ pub(crate) fn consult(
             Depth::Glance | Depth::Quick => {}
             Depth::Full => outlook::compared(&mut *cx.err, &open_run(of.dir)?, &plan)?,
         }
-        for finding in &standing {
-            say_accepted(person, finding);
+        for it in told(&standing) {
+            say_accepted(person, &it);
         }
         let (plan, standing, asked_for) = (&plan, &standing, choices.clone());
         let talk = &mut Talk { person, of, plan, standing, asked_for };
@@ -119,8 +120,8 @@ enum Choice {
 pub(crate) const OTHER_POINT: &str = "continue at another phase or step";
 
 /// What the user accepts by continuing.
-pub(crate) fn say_accepted(person: &Person, Finding { code, message, .. }: &Finding) {
-    let line = format!("Continuing accepts {code}: {}", printable(message));
+pub(crate) fn say_accepted(person: &Person, told: &Told<'_>) {
+    let line = format!("Continuing accepts {}: {}", told.finding.code, printable(&told.message()));
     person.screen().line(&wrap(&line, columns_of_errors(), 0, 2));
 }
 
@@ -178,6 +179,9 @@ pub(crate) fn unanswered(
     Error::NotConfirmed { run, flags: ResumeArgs::flags(&choices, pinned, false) }
 }
 
+/// Where the meaning of a choice begins.
+const MENU: usize = 11;
+
 /// Shows the choices, each a word and its meaning, and gives the one that the user picks.
 pub(crate) fn menu<C: Copy>(
     person: &mut Person,
@@ -187,7 +191,8 @@ pub(crate) fn menu<C: Copy>(
     person.screen().line("");
     for (index, (_, word, text)) in ways.iter().enumerate() {
         let mark = if index == 0 && first == First::ByDefault { " (default)" } else { "" };
-        person.screen().line(&format!("  {word:<8} {text}{mark}"));
+        let text = wrap(&format!("{text}{mark}"), columns_of_errors(), MENU, MENU);
+        person.screen().line(&format!("  {word:<8} {text}"));
     }
     if first == First::InFull {
         let word = ways.first()?.1;
@@ -271,7 +276,7 @@ impl Talk<'_> {
         let mut all = Vec::new();
         for planned in &self.plan.steps {
             let step = Address::from_text(&planned.step);
-            let reasons = || planned.why.iter().map(|it| format!("{}: {}", it.cause, it.detail));
+            let reasons = || planned.why.iter().map(|it| reason(it, self.of.session.now));
             let why = || reasons().collect::<Vec<_>>().join("; ");
             let ask = |about, text| Question { step: step.clone(), about, text };
             if planned.may_be_kept() {
@@ -303,6 +308,7 @@ impl Talk<'_> {
 
     fn steps(&mut self, choices: &mut Choices) -> Result<(), Error> {
         for Question { step, about, text } in self.questions() {
+            let text = wrap(&printable(&text), columns_of_errors(), 0, 2);
             self.person.screen().line(&text);
             match about {
                 About::Stale => {

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use onward_core::workflow::model::{Count, Items, Kind, Many, Step, Workflow};
+use onward_core::{
+    plural::count,
+    workflow::model::{Count, Items, Kind, Many, Step, Workflow},
+};
 
 use crate::diagnostic::printable;
 
@@ -21,21 +24,59 @@ fn inside(step: &Step) -> &[Step] {
 
 /// One line a step, groups as branches, what each needs behind it.
 pub(crate) fn tree(workflow: &Workflow) -> String {
-    let count = leaves(&workflow.steps);
-    let s = if count == 1 { "" } else { "s" };
     let mut lines = Vec::new();
     branch(&workflow.steps, "", &mut lines);
     let width = |column: fn(&Line) -> &str| {
         lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
     };
     let (name_width, what_width) = (width(|line| &line.name), width(|line| &line.what));
-    let mut text = format!("{}: {count} step{s}\n", printable(&workflow.name));
+    let mut text = format!("{}: {}\n", printable(&workflow.name), size(&workflow.steps));
     for Line { name, what, needs } in &lines {
         let row = format!("{name:name_width$}  {what:what_width$}  {needs}");
         text.push_str(row.trim_end());
         text.push('\n');
     }
     text
+}
+
+/// `3 steps, and more to come from fan`: what a run of it counts at its start, and which lists and
+/// loops open steps that are not known before.
+fn size(steps: &[Step]) -> String {
+    const NAMED_MAX: usize = 3;
+    let mut open = Vec::new();
+    let known = known(steps, "", &mut open);
+    let others = open.len().saturating_sub(NAMED_MAX);
+    open.truncate(NAMED_MAX);
+    if others > 0 {
+        open.push(format!("{others} more"));
+    }
+    let from = match open.split_last() {
+        None => return count(known, "step"),
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+    };
+    match known {
+        0 => format!("steps to come from {from}"),
+        known => format!("{}, and more to come from {from}", count(known, "step")),
+    }
+}
+
+/// How many steps are there from the start; `open` gets the lists and loops among them.
+fn known(steps: &[Step], scope: &str, open: &mut Vec<String>) -> usize {
+    let mut sum = 0;
+    for step in steps {
+        let address = format!("{scope}{}", step.id);
+        match &step.many {
+            Many::Once if step.is_leaf() => sum += 1,
+            Many::Once => sum += known(inside(step), &format!("{address}/"), open),
+            Many::Each(each) => match &each.items {
+                Items::List(items) if items.is_empty() => {}
+                Items::List(_) | Items::Expression(_) => open.push(address),
+            },
+            Many::Repeat(_) => open.push(address),
+        }
+    }
+    sum
 }
 
 struct Line {

@@ -19,6 +19,52 @@ struct Fold {
     told: bool,
 }
 
+/// Lines about steps of a large fan-out that follow each other and say the same.
+#[derive(Default)]
+pub(crate) struct Repeats(Option<Repeated>);
+
+struct Repeated {
+    group: Address,
+    first: Address,
+    head: String,
+    said: String,
+    count: usize,
+    at: Timestamp,
+}
+
+impl Repeats {
+    /// One more; gives the line of what came before it, where that said something else.
+    pub(crate) fn add(
+        &mut self,
+        (group, step): (Address, &Address),
+        (head, said): (&str, &str),
+        at: Timestamp,
+    ) -> Option<(Timestamp, String)> {
+        if let Some(it) = &mut self.0
+            && it.group == group
+            && it.head == head
+            && it.said == said
+        {
+            it.count += 1;
+            return None;
+        }
+        let before = self.end();
+        let (first, head, said) = (step.clone(), head.to_owned(), said.to_owned());
+        self.0 = Some(Repeated { group, first, head, said, count: 1, at });
+        before
+    }
+
+    /// The line of what was gathered.
+    pub(crate) fn end(&mut self) -> Option<(Timestamp, String)> {
+        let Repeated { group, first, head, said, count, at } = self.0.take()?;
+        let line = match count {
+            1 => format!("{head} {first}  {said}"),
+            count => format!("{head} {group}  {count} steps: {said}"),
+        };
+        Some((at, line))
+    }
+}
+
 impl Folds {
     pub(crate) fn of(run: &Run) -> Self {
         let mut folds = Self::default();

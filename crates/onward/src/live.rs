@@ -20,7 +20,7 @@ use onward_core::{
 use onward_engine::{
     agents::Spoken,
     engine::{Machine, voice_of},
-    world::{open, out_name},
+    world::{open, out_name, real::file_time},
 };
 
 use crate::{
@@ -229,11 +229,14 @@ impl Attempt {
     /// Reads the last line of its output, if there is more of it than before.
     fn listen(&mut self, path: &Path, now: Timestamp, voice: impl Fn() -> Option<Spoken>) {
         let Ok(mut file) = open::at(path, open::To::Read) else { return };
-        let bytes = file.metadata().map_or(0, |it| it.len());
+        let Ok(about) = file.metadata() else { return };
+        let bytes = about.len();
         if bytes == self.bytes {
             return;
         }
-        (self.bytes, self.said_at) = (bytes, now);
+        // When it was written, which for one who has just come may be long ago.
+        let written = about.modified().map_or(now, file_time);
+        (self.bytes, self.said_at) = (bytes, written.min(now).max(self.began));
         let mut tail = Vec::new();
         if file.seek(SeekFrom::Start(bytes.saturating_sub(TAIL))).is_ok()
             && file.take(TAIL).read_to_end(&mut tail).is_ok()
@@ -251,5 +254,36 @@ impl Attempt {
                 None => self.said = printable(lines.next().unwrap_or_default().trim()),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::SystemTime};
+
+    use super::*;
+    use onward_engine::world::real::wall_clock;
+
+    #[test]
+    fn one_who_comes_back_is_told_how_long_a_step_has_been_quiet() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        fs::write(&path, "one\ntwo\n").unwrap();
+        let now = wall_clock();
+        let hour = std::time::Duration::from_hours(1);
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(SystemTime::now() - hour).unwrap();
+        let mut running = Running::default();
+        let step = Address::from_text("train");
+        running.begin(&step, 1, Timestamp::default());
+        let attempt = running.0.get_mut(&step).unwrap();
+        attempt.listen(&path, now, || None);
+        assert_eq!(attempt.said, "two");
+        assert!(now.ms_since(attempt.said_at) >= 3_599_000, "an hour");
+        // One that began after the file was last written has not been quiet yet.
+        running.begin(&step, 1, now);
+        let attempt = running.0.get_mut(&step).unwrap();
+        attempt.listen(&path, now, || None);
+        assert_eq!(attempt.said_at, now);
     }
 }

@@ -54,7 +54,7 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         return writeln!(out, "{}", style::wrap_with(&text, &command, style::columns(), 0, 4));
     }
     let mut parts = vec![format!("{} kept", count(kept as usize, "step"))];
-    parts.extend((again > 0).then(|| format!("{again} to run again")));
+    parts.extend((again > 0).then(|| format!("{} to run again", count(again, "done step"))));
     parts.extend((compared > 0).then(|| format!("{compared} to compare")));
     let text = format!("  Suggestion: continue ({})", parts.join(", "));
     writeln!(out, "{}", style::wrap(&text, style::columns(), 0, 4))

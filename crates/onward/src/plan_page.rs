@@ -9,7 +9,7 @@ use std::{
 };
 
 use onward_core::{
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, Severity, Told, told},
     key::part_in_words,
     plan::{Outlook, Plan, PlannedStep, Status, Verdict, Why},
     plural::count,
@@ -63,7 +63,7 @@ pub(crate) fn write(
     page.headline(out)?;
     page.steps(out, rows)?;
     page.reverts(out)?;
-    page.findings(out)?;
+    page.findings(out, rows)?;
     page.cost(out)?;
     if let Some(told) = &plan.preflight {
         preflight::write(out, told, plan, now)?;
@@ -249,7 +249,7 @@ impl Page<'_> {
         if is_plain(row) {
             return Some(String::new());
         }
-        let why: Vec<String> = row.why.iter().map(|it| reason(it, self.now)).collect();
+        let why: Vec<String> = row.why.iter().map(|it| kind_of_reason(it, self.now)).collect();
         (row.verdict != Verdict::Keep).then(|| why.join("; "))
     }
 
@@ -268,7 +268,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    fn findings(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn findings(&self, out: &mut dyn Write, rows: Rows) -> io::Result<()> {
         if self.plan.findings.is_empty() {
             return Ok(());
         }
@@ -276,7 +276,12 @@ impl Page<'_> {
         let mut findings: Vec<&Finding> = self.plan.findings.iter().collect();
         // The worst is read last, next to the prompt.
         findings.sort_by_key(|it| it.severity());
-        for finding in findings {
+        let told = match rows {
+            Rows::Folded => told(findings),
+            Rows::All => findings.into_iter().map(Told::alone).collect(),
+        };
+        for it in told {
+            let finding = it.finding;
             let is_accepted = match self.whom {
                 For::Reader => false,
                 For::Menu(choices) => choices.accept(finding),
@@ -287,7 +292,7 @@ impl Page<'_> {
                 Severity::Warning => (WARN, "warning"),
                 Severity::Blocking => (BAD.bold(), "blocking"),
             };
-            let message = style::local_times(&finding.message, self.now);
+            let message = style::local_times(&it.message(), self.now);
             let text = format!("{}: {message}{}", finding.code, place(finding));
             let text = wrap(&printable(&text), self.width, 12, 12);
             writeln!(out, "  {style}{word:<8}{style:#}  {text}")?;
@@ -405,6 +410,17 @@ pub(crate) fn reason(why: &Why, now: Timestamp) -> String {
         // That it was stopped says enough.
         (None, None) => why.detail.trim_start_matches("interrupted: ").to_owned(),
         (Some(_), _) | (None, Some(_)) => changed(why),
+    }
+}
+
+/// The same without what it was and is: that is another one for each item of a fan-out.
+fn kind_of_reason(why: &Why, now: Timestamp) -> String {
+    let part = why.cause.split('.').next().unwrap_or_default();
+    let has_changed = why.was.is_some() || why.is.is_some();
+    if has_changed && matches!(part, "definition" | "agent") {
+        format!("{} changed", part_in_words(&why.cause))
+    } else {
+        reason(why, now)
     }
 }
 

@@ -21,7 +21,7 @@ use onward_core::{
     plan::Status,
     recovery::Rung,
     run::Run,
-    state::{Phase, State},
+    state::{Phase, State, StepState},
     time::Timestamp,
     view::{Followed, Live},
 };
@@ -35,7 +35,7 @@ use crate::{
     attend::Attendant,
     cmd::Context,
     diagnostic::printable,
-    folds::Folds,
+    folds::{Folds, Repeats},
     ink::Printer,
     live::{Row, Running, Scene},
     screen::{self, Screen},
@@ -101,6 +101,7 @@ pub(crate) fn telling(
         asks,
         how_much,
         said: Vec::new(),
+        repeats: Repeats::default(),
         gates: Vec::new(),
         unanswered: Vec::new(),
         block: Vec::new(),
@@ -207,6 +208,17 @@ enum HowMuch {
     All,
 }
 
+/// Whether it may be said of many steps of a fan-out, one right after the other.
+fn repeats(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::StepSkipped { .. }
+            | Event::AttemptLost { .. }
+            | Event::AttemptAdopted(_)
+            | Event::StepInvalidated { .. }
+    )
+}
+
 /// An open gate, and when this process heard of it.
 struct Unanswered {
     step: Address,
@@ -229,6 +241,8 @@ pub(crate) struct Words {
     how_much: HowMuch,
     /// What is to be shown with the next frame, and what became of gates meanwhile.
     said: Vec<String>,
+    /// What is said of one step after the other.
+    repeats: Repeats,
     gates: Vec<Event>,
     /// Gates that no answer was heard of.
     unanswered: Vec<Unanswered>,
@@ -294,9 +308,12 @@ impl Words {
         for undone in undone::lines(&record.event, &id_of(&self.dir), (width, 6, 6)) {
             self.line(at, &format!("{WARN}undo{WARN:#}  {undone}"));
         }
+        if !repeats(&record.event) {
+            self.tell_repeats();
+        }
         match &record.event {
             Event::AttemptStarted(started) => {
-                let again = if started.attempt > 1 {
+                let again = if self.has_begun(&started.step) {
                     format!(" (attempt {})", started.attempt)
                 } else {
                     String::new()
@@ -308,26 +325,25 @@ impl Words {
             }
             Event::AttemptFinished(finished) => self.finished(finished, at),
             Event::StepSkipped { step, reason, .. } => {
-                let why = printable(reason);
-                self.line(at, &format!("{DIM}skip{DIM:#}  {step}{DIM}  {why}{DIM:#}"));
+                self.one_of_many(at, &format!("{DIM}skip{DIM:#} "), step, &printable(reason));
             }
             // Announced a moment before there was a slot for it.
             Event::AttemptLost { step, rung: Rung::NeverSpawned, .. } => {
-                self.line(at, &format!("{DIM}wait{DIM:#}  {step}  it has not begun yet"));
+                self.one_of_many(at, &format!("{DIM}wait{DIM:#} "), step, "it has not begun yet");
             }
             Event::AttemptLost { step, rung, .. } => {
-                let why = rung.in_words();
-                self.line(at, &format!("{WARN}lost{WARN:#}  {step}  {why}"));
+                self.one_of_many(at, &format!("{WARN}lost{WARN:#} "), step, rung.in_words());
             }
             Event::AttemptAdopted(adopted) => {
-                let (step, source) = (&adopted.step, printable(&adopted.source));
-                self.line(at, &format!("{GOOD}adopt{GOOD:#} {step}  from {source}"));
+                let said = format!("from {}", printable(&adopted.source));
+                self.one_of_many(at, &format!("{GOOD}adopt{GOOD:#}"), &adopted.step, &said);
             }
             Event::StepInvalidated { step, causes } => {
                 let parts: Vec<String> =
                     causes.iter().map(|cause| part_in_words(&cause.part)).collect();
                 let parts = printable(&parts.join(", "));
-                self.line(at, &format!("{WARN}stale{WARN:#} {step}  changed: {parts}"));
+                let said = format!("changed: {parts}");
+                self.one_of_many(at, &format!("{WARN}stale{WARN:#}"), step, &said);
             }
             Event::GateOpened { step, prompt, options, .. } => {
                 self.gate_opened(at, step, prompt, options);
@@ -377,6 +393,31 @@ impl Words {
                 self.line(at, &format!("{WARN}limit{WARN:#} {whose}  {until}"));
             }
         }
+    }
+
+    /// A line that may be said of many steps. In a large fan-out those that follow each other and
+    /// say the same are one line with their count.
+    fn one_of_many(&mut self, at: Timestamp, head: &str, step: &Address, said: &str) {
+        let group = self.folds.around(step).filter(|_| self.how_much != HowMuch::All);
+        let Some(group) = group else {
+            return self.line(at, &format!("{head} {step}  {said}"));
+        };
+        if let Some((at, line)) = self.repeats.add((group, step), (head, said), at) {
+            self.line(at, &line);
+        }
+    }
+
+    fn tell_repeats(&mut self) {
+        if let Some((at, line)) = self.repeats.end() {
+            self.line(at, &line);
+        }
+    }
+
+    /// Whether an attempt at the step began before. One that was announced ahead of a slot, and
+    /// taken back, is none.
+    fn has_begun(&self, step: &Address) -> bool {
+        let state = self.live.as_ref().map(|live| &live.run().state);
+        state.and_then(|it| it.step(step)).is_some_and(StepState::has_begun)
     }
 
     fn finished(&mut self, finished: &AttemptFinished, at: Timestamp) {
@@ -483,6 +524,7 @@ impl Words {
     }
 
     fn show(&mut self) {
+        self.tell_repeats();
         let block = self.block.iter().map(|row| row.text.clone()).collect();
         self.screen.frame(&std::mem::take(&mut self.said), block);
         // A question comes below what was said before it.

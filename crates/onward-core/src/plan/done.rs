@@ -92,7 +92,8 @@ impl Resumption {
                 let (was, parts) = (entry.phase.as_str(), parts_in_words(differences));
                 let message = format!("{step} is {was}, and {parts} changed");
                 let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
-                let hint = format!("it runs again; keep it with `--keep {step}`");
+                let named = step.in_commands();
+                let hint = format!("it runs again; keep it with `--keep {named}`");
                 self.findings.push(finding.with_hint(hint));
                 let is_new = |it: &&Difference| !causes.iter().any(|known| known.part == it.part);
                 let new: Vec<Difference> = differences.iter().filter(is_new).cloned().collect();
@@ -134,7 +135,8 @@ impl Resumption {
             }
             let message = format!("{step} has had its turns, and {parts} changed");
             let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
-            let hint = format!("it turns again if that allows it; `--keep {step}` leaves it");
+            let named = step.in_commands();
+            let hint = format!("it turns again if that allows it; `--keep {named}` leaves it");
             self.findings.push(finding.with_hint(hint));
             let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
             self.reasons.entry(step.clone()).or_default().extend(whys);

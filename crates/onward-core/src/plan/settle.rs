@@ -77,7 +77,10 @@ impl Resumption {
             Some(_) => (
                 Code::ItemsChanged,
                 format!("{} changed", listed.files.join(", ")),
-                format!("accepted, the new list counts; `--keep {group}` keeps the old one"),
+                format!(
+                    "accepted, the new list counts; `--keep {}` keeps the old one",
+                    group.in_commands()
+                ),
             ),
             None => (
                 Code::WorkflowChanged,
@@ -244,7 +247,8 @@ impl Resumption {
                     "{path} of {step}, which a person changed, {word} replaced, saved as rescue \
                      {number}"
                 );
-                let hint = format!("accepted, it is kept in {rescue}; `--keep {step}` keeps it");
+                let named = step.in_commands();
+                let hint = format!("accepted, it is kept in {rescue}; `--keep {named}` keeps it");
                 self.ask_to_replace(step, path, message, hint);
                 let detail = format!("{what}{path} is replaced; it is kept in {rescue}");
                 self.explain(step, "artifact-replaced", detail);

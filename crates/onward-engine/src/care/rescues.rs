@@ -45,6 +45,28 @@ pub struct Rescues {
     pub run: RunRef,
     /// The oldest first.
     pub rescues: Vec<Rescue>,
+    /// What stands in the place of a rescue and cannot be used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unusable: Vec<Unusable>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unusable {
+    pub number: u32,
+    pub dir: String,
+    pub flaw: Flaw,
+    /// In words.
+    pub why: String,
+}
+
+/// What is wrong with a rescue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Flaw {
+    /// It is no directory, or its note is no plain file, or the system does not give it.
+    Unreadable,
+    /// Its note was edited, and names a path outside of the project.
+    LeadsOutside,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -101,11 +123,13 @@ pub struct BroughtBack {
 pub fn list(run_dir: &Path, machine: &Machine) -> Result<Rescues, CareError> {
     let at = RunPlace::of(run_dir, machine)?;
     let mut world = RealWorld::new(at.setup(machine), None);
+    let (found, unusable) = read(run_dir)?;
     let mut rescues = Vec::new();
-    for found in read(run_dir)? {
-        rescues.push(told(&mut world, &found)?);
+    for found in &found {
+        rescues.push(told(&mut world, found)?);
     }
-    Ok(Rescues { schema: "onward.rescues/1".to_owned(), run: RunRef::of(run_dir), rescues })
+    let (schema, run) = ("onward.rescues/1".to_owned(), RunRef::of(run_dir));
+    Ok(Rescues { schema, run, rescues, unusable })
 }
 
 /// What is wrong with the number of a rescue that the run does not have, and a hint.
@@ -141,8 +165,11 @@ impl BringBack {
         let mut tree = TreeLock::take(&at.project, Some(run), Share::Alone, TakeOver::No)
             .map_err(EngineError::from)?;
         tree.sign(run, now).map_err(EngineError::from)?;
-        let all = read(run_dir)?;
+        let (all, unusable) = read(run_dir)?;
         let next = next_number(run_dir)?;
+        if let Some(it) = unusable.iter().find(|it| it.number == number) {
+            return Err(it.refused());
+        }
         let numbers: Vec<u32> = all.iter().map(|it| it.number).collect();
         let Some(found) = all.into_iter().find(|it| it.number == number) else {
             let (what, hint) = no_such(run.as_str(), number, &numbers);
@@ -291,17 +318,35 @@ fn left(found: &rescue::Rescue, undone: &Undone) -> Result<Held, CareError> {
     }
 }
 
-/// The oldest first.
-fn read(run_dir: &Path) -> Result<Vec<rescue::Rescue>, CareError> {
-    let found = rescue::list(run_dir).map_err(io_stop("read the rescues of", run_dir))?;
-    for it in &found {
-        if let Some(bad) = it.note.paths.iter().find(|undone| !stays_inside(&undone.path)) {
-            let (dir, path) = (it.dir.display(), &bad.path);
-            let what = format!("{dir}/{NOTE} names a path outside of the project: {path}");
-            return Err(CareError::Refused { what, hint: "it was edited since".to_owned() });
-        }
+impl Unusable {
+    fn of(number: u32, dir: &Path, flaw: Flaw, why: String) -> Self {
+        Self { number, dir: dir.display().to_string(), flaw, why }
     }
-    Ok(found)
+
+    /// Why nothing can be brought back from it.
+    pub fn refused(&self) -> CareError {
+        let what = format!("rescue {} cannot be used: {}", self.number, self.why);
+        CareError::Refused { what, hint: format!("look into {}", self.dir) }
+    }
+}
+
+/// The oldest first, and what cannot be used.
+fn read(run_dir: &Path) -> Result<(Vec<rescue::Rescue>, Vec<Unusable>), CareError> {
+    let found = rescue::list(run_dir).map_err(io_stop("read the rescues of", run_dir))?;
+    let unreadable = found.unreadable.iter().map(|it| {
+        let why = format!("its {NOTE} cannot be read: {}", it.error);
+        Unusable::of(it.number, &it.dir, Flaw::Unreadable, why)
+    });
+    let mut unusable: Vec<Unusable> = unreadable.collect();
+    let mut rescues = found.rescues;
+    rescues.retain(|it| {
+        let bad = it.note.paths.iter().find(|undone| !stays_inside(&undone.path));
+        let why = bad.map(|bad| format!("its {NOTE} names {}, outside of the project", bad.path));
+        unusable.extend(why.map(|why| Unusable::of(it.number, &it.dir, Flaw::LeadsOutside, why)));
+        bad.is_none()
+    });
+    unusable.sort_by_key(|it| it.number);
+    Ok((rescues, unusable))
 }
 
 /// One more than any name has, also of a rescue that never came about.

@@ -71,10 +71,12 @@ pub(crate) fn unreadable(
     let message = format!(
         "{step}: line {line} of exits.jsonl cannot be read; it may say that this is finished"
     );
+    let accept = Address::from_text(&format!("{}@{step}", Code::SealDamaged.as_str()));
     let hint = format!(
-        "look at what it left, then say `onward done {step}`, or run it again with \
-         `onward resume --accept {}@{step}`",
-        Code::SealDamaged.as_str()
+        "look at what it left, then say `onward done {}`, or run it again with \
+         `onward resume --accept {}`",
+        step.in_commands(),
+        accept.in_commands()
     );
     Some(Finding::new(Code::SealDamaged, message).at_step(step).with_hint(hint))
 }

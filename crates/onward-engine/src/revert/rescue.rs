@@ -76,14 +76,29 @@ pub struct Rescue {
     pub note: Note,
 }
 
-/// Every rescue of a run, oldest first. Torn journal ends, which are kept there too, are none.
-pub fn list(run_dir: &Path) -> io::Result<Vec<Rescue>> {
+/// What stands in the place of a rescue and cannot be read as one.
+#[derive(Debug)]
+pub struct Unreadable {
+    pub number: u32,
+    pub dir: PathBuf,
+    pub error: io::Error,
+}
+
+/// The rescues of a run, oldest first, and what cannot be read: one hides no other.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub rescues: Vec<Rescue>,
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// Every rescue of a run. Torn journal ends, which are kept there too, are none.
+pub fn list(run_dir: &Path) -> io::Result<Listed> {
+    let mut found = Listed::default();
     let entries = match std::fs::read_dir(run_dir.join("rescue")) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
         Err(error) => return Err(error),
     };
-    let mut found = Vec::new();
     for entry in entries {
         let dir = entry?.path();
         let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -92,13 +107,17 @@ pub fn list(run_dir: &Path) -> io::Result<Vec<Rescue>> {
         let bytes = match open::read_own(&dir, NOTE, open::SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
+            Err(error) => {
+                found.unreadable.push(Unreadable { number, dir, error });
+                continue;
+            }
         };
         // One that a power cut left half written: the rescue never came about.
         let Ok(note) = serde_json::from_slice(&bytes) else { continue };
-        found.push(Rescue { number, dir, note });
+        found.rescues.push(Rescue { number, dir, note });
     }
-    found.sort_by_key(|rescue| rescue.number);
+    found.rescues.sort_by_key(|rescue| rescue.number);
+    found.unreadable.sort_by_key(|it| it.number);
     Ok(found)
 }
 

@@ -7,7 +7,7 @@ use std::{path::Path, process::ExitCode};
 
 use onward_core::{
     event::Mode,
-    finding::{Code, Finding, Severity},
+    finding::{Code, Finding, Severity, told},
     plan::{Plan, Status},
     plural::count,
     policy::{self, Asking, Choices, Depth, EnterAt},
@@ -350,8 +350,8 @@ impl Talk<'_> {
             plan::show(cx, self.session, &plan, &choices)?;
             let mut ways = Vec::new();
             if can_be_settled {
-                for finding in &standing {
-                    consult::say_accepted(person, finding);
+                for it in told(&standing) {
+                    consult::say_accepted(person, &it);
                 }
                 ways.push((Choice::Resume, consult::go_on(depth), consult::counts(&plan)));
                 ways.push((Choice::Point, "point", consult::OTHER_POINT.to_owned()));

@@ -8,7 +8,7 @@ use std::{
 
 use onward_engine::care::{
     CareError,
-    rescues::{BringBack, Now, Rescue, RescuedPath, list as all, no_such},
+    rescues::{BringBack, Flaw, Now, Rescue, RescuedPath, Rescues, list as all, no_such},
 };
 use onward_engine::world::{open, real::wall_clock};
 use schemars::JsonSchema;
@@ -19,9 +19,9 @@ use crate::{
     confirm::{Answer, confirm},
     diagnostic::printable,
     diff,
-    error::Error,
+    error::{self, Error},
     session::{Driving, Session, word},
-    style::{self, DIM, STRONG},
+    style::{self, BAD, DIM, STRONG},
 };
 
 /// Look at what was undone, and is saved
@@ -72,20 +72,35 @@ pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error
     };
     let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
+    let code = ExitCode::from(exit_code(&rescues));
     if cx.global.json {
-        return cx.print_json(&rescues);
+        cx.print_json(&rescues)?;
+        return Ok(code);
     }
     let id = &rescues.run.id;
-    if rescues.rescues.is_empty() {
+    if rescues.rescues.is_empty() && rescues.unusable.is_empty() {
         writeln!(cx.err, "run {id} has no rescue: nothing was undone")?;
     }
     for rescue in &rescues.rescues {
         show(cx, rescue)?;
     }
+    for it in &rescues.unusable {
+        let (number, why) = (it.number, printable(&it.why));
+        let why = style::wrap(&why, style::columns(), 5, 5);
+        writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {BAD}{why}{BAD:#}")?;
+        writeln!(cx.out, "     {DIM}{}{DIM:#}", printable(&it.dir))?;
+    }
     if let Some(last) = rescues.rescues.iter().rfind(|it| can_come_back(it)) {
         writeln!(cx.err, "onward undo {id} {}", last.number)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
+}
+
+/// One that cannot be read hides no other: the question was answered. One that was edited to reach
+/// out of the project is for a person to look at.
+fn exit_code(rescues: &Rescues) -> u8 {
+    let leads_outside = rescues.unusable.iter().any(|it| it.flaw == Flaw::LeadsOutside);
+    if leads_outside { error::CONFLICTS } else { error::OK }
 }
 
 /// `onward rescue show --json` and `rescue diff --json`.
@@ -119,6 +134,9 @@ fn one(
     let number = number_of(number)?;
     let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
+    if let Some(it) = rescues.unusable.iter().find(|it| it.number == number) {
+        return Err(it.refused().into());
+    }
     let Some(rescue) = rescues.rescues.iter().find(|it| it.number == number) else {
         let known: Vec<u32> = rescues.rescues.iter().map(|it| it.number).collect();
         let (message, hint) = no_such(&rescues.run.id, number, &known);

@@ -20,10 +20,14 @@ pub(super) fn lines(mode: &Mode, filter: &str, said: &str, columns: usize) -> Ve
         Mode::Filter => format!("filter: {filter}_   Enter keeps it, Esc clears it"),
         Mode::Pause => "Pause the run? Running steps end first. [y/N]".to_owned(),
         Mode::Help | Mode::Text(_) => "any key goes back".to_owned(),
-        Mode::Browse if !said.is_empty() => said.to_owned(),
+        Mode::Browse | Mode::Inside(_) if !said.is_empty() => said.to_owned(),
+        Mode::Inside(_) => {
+            "j k scroll  g G begin, end  Esc back  o log  d why  a answer  ? help  q quit"
+                .to_owned()
+        }
         // It fits into 80 columns; `?` shows all keys.
         Mode::Browse => {
-            "j k move  Enter fold  / filter  a answer  o log  d why  ? help  q quit".to_owned()
+            "j k move  Enter in  / filter  a answer  o log  d why  ? help  q quit".to_owned()
         }
     };
     vec![format!("{DIM}{}{DIM:#}", cut(&one, columns))]

@@ -4,6 +4,7 @@
 //! person asks for goes the way of the commands that ask for the same.
 
 mod foot;
+mod inside;
 mod pane;
 mod terminal;
 mod tree;
@@ -36,6 +37,8 @@ use crate::{
     style::{BUSY, DIM, STRONG, cut, fraction, of_state, of_status, took},
     width,
 };
+use inside::{Inside, Went};
+use pane::Room;
 use terminal::{Key, Terminal};
 use tree::{Row, RowKind, Tree};
 use why::Whys;
@@ -84,6 +87,8 @@ enum Mode {
     /// Whether to pause is being asked.
     Pause,
     Help,
+    /// The selected step has the whole screen.
+    Inside(Inside),
     /// An answer that fits on the screen.
     Text(Vec<String>),
 }
@@ -194,6 +199,11 @@ impl<'a> Watch<'a> {
         match std::mem::replace(&mut self.mode, Mode::Browse) {
             Mode::Browse => return self.browse(key, terminal),
             Mode::Help | Mode::Text(_) => {}
+            Mode::Inside(mut inside) => match inside.press(key) {
+                Went::Scrolled => self.mode = Mode::Inside(inside),
+                Went::Back => {}
+                Went::Elsewhere => return self.browse(key, terminal),
+            },
             Mode::Pause => match key {
                 Key::Letter('y' | 'Y') => self.pause()?,
                 Key::Letter(_)
@@ -256,14 +266,16 @@ impl<'a> Watch<'a> {
                 self.filter.clear();
                 self.fold_again();
             }
-            Key::Enter => {
-                if let Some(row) = self.rows.get(self.selected)
-                    && matches!(row.kind, RowKind::Group { .. })
-                {
-                    self.tree.turn(&row.address.clone());
+            Key::Enter => match self.rows.get(self.selected) {
+                Some(Row { kind: RowKind::Group { .. }, address, .. }) => {
+                    self.tree.turn(&address.clone());
                     self.fold_again();
                 }
-            }
+                Some(Row { kind: RowKind::Leaf, .. }) => {
+                    self.mode = Mode::Inside(Inside::default());
+                }
+                None => {}
+            },
             Key::Letter('o') => self.page(terminal, &["log", "--step"])?,
             Key::Letter('d') => self.page(terminal, &["why"])?,
             Key::Letter('a') => self.open_gate()?,
@@ -414,6 +426,12 @@ impl<'a> Watch<'a> {
                 lines.push(String::new());
                 lines.extend(text.iter().map(|line| cut(&format!("  {line}"), columns)));
             }
+            Mode::Inside(_) => {
+                let all = self.pane(Room::Whole(columns));
+                if let Mode::Inside(inside) = &mut self.mode {
+                    lines.extend(inside.shown(all, body));
+                }
+            }
             Mode::Browse | Mode::Filter | Mode::Answer(_) | Mode::Pause => {
                 lines.extend(self.body(columns, body));
             }
@@ -444,16 +462,7 @@ impl<'a> Watch<'a> {
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(height));
         let left = (columns * 2 / 5).clamp(20, 60).min(columns);
         let right = columns.saturating_sub(left + 3);
-        let pane = match self.rows.get(self.selected) {
-            Some(row) => {
-                let voice = engine::voice_of(self.live.run(), &row.address, &self.session.machine);
-                let run = self.live.run();
-                let why = self.whys.of(run, row.id, self.is_driven);
-                let said = pane::Said { voice: voice.as_ref(), why: why.as_deref() };
-                pane::lines(run, &self.dir, row, &said, (right, height))
-            }
-            None => Vec::new(),
-        };
+        let pane = self.pane(Room::Beside(right, height));
         let mut lines = Vec::new();
         for at in 0..height {
             let row = self.rows.get(self.top + at);
@@ -464,6 +473,16 @@ impl<'a> Watch<'a> {
             lines.push(format!("{cell} {DIM}│{DIM:#} {beside}"));
         }
         lines
+    }
+
+    /// The selected step.
+    fn pane(&self, room: Room) -> Vec<String> {
+        let Some(row) = self.rows.get(self.selected) else { return Vec::new() };
+        let run = self.live.run();
+        let voice = engine::voice_of(run, &row.address, &self.session.machine);
+        let why = self.whys.of(run, row.id, self.is_driven);
+        let said = pane::Said { voice: voice.as_ref(), why: why.as_deref() };
+        pane::lines(run, &self.dir, row, &said, room)
     }
 
     fn cell(&self, row: &Row, width: usize, is_selected: bool) -> String {
@@ -511,7 +530,7 @@ fn sign(state: &str) -> &'static str {
 
 const HELP: &str = "
   j k, arrows    move              g G, Home End   first, last
-  PgUp PgDn      a page            Enter           fold or unfold a group
+  PgUp PgDn      a page            Enter           into a step; folds a group
   /              filter by address Esc             back (never quits)
   a              answer a gate     p               let running steps end, then pause
   o              the step's log    d               why it runs, or does not

@@ -27,8 +27,18 @@ use super::tree::{Row, RowKind};
 
 /// So much of an output is read: more than any screen holds.
 const TAIL: u64 = 65_536;
-/// So many rows say why; `d` shows all of it.
+/// So many rows say why, and what was asked, beside the tree; Enter shows all of it.
 const WHY_ROWS: usize = 3;
+const ASKED_ROWS: usize = 4;
+
+/// Where it is shown.
+#[derive(Clone, Copy)]
+pub(super) enum Room {
+    /// Beside the tree: so many columns and rows, and the end of what was printed.
+    Beside(usize, usize),
+    /// On the whole screen, which is scrolled: so many columns.
+    Whole(usize),
+}
 
 /// What is known of the step besides the fold.
 pub(super) struct Said<'a> {
@@ -38,13 +48,11 @@ pub(super) struct Said<'a> {
     pub(super) why: Option<&'a str>,
 }
 
-pub(super) fn lines(
-    run: &Run,
-    dir: &Path,
-    row: &Row,
-    said: &Said<'_>,
-    (width, height): (usize, usize),
-) -> Vec<String> {
+pub(super) fn lines(run: &Run, dir: &Path, row: &Row, said: &Said<'_>, room: Room) -> Vec<String> {
+    let (width, why_rows, asked_rows) = match room {
+        Room::Beside(width, _) => (width, WHY_ROWS, ASKED_ROWS),
+        Room::Whole(width) => (width, usize::MAX, usize::MAX),
+    };
     let step = &row.address;
     let mut lines = vec![format!("{STRONG}{}{STRONG:#}", cut(&printable(step.as_str()), width))];
     let state = match &row.kind {
@@ -102,7 +110,7 @@ pub(super) fn lines(
         }
     }
     if let Some(why) = said.why {
-        lines.extend(wrap(why, Some(width), 0, 2).lines().take(WHY_ROWS).map(|it| cut(it, width)));
+        lines.extend(wrap(why, Some(width), 0, 2).lines().take(why_rows).map(|it| cut(it, width)));
     }
     if let Some(gate) = opened {
         let prompt = wrap(&printable(&gate.prompt), Some(width), 0, 0);
@@ -110,23 +118,41 @@ pub(super) fn lines(
         let look_at = |it: &String| cut(&format!("  look at {}", printable(it)), width);
         lines.extend(gate.shows.iter().map(look_at));
     } else {
-        let asked = asked.lines().take(4).map(|line| cut(&printable(line), width));
-        lines.extend(asked.map(|line| format!("{DIM}{line}{DIM:#}")));
+        let asked = asked.lines().take(asked_rows).map(printable);
+        let rows = asked.flat_map(|line| room.rows(&line));
+        lines.extend(rows.map(|line| format!("{DIM}{line}{DIM:#}")));
     }
     lines.push(String::new());
     let attempts = entry.map_or(0, |it| it.attempts);
     if attempts > 0 {
-        let room = height.saturating_sub(lines.len());
         let mut printed = tail(&dir.join(out_name(step, attempts, "out")), said.voice);
         printed.extend(tail(&dir.join(out_name(step, attempts, "err")), None));
         if printed.is_empty() {
             let so_far = if state == "running" { "has printed nothing yet" } else { "no output" };
             lines.push(format!("{DIM}{}{DIM:#}", cut(so_far, width)));
         }
-        let skipped = printed.len().saturating_sub(room);
-        lines.extend(printed.iter().skip(skipped).map(|line| cut(line, width)));
+        let skipped = match room {
+            Room::Beside(_, height) => {
+                printed.len().saturating_sub(height.saturating_sub(lines.len()))
+            }
+            Room::Whole(_) => 0,
+        };
+        lines.extend(printed.iter().skip(skipped).flat_map(|line| room.rows(line)));
     }
     lines
+}
+
+impl Room {
+    /// A line of a text: one row beside the tree, as many as it needs on the whole screen.
+    fn rows(self, line: &str) -> Vec<String> {
+        match self {
+            Self::Beside(width, _) => vec![cut(line, width)],
+            Self::Whole(width) => {
+                let wrapped = wrap(line, Some(width), 0, 2);
+                wrapped.lines().map(|row| cut(row, width)).collect()
+            }
+        }
+    }
 }
 
 fn tail(path: &Path, voice: Option<&Spoken>) -> Vec<String> {

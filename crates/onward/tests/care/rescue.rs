@@ -140,6 +140,33 @@ fn bad_numbers_and_bad_rescues_are_refused() {
     bench.exits("undo 1 --yes", 16);
 }
 
+/// What cannot be read in the place of a rescue is named, and hides none beside it.
+#[test]
+fn a_rescue_that_cannot_be_read_hides_no_other() {
+    let (bench, run) = rescued();
+    fs::write(run.join("rescue/2-two"), "no directory").unwrap();
+    fs::create_dir(run.join("rescue/3-three")).unwrap();
+    bench.fifo(run.join("rescue/3-three/UNDO.json").to_str().unwrap());
+    let said = bench.exits("rescue list", 0);
+    assert!(said.out.contains("  1  one, attempt 1, undone "), "{said:?}");
+    for number in [2, 3] {
+        let line = format!("  {number}  its UNDO.json cannot be read: ");
+        assert!(said.out.contains(&line), "{said:?}");
+        for command in ["undo", "rescue show"] {
+            let yes = if command == "undo" { " --yes" } else { "" };
+            let said = bench.exits(&format!("{command} {number}{yes}"), 16);
+            let refused = format!("rescue {number} cannot be used: its UNDO.json");
+            assert!(said.err.contains(&refused), "{said:?}");
+        }
+    }
+    let list = json(&bench, "rescues", "rescue list", 0);
+    let flaws: Vec<&Value> =
+        list["unusable"].as_array().unwrap().iter().map(|it| &it["flaw"]).collect();
+    assert_eq!(flaws, ["unreadable", "unreadable"]);
+    bench.exits("undo 1 --yes", 0);
+    assert_eq!(tree(&bench), ["half", "fresh", "-", "#!*"]);
+}
+
 #[test]
 fn half_done_edits_of_a_killed_agent_come_back_as_it_left_them() {
     let steps = "  - { id: draft, agent: claude, prompt: write, writes: [made.o] }\n";

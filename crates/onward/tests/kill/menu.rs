@@ -190,11 +190,11 @@ fn what_became_stale_is_told_by_phases_and_decided_step_by_step() {
         terminal.shows("stays valid a");
         terminal.shows("runs again  b");
         terminal.shows("continues   c");
-        terminal.shows("Suggestion: continue (1 step kept, 1 to run again");
+        terminal.shows("Suggestion: continue (1 step kept, 1 done step to run again");
         terminal.shows("decide about single steps: 1 question");
         terminal.shows(MENU_WITH_STEPS);
         terminal.types("steps\n");
-        terminal.shows("b runs again: reads.source: was ");
+        terminal.shows("b runs again: source changed");
         terminal.shows("[RUN/keep] ");
         terminal.types(&format!("{answer}\n"));
         if answer == "keep" {

@@ -124,6 +124,6 @@ pub(crate) fn edit_by_hand(bench: &Bench, run: &Path, path: &str) {
 
 /// What the rescue of this number has.
 pub(crate) fn rescued(run: &Path, number: u32) -> rescue::Rescue {
-    let all = rescue::list(run).unwrap();
+    let all = rescue::list(run).unwrap().rescues;
     all.into_iter().find(|it| it.number == number).unwrap_or_else(|| panic!("no rescue {number}"))
 }

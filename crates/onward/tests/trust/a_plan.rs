@@ -70,7 +70,7 @@ fn a1_what_a_person_made_of_an_output_is_kept_before_its_step_runs_again() {
     bench.write("go", "");
     bench.exits("resume --no-input --accept artifact-changed", 0);
     assert_eq!(bench.text("x.md"), "v2\n");
-    let kept = rescue::list(&run).unwrap();
+    let kept = rescue::list(&run).unwrap().rescues;
     assert_eq!(kept.len(), 1);
     let kept = fs::read_to_string(kept[0].dir.join("files/x.md")).unwrap();
     assert_eq!(kept, "v1\nby hand\n");
@@ -90,7 +90,7 @@ fn a1_a_change_that_was_kept_once_is_not_lost_to_a_later_cause() {
     bench.exits("resume --no-input --redo write", 16);
     bench.exits("resume --no-input --redo write --accept artifact-changed", 10);
     assert_eq!(bench.text("x.md"), "v1\n");
-    let kept = rescue::list(&run).unwrap();
+    let kept = rescue::list(&run).unwrap().rescues;
     assert_eq!(kept[0].note.paths[0].path, "x.md", "{kept:?}");
 }
 
@@ -111,7 +111,7 @@ fn a1_a_change_behind_a_step_that_runs_again_is_asked_about_too() {
     bench.exits("resume --no-input --yes", 16);
     bench.exits("resume --no-input --yes --accept artifact-changed", 10);
     assert_eq!(bench.text("b.txt"), "2\n");
-    let kept = rescue::list(&only_run(&bench)).unwrap();
+    let kept = rescue::list(&only_run(&bench)).unwrap().rescues;
     assert_eq!(fs::read_to_string(kept[0].dir.join("files/b.txt")).unwrap(), "by hand\n");
 }
 
@@ -326,7 +326,7 @@ fn a23_a_verify_row_says_what_either_answer_leads_to() {
     assert_eq!(revert["only_if"], "the probe says that it did not happen");
     assert!(summary(&plan).contains("send"), "{plan:#}");
     bench.exits("resume --no-input", 0);
-    assert_eq!(rescue::list(&run).unwrap()[0].note.paths[0].path, "a.txt");
+    assert_eq!(rescue::list(&run).unwrap().rescues[0].note.paths[0].path, "a.txt");
 }
 
 #[test]

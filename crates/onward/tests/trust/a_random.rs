@@ -154,7 +154,7 @@ impl Case {
             assert_eq!(journal(&self.run), journaled, "{}", say("a refused resume wrote"));
             assert_eq!(bench.text("ledger.txt"), ledger, "{}", say("a refused resume ran"));
         }
-        let rescued = rescue::list(&self.run).unwrap().len();
+        let rescued = rescue::list(&self.run).unwrap().rescues.len();
         let said = bench.onward(&format!("resume --no-input --yes {accept}"));
         assert_eq!(said.code, 0, "{}\n{said:?}", say("the resume"));
         let after = bench.ledger().0;
@@ -183,7 +183,7 @@ impl Case {
             let has_row = rows.iter().any(|(it, _)| it.split('[').next() == Some(group));
             assert!(has_row, "{}", say(&format!("{step} ran without a row")));
         }
-        let undone: BTreeSet<String> = rescue::list(&self.run).unwrap()[rescued..]
+        let undone: BTreeSet<String> = rescue::list(&self.run).unwrap().rescues[rescued..]
             .iter()
             .flat_map(|it| it.note.paths.iter().map(|path| path.path.clone()))
             .collect();

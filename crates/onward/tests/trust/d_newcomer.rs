@@ -66,6 +66,27 @@ fn d_a_large_fan_out_that_the_user_stopped_is_one_line() {
     assert!(!said.contains("fan[i0]") && !said.contains("failed"), "{said}");
 }
 
+/// An edit that touches every item of a fan-out is one thing to read, not one for each item.
+#[test]
+fn d_a_change_of_a_large_fan_out_is_told_once() {
+    let items = (0..21).map(|it| format!("i{it}")).collect::<Vec<_>>().join(", ");
+    let bench = Bench::new(&format!(
+        "  - {{ id: fan, each: [{items}], run: 'LOG; true one {{{{ item }}}}' }}\n\
+         \x20 - {{ id: last, run: 'false' }}\n"
+    ));
+    bench.exits("run w.yaml", 10);
+    bench.write("w.yaml", &bench.text("w.yaml").replace("true one", "true two"));
+    let said = bench.exits("plan", 0).out;
+    assert!(said.contains("  rerun     fan   21 of 21: its command changed\n"), "{said}");
+    assert!(said.contains("; the same of 20 more steps in fan\n"), "{said}");
+    assert!(said.contains("`--keep 'fan[i0]'`") && !said.contains("fan[i1]"), "{said}");
+    let all = bench.exits("plan --all", 0).out;
+    assert!(all.contains("`--keep 'fan[i20]'`"), "{all}");
+    let said = bench.exits("resume", 10).err;
+    assert!(said.contains("stale fan  21 steps: changed: its command\n"), "{said}");
+    assert!(said.matches("continued despite").count() <= 1 && !said.contains("fan[i1]"), "{said}");
+}
+
 #[test]
 fn d_a_pause_is_told_and_the_first_ctrl_c_after_it_gives_what_runs_its_time() {
     let bench = Bench::new(WAITS);

@@ -22,6 +22,41 @@ fn newest(bench: &Bench) -> String {
     id(&bench.project().runs().unwrap().remove(0).dir)
 }
 
+/// The first block of the README in this language that comes after these words.
+fn block<'a>(readme: &'a str, language: &str, words: &str) -> &'a str {
+    let (_, after) = readme.split_once(words).unwrap();
+    let (_, after) = after.split_once(&format!("```{language}\n")).unwrap();
+    after.split_once("```").unwrap().0
+}
+
+/// A line without what is another one at each run: how long it took, and who answered.
+fn steady(line: &str) -> &str {
+    let line = line.split_once(" by ").map_or(line, |it| it.0);
+    match line.split_once(' ') {
+        Some(("done", _)) => line.rsplit_once("  ").map_or(line, |it| it.0),
+        Some(("run", _)) => line.split_once(", ").map_or(line, |it| it.0),
+        Some(_) | None => line,
+    }
+}
+
+#[test]
+fn d_the_first_workflow_of_the_readme_prints_what_the_readme_shows() {
+    let readme = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let section = "## The first workflow";
+    let bench = Bench::new("");
+    fs::remove_file(bench.path("w.yaml")).unwrap();
+    bench.write("hello.yaml", block(&readme, "yaml", section));
+    let mut terminal = Terminal::start_sized(&bench, "run hello.yaml", (80, 24));
+    terminal.shows("approve? [approve/reject] ");
+    terminal.types("a\n");
+    terminal.ends(0);
+    let shown = terminal.glass.all().join("\n").replace(&newest(&bench), "hello-20261118-xu4b");
+    let expected = block(&readme, "console", section).strip_prefix("$ onward run hello.yaml\n");
+    let expected: Vec<&str> = expected.unwrap().trim_end().lines().map(steady).collect();
+    assert_eq!(shown.trim_end().lines().map(steady).collect::<Vec<_>>(), expected, "{shown}");
+}
+
 #[test]
 fn d_where_nothing_is_three_commands_are_named_and_no_screen_of_help() {
     let bench = Bench::new("");

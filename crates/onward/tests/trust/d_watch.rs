@@ -158,6 +158,35 @@ fn d_a_pause_is_asked_for_first() {
     assert_eq!(bench.ran("two"), [0; 0]);
 }
 
+/// Enter goes into a step, Esc back; scrolled up it stays, at the end it follows.
+#[test]
+fn d_enter_shows_a_step_on_the_whole_screen_and_esc_goes_back() {
+    let words = "a line that is far too long for the pane beside the tree, up to its END";
+    let steps = format!(
+        "  - {{ id: one, run: 'LOG; echo \"{words}\"; seq 100 | sed s/^/said-/' }}\n\
+         \x20 - {{ id: two, run: LOG }}\n"
+    );
+    for size in [(80, 24), (140, 40)] {
+        let bench = Bench::new(&steps);
+        bench.exits("run w.yaml", 0);
+        let mut terminal = Terminal::start_sized(&bench, "watch", size);
+        let has = |glass: &Glass, text: &str| glass.screen().iter().any(|row| row.contains(text));
+        terminal.sees(|glass| has(glass, "Enter in") && has(glass, "said-100"));
+        terminal.types("\r");
+        // The last row of what it printed stands above the foot, the tree is gone.
+        terminal
+            .sees(|glass| has(glass, "j k scroll") && has(glass, "said-100") && !has(glass, "│"));
+        assert!(!has(&terminal.glass, "END"), "{}", terminal.glass.screen().join("\n"));
+        terminal.types("g");
+        terminal.sees(|glass| has(glass, "END") && !has(glass, "said-100"));
+        assert_eq!(terminal.glass.screen()[1], "one", "its name stays on top");
+        terminal.types("\x1b");
+        terminal.sees(|glass| has(glass, "j k move") && has(glass, "│") && has(glass, "two"));
+        terminal.types("q");
+        terminal.exits(0);
+    }
+}
+
 /// Where there are more steps than anyone reads: they are folded, found, and scrolled through.
 #[test]
 fn d_a_run_of_many_steps_is_watched_while_it_runs() {

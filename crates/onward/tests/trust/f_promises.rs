@@ -33,7 +33,7 @@ fn in_git(steps: &str) -> Bench {
 
 /// What the rescues of the run hold of a path.
 fn rescued(bench: &Bench, path: &str) -> Vec<String> {
-    let kept = rescue::list(&only_run(bench)).unwrap();
+    let kept = rescue::list(&only_run(bench)).unwrap().rescues;
     let texts = kept.iter().map(|it| fs::read_to_string(it.dir.join("files").join(path)));
     texts.filter_map(Result::ok).collect()
 }
