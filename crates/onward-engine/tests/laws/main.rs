@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod agents;
+#[expect(dead_code, reason = "the simulator uses the rest")]
 #[path = "../sim/chance.rs"]
 mod chance;
 mod life;

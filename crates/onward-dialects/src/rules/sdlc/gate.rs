@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_gate_that_is_announced_has_no_verdict_yet() {
-        assert!(!announced("4.2", "PASS").contains("\nverdict:"));
+        assert!(!announced("4.2", false, "PASS").contains("\nverdict:"));
         assert!(given("4.2", "PASS").contains("\nverdict: PASS\n"));
         assert_eq!(
             [closes("WAIVED"), closes("FAIL"), closes("perhaps")],

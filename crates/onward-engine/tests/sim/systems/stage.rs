@@ -137,8 +137,13 @@ impl Stage {
         }
         let env = [("ONWARD_STEP", step.as_str()), ("ONWARD_ATTEMPT", "1")];
         let env = env.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let attempt =
-            Attempt { run: RUN.to_owned(), project: self.project(), env: env.collect(), ink };
+        let attempt = Attempt {
+            run: RUN.to_owned(),
+            project: self.project(),
+            env: env.collect(),
+            ink,
+            tell: None,
+        };
         let answer = call(name, with, attempt);
         answer.map(|it| it.result).map_err(|error| error.to_string())
     }
