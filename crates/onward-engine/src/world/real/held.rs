@@ -8,16 +8,16 @@ use std::{
     path::Path,
     sync::mpsc::{RecvTimeoutError, channel},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::disk::io_stop;
 use crate::world::{Stop, open};
 
-/// So long it is waited for without a word: programs hold such a lock for moments.
-const SILENT: Duration = Duration::from_millis(500);
 /// How soon a person who interrupts is heard.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// So many looks are without a word, half a second: programs hold such a lock for moments.
+const LOOKS_SILENT: u32 = 10;
 
 /// What is done while a lock is waited for. Once it is given the words that say for what; what it
 /// says against waiting ends the wait.
@@ -38,8 +38,7 @@ pub(crate) fn hold(file: File, path: &Path, meanwhile: &mut Meanwhile<'_>) -> Re
     thread::spawn(move || {
         let _ = teller.send(same.lock());
     });
-    let begun = Instant::now();
-    let mut is_told = false;
+    let mut looks = 0_u32;
     loop {
         match told.recv_timeout(LOOK_EVERY) {
             Ok(locked) => return locked.map(|()| file).map_err(failed()),
@@ -48,9 +47,8 @@ pub(crate) fn hold(file: File, path: &Path, meanwhile: &mut Meanwhile<'_>) -> Re
                 return Err(failed()(std::io::ErrorKind::Other.into()));
             }
         }
-        let is_due = !is_told && begun.elapsed() >= SILENT;
-        let words = is_due.then(|| words(&file, path));
-        is_told |= is_due;
+        looks = looks.saturating_add(1);
+        let words = (looks == LOOKS_SILENT).then(|| words(&file, path));
         meanwhile(words.as_deref())?;
     }
 }

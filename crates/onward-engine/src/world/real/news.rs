@@ -15,12 +15,15 @@ pub enum News<'a> {
 /// Takes what a driver tells.
 pub type Sink = Box<dyn FnMut(News<'_>) + Send>;
 
+/// Who is told: those who watch a driver, or else whoever the machine names.
+pub(super) type Watchers<'a> = (Option<&'a mut Sink>, Option<fn(&str)>);
+
 /// What is done while another program is waited for: it is said for what, and a person may
 /// interrupt.
 pub(super) fn while_waiting<'a>(
     inputs: &'a mut Inputs,
     catch_signals: bool,
-    (mut sink, tell): (Option<&'a mut Sink>, Option<fn(&str)>),
+    (mut sink, tell): Watchers<'a>,
 ) -> impl FnMut(Option<&str>) -> Result<(), Stop> + 'a {
     let mut rest = inputs.rest();
     move |words| {
