@@ -222,16 +222,17 @@ fn a_step_is_adopted_with_its_result_as_the_evidence_and_no_more_certain_than_it
     let result = json!({"n": 1});
     let proved = ["open", "ok"].map(|step| (step.to_owned(), result.clone())).into();
     let demo = Demo { proved: &proved, passed_over: &nothing, inferred: "ok" };
-    let event = adoption(&Address::from_text("open"), source(&demo));
+    let run = Bench::new(&ROUNDS.replace("UNTIL", UNTIL)).run;
+    let event = adoption(&run, &Address::from_text("open"), source(&demo));
     let Some(Event::AttemptAdopted(event)) = event else { panic!("{event:?}") };
     assert_eq!((event.step.as_str(), event.source.as_str()), ("open", "demo"));
     assert_eq!(event.evidence.result, Some(Digest::of(result.to_string().as_bytes())));
     assert_eq!(event.result, Some(result.clone()));
     assert_eq!(event.certainty, Certainty::Recorded);
-    let inferred = adoption(&Address::from_text("ok"), source(&demo));
+    let inferred = adoption(&run, &Address::from_text("ok"), source(&demo));
     let Some(Event::AttemptAdopted(inferred)) = inferred else { panic!("{inferred:?}") };
     assert_eq!(inferred.certainty, Certainty::Inferred, "no line says so");
-    assert_eq!(adoption(&Address::from_text("close"), source(&demo)), None);
+    assert_eq!(adoption(&run, &Address::from_text("close"), source(&demo)), None);
 }
 
 #[test]
