@@ -80,7 +80,7 @@ fn planned(told: &DotagentTold, done: Known<'_>) -> Option<Vec<Value>> {
     let listed = done(&Address::from_text("plan/record"))?["tasks"].as_array()?.clone();
     let mut known = told.state.sheet(DESIGN).and_then(Sheet::map).map(designed).unwrap_or_default();
     let drafted = done(&Address::from_text("plan/draft"));
-    known.extend(drafted.iter().flat_map(|it| it["tasks"].as_array()).flatten().cloned());
+    known.extend(drafted.iter().filter_map(|it| it["tasks"].as_array()).flatten().cloned());
     // What the list says of a task is less than what the plan said of it.
     let whole = |it: &Value| known.iter().find(|task| task["id"] == it["id"]).unwrap_or(it).clone();
     let tasks: Vec<Value> = listed.iter().map(whole).collect();

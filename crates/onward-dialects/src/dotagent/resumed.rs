@@ -37,7 +37,7 @@ pub(super) fn resumed(
     let mut checkpoint = Checkpoint::of(&told.files);
     let mut changes = kept(told, at);
     if let Some(execution) = &told.state.rebuilt {
-        checkpoint.execution = execution.clone();
+        checkpoint.execution.clone_from(execution);
     }
     if told.state.phase_file.map().is_none() {
         let id = told.state.workflow_id.clone().unwrap_or_else(|| "recovered".to_owned());

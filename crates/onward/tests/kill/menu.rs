@@ -336,8 +336,11 @@ fn whoever_leaves_a_question_leaves_everything_as_it_was() {
             terminal.types(left_by);
             let shown = terminal.exits(code);
             let command = format!("onward resume {}", id(&run));
+            // What was chosen before the question is part of the command that answers it.
+            let keeps = road.iter().any(|(typed, _)| *typed == "keep\n");
+            let chosen = if keeps { " --keep b" } else { "" };
             let last = match code {
-                16 => format!("then `{command} --yes`"),
+                16 => format!("then `{command}{chosen} --yes`"),
                 _ => format!("nothing was done {command}"),
             };
             // A long line is wrapped between words.
