@@ -31,6 +31,25 @@ pub struct Choices {
     pub revive: bool,
 }
 
+/// A step that is named stands for all in it: the items of a fan-out, the turns of a loop.
+impl Choices {
+    pub fn keeps(&self, step: &Address) -> bool {
+        names(&self.keep, step)
+    }
+
+    pub fn redoes(&self, step: &Address) -> bool {
+        names(&self.redo, step)
+    }
+
+    pub fn leaves(&self, step: &Address) -> bool {
+        names(&self.leave, step)
+    }
+}
+
+fn names(all: &[Address], step: &Address) -> bool {
+    all.iter().any(|it| step.is_within(it))
+}
+
 /// `--accept CODE[@STEP]`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accept {

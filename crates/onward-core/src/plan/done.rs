@@ -20,8 +20,8 @@ impl Resumption {
     /// looks at.
     pub(super) fn is_told_of(&self, step: &Address, survey: &Survey) -> bool {
         let edited = survey.edited.as_ref();
-        self.choices.keep.contains(step)
-            || self.choices.redo.contains(step)
+        self.choices.keeps(step)
+            || self.choices.redoes(step)
             || survey.outputs.contains_key(step)
             || survey.reads.contains_key(step)
             || survey.disagreements.contains_key(step)
@@ -36,9 +36,9 @@ impl Resumption {
         (entry, state): (&StepState, &State),
         survey: &Survey,
     ) {
-        let keeps = self.choices.keep.contains(step);
+        let keeps = self.choices.keeps(step);
         let (mut causes, mut kept) = (Vec::new(), Vec::new());
-        if self.choices.redo.contains(step) {
+        if self.choices.redoes(step) {
             let is = Some("a person asked for it".to_owned());
             causes.push(Difference { part: "redo".to_owned(), was: None, is });
         }
@@ -129,7 +129,7 @@ impl Resumption {
         let redefined = survey.edited.iter().flat_map(|it| &it.redefined);
         for (step, causes) in redefined.filter(|(step, _)| run.state.loops.contains_key(*step)) {
             let parts = parts_in_words(causes);
-            if self.choices.keep.contains(step) {
+            if self.choices.keeps(step) {
                 self.explain(step, "kept", format!("{parts} changed; it is kept, as asked"));
                 continue;
             }

@@ -81,7 +81,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             Phase::Lost | Phase::Failed if survey.sessions.contains(step) => {
                 made.continuing.insert(step.clone());
             }
-            Phase::Failed | Phase::Lost if made.choices.leave.contains(step) => {
+            Phase::Failed | Phase::Lost if made.choices.leaves(step) => {
                 made.explain(step, "left", LEFT.to_owned());
             }
             Phase::Failed | Phase::Lost => {
@@ -190,7 +190,7 @@ impl Resumption {
                 self.lose(step, entry, row.rung, &[]);
             }
             Decision::Rerun => self.lose(step, entry, row.rung, &[]),
-            Decision::RevertThenRerun if self.choices.leave.contains(step) => {
+            Decision::RevertThenRerun if self.choices.leaves(step) => {
                 self.explain(step, "left", LEFT.to_owned());
                 self.lose(step, entry, row.rung, &[]);
             }

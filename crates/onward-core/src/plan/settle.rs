@@ -30,7 +30,7 @@ impl Resumption {
             if listed.files.is_empty() && survey.edited.is_none() {
                 continue;
             }
-            if self.choices.keep.contains(group) {
+            if self.choices.keeps(group) {
                 self.explain(group, "kept", "its list changed; it is kept, as asked".to_owned());
                 continue;
             }

@@ -226,6 +226,20 @@ fn a11_the_old_list_may_be_kept() {
     assert_eq!(bench.ran("fan[c]"), [0; 0]);
 }
 
+/// A fan-out that is named stands for its items; `--keep fan` ran every one of them again.
+#[test]
+fn a11_what_is_said_of_a_fan_out_is_said_of_its_items() {
+    let bench = Bench::new(&FAN.replace("{{ fan }}", ""));
+    bench.exits("run w.yaml", 10);
+    let edited = bench.text("w.yaml").replacen("echo", "true; echo", 1);
+    bench.write("w.yaml", &edited);
+    bench.exits("resume --no-input --keep fan", 10);
+    assert_eq!((bench.ran("fan[a]"), bench.ran("fan[b]")), (vec![1], vec![1]));
+    bench.write("go", "");
+    bench.exits("resume --no-input --redo fan", 0);
+    assert_eq!((bench.ran("fan[a]"), bench.ran("fan[b]")), (vec![1, 2], vec![1, 2]));
+}
+
 /// `a` reads in.txt, `b` reads a.txt and takes as long as `wait` is there.
 const CHAIN: &str = "  \
     - { id: a, run: 'LOG; cp in.txt a.txt', reads: [in.txt], writes: [a.txt] }\n  \
