@@ -3,9 +3,9 @@
 //!
 //! - `import`: what the files prove is adopted, before anything is started, at every resume.
 //! - `reentry`: what is undone first, all or ask, and announced before it is done; `ours`: what of
-//!   it is our own and stays; `undone`: the files without half-done work of ours; `entering`: where
-//!   a person enters instead; `restoring`: what the files lost and our journal knows; `unread`: what
-//!   nothing was read of.
+//!   it is our own and stays; `undone`: the files without half-done work of ours; `entering`:
+//!   where a person enters instead; `restoring`: what the files lost and our journal knows;
+//!   `unread`: what nothing was read of.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //!
 //! Invariant: a file of the other system changes only after the event that announces it is durable,

@@ -1,8 +1,8 @@
 //! The other system's files as they will be when half-done work of ours is undone.
 //!
-//! Invariant: a file that only a killed agent of ours wrote proves nothing. It is read as it will be
-//! after the undo, so that a plan, and a resume that is cut short before the undo, adopt nothing from
-//! it.
+//! Invariant: a file that only a killed agent of ours wrote proves nothing. It is read as it will
+//! be after the undo, so that a plan, and a resume that is cut short before the undo, adopt nothing
+//! from it.
 
 use onward_core::{digest::Digest, event::Revert, run::Run};
 use onward_dialects::{File, Files};

@@ -98,8 +98,8 @@ pub(crate) struct Examined {
     pub(crate) choices: Choices,
 }
 
-/// See the module. What only a killed agent of ours wrote proves nothing about another system's run:
-/// it is looked at once more without that.
+/// See the module. What only a killed agent of ours wrote proves nothing about another system's
+/// run: it is looked at once more without that.
 pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<Examined, Stop> {
     let state = &subject.run.state;
     let may_be_half_done = state.running > 0 || !state.pending_reverts().is_empty();

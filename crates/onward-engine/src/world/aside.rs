@@ -1,7 +1,7 @@
 //! A directory for one look, among the temporary ones.
 //!
-//! Invariant: it is gone with its owner. A process that is killed cannot clear up after itself, so the
-//! next one that needs such a directory removes those that no living process holds locked.
+//! Invariant: it is gone with its owner. A process that is killed cannot clear up after itself, so
+//! the next one that needs such a directory removes those that no living process holds locked.
 
 use std::{
     fs::{self, File},
@@ -17,6 +17,8 @@ use rustix::{
     process::geteuid,
 };
 use tempfile::TempDir;
+
+use super::open;
 
 const PREFIX: &str = "onward-aside-";
 
@@ -41,7 +43,7 @@ impl Aside {
 
     fn among(place: &Path) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(place)?;
-        let lock = File::open(dir.path())?;
+        let lock = open::dir(dir.path())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { dir, _lock: lock })
     }
@@ -69,7 +71,7 @@ fn is_left(path: &Path, now: SystemTime) -> bool {
     let is_old = age.is_some_and(|age| age > YOUNG);
     let is_ours = seen.is_dir() && seen.uid() == geteuid().as_raw();
     let lock = || {
-        flock(File::open(path)?, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from)
+        flock(open::dir(path)?, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from)
     };
     is_ours && is_old && lock().is_ok()
 }

@@ -13,12 +13,30 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use onward_core::time::Timestamp;
+use onward_core::{address::Address, digest::Digest, time::Timestamp};
 
 use super::{
-    Request, Stop,
+    Stop,
     real::disk::{io_stop, make_parents, sync_dir},
 };
+
+/// What a person can ask of a run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "ask", rename_all = "snake_case")]
+pub enum Request {
+    Decide {
+        step: Address,
+        option: String,
+        comment: Option<String>,
+        by: String,
+        /// What the person saw; `None` takes what is shown now.
+        hash: Option<Digest>,
+    },
+    Pause,
+    Cancel,
+    /// The person who could answer gates is gone: an open gate no longer keeps the driver.
+    Unattended,
+}
 
 /// A request on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -44,7 +44,10 @@ use onward_dialects::{
 
 use crate::agents::{self, Spoken};
 
-pub use crate::world::git::{Condition, Rescued, Taken};
+pub use crate::world::{
+    git::{Condition, Rescued, Taken},
+    inbox::Request,
+};
 pub use onward_core::launch::out_name;
 
 /// The name of the journal in a run's directory.
@@ -580,22 +583,4 @@ pub enum Input {
     Interrupted,
     /// The supervisor is gone, and what it held with it. `why` if it could still say so.
     HandsLost { why: Option<String> },
-}
-
-/// What a person can ask of a run.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(tag = "ask", rename_all = "snake_case")]
-pub enum Request {
-    Decide {
-        step: Address,
-        option: String,
-        comment: Option<String>,
-        by: String,
-        /// What the person saw; `None` takes what is shown now.
-        hash: Option<Digest>,
-    },
-    Pause,
-    Cancel,
-    /// The person who could answer gates is gone: an open gate no longer keeps the driver.
-    Unattended,
 }

@@ -118,8 +118,12 @@ fn show(cx: &mut Context, session: &Session, path: &Path) -> Result<ExitCode, Er
             values: values.collect(),
         });
     }
+    let root = format!("{}/", session.project.root().display());
     let rows = listed.into_iter().map(|(name, value, origin)| {
-        [printable(&name), printable(&value), printable(&origin.to_string())]
+        // The project's own file goes by its name in the project.
+        let origin = origin.to_string();
+        let origin = origin.strip_prefix(&root).unwrap_or(&origin);
+        [printable(&name), printable(&value), printable(origin)]
     });
     for line in table(&rows.collect::<Vec<_>>(), style::columns()) {
         writeln!(cx.out, "{line}")?;

@@ -35,8 +35,8 @@ fn a_story_killed_wherever_it_can_be_ends_with_the_same_files() {
     );
 }
 
-/// An agent that is killed in the middle of a file has proved nothing by it: neither to the plan, nor
-/// to a resume that follows one which was killed before the undo.
+/// An agent that is killed in the middle of a file has proved nothing by it: neither to the plan,
+/// nor to a resume that follows one which was killed before the undo.
 #[test]
 fn a_story_that_is_half_written_is_written_again() {
     let half =

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a verdict that closes a story is written twice: as the next one before the story
 //! changes, and as the verdict behind it. Between the two the gate counts as still to be given, so
-//! that a kill leaves no gate that has passed over a story that is not done. A verdict that sent the
-//! story back before stays in the file meanwhile: the rework rests on it.
+//! that a kill leaves no gate that has passed over a story that is not done. A verdict that sent
+//! the story back before stays in the file meanwhile: the rework rests on it.
 
 use serde_json::Value;
 
