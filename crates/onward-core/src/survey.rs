@@ -229,10 +229,10 @@ pub fn outputs_as_made(state: &State) -> Vec<(&Address, &FileProof)> {
 }
 
 /// Those of them that fit.
-pub fn outputs_where<'s>(
-    state: &'s State,
+pub fn outputs_where(
+    state: &State,
     fits: impl Fn(usize, &str) -> bool,
-) -> Vec<(&'s Address, &'s FileProof)> {
+) -> Vec<(&Address, &FileProof)> {
     type Last<'a> = IndexMap<&'a str, (Timestamp, usize), FixedState>;
     let mut last = Last::with_capacity_and_hasher(state.steps.len(), FixedState::default());
     for (place, file) in outputs_kept(state) {

@@ -259,7 +259,7 @@ impl Attempt {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, time::SystemTime};
+    use std::fs;
 
     use super::*;
     use onward_engine::world::real::wall_clock;
@@ -272,7 +272,8 @@ mod tests {
         let now = wall_clock();
         let hour = std::time::Duration::from_hours(1);
         let file = fs::File::options().append(true).open(&path).unwrap();
-        file.set_modified(SystemTime::now() - hour).unwrap();
+        let written = file.metadata().unwrap().modified().unwrap();
+        file.set_modified(written - hour).unwrap();
         let mut running = Running::default();
         let step = Address::from_text("train");
         running.begin(&step, 1, Timestamp::default());

@@ -202,12 +202,7 @@ impl Session {
         let cannot_read = |source| Error::CannotRead { path: dir.clone(), source };
         let tasks = wanted.tasks.map(|tasks| cx.path(tasks));
         let search = self.search(tasks.as_deref());
-        if let Some(name) = wanted.dialect
-            && dialect(name).is_none()
-        {
-            let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
-            return Err(Error::NoSuchDialect { name: name.to_owned(), known });
-        }
+        wanted.names_a_dialect()?;
         // A task list lies in no project: a named one is continued in the user's directory.
         let list = match (wanted.run, &tasks) {
             (None, Some(tasks)) => Some(tasks),
@@ -495,6 +490,17 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tasks: Option<&'a Path>,
     /// Where nothing is named, the last active one is meant: for what only looks.
     pub(crate) newest: bool,
+}
+
+impl Wanted<'_> {
+    /// Refused when it names a system that is not known.
+    fn names_a_dialect(&self) -> Result<(), Error> {
+        let Some(name) = self.dialect.filter(|name| dialect(name).is_none()) else {
+            return Ok(());
+        };
+        let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
+        Err(Error::NoSuchDialect { name: name.to_owned(), known })
+    }
 }
 
 /// A run, by who wrote it.

@@ -252,8 +252,8 @@ pub(super) fn put(graph: &Graph, steps: &Steps) -> Option<Vec<u8>> {
         }
         row[FLAGS] = flags.fold(u32::try_from(role).ok()?, |all, flag| all | flag);
         to.extend(row.iter().flat_map(|word| word.to_le_bytes()));
-        let none = [0; DIGEST_BYTES];
-        to.extend(node.digest.as_ref().map_or(&none[..], Digest::as_bytes));
+        let missing = [0; DIGEST_BYTES];
+        to.extend(node.digest.as_ref().map_or(&missing[..], Digest::as_bytes));
     }
     ids.len().pack(&mut to);
     to.extend(ids.iter().flat_map(|id| id.to_le_bytes()));

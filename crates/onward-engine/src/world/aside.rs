@@ -23,7 +23,7 @@ use super::open;
 const PREFIX: &str = "onward-aside-";
 
 /// A younger one may not be locked yet.
-const YOUNG: Duration = Duration::from_secs(60);
+const YOUNG: Duration = Duration::from_mins(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -37,8 +37,9 @@ impl Aside {
     pub fn new() -> io::Result<Self> {
         static SWEPT: Once = Once::new();
         let place = std::env::temp_dir();
-        SWEPT.call_once(|| sweep(&place, SystemTime::now()));
-        Self::among(&place)
+        let made = Self::among(&place)?;
+        SWEPT.call_once(|| sweep(&place, made.made_at().unwrap_or(SystemTime::UNIX_EPOCH)));
+        Ok(made)
     }
 
     fn among(place: &Path) -> io::Result<Self> {
@@ -50,6 +51,10 @@ impl Aside {
 
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    fn made_at(&self) -> io::Result<SystemTime> {
+        fs::symlink_metadata(self.path())?.modified()
     }
 }
 
@@ -90,9 +95,10 @@ mod tests {
         fs::create_dir_all(left.join("objects")).unwrap();
         fs::create_dir(&other).unwrap();
         std::os::unix::fs::symlink(&other, &link).unwrap();
-        sweep(place.path(), SystemTime::now());
+        let now = held.made_at().unwrap();
+        sweep(place.path(), now);
         assert!(left.exists(), "it may be about to be locked");
-        sweep(place.path(), SystemTime::now() + 2 * YOUNG);
+        sweep(place.path(), now + 2 * YOUNG);
         assert!(!left.exists());
         assert!(held.path().exists() && other.exists() && link.is_symlink());
         let path = held.path().to_owned();
