@@ -125,6 +125,9 @@ pub(crate) enum Error {
     /// What stands in the way of one run; its hint names the run.
     #[error("{error}")]
     OfRun { run: String, error: Box<Self> },
+    /// What stands in the way of a resume that was given these flags; its hint repeats them.
+    #[error("{error}")]
+    Given { flags: Vec<String>, error: Box<Self> },
     /// Nothing is here, and task lists of Claude Code hold tasks of which no pipeline is known.
     #[error("{error}")]
     BesideLists { lists: usize, error: Box<Self> },
@@ -223,7 +226,9 @@ impl Error {
             Self::Follow(_) => "cannot_follow",
             Self::Demo(_) | Self::Harness(_) => "demo",
             Self::Call(_) => "call",
-            Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.code(),
+            Self::OfRun { error, .. }
+            | Self::Given { error, .. }
+            | Self::BesideLists { error, .. } => error.code(),
             Self::Rehearse(_) => "rehearse",
             Self::Left { exit, .. } => code_of(*exit),
             Self::Engine(error) => code_of(exit_of(error)),
@@ -320,6 +325,7 @@ impl Error {
                 Some(conflicts_hint(findings))
             }
             Self::OfRun { run, error } => error.hint().map(|hint| naming_run(&hint, run)),
+            Self::Given { flags, error } => error.hint().map(|hint| with_flags(hint, flags)),
             Self::BesideLists { lists, error } => {
                 let first = error.hint().map(|it| format!("{it}; ")).unwrap_or_default();
                 let lists = count(*lists, "task list");
@@ -371,7 +377,9 @@ impl Error {
             | Self::NoneOpen { .. }
             | Self::Archived { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
-            Self::OfRun { error, .. } | Self::BesideLists { error, .. } => error.exit_code(),
+            Self::OfRun { error, .. }
+            | Self::Given { error, .. }
+            | Self::BesideLists { error, .. } => error.exit_code(),
             Self::Left { exit, .. } => *exit,
             Self::Engine(error) => exit_of(error),
             Self::Care(error) => exit_of_care(error),
@@ -410,6 +418,20 @@ fn naming_run(hint: &str, run: &str) -> String {
     })
 }
 
+/// Before the command that goes on in spite of what was found.
+const ANYWAY: &str = "to continue anyway: `";
+
+/// A hint whose command to go on repeats what was given: without it the command means something
+/// else.
+fn with_flags(mut hint: String, flags: &[String]) -> String {
+    let command = hint.find(ANYWAY).map(|at| at + ANYWAY.len());
+    if let Some(end) = command.and_then(|at| Some(at + hint[at..].find('`')?)) {
+        let given: String = flags.iter().map(|it| format!(" {}", word(it))).collect();
+        hint.insert_str(end, &given);
+    }
+    hint
+}
+
 /// The flags that settle what can be settled with a word.
 fn conflicts_hint(findings: &[Finding]) -> String {
     let mut codes: Vec<&str> = findings.iter().map(|it| it.code.as_str()).collect();
@@ -426,7 +448,7 @@ fn conflicts_hint(findings: &[Finding]) -> String {
     if flags.is_empty() {
         return "see `onward plan`".to_owned();
     }
-    format!("see `onward plan`; to continue anyway: `onward resume {}`", flags.join(" "))
+    format!("see `onward plan`; {ANYWAY}onward resume {}`", flags.join(" "))
 }
 
 fn code_of(exit: u8) -> &'static str {

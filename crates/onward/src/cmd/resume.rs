@@ -137,6 +137,15 @@ impl ResumeArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
+    let given = Choices { yes: false, revive: false, ..args.choices() };
+    let flags = ResumeArgs::flags(&given, args.pinned, args.take_over);
+    resumed(cx, args).map_err(|error| match flags.is_empty() {
+        true => error,
+        false => Error::Given { flags, error: Box::new(error) },
+    })
+}
+
+fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &args.driving)?;
     if args.all {
         return all(cx, &session, args);

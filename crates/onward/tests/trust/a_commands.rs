@@ -290,6 +290,25 @@ fn a19_a_rehearsal_names_what_it_did_not_really_run() {
 }
 
 /// Everything that is printed about runs in many conditions, pasted back.
+/// Without the entry point that was asked for, the command goes on somewhere else.
+#[test]
+fn a15_the_command_that_continues_anyway_repeats_what_was_asked_for() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo 1 > a.md', writes: [a.md] }\n  \
+         - { id: end, run: 'LOG; false' }\n",
+    );
+    bench.exits("run w.yaml", 10);
+    for (asked, ran) in [("--redo a", vec![1, 2]), ("--from a", vec![1, 2, 3])] {
+        bench.write("a.md", "mine\n");
+        let said = paste(&bench, &format!("onward resume --no-input {asked}"));
+        assert_eq!(said.code, 16, "{said:#?}");
+        let command = commands(&said.err).into_iter().find(|it| it.contains("--accept")).unwrap();
+        assert!(command.contains(asked), "{command}");
+        let said = paste(&bench, &format!("{command} --no-input"));
+        assert_eq!(bench.ran("a"), ran, "{said:#?}");
+    }
+}
+
 #[test]
 fn a15_a17_every_printed_command_is_understood() {
     let bench = Bench::new(GATE);
