@@ -71,10 +71,7 @@ pub fn survey<W: World>(
         if one.left.is_lost && worktrees::is_mended(&worktrees, cwd) {
             one.left = Footprint::default();
         }
-        if let (Some(file), Some(started)) = (workflow_file(run), one.entry.started.as_deref()) {
-            let limit_ns = test(connected, one, started, now).limit_ns;
-            one.left.leave_edits_of(file, limit_ns);
-        }
+        one.left.leave_workflow(run);
     }
     let mut undoing = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {

@@ -300,6 +300,7 @@ impl<W: World> Driver<'_, W> {
                 let mut left = revert::footprint(self.world, started, after)?;
                 left.leave_to_outputs(&entry.evidence);
                 left.leave_to(&self.how.theirs);
+                left.leave_workflow(&self.run);
                 all.push(Unfinished { step: other, entry, left });
             }
         }

@@ -168,10 +168,15 @@ impl Footprint {
         self.changes.retain(|it| it.left.is_some() || !is_within(&it.path));
     }
 
-    /// What became of this path after the attempt is no work of its own.
-    pub(crate) fn leave_edits_of(&mut self, path: &str, limit_ns: Option<i64>) {
-        let is_late = |it: &Change| it.changed_ns.zip(limit_ns).is_some_and(|(at, by)| at > by);
-        self.changes.retain(|it| it.path != path || !(it.moved || is_late(it)));
+    /// The workflow file is a person's: what became of it while a step that does not declare it
+    /// ran is told as an edit of the workflow, and never undone.
+    pub(crate) fn leave_workflow(&mut self, run: &Run) {
+        let Some(file) = run.state.opened.as_ref().and_then(|it| it.file.as_deref()) else {
+            return;
+        };
+        if !self.declared.contains(file) {
+            self.changes.retain(|it| it.path != file);
+        }
     }
 
     /// A path cannot be put back while something stands in its way that no undo takes away: that

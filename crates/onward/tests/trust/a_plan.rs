@@ -34,7 +34,7 @@ fn only_run(bench: &Bench) -> std::path::PathBuf {
 }
 
 /// Waits until everything of the run but its supervisor has ended.
-fn waits_for_seal(run: &Path, step: &str) {
+pub(crate) fn waits_for_seal(run: &Path, step: &str) {
     until("a seal", || {
         let seals = fs::read_to_string(run.join("exits.jsonl")).unwrap_or_default();
         let seals = seals.trim_matches('\0');

@@ -3,6 +3,7 @@
 use std::{fs, os::unix::ffi::OsStrExt as _};
 
 use crate::{
+    a_plan::waits_for_seal,
     bench::{Bench, codes, kill_all, sees},
     support::repo::git,
 };
@@ -100,6 +101,29 @@ fn e18_a_directory_in_the_place_of_an_output_is_a_persons_and_the_output_is_miss
     bench.write("ok", "");
     bench.exits("resume --no-input", 0);
     assert_eq!((bench.ran("w"), bench.text("x.md")), (vec![1, 2, 3], "1\n".to_owned()));
+}
+
+/// The plan said that it continues with the edited file, and that it puts the old one back.
+#[test]
+fn e26_an_edited_workflow_file_is_never_undone() {
+    let steps = "  - { id: a, edits: true, run: 'LOG; echo half > half.txt; touch .git/begun; \
+                 while test ! -e .git/end; do sleep 0.02; done; false' }\n";
+    let bench = in_git(steps);
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path(".git/begun"));
+    engine.kill().unwrap();
+    let edited = bench.text("w.yaml").replace("half > half.txt", "half > half.txt; exit 0");
+    bench.write("w.yaml", &edited);
+    let undone = |plan: &serde_json::Value| {
+        let all = plan["reverts"].as_array().unwrap().iter();
+        all.map(|it| it["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(!undone(&bench.plan(&run)).contains(&"w.yaml".to_owned()), "while it lives");
+    bench.write(".git/end", "");
+    waits_for_seal(&run, "a");
+    assert_eq!(undone(&bench.plan(&run)), ["half.txt"]);
+    bench.exits("resume --no-input --yes", 0);
+    assert_eq!(bench.text("w.yaml"), edited);
 }
 
 #[test]
