@@ -227,13 +227,15 @@ impl Resumption {
         }
         let Ok(after) = self.folded(run, survey) else { return };
         for (step, reverts) in &survey.by_hand {
-            let Some(id) = after.graph.find(step) else { continue };
-            if after.graph.node(id).is_settled() {
+            // A turn that is no more, because its loop turns again, leaves its file to the turns to
+            // come.
+            let open = after.graph.find(step).filter(|id| !after.graph.node(*id).is_settled());
+            let Some(id) = open else {
                 for revert in reverts {
                     self.replace_later(&after, survey, Some(step), revert);
                 }
                 continue;
-            }
+            };
             let is_sure = is_sure(&after, id);
             let (word, what) = if is_sure {
                 ("will be", "")

@@ -26,7 +26,7 @@ fn row<'p>(plan: &'p Value, step: &str) -> &'p str {
 }
 
 /// Types a command that was printed, as a person would paste it.
-fn paste(bench: &Bench, command: &str) -> Said {
+pub(crate) fn paste(bench: &Bench, command: &str) -> Said {
     let program = Path::new(env!("CARGO_BIN_EXE_onward")).parent().unwrap();
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let mut shell = Command::new("sh");
@@ -299,7 +299,7 @@ fn a15_the_command_that_continues_anyway_repeats_what_was_asked_for() {
     );
     bench.exits("run w.yaml", 10);
     for (asked, ran) in [("--redo a", vec![1, 2]), ("--from a", vec![1, 2, 3])] {
-        bench.write("a.md", "mine\n");
+        bench.write("a.md", &format!("mine, then {asked}\n"));
         let said = paste(&bench, &format!("onward resume --no-input {asked}"));
         assert_eq!(said.code, 16, "{said:#?}");
         let command = commands(&said.err).into_iter().find(|it| it.contains("--accept")).unwrap();
