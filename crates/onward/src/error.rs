@@ -197,6 +197,11 @@ fn care_chain(error: &CareError) -> String {
 }
 
 impl Error {
+    /// Of a resume that was given these flags.
+    pub(crate) fn given(self, flags: Vec<String>) -> Self {
+        if flags.is_empty() { self } else { Self::Given { flags, error: Box::new(self) } }
+    }
+
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::CannotRead { .. } | Self::NoSuchWorkflow { .. } => "cannot_read",
@@ -289,22 +294,7 @@ impl Error {
             Self::Archived { dir, back, .. } => {
                 Some(format!("to have it back: `mv {} {}`", word(dir), word(back)))
             }
-            Self::NoPermanentTask(Looked { lists, others, .. }) => {
-                let shown = |it: &PathBuf| word(&it.display().to_string());
-                let place = lists.first().map(|it| format!(" --input dir={}", shown(it)));
-                let place = place.unwrap_or_default();
-                let way = others.first().map_or_else(
-                    || {
-                        "a new session has a list of its own: name another one with `--tasks`"
-                            .to_owned()
-                    },
-                    |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),
-                );
-                Some(format!(
-                    "{way}; or make the task from git log and the working tree: `onward run \
-                     pipeline{place}`"
-                ))
-            }
+            Self::NoPermanentTask(looked) => Some(another_list(looked)),
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
             Self::NoneOpen { names } => {
                 let first = names.first().map(String::as_str).unwrap_or_default();
@@ -324,8 +314,8 @@ impl Error {
             Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
                 Some(conflicts_hint(findings))
             }
-            Self::OfRun { run, error } => error.hint().map(|hint| naming_run(&hint, run)),
-            Self::Given { flags, error } => error.hint().map(|hint| with_flags(hint, flags)),
+            Self::OfRun { run, error } => Some(naming_run(&error.hint()?, run)),
+            Self::Given { flags, error } => Some(with_flags(error.hint()?, flags)),
             Self::BesideLists { lists, error } => {
                 let first = error.hint().map(|it| format!("{it}; ")).unwrap_or_default();
                 let lists = count(*lists, "task list");
@@ -418,6 +408,19 @@ fn naming_run(hint: &str, run: &str) -> String {
     })
 }
 
+/// Where else the task may be, and how one is made.
+fn another_list(Looked { lists, others, .. }: &Looked) -> String {
+    let shown = |it: &PathBuf| word(&it.display().to_string());
+    let place = lists.first().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
+    let way = others.first().map_or_else(
+        || "a new session has a list of its own: name another one with `--tasks`".to_owned(),
+        |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),
+    );
+    format!(
+        "{way}; or make the task from git log and the working tree: `onward run pipeline{place}`"
+    )
+}
+
 /// Before the command that goes on in spite of what was found.
 const ANYWAY: &str = "to continue anyway: `";
 
@@ -426,8 +429,8 @@ const ANYWAY: &str = "to continue anyway: `";
 fn with_flags(mut hint: String, flags: &[String]) -> String {
     let command = hint.find(ANYWAY).map(|at| at + ANYWAY.len());
     if let Some(end) = command.and_then(|at| Some(at + hint[at..].find('`')?)) {
-        let given: String = flags.iter().map(|it| format!(" {}", word(it))).collect();
-        hint.insert_str(end, &given);
+        let given: Vec<String> = flags.iter().map(|it| word(it)).collect();
+        hint.insert_str(end, &format!(" {}", given.join(" ")));
     }
     hint
 }

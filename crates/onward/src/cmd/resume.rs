@@ -9,6 +9,7 @@ use std::{
 use onward_core::{
     address::Address,
     event::Mode,
+    finding::RUN_OVER,
     plan::{Plan, Status, run_info},
     policy::{Accept, Choices, Depth, EnterAt},
     state::State,
@@ -137,12 +138,11 @@ impl ResumeArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
-    let given = Choices { yes: false, revive: false, ..args.choices() };
+    let mut given = Choices { yes: false, revive: false, ..args.choices() };
+    // No word settles that, as its own hint says.
+    given.accepted.retain(|it| it.code != RUN_OVER);
     let flags = ResumeArgs::flags(&given, args.pinned, args.take_over);
-    resumed(cx, args).map_err(|error| match flags.is_empty() {
-        true => error,
-        false => Error::Given { flags, error: Box::new(error) },
-    })
+    resumed(cx, args).map_err(|error| error.given(flags))
 }
 
 fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
