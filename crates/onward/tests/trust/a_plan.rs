@@ -171,7 +171,7 @@ fn a2_checks_of_kept_steps_run_before_an_effect_that_rests_on_them() {
     assert_eq!((bench.text("sent").as_str(), bench.ran("send")), ("1\n", vec![1]));
 }
 
-const FAN: &str = "  - { id: fan, each: [a, b], run: 'LOG; true {{ fan }}' }\n  \
+pub(crate) const FAN: &str = "  - { id: fan, each: [a, b], run: 'LOG; true {{ fan }}' }\n  \
     - { id: end, run: 'LOG; test -e go' }\n";
 
 #[test]
@@ -224,44 +224,6 @@ fn a11_the_old_list_may_be_kept() {
     bench.write("go", "");
     bench.exits("resume --no-input --keep fan", 0);
     assert_eq!(bench.ran("fan[c]"), [0; 0]);
-}
-
-/// What the last turn of a loop left is a person's when they changed it, whichever turn comes to
-/// write it again.
-#[test]
-fn a1_a_change_of_what_a_loop_made_is_asked_about_before_the_loop_turns_again() {
-    let steps = "  - { id: r, repeat: { max: 2 }, steps: [{ id: t, run: 'LOG; echo v1 > o.txt', \
-                 writes: [o.txt] }] }\n  - { id: end, run: 'LOG; test -e go' }\n";
-    for asked in ["", "--redo 'r[1]/t' ", "--from r "] {
-        let bench = Bench::new(steps);
-        bench.exits("run w.yaml", 10);
-        bench.write("o.txt", "mine\n");
-        if asked.is_empty() {
-            bench.write("w.yaml", &bench.text("w.yaml").replace("echo v1", "echo v2"));
-        }
-        bench.write("go", "");
-        let said = crate::a_commands::paste(&bench, &format!("onward resume --no-input {asked}"));
-        assert_eq!((said.code, bench.text("o.txt")), (16, "mine\n".to_owned()), "{said:#?}");
-        let accepts = format!("onward resume --no-input {asked}--accept artifact-changed --yes");
-        let said = crate::a_commands::paste(&bench, &accepts);
-        assert_eq!(said.code, 0, "{said:#?}");
-        let kept = bench.exits("rescue list --json", 0).out;
-        assert!(kept.contains("o.txt"), "{kept}");
-    }
-}
-
-/// A fan-out that is named stands for its items; `--keep fan` ran every one of them again.
-#[test]
-fn a11_what_is_said_of_a_fan_out_is_said_of_its_items() {
-    let bench = Bench::new(&FAN.replace("{{ fan }}", ""));
-    bench.exits("run w.yaml", 10);
-    let edited = bench.text("w.yaml").replacen("echo", "true; echo", 1);
-    bench.write("w.yaml", &edited);
-    bench.exits("resume --no-input --keep fan", 10);
-    assert_eq!((bench.ran("fan[a]"), bench.ran("fan[b]")), (vec![1], vec![1]));
-    bench.write("go", "");
-    bench.exits("resume --no-input --redo fan", 0);
-    assert_eq!((bench.ran("fan[a]"), bench.ran("fan[b]")), (vec![1, 2], vec![1, 2]));
 }
 
 /// `a` reads in.txt, `b` reads a.txt and takes as long as `wait` is there.

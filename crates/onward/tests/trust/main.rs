@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
+mod a_groups;
 mod a_plan;
 mod a_random;
 mod b_power;
