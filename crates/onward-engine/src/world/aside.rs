@@ -58,8 +58,7 @@ impl Aside {
     }
 }
 
-/// Removes what killed processes of this user left. What cannot be removed stays: it is in no one's
-/// way.
+/// Removes what killed processes of this user left. What cannot be removed stays.
 fn sweep(place: &Path, now: SystemTime) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|it| it.file_name().to_string_lossy().starts_with(PREFIX));

@@ -1,6 +1,6 @@
 //! A lock that another program holds: waiting for it, and who that program is.
 //!
-//! Invariant: whoever waits here has written nothing yet, and may stop waiting at any moment.
+//! Invariant: a driver that waits here has written nothing yet, and may stop waiting at any time.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -31,8 +31,8 @@ pub(crate) fn hold(file: File, path: &Path, meanwhile: &mut Meanwhile<'_>) -> Re
         Err(TryLockError::WouldBlock) => {}
         Err(TryLockError::Error(error)) => return Err(failed()(error)),
     }
-    // The lock belongs to both names of the open file. Whoever stops waiting drops this one; the
-    // other one goes when the lock comes.
+    // The lock belongs to both names of the open file. A driver that stops waiting drops this one;
+    // the other one goes when the lock comes.
     let same = file.try_clone().map_err(failed())?;
     let (teller, told) = channel();
     thread::spawn(move || {

@@ -15,7 +15,7 @@ pub enum News<'a> {
 /// Takes what a driver tells.
 pub type Sink = Box<dyn FnMut(News<'_>) + Send>;
 
-/// Who is told: those who watch a driver, or else whoever the machine names.
+/// Who is told: those who watch a driver, or else those the machine names.
 pub(super) type Watchers<'a> = (Option<&'a mut Sink>, Option<fn(&str)>);
 
 /// What is done while another program is waited for: it is said for what, and a person may
