@@ -137,6 +137,11 @@ impl Cause {
         }
     }
 
+    /// As people read it.
+    pub fn in_words(self) -> String {
+        self.as_str().replace('_', " ")
+    }
+
     /// The next attempt goes on in the session of the one that failed, where it can. A stop says
     /// nothing about the session: it is as good as it was.
     pub const fn keeps_session(self) -> bool {

@@ -13,6 +13,7 @@ use crate::{
     address::Address,
     bill::Bill,
     event::{Event, Record},
+    evidence::Cause,
     graph::{NodeId, Role},
     plan::{Plan, RunInfo, Verdict, needs_a_person},
     run::Run,
@@ -21,6 +22,7 @@ use crate::{
     told::LastDone,
 };
 
+pub use more::has_more;
 pub use planned::as_planned;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +134,15 @@ pub struct Retrying {
     pub at: Timestamp,
 }
 
+/// A step that waits until a limit is lifted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    pub step: Address,
+    pub cause: Cause,
+    /// When it is lifted, where the provider says so.
+    pub until: Option<Timestamp>,
+}
+
 /// What became of a record that a [`Live`] was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
@@ -182,11 +193,29 @@ impl Live {
         waits.collect()
     }
 
+    /// Steps that met a limit, and wait until it is lifted.
+    pub fn parked(&self) -> Vec<Parked> {
+        let Run { graph, state, .. } = &self.run;
+        let waits = graph.ready_work().filter_map(|id| {
+            let step = &graph.node(id).address;
+            let (cause, _) =
+                state.step(step)?.failure.as_deref().filter(|_| state.is_parked(step))?;
+            Some(Parked { step: step.clone(), cause: *cause, until: self.lifted_at(step) })
+        });
+        waits.collect()
+    }
+
+    /// When the limit of a step's agent is lifted, where the provider says so.
+    pub fn lifted_at(&self, step: &Address) -> Option<Timestamp> {
+        let worker = self.run.worker(self.run.graph.find(step)?)?;
+        self.run.state.limit_of(worker.program)?.moment()
+    }
+
     /// How much longer it takes, by what each step took in an earlier run of the workflow, of which
     /// this was the fold. What runs has worked at its share since it began.
     pub fn left_ms(&self, before: &State, now: Timestamp) -> Option<u64> {
         let whole_ms = before.last_at.ms_since(before.opened_at);
-        let (mut all, mut open) = (0_u64, 0_u64);
+        let (mut all, mut open, mut longest) = (0_u64, 0_u64, 0_u64);
         // A skipped step and a gate end without a start: they take no working time.
         let worked = before.steps.iter().filter(|(_, entry)| entry.attempts > 0);
         for (step, entry) in worked {
@@ -195,11 +224,14 @@ impl Live {
             let is_over = self.run.graph.find(step).is_some_and(|id| is_over(&self.run, id));
             let own = self.run.state.step(step).filter(|it| it.phase == Phase::Running);
             let worked_ms = own.map_or(0, |it| now.ms_since(it.started_at));
-            open += if is_over { 0 } else { ms.saturating_sub(worked_ms) };
+            let left = if is_over { 0 } else { ms.saturating_sub(worked_ms) };
+            (open, longest) = (open + left, longest.max(left));
         }
-        // Parallel steps take less than their sum: the same share of it as then.
+        // Parallel steps take less than their sum: the same share of it as then, but no less than
+        // the longest of them.
         let left = u128::from(whole_ms) * u128::from(open);
-        left.checked_div(u128::from(all)).and_then(|it| u64::try_from(it).ok())
+        let left = left.checked_div(u128::from(all)).and_then(|it| u64::try_from(it).ok());
+        left.map(|it| it.max(longest))
     }
 }
 
@@ -235,7 +267,7 @@ pub fn view(run: &Run, info: RunInfo) -> View {
 
 /// The same for a run that is known by its plan alone, because another system wrote it.
 pub fn of_plan(plan: &Plan) -> View {
-    let mut counts = Counts::default();
+    let mut counts = Counts { more: plan.more, ..Counts::default() };
     let mut steps = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let state = match step.verdict {
@@ -480,6 +512,13 @@ mod tests {
         let left = |told: &str| Live::new(Bench::new(YAML).tell(told).run).left_ms(&before, start);
         assert_eq!([left(""), left("a!")], [Some(3_000), Some(2_000)]);
         assert_eq!(left("a! m[p]/b! m[q]/b!"), Some(0));
+        // One long step at the end takes as long, however much ran beside each other before it.
+        let long = before.steps.get_mut(&Address::from_text("m[q]/b")).unwrap();
+        long.ended_at = long.started_at.plus_ms(1_500);
+        let last = Live::new(Bench::new(YAML).tell("a! m[p]/b!").run).left_ms(&before, start);
+        assert_eq!(last, Some(1_500));
+        let long = before.steps.get_mut(&Address::from_text("m[q]/b")).unwrap();
+        long.ended_at = long.started_at.plus_ms(1_000);
         let bench = Bench::new(YAML).tell("");
         let began = bench.run.state.step(&Address::from_text("a")).unwrap().started_at;
         let live = Live::new(bench.run);

@@ -190,7 +190,9 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
         return ExitCode::from(if asked { error::OK } else { error::INVALID });
     }
     let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let first: Vec<&str> = text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
+    let message = first.join(" ");
+    let message = message.trim_start_matches("error: ");
     let object = error::json("usage", message, Some("see `onward --help`"));
     let _ = writeln!(Printer::json(), "{object}");
     ExitCode::from(error::INVALID)

@@ -300,7 +300,8 @@ impl Error {
                 let first = names.first().map(String::as_str).unwrap_or_default();
                 let others = names.len().saturating_sub(1);
                 let more = if others == 0 { String::new() } else { format!(", and {others} more") };
-                Some(format!("over, or not begun: see `onward plan {first}`{more}"))
+                let what = "another system's run is over, or has not begun";
+                Some(format!("{what}: see `onward plan {first}`{more}"))
             }
             Self::NotAdopted { name } => {
                 Some(format!("see `onward plan {name}`, then `onward resume {name}`"))

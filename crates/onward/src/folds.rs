@@ -2,7 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onward_core::{address::Address, run::Run, state::Phase, time::Timestamp};
+use onward_core::{
+    address::Address,
+    event::{Event, Record},
+    run::Run,
+    state::Phase,
+    time::Timestamp,
+};
 
 use crate::{style::took, summary::is_stopped};
 
@@ -30,6 +36,17 @@ struct Repeated {
     said: String,
     count: usize,
     at: Timestamp,
+}
+
+/// Whether it may be said of many steps of a fan-out, one right after the other.
+pub(crate) fn repeats(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::StepSkipped { .. }
+            | Event::AttemptLost { .. }
+            | Event::AttemptAdopted(_)
+            | Event::StepInvalidated { .. }
+    )
 }
 
 impl Repeats {
@@ -62,6 +79,81 @@ impl Repeats {
             count => format!("{head} {group}  {count} steps: {said}"),
         };
         Some((at, line))
+    }
+}
+
+/// Steps that are taken over one after the other, with what their loops and conditions come to
+/// meanwhile: another system's run is hundreds of them.
+#[derive(Default)]
+pub(crate) struct TakenOver {
+    held: Vec<Record>,
+    /// When this process heard of the first.
+    since: Timestamp,
+}
+
+/// They are held back no longer than this, whatever comes.
+const HELD_MS: u64 = 1_000;
+
+impl TakenOver {
+    /// Whether the record belongs to these, and is told with them later.
+    pub(crate) fn takes(&self, event: &Event) -> bool {
+        match event {
+            Event::AttemptAdopted(_) => true,
+            Event::LoopTurned { .. } | Event::LoopEnded { .. } | Event::StepSkipped { .. } => {
+                !self.held.is_empty()
+            }
+            Event::RunOpened(_)
+            | Event::RunAdopted { .. }
+            | Event::RunResumed(_)
+            | Event::RunPaused { .. }
+            | Event::RunEnded { .. }
+            | Event::RunArchived { .. }
+            | Event::GroupExpanded { .. }
+            | Event::StepInvalidated { .. }
+            | Event::AttemptStarted(_)
+            | Event::AttemptSession { .. }
+            | Event::AttemptSpent { .. }
+            | Event::AttemptFinished(_)
+            | Event::AttemptLost { .. }
+            | Event::AttemptVerified(_)
+            | Event::GateOpened { .. }
+            | Event::GateDecided { .. }
+            | Event::EffectIntended { .. }
+            | Event::EffectSettled { .. }
+            | Event::NativeExported { .. }
+            | Event::LimitHit { .. }
+            | Event::BudgetHit { .. }
+            | Event::WorkflowChanged { .. }
+            | Event::JournalRepaired { .. }
+            | Event::Note { .. } => false,
+        }
+    }
+
+    pub(crate) fn add(&mut self, record: &Record, now: Timestamp) {
+        if self.held.is_empty() {
+            self.since = now;
+        }
+        self.held.push(record.clone());
+    }
+
+    pub(crate) fn is_late(&self, now: Timestamp) -> bool {
+        !self.held.is_empty() && now.ms_since(self.since) >= HELD_MS
+    }
+
+    /// What is told of them: one line in the place of many, and each of the others for itself.
+    pub(crate) fn end(&mut self) -> (Option<(Timestamp, String)>, Vec<Record>) {
+        let mut held = std::mem::take(&mut self.held);
+        let source = |it: &Record| {
+            let Event::AttemptAdopted(adopted) = &it.event else { return None };
+            Some(adopted.source.clone())
+        };
+        let steps = held.iter().filter_map(source).count();
+        let last = held.iter().rposition(|it| source(it).is_some());
+        let Some(last) = last.filter(|_| steps > FOLD_OVER) else { return (None, held) };
+        let rest = held.split_off(last + 1);
+        let from: BTreeSet<String> = held.iter().filter_map(source).collect();
+        let from: Vec<String> = from.into_iter().collect();
+        (Some((held[last].at, format!("{steps} steps  from {}", from.join(", ")))), rest)
     }
 }
 

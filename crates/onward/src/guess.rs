@@ -40,10 +40,13 @@ pub(crate) fn command(typed: &str) -> Option<String> {
 
 /// What a command that takes `[RUN] WORD` was not given, or was given too much of.
 const WORDS: &[(&str, &str, &str)] = &[
+    ("check", "<FILE>", "`onward init` writes a workflow to start from"),
     ("decide", "[RUN] GATE OPTION", "`onward status` shows the open gates and their options"),
     ("done", "[RUN] STEP", "`onward plan --all` lists the steps"),
+    ("rehearse", "<FILE>", "`onward init` writes a workflow to start from"),
     ("rescue diff", "[RUN] N", "N is the number that `onward rescue list` shows"),
     ("rescue show", "[RUN] N", "N is the number that `onward rescue list` shows"),
+    ("run", "<FILE>", "`onward init` writes a workflow to start from"),
     ("undo", "[RUN] N", "N is the number that `onward rescue list` shows"),
     ("why", "[RUN] STEP", "`onward plan --all` lists the steps"),
 ];
@@ -53,6 +56,7 @@ pub(crate) fn words(usage: &str) -> Option<(String, String)> {
     let (name, words, hint) = WORDS.iter().find(|(name, words, _)| {
         usage.contains(&format!("onward {name} ")) && usage.contains(words)
     })?;
+    let words = words.trim_matches(['<', '>']);
     Some((format!("call it as `onward {name} {words}`"), (*hint).to_owned()))
 }
 

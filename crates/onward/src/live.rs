@@ -28,7 +28,7 @@ use crate::{
     plain,
     screen::Size,
     speech,
-    style::{BUSY, DIM, GOOD, WARN, cut, fraction, thousands, took, usd},
+    style::{BUSY, DIM, GOOD, WARN, cut, fraction, parked, thousands, took, usd},
     width,
 };
 
@@ -153,8 +153,9 @@ impl Scene<'_> {
     pub(crate) fn rows(&self, running: &mut Running) -> Vec<Row> {
         let most = (self.size.rows / 2).saturating_sub(2).max(1);
         let retries = self.live.map(|live| live.retries(self.now)).unwrap_or_default();
+        let limited = self.live.map(Live::parked).unwrap_or_default();
         let mut rows: Vec<Row> = Vec::new();
-        let total = running.0.len() + retries.len();
+        let total = running.0.len() + retries.len() + limited.len();
         let mut all: Vec<(&Address, &mut Attempt)> = running.0.iter_mut().collect();
         all.sort_by_key(|(_, attempt)| attempt.began);
         for (step, attempt) in all.into_iter().take(most) {
@@ -170,14 +171,24 @@ impl Scene<'_> {
                 0 => format!("tries again in {seconds} s"),
                 number => format!("retry {number}/{} in {seconds} s", it.max),
             };
-            let step = cut(&printable(it.step.as_str()), self.size.columns.saturating_sub(24));
-            rows.push(format!("{WARN}↻{WARN:#} {step}  {WARN}{text}{WARN:#}").into());
+            rows.push(self.waiting("↻", &it.step, &text).into());
+        }
+        for it in limited.iter().take(most - rows.len().min(most)) {
+            let text = parked(it.cause, it.until, self.now);
+            rows.push(self.waiting("z", &it.step, &text).into());
         }
         if total > rows.len() {
             rows.push(format!("{DIM}  and {} more{DIM:#}", total - rows.len()).into());
         }
         rows.push(self.bar().into());
         rows
+    }
+
+    /// A step that is tried again later, and when.
+    fn waiting(&self, mark: &str, step: &Address, text: &str) -> String {
+        let room = self.size.columns.saturating_sub(width::of(text) + 5);
+        let step = cut(&printable(step.as_str()), room);
+        format!("{WARN}{mark}{WARN:#} {step}  {WARN}{text}{WARN:#}")
     }
 
     fn step(&self, step: &Address, attempt: &Attempt) -> String {

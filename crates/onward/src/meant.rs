@@ -17,7 +17,7 @@ use onward_engine::{
 use crate::{
     cmd::Context,
     error::Error,
-    session::{Found, Session, open_run, word},
+    session::{Found, Session, Wanted, Which, found_in_commands, not_adopted, open_run, word},
 };
 
 /// Where a pipeline of this project was looked for, in vain.
@@ -117,6 +117,27 @@ fn archived(project: &Project, name: &str) -> Option<Error> {
         |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).display().to_string();
     let back = shown(&project.runs_dir().join(&run));
     Some(Error::Archived { run, dir: shown(&found.dir), back })
+}
+
+/// No run of ours is here. One that another system left may be meant.
+pub(crate) fn left_here(
+    cx: &Context,
+    session: &Session,
+    error: FindError,
+) -> Result<PathBuf, Error> {
+    if !matches!(error, FindError::NoRuns) {
+        return Err(error.into());
+    }
+    match session.which(cx, &Wanted { newest: true, ..Wanted::default() }) {
+        Ok(Which::Ours(dir)) => Ok(dir),
+        Ok(Which::Foreign(found)) if !is_sure(&found) => Err(error.into()),
+        Ok(Which::Foreign(found)) if session.is_over(&found) => {
+            Err(Error::NoneOpen { names: vec![found_in_commands(&found)] })
+        }
+        Ok(Which::Foreign(found)) => Err(not_adopted(&found)),
+        Err(none @ Error::NoneOpen { .. }) => Err(none),
+        Err(_) => Err(error.into()),
+    }
 }
 
 /// No run is called so, and a step of the last one is.

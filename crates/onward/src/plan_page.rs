@@ -262,7 +262,8 @@ impl Page<'_> {
             let line = format!("{} (saved in {})", revert.path, revert.rescue);
             writeln!(out, "  {}", wrap(&printable(&line), self.width, 2, 4))?;
             for row in &revert.rows {
-                writeln!(out, "    {}", printable(&row.replace('\t', "  ")))?;
+                let row = printable(&row.replace('\t', "  "));
+                writeln!(out, "    {}", wrap(&row, self.width, 4, 6))?;
             }
         }
         Ok(())
@@ -408,7 +409,7 @@ pub(crate) fn reason(why: &Why, now: Timestamp) -> String {
     }
     match (&why.was, &why.is) {
         // That it was stopped says enough.
-        (None, None) => why.detail.trim_start_matches("interrupted: ").to_owned(),
+        (None, None) => style::local_times(why.detail.trim_start_matches("interrupted: "), now),
         (Some(_), _) | (None, Some(_)) => changed(why),
     }
 }

@@ -35,14 +35,14 @@ use crate::{
     attend::Attendant,
     cmd::Context,
     diagnostic::printable,
-    folds::{Folds, Repeats},
+    folds::{self, Folds, Repeats, TakenOver},
     ink::Printer,
     live::{Row, Running, Scene},
     screen::{self, Screen},
     session::{Session, id_of, open_run, word},
     style::{
-        BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, fraction, paragraph, seconds,
-        took, wrap,
+        BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, fraction, paragraph, parked,
+        seconds, took, wrap,
     },
     undone,
 };
@@ -102,6 +102,7 @@ pub(crate) fn telling(
         how_much,
         said: Vec::new(),
         repeats: Repeats::default(),
+        taken_over: TakenOver::default(),
         gates: Vec::new(),
         unanswered: Vec::new(),
         block: Vec::new(),
@@ -208,17 +209,6 @@ enum HowMuch {
     All,
 }
 
-/// Whether it may be said of many steps of a fan-out, one right after the other.
-fn repeats(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::StepSkipped { .. }
-            | Event::AttemptLost { .. }
-            | Event::AttemptAdopted(_)
-            | Event::StepInvalidated { .. }
-    )
-}
-
 /// An open gate, and when this process heard of it.
 struct Unanswered {
     step: Address,
@@ -243,6 +233,7 @@ pub(crate) struct Words {
     said: Vec<String>,
     /// What is said of one step after the other.
     repeats: Repeats,
+    taken_over: TakenOver,
     gates: Vec<Event>,
     /// Gates that no answer was heard of.
     unanswered: Vec<Unanswered>,
@@ -302,13 +293,36 @@ impl Words {
         }
     }
 
+    /// Steps that are taken over, told when the last of them is known.
     fn tell(&mut self, record: &Record) {
+        if self.how_much != HowMuch::All && self.taken_over.takes(&record.event) {
+            self.taken_over.add(record, wall_clock());
+            return;
+        }
+        // A fan-out that they stand in is no end of them.
+        if !matches!(record.event, Event::GroupExpanded { .. }) {
+            self.tell_taken_over();
+        }
+        self.tell_one(record);
+    }
+
+    fn tell_taken_over(&mut self) {
+        let (many, others) = self.taken_over.end();
+        if let Some((at, line)) = many {
+            self.line(at, &format!("{GOOD}adopt{GOOD:#} {}", printable(&line)));
+        }
+        for record in others {
+            self.tell_one(&record);
+        }
+    }
+
+    fn tell_one(&mut self, record: &Record) {
         let at = record.at;
         let width = columns_of_errors().filter(|_| self.screen.moves());
         for undone in undone::lines(&record.event, &id_of(&self.dir), (width, 6, 6)) {
             self.line(at, &format!("{WARN}undo{WARN:#}  {undone}"));
         }
-        if !repeats(&record.event) {
+        if !folds::repeats(&record.event) {
             self.tell_repeats();
         }
         match &record.event {
@@ -429,8 +443,9 @@ impl Words {
         match &finished.outcome {
             Outcome::Done => self.done(step, at, ms),
             Outcome::Failed { cause: Cause::Interrupted, .. } => self.stopped(step, at, ms),
-            Outcome::Failed { cause, detail } if cause.is_limit() => {
-                let why = printable(&failure(*cause, detail, ms));
+            Outcome::Failed { cause, .. } if cause.is_limit() => {
+                let until = self.live.as_ref().and_then(|live| live.lifted_at(step));
+                let why = parked(*cause, until, at);
                 self.line(at, &format!("{WARN}park{WARN:#}  {step}  {why}"));
             }
             Outcome::Failed { cause, detail } => {
@@ -524,6 +539,9 @@ impl Words {
     }
 
     fn show(&mut self) {
+        if self.taken_over.is_late(wall_clock()) {
+            self.tell_taken_over();
+        }
         self.tell_repeats();
         let block = self.block.iter().map(|row| row.text.clone()).collect();
         self.screen.frame(&std::mem::take(&mut self.said), block);

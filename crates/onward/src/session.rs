@@ -47,7 +47,7 @@ use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 use crate::{
     cmd::Context,
     error::Error,
-    meant::{Looked, called, here, is_closed, is_sure, unknown},
+    meant::{Looked, called, here, is_closed, is_sure, left_here, unknown},
     screen::Screen,
 };
 
@@ -406,22 +406,8 @@ impl Session {
             Some(wanted) => self.named(cx, wanted),
             None => match self.project.last_run() {
                 Ok(run) => Ok(run.dir),
-                Err(error) => self.left_here(cx, error),
+                Err(error) => left_here(cx, self, error),
             },
-        }
-    }
-
-    /// No run of ours is here. One that another system left may be meant.
-    fn left_here(&self, cx: &Context, error: FindError) -> Result<PathBuf, Error> {
-        if !matches!(error, FindError::NoRuns) {
-            return Err(error.into());
-        }
-        match self.which(cx, &Wanted { newest: true, ..Wanted::default() }) {
-            Ok(Which::Foreign(found)) if is_sure(&found) && !self.is_over(&found) => {
-                Err(not_adopted(&found))
-            }
-            Ok(Which::Ours(dir)) => Ok(dir),
-            Ok(Which::Foreign(_)) | Err(_) => Err(error.into()),
         }
     }
 

@@ -10,7 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::Counts,
 };
-use onward_engine::world::real::zone_of_machine;
+use onward_engine::world::real::{wall_clock, zone_of_machine};
 
 use crate::{
     diagnostic::printable,
@@ -285,21 +285,31 @@ pub(crate) fn failure(cause: Cause, detail: &str, took_ms: Option<u64>) -> Strin
             Some(_) | None => detail.to_owned(),
         },
         Cause::Interrupted | Cause::Failed => detail.to_owned(),
+        Cause::RateLimited | Cause::UsageLimit => {
+            local_times(&format!("{}: {detail}", cause.in_words()), wall_clock())
+        }
         Cause::Crash
         | Cause::Overloaded
         | Cause::Server
         | Cause::Network
         | Cause::Unproved
         | Cause::SchemaViolation
-        | Cause::RateLimited
-        | Cause::UsageLimit
         | Cause::ContextOverflow
         | Cause::Auth
         | Cause::Budget
         | Cause::MaxTurns
         | Cause::PermissionDenied
         | Cause::SessionMissing
-        | Cause::SessionBusy => format!("{}: {detail}", cause.as_str().replace('_', " ")),
+        | Cause::SessionBusy => format!("{}: {detail}", cause.in_words()),
+    }
+}
+
+/// `waits until 14:02: usage limit`, for a step that met a limit.
+pub(crate) fn parked(cause: Cause, until: Option<Timestamp>, now: Timestamp) -> String {
+    let cause = cause.in_words();
+    match until {
+        Some(until) => format!("waits until {}: {cause}", clock(until, now)),
+        None => format!("waits: {cause}, and the provider does not say until when"),
     }
 }
 

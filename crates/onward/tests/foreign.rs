@@ -166,7 +166,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     Run:            tea
     Status:         interrupted
     Phase:          1
-    Steps:          7 of 18 done
+    Steps:          7 of 18 done, and more to come
     Last activity:  20:10 (2 h ago)
     Last completed: round[1]/research[A]/iterate[1] at 20:10
     Next step:      round[1]/research[A]
@@ -176,7 +176,7 @@ fn a_conference_has_a_status_and_a_line_in_the_list() {
     ");
     let list = onward(project.path(), "list");
     let words: Vec<&str> = list.split_whitespace().collect();
-    let row = "tea interrupted 7/18 1 2 h ago conference in talks/tea";
+    let row = "tea interrupted 7/18+ 1 2 h ago conference in talks/tea";
     let all = format!("RUN STATUS DONE PHASE LAST ACTIVE {row} --- stderr --- exit 0");
     assert_eq!(words.join(" "), all);
     let list = json(project.path(), "list --json");

@@ -69,6 +69,9 @@ pub struct Plan {
     /// What the report calls the last completed, for other ways to tell it.
     #[serde(skip)]
     pub last_done: LastDone,
+    /// Lists or loops of another system's run have steps to open that no row tells of.
+    #[serde(skip)]
+    pub more: bool,
     /// What was compared, where another system's run is to be resumed in preflight mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preflight: Option<Preflight>,
@@ -383,6 +386,7 @@ pub fn assemble(
         findings: resumption.findings.clone(),
         cost,
         last_done: LastDone::ByRows,
+        more: false,
         preflight: None,
     }
 }
@@ -465,7 +469,7 @@ pub fn needs_a_person(state: &State) -> Vec<String> {
     let failed = state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Failed);
     let needs = failed.filter_map(|(step, entry)| {
         let (cause, detail) = entry.failure.as_deref()?;
-        Some(format!("{step} needs you: {} ({detail})", cause.as_str()))
+        Some(format!("{step} needs you: {} ({detail})", cause.in_words()))
     });
     needs.collect()
 }

@@ -311,7 +311,7 @@ fn settled_detail(entry: Option<&StepState>) -> String {
 fn failure(cause: &str, entry: Option<&StepState>) -> Why {
     let failure = entry.and_then(|entry| entry.failure.as_ref());
     match failure {
-        Some(failure) => because(cause, &format!("{}: {}", failure.0.as_str(), failure.1)),
+        Some(failure) => because(cause, &format!("{}: {}", failure.0.in_words(), failure.1)),
         None => because(cause, "its last attempt did not finish"),
     }
 }

@@ -10,6 +10,11 @@ use crate::{
     workflow::model::{Count, Items, Many, Repeat},
 };
 
+/// Whether any fan-out or loop of the run has steps still to open.
+pub fn has_more(run: &Run) -> bool {
+    run.graph.in_order().into_iter().any(|id| opens_more(run, id))
+}
+
 /// Whether a fan-out or a loop has steps still to open; no other node has.
 pub(super) fn opens_more(run: &Run, id: NodeId) -> bool {
     let node = run.graph.node(id);

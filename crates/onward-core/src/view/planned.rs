@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Counts, LastCompleted, StepView, View, is_over, last_told, more::opens_more, top};
+use super::{Counts, LastCompleted, StepView, View, is_over, last_told, more::has_more, top};
 use crate::{
     address::Address,
     graph::Role,
@@ -34,8 +34,7 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             phase = Some(top(&step.step).to_owned());
         }
     }
-    let more = after.graph.in_order().into_iter().any(|id| opens_more(after, id));
-    let counts = Counts { more, ..counts };
+    let counts = Counts { more: has_more(after), ..counts };
     let stale = view.steps.iter().filter(|it| it.state == "stale");
     let stale: BTreeSet<&str> = stale.map(|it| it.step.as_str()).collect();
     let counts_no_more = |step: &Address| stale.contains(step.as_str());

@@ -21,7 +21,7 @@ use onward_core::{
     state::{Phase, RunStatus},
     survey::Survey,
     time::Timestamp,
-    view::{View, as_planned, view},
+    view::{View, as_planned, has_more, view},
     workflow::{Loaded, model::Workflow},
 };
 use onward_dialects::seam::Card;
@@ -330,6 +330,7 @@ impl Examined {
         let mut plan = assemble(&self.run, &after, made, survey, dir);
         if let Some(reentry) = &self.reentry {
             plan.last_done = reentry.told.last_done();
+            plan.more = plan.run.status != Status::Completed && has_more(&after);
         }
         Ok((plan, after))
     }

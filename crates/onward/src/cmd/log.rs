@@ -9,6 +9,7 @@ use onward_core::{
     plan::Status,
     run::Run,
     state::State,
+    time::Timestamp,
 };
 use onward_engine::{
     load::follow::Follower,
@@ -90,12 +91,13 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     for name in ["step", "attempt", "turn", "option", "status", "cause", "outcome", "text"] {
         if name == "outcome" && is_stopped(&record.event) {
             rest.push("stopped by the user".to_owned());
-        } else if let Some(why) = failed(&record.event).filter(|_| name == "outcome") {
-            rest.push(format!("failed: {why}"));
+        } else if let Some(why) = failed(cx, &record.event).filter(|_| name == "outcome") {
+            rest.push(why);
         } else if let Some(value) = value.get(name) {
             rest.push(in_words(value));
         }
     }
+    rest.extend(limit(cx, &record.event, at));
     let style = style_of(&record.event);
     let rest = printable(&rest.join(" "));
     let width = if rest.is_empty() { 0 } else { 17 };
@@ -121,11 +123,27 @@ fn is_stopped(event: &Event) -> bool {
     matches!(it.outcome, Outcome::Failed { cause: Cause::Interrupted, .. })
 }
 
-/// Why an attempt failed.
-fn failed(event: &Event) -> Option<String> {
+/// Why an attempt failed, or what it waits for.
+fn failed(cx: &Context, event: &Event) -> Option<String> {
     let Event::AttemptFinished(it) = event else { return None };
     let Outcome::Failed { cause, detail } = &it.outcome else { return None };
-    Some(style::failure(*cause, detail, None))
+    let why = if cx.global.verbose > 0 {
+        format!("{}: {detail}", cause.in_words())
+    } else {
+        style::failure(*cause, detail, None)
+    };
+    Some(format!("{}: {why}", if cause.is_limit() { "parked" } else { "failed" }))
+}
+
+/// Whose limit was met, and until when it holds.
+fn limit(cx: &Context, event: &Event, now: Timestamp) -> Option<String> {
+    let Event::LimitHit { provider, agent, resets_at, .. } = event else { return None };
+    let until = match resets_at {
+        None => "the provider does not say until when".to_owned(),
+        Some(at) if cx.global.verbose > 0 => format!("until {at}"),
+        Some(at) => format!("until {}", style::clock(*at, now)),
+    };
+    Some(format!("{} {until}", agent.as_ref().unwrap_or(provider)))
 }
 
 fn style_of(event: &Event) -> crate::ink::Style {
@@ -133,6 +151,7 @@ fn style_of(event: &Event) -> crate::ink::Style {
         Event::AttemptFinished(_) if is_stopped(event) => WARN,
         Event::AttemptFinished(it) => match &it.outcome {
             Outcome::Done => GOOD,
+            Outcome::Failed { cause, .. } if cause.is_limit() => WARN,
             Outcome::Failed { .. } => BAD,
         },
         Event::AttemptAdopted(_) | Event::GateDecided { .. } | Event::RunEnded { .. } => GOOD,

@@ -17,6 +17,7 @@ use crate::{
     cmd::{Context, run::inputs},
     confirm::{Answer, confirm},
     error::Error,
+    meant::left_here,
     session::{Driving, Session},
 };
 
@@ -41,7 +42,7 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
     let session = Session::new(cx, &Driving::default())?;
     let dir = match &args.run {
         Some(wanted) => named(cx, &session, wanted)?,
-        None => first_damaged(&session)?,
+        None => first_damaged(cx, &session)?,
     };
     let workflow = load_pinned(&dir).map_err(onward_engine::engine::EngineError::from)?;
     let inputs = inputs(&args.inputs, &workflow.workflow.inputs)?;
@@ -94,7 +95,7 @@ fn named(cx: &Context, session: &Session, wanted: &str) -> Result<PathBuf, Error
     }
 }
 
-fn first_damaged(session: &Session) -> Result<PathBuf, Error> {
+fn first_damaged(cx: &Context, session: &Session) -> Result<PathBuf, Error> {
     let runs = session.project.even_lost_runs()?;
     let is_whole = |dir: &PathBuf| {
         let loaded = open::read_own(dir, JOURNAL, open::LOG_BYTES_MAX)
@@ -105,7 +106,7 @@ fn first_damaged(session: &Session) -> Result<PathBuf, Error> {
     let damaged = runs.iter().find(|run| !is_whole(&run.dir));
     match damaged.or(runs.first()) {
         Some(run) => Ok(run.dir.clone()),
-        None => Err(FindError::NoRuns.into()),
+        None => left_here(cx, session, FindError::NoRuns),
     }
 }
 

@@ -25,6 +25,11 @@ pub(super) fn lines(mode: &Mode, filter: &str, said: &str, columns: usize) -> Ve
             "j k scroll  g G begin, end  Esc back  o log  d why  a answer  ? help  q quit"
                 .to_owned()
         }
+        Mode::Browse if !filter.is_empty() => {
+            format!(
+                "filter: {filter}  Esc clears it, / changes it  j k move  Enter in  ? help  q quit"
+            )
+        }
         // It fits into 80 columns; `?` shows all keys.
         Mode::Browse => {
             "j k move  Enter in  / filter  a answer  o log  d why  ? help  q quit".to_owned()

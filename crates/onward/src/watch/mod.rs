@@ -532,7 +532,7 @@ const HELP: &str = "
   j k, arrows    move              g G, Home End   first, last
   PgUp PgDn      a page            Enter           into a step; folds a group
   /              filter by address Esc             back (never quits)
-  a              answer a gate     p               let running steps end, then pause
+  a              answer a gate     p               pause, once running steps end
   o              the step's log    d               why it runs, or does not
   s              the plain stream  q               quit; the run continues
 

@@ -17,6 +17,7 @@ mod ours;
 mod prefixes;
 mod reads;
 mod repaired;
+mod shown;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -245,3 +245,19 @@ fn an_archive_is_named_as_its_directory_is() {
     let said = told(&bench, "gc --keep 0", 16);
     assert!(said.contains(entry.file_name().to_str().unwrap()), "{said}");
 }
+
+#[test]
+fn a_command_line_that_is_none_is_told_whole_to_scripts_too() {
+    let bench = Bench::new("  - { id: a, run: LOG }\n");
+    for (arguments, words) in [
+        ("run", "call it as `onward run FILE`"),
+        ("check", "call it as `onward check FILE`"),
+        ("log --attempt 2", "--step <STEP>"),
+        ("init --from nonsense", "commands, review"),
+    ] {
+        let said = bench.exits(arguments, 2).err;
+        assert!(said.contains(words), "{said}");
+        let object = bench.exits(&format!("{arguments} --json"), 2).json();
+        assert!(object["message"].as_str().unwrap().contains(words), "{object:#}");
+    }
+}

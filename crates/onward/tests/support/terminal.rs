@@ -37,8 +37,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// On a terminal of so many columns and rows.
     pub(crate) fn start_sized(bench: &Bench, arguments: &str, size: (u16, u16)) -> Self {
-        let usual = bench.command(arguments);
-        Self::like(&usual, &words_of(&usual), Some(size))
+        Self::of_sized(&bench.command(arguments), size)
+    }
+
+    pub(crate) fn of_sized(command: &Command, size: (u16, u16)) -> Self {
+        Self::like(command, &words_of(command), Some(size))
     }
 
     pub(crate) fn start(bench: &Bench, arguments: &str) -> Self {

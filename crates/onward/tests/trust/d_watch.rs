@@ -225,3 +225,24 @@ fn d_a_run_of_many_steps_is_watched_while_it_runs() {
     // The driver has heard it before its project goes.
     sees_nobody_left(&bench.project().runs().unwrap().remove(0).dir);
 }
+
+#[test]
+fn d_a_filter_that_is_kept_is_in_sight_and_the_help_fits() {
+    let bench = Bench::new("  - { id: first, run: LOG }\n  - { id: two, run: LOG }\n");
+    bench.exits("run w.yaml", 0);
+    let mut terminal = at(&bench, (80, 24));
+    terminal.shows("q quit");
+    terminal.types("/tw\r");
+    let foot = |glass: &Glass| glass.screen().last().cloned().unwrap_or_default();
+    terminal.sees(|glass| foot(glass).starts_with("filter: tw  Esc clears it"));
+    terminal.sees(|glass| !glass.screen().iter().any(|row| row.contains("first")));
+    terminal.types("\x1b");
+    terminal.sees(|glass| foot(glass).starts_with("j k move"));
+    terminal.sees(|glass| glass.screen().iter().any(|row| row.contains("first")));
+    terminal.types("?");
+    terminal.sees(|glass| foot(glass) == "any key goes back");
+    let shown = terminal.glass.screen().join("\n");
+    assert!(!shown.contains('…'), "{shown}");
+    terminal.types("xq");
+    terminal.exits(0);
+}

@@ -22,6 +22,7 @@ mod chance;
 mod d_counts;
 mod d_face;
 mod d_keys;
+mod d_limits;
 mod d_manners;
 mod d_narrow;
 mod d_newcomer;

@@ -51,7 +51,10 @@ pub(super) fn checks(
     if checks.is_empty() {
         checks.push(Check::ok(
             "runs",
-            format!("{}, all can be read", plural::count(runs.len(), "run")),
+            match runs.len() {
+                0 => "no runs here".to_owned(),
+                number => format!("{}, all can be read", plural::count(number, "run")),
+            },
         ));
     }
     Ok(checks)
