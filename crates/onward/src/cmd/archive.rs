@@ -27,7 +27,7 @@ use crate::{
     error::Error,
     outlook,
     session::{Driving, Found, Session, Wanted, Which, found_in_commands, not_adopted, word},
-    style,
+    style::{self, columns_of_errors},
 };
 
 /// Move a run that is over, or given up, to the archive
@@ -66,7 +66,7 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
     let to = to.strip_prefix(session.project.root()).unwrap_or(to);
     let text = format!("run {} moved to the archive:", archived.run.id);
     let to = word(&to.display().to_string());
-    writeln!(cx.err, "{}", style::wrap_with(&text, &to, style::columns_of_errors(), 0, 2))?;
+    writeln!(cx.err, "{}", style::wrap_with(&text, &to, columns_of_errors(), 0, 2))?;
     for step in &archived.lost {
         writeln!(cx.err, "  {step} was killed half-way; what it left in the tree stays there")?;
     }
@@ -207,7 +207,9 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
     let Collectable { kept, doomed } = collectable(&session.project, keep)?;
     if !cx.global.json {
         for archive in &doomed {
-            writeln!(cx.err, "delete {}", archive.dir.display())?;
+            let dir = archive.dir.strip_prefix(session.project.root()).unwrap_or(&archive.dir);
+            let dir = word(&dir.display().to_string());
+            writeln!(cx.err, "{}", style::wrap_with("delete", &dir, columns_of_errors(), 0, 2))?;
         }
     }
     let question = format!("Delete {} for good?", count(doomed.len(), "archive"));
@@ -238,6 +240,16 @@ pub(crate) fn gc(cx: &mut Context, args: &GcArgs) -> Result<ExitCode, Error> {
         return cx.print_json(&Collected { schema, kept: names(&kept), deleted: names(&doomed) });
     }
     let deleted = count(doomed.len(), "archive");
-    writeln!(cx.err, "{deleted} deleted, {} kept", kept.len())?;
+    let kept = kept.len();
+    let line = match doomed.len() {
+        0 if kept == 0 => "nothing to delete: there is no archive".to_owned(),
+        0 => format!(
+            "nothing to delete: {} here, and the last {keep} stay; \
+             `onward gc --keep N` keeps another number",
+            count(kept, "archive")
+        ),
+        _ => format!("{deleted} deleted, {kept} kept"),
+    };
+    writeln!(cx.err, "{}", style::wrap(&line, columns_of_errors(), 0, 2))?;
     Ok(ExitCode::SUCCESS)
 }

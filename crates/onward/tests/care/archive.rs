@@ -88,6 +88,8 @@ fn gc_deletes_only_archives_beyond_the_last_and_only_after_a_yes() {
     bench.exits("run w.yaml", 0);
     let all = archives(&bench);
     assert_eq!(json(&bench, "gc", "gc", 0)["deleted"], serde_json::json!([]));
+    let said = bench.exits("gc", 0).err;
+    assert!(said.contains("nothing to delete: 3 archives here, and the last 5 stay"), "{said}");
     let said = bench.exits("gc --keep 1", 16);
     assert!(said.err.contains("onward gc --keep 1 --yes"), "{said:?}");
     assert_eq!(said.err.matches("delete ").count(), 2, "{said:?}");

@@ -39,7 +39,7 @@ fn archives_are_listed_before_anybody_is_asked_to_delete_them() {
     let count = || fs::read_dir(bench.path(".onward/archive")).unwrap().count();
     for (answer, left) in [("no\n", 1), ("yes\n", 0)] {
         let mut terminal = Terminal::start(&bench, "gc --keep 0");
-        terminal.shows("/.onward/archive/story-");
+        terminal.shows("delete .onward/archive/story-");
         terminal.shows("Delete 1 archive for good? [NO/yes]");
         terminal.types(answer);
         terminal.exits(0);

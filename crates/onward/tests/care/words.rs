@@ -122,14 +122,14 @@ fn a_damaged_run_is_looked_after_in_words() {
     "#);
     assert_snapshot!(said(&bench, &run, "gc --keep 0"), @r#"
     --- stderr
-    delete HERE/.onward/archive/RUN_STAMP
+    delete .onward/archive/RUN_STAMP
     error: this would remove the archives RUN_STAMP
     help: say `onward gc --keep 0 --yes`
     --- exit 16
     "#);
     assert_snapshot!(said(&bench, &run, "gc --keep 0 --yes"), @r#"
     --- stderr
-    delete HERE/.onward/archive/RUN_STAMP
+    delete .onward/archive/RUN_STAMP
     1 archive deleted, 0 kept
     --- exit 0
     "#);

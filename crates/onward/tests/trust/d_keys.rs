@@ -44,6 +44,8 @@ fn d_keys_leave_nothing_in_the_block_and_a_question_shows_them() {
         assert!(!shown.contains("abc") && !shown.contains("xyz"), "{shown}");
         bench.write("go", "");
         terminal.shows("? [approve/reject] ");
+        let notice = "\x1b]9;onward: ok waits for your answer\x07\x07";
+        assert!(terminal.shown.contains(notice), "the terminal notifies its user");
         assert!(terminal.shows_keys());
         terminal.types("approve\n");
         let shown = terminal.ends(0);
