@@ -48,7 +48,32 @@ impl Talk {
     fn json(&self, arguments: &str) -> Value {
         self.said(arguments).json()
     }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.path().join(name), text).unwrap();
+    }
+
+    /// What a terminal of this width shows, as `docs/screens` has it.
+    fn screen(&self, name: &str, arguments: &str, width: &str) {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens");
+        let mut command = program::onward(self.0.path(), arguments);
+        let said = Said::of(&command.env("COLUMNS", width).output().unwrap()).shown();
+        let here = fs::canonicalize(self.0.path()).unwrap();
+        let text = masked(&said.replace(here.to_str().unwrap(), "HERE"));
+        let text = format!("$ onward {arguments}\n{text}\n");
+        let file = root.join(format!("{name}-{width}.txt"));
+        if std::env::var_os("ONWARD_SCREENS").is_some_and(|it| it == "write") {
+            fs::create_dir_all(&root).unwrap();
+            fs::write(&file, text).unwrap();
+        } else {
+            let kept = fs::read_to_string(&file).unwrap_or_default();
+            assert_eq!(text, kept, "{}: see ONWARD_SCREENS below", file.display());
+        }
+    }
 }
+
+/// The widths of the terminals on which screens are reviewed.
+const WIDTHS: [&str; 2] = ["80", "120"];
 
 /// What differs from run to run is told apart by its shape: ids, times, ages, digests.
 fn masked(text: &str) -> String {
@@ -71,6 +96,11 @@ fn masked(text: &str) -> String {
         all = all.replace(&format!("{seconds} s ago"), "AGE ago");
     }
     all = all.replace("just now", "AGE ago");
+    // How long a limit still holds.
+    if let Some((before, after)) = all.split_once(" from now") {
+        let before = before.rsplit_once(", ").map_or(before, |it| it.0);
+        all = format!("{before}, SPAN from now{after}");
+    }
     // The column is as wide as its head, whatever the age was.
     while all.contains("AGE ago   ") {
         all = all.replace("AGE ago   ", "AGE ago  ");
@@ -81,6 +111,9 @@ fn masked(text: &str) -> String {
 fn mask(word: &str) -> Option<String> {
     let hex = word.chars().all(|it| it.is_ascii_hexdigit());
     let date = word.strip_prefix("story-").filter(|it| it.len() == 13);
+    if let Some((run, _)) = word.rsplit_once('_').filter(|it| it.0.starts_with("story-")) {
+        return Some(format!("{}_STAMP", mask(run)?));
+    }
     match word.len() {
         _ if date.is_some() => Some("story-ID".to_owned()),
         27 if word.starts_with("20") && word.ends_with('Z') => Some("TIME".to_owned()),
@@ -364,24 +397,11 @@ fn plans_and_states_are_what_their_schemas_say() {
 /// reading `docs/screens` in one sitting. Write them again with `ONWARD_SCREENS=write`.
 #[test]
 fn the_screens_in_the_docs_are_what_the_program_shows() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/screens");
     let talk = Talk::new();
     let mut shown = 0;
     let mut screen = |name: &str, arguments: &str| {
-        for width in ["80", "120"] {
-            let mut command = program::onward(talk.0.path(), arguments);
-            let said = Said::of(&command.env("COLUMNS", width).output().unwrap()).shown();
-            let here = fs::canonicalize(talk.0.path()).unwrap();
-            let text = masked(&said.replace(here.to_str().unwrap(), "HERE"));
-            let text = format!("$ onward {arguments}\n{text}\n");
-            let file = root.join(format!("{name}-{width}.txt"));
-            if std::env::var_os("ONWARD_SCREENS").is_some_and(|it| it == "write") {
-                fs::create_dir_all(&root).unwrap();
-                fs::write(&file, text).unwrap();
-            } else {
-                let kept = fs::read_to_string(&file).unwrap_or_default();
-                assert_eq!(text, kept, "{}: see ONWARD_SCREENS above", file.display());
-            }
+        for width in WIDTHS {
+            talk.screen(name, arguments, width);
             shown += 1;
         }
     };
@@ -416,4 +436,42 @@ fn the_screens_in_the_docs_are_what_the_program_shows() {
     fs::write(talk.0.path().join("w.yaml"), broken).unwrap();
     screen("check-of-a-slip", "check w.yaml");
     assert_eq!(shown, 46);
+}
+
+/// The same for commands that change something: each width has a run of its own.
+#[test]
+fn the_screens_of_commands_that_act_are_what_the_program_shows() {
+    for width in WIDTHS {
+        let talk = Talk::new();
+        for (name, arguments) in [
+            ("init", "init hello"),
+            ("run", "run w.yaml"),
+            ("approve", "approve"),
+            ("resume", "resume"),
+            ("cancel", "cancel"),
+            ("archive", "archive"),
+            ("gc", "gc"),
+            ("gc-all", "gc --keep 0 --yes"),
+            ("run-without-a-file", "run"),
+        ] {
+            talk.screen(name, arguments, width);
+        }
+        let talk = Talk::new();
+        let limit = r#"{"limit":{"provider":"p","resets_at":"2100-01-15T11:00:00Z"}}"#;
+        talk.write("agent.sh", &format!("echo '{limit}'\nexit 1\n"));
+        let config = "[agents.scribe]\nadapter = \"lines\"\ncommand = [\"sh\", \"agent.sh\"]\n";
+        talk.write(".onward/config.toml", config);
+        let steps = "  - { id: ask, agent: scribe, prompt: p }\n  - { id: next, run: 'true' }\n";
+        talk.write("w.yaml", &format!("onward: 1\nname: story\nsteps:\n{steps}"));
+        for (name, arguments) in [
+            ("run-at-a-limit", "run w.yaml"),
+            ("plan-at-a-limit", "plan"),
+            ("why-at-a-limit", "why ask"),
+            ("log-at-a-limit", "log"),
+            ("status-at-a-limit", "status"),
+            ("list-at-a-limit", "list"),
+        ] {
+            talk.screen(name, arguments, width);
+        }
+    }
 }

@@ -452,7 +452,11 @@ impl<'a> Watch<'a> {
         let span = took(end.ms_since(run.state.opened_at));
         let spent = run.state.spent.dollars();
         let money = if spent > 0.0 { format!("  ${spent:.2}") } else { String::new() };
-        let rest = format!("{} done  {span}{money}", fraction(counts));
+        let now = wall_clock();
+        let lifted = run.state.next_reset(now).filter(|_| status == Status::Running);
+        let lifted = lifted.map(|at| format!("  limit lifted in {}", took(at.ms_since(now))));
+        let waits = lifted.unwrap_or_default();
+        let rest = format!("{} done  {span}{money}{waits}", fraction(counts));
         let rest = cut(&rest, columns.saturating_sub(id.len() + word.len() + 4));
         format!("{STRONG}{id}{STRONG:#}  {style}{word}{style:#}  {rest}")
     }
