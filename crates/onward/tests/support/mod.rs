@@ -8,4 +8,5 @@ pub(crate) mod glass;
 pub(crate) mod leash;
 pub(crate) mod program;
 pub(crate) mod repo;
+pub(crate) mod screens;
 pub(crate) mod terminal;

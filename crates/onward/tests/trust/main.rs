@@ -28,6 +28,7 @@ mod d_narrow;
 mod d_newcomer;
 mod d_reader;
 mod d_resize;
+mod d_screens;
 mod d_shells;
 mod d_watch;
 mod d_words;
