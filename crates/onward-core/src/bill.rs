@@ -97,16 +97,16 @@ impl Cost {
         self.attempts += other.attempts;
         self.ms += other.ms;
         self.usd = self.usd.plus(other.usd);
-        self.tokens_in += other.tokens_in;
-        self.tokens_out += other.tokens_out;
+        self.tokens_in = self.tokens_in.saturating_add(other.tokens_in);
+        self.tokens_out = self.tokens_out.saturating_add(other.tokens_out);
         self.unpriced |= other.unpriced;
     }
 
     fn spend(&mut self, spent: Spent) {
         self.usd = self.usd.plus(spent.usd.unwrap_or_default());
-        self.tokens_in += spent.tokens_in();
-        self.tokens_out += spent.output_tokens;
-        self.unpriced |= spent.usd.is_none() && spent.tokens_in() + spent.output_tokens > 0;
+        self.tokens_in = self.tokens_in.saturating_add(spent.tokens_in());
+        self.tokens_out = self.tokens_out.saturating_add(spent.output_tokens);
+        self.unpriced |= spent.usd.is_none() && (spent.tokens_in() > 0 || spent.output_tokens > 0);
     }
 
     #[expect(clippy::cast_precision_loss, reason = "exact below some hundred thousand years")]
@@ -333,7 +333,7 @@ impl Biller {
             }
             total.sum()
         };
-        let has_spent = |it: &Cost| it.usd.0 > 0 || it.tokens_in + it.tokens_out > 0;
+        let has_spent = |it: &Cost| it.usd.0 > 0 || it.tokens_in > 0 || it.tokens_out > 0;
         let steps = all.steps.iter().filter(|(_, it)| has_spent(it));
         let by_cause = all.by_cause.iter();
         let by_cause = by_cause.map(|(cause, cost)| ((*cause).to_owned(), cost.sum()));

@@ -308,6 +308,9 @@ impl Ending {
 pub struct Usd(pub u64);
 
 impl Usd {
+    /// More than this is this much.
+    const DOLLARS_MAX: f64 = 1e9;
+
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -325,7 +328,7 @@ impl Usd {
         reason = "the range was looked at"
     )]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        (0.0..=1e9).contains(&dollars).then(|| Self((dollars * 1e6).round() as u64))
+        (dollars >= 0.0).then(|| Self((dollars.min(Self::DOLLARS_MAX) * 1e6).round() as u64))
     }
 }
 
@@ -406,5 +409,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Usd>("20").unwrap(), Usd(20_000_000));
         assert!(serde_json::from_str::<Usd>("-1").is_err());
         assert_eq!(Usd(1).plus(Usd(2)), Usd(3));
+        assert_eq!(Usd::from_dollars(1e308), Usd::from_dollars(1e9), "never taken for nothing");
+        assert_eq!(Usd::from_dollars(f64::NAN), None);
     }
 }

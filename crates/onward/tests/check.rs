@@ -555,6 +555,10 @@ fn every_mistake_of_a_newcomer_comes_with_what_to_write() {
         ("steps:\n  - { id: a, run: 'echo {{ run.id | nope }}' }\n", "there are: "),
         ("steps:\n  - { id: a, run: x, needs: [other] }\n", "there are: a"),
         ("steps:\n  - { id: a, workflow: no.yaml }\n", "paths begin at the directory"),
+        (
+            "steps:\n  - { id: a, gate: x, options: [yes, '-x'] }\n",
+            "begin it with another character",
+        ),
         ("steps:\n  - { id: a, call: my.thing }\n", "only built-in workflows call"),
         ("steps:\n  - { id: a, call: conference.transfr }\n", "did you mean `conference.transfer`"),
         ("steps:\n  - { id: a, agent: cursor, prompt: x }\n", "define [agents.cursor]"),

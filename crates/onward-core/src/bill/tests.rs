@@ -252,3 +252,17 @@ fn another_attempt_costs_what_attempts_at_that_step_have_cost() {
     }
     assert_eq!(restart(&state), Usd(14));
 }
+
+/// An agent may say anything.
+#[test]
+fn counters_beyond_all_bounds_are_added_up_all_the_same() {
+    let mut biller = Biller::default();
+    let events = [opened(), started("a", 1)].into_iter().chain((0..3).map(|_| {
+        let spent = Spent { input_tokens: u64::MAX, output_tokens: u64::MAX, ..Spent::NOTHING };
+        Event::AttemptSpent { step: Address::from_text("a"), attempt: 1, spent }
+    }));
+    for event in events {
+        biller.take(&Record { seq: 1, at: Timestamp::default(), epoch: 1, batch: 1, event });
+    }
+    assert_eq!(biller.bill(None).steps["a"].input_tokens, u64::MAX);
+}

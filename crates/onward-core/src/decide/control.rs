@@ -164,6 +164,11 @@ impl Decider<'_> {
             let step = address.clone();
             Ok(vec![Command::Record(Event::LoopEnded { step, turns, reason })])
         };
+        if let Some(last) = node.children.last()
+            && let Some(asks) = self.outdated_within(*last)?
+        {
+            return Ok(vec![asks]);
+        }
         if let (Some(until), Some(last)) = (&repeat.until, node.children.last())
             && self.scope(id).holds_after(until, *last)?
         {

@@ -4,6 +4,7 @@
 //! journal does not announce, and a fact that is missing comes back as a need, never as a guess.
 
 mod adopt;
+mod approval;
 mod control;
 mod start;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use crate::{
 };
 
 pub use adopt::{Source, adoption, adoptions, regressed};
+pub use approval::{Content, gate_content, unused_answers};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
@@ -150,30 +152,6 @@ fn against(
         Rendering::Ready(start) => Defined::Differs(differences(start.key)),
         Rendering::Lacks(needs) => Defined::Lacks(needs),
         Rendering::Fails(_) => Defined::Unknown,
-    }
-}
-
-/// What an answered gate would show now, against what the answer saw.
-#[derive(Debug)]
-pub enum Content {
-    Same,
-    Moved,
-    Lacks(BTreeSet<Need>),
-}
-
-/// Looks at an answered gate again.
-pub fn gate_content(run: &Run, facts: &Facts, gate: &Address) -> Content {
-    let now = Timestamp::default();
-    let decider = Decider::new(run, facts, now);
-    let seen = run.state.step(gate).and_then(|entry| entry.gate.as_ref());
-    let (Some(id), Some(seen)) = (run.graph.find(gate), seen) else { return Content::Same };
-    let Kind::Gate(declared) = &run.defs.step(run.graph.node(id).def).kind else {
-        return Content::Same;
-    };
-    match decider.opened(id, id, declared) {
-        Ok(Event::GateOpened { hash, .. }) if hash == seen.hash => Content::Same,
-        Ok(_) | Err(Hold::Fails(_)) => Content::Moved,
-        Err(Hold::Lacks(needs)) => Content::Lacks(needs),
     }
 }
 
@@ -308,6 +286,7 @@ pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
     }
     if let Some(limit) = run.defs.limits().usd
         && run.state.spent >= limit
+        && !run.graph.root().is_settled()
     {
         return over_budget(run, limit);
     }
@@ -360,6 +339,15 @@ fn sooner(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp>
 enum Hold {
     Lacks(BTreeSet<Need>),
     Fails(String),
+}
+
+impl Hold {
+    fn message(self) -> Option<String> {
+        match self {
+            Self::Fails(message) => Some(message),
+            Self::Lacks(_) => None,
+        }
+    }
 }
 
 impl From<RenderError> for Hold {
@@ -521,7 +509,10 @@ impl Decider<'_> {
         let waits = self.wake.is_some() || self.gate_is_attended();
         if self.commands.is_empty() && run.state.running == 0 {
             self.commands.extend(if run.graph.root().is_settled() {
-                Some(end(EndStatus::Completed, None))
+                Some(match self.outdated_within(run.graph.root_id()) {
+                    Ok(asks) => asks.unwrap_or_else(|| end(EndStatus::Completed, None)),
+                    Err(hold) => end(EndStatus::Failed, hold.message()),
+                })
             } else if waits {
                 None
             } else if let Some(lifted) = self.limited {

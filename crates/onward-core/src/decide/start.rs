@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::{Command, Decider, Hold, Start};
 use crate::{
     digest::Digest,
-    event::Event,
     graph::NodeId,
     key::KeyParts,
     launch::{AgentCall, Launch, Program},
@@ -64,42 +63,6 @@ impl Decider<'_> {
             call.system = Some(system.text.clone());
         }
         start.agent = Some(name.to_owned());
-    }
-
-    /// An approval counts for what it saw: the gate is opened again when that has moved.
-    fn outdated_approval(&self, id: NodeId) -> Result<Option<Event>, Hold> {
-        let graph = &self.run.graph;
-        for need in graph.effective_needs(id) {
-            for gate in graph.gates_within(need, &self.run.defs) {
-                let node = graph.node(gate);
-                let Kind::Gate(declared) = &self.run.defs.step(node.def).kind else { continue };
-                let entry = self.run.state.step(&node.address);
-                let Some(seen) = entry
-                    .filter(|entry| entry.phase == Phase::Done)
-                    .and_then(|entry| entry.gate.as_ref())
-                    .filter(|seen| !seen.consumed || self.is_remade_since(gate, seen.seq))
-                else {
-                    continue;
-                };
-                let opened = self.opened(id, gate, declared)?;
-                if !matches!(&opened, Event::GateOpened { hash, .. } if *hash == seen.hash) {
-                    return Ok(Some(opened));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Something that the gate comes after counted no more after its answer, and was done again.
-    fn is_remade_since(&self, gate: NodeId, answered: u64) -> bool {
-        let graph = &self.run.graph;
-        let since = self.run.state.invalidated.iter().rev();
-        let mut since = since.take_while(|(seq, _)| *seq > answered).peekable();
-        if since.peek().is_none() {
-            return false;
-        }
-        let needs = graph.effective_needs(gate);
-        since.any(|(_, step)| needs.iter().any(|need| step.is_within(&graph.node(*need).address)))
     }
 
     pub(super) fn rendered(&self, id: NodeId, attempt: u32) -> Result<Start, Hold> {

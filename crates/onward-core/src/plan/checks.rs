@@ -34,7 +34,7 @@ pub(super) fn about_the_run(run: &Run, survey: &Survey) -> Vec<Finding> {
     all.extend(resumes(run));
     all.extend(budget(run));
     all.extend(unfinished_dependencies(run));
-    all.extend(not_delivered(run));
+    all.extend(not_delivered(run, survey));
     all.extend(used_up_loops(run, survey));
     all.extend(survey.outdated_approvals.iter().map(outdated_approval));
     if let Some(git) = &survey.git {
@@ -180,8 +180,9 @@ fn top(step: &Address) -> &str {
     top.split('[').next().unwrap_or(top)
 }
 
-fn not_delivered(run: &Run) -> Option<Finding> {
-    let over = run.graph.root().is_settled() && !run.state.is_ended();
+fn not_delivered(run: &Run, survey: &Survey) -> Option<Finding> {
+    let is_settled = run.graph.root().is_settled() && survey.outdated_approvals.is_empty();
+    let over = is_settled && !run.state.is_ended();
     over.then(|| {
         let message = "all steps are done; only the closing record is missing";
         Finding::new(Code::AllDoneNotDelivered, message).with_hint("a resume writes it")

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Counts, LastCompleted, StepView, View, is_over, last_told, more::has_more, top};
+use super::{
+    Counts, GateView, LastCompleted, StepView, View, is_over, last_told, more::has_more, top,
+};
 use crate::{
     address::Address,
     graph::Role,
@@ -52,6 +54,12 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
     view.last_completed = last_told(plan, last, own);
     let starts = |step: &&String| rows.get(step.as_str()).is_some_and(|row| starts(row.verdict));
     view.next = plan.recovery_point.steps.iter().filter(starts).cloned().collect();
+    // What a gate asks about is made again first: there is nothing to answer yet.
+    let open = |gate: &GateView| {
+        let mut open = after.graph.open_gates().map(|id| &after.graph.node(id).address);
+        open.any(|step| step.as_str() == gate.step)
+    };
+    view.gates.retain(open);
     // A group or a loop that is opened next has no step of its own yet.
     let is_known = |step: &String| view.steps.iter().any(|it| it.step == *step);
     let opened = view.next.first().filter(|step| !is_known(step));

@@ -335,6 +335,10 @@ impl Reader<'_> {
                     if options.iter().any(|other| other == option) {
                         problems.error(node.at, format!("`{option}` is offered twice"));
                     }
+                    if option.starts_with('-') {
+                        let message = format!("`{option}` cannot be typed as an answer");
+                        problems.error(node.at, message).hint("begin it with another character");
+                    }
                     options.push(option.to_owned());
                 }
                 if matches!(&node.tree, Tree::List(nodes) if nodes.is_empty()) {

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{self, Content, Defined, defined_against, gate_content},
+    decide::{self, Content, Defined, defined_against, gate_content, unused_answers},
     evidence::Ending,
     facts::Facts,
     finding::{Code, Finding},
-    graph::NodeId,
     key::Key,
     plan::edited,
     recovery::Probed,
@@ -52,7 +51,7 @@ pub(crate) fn look_at_approvals<W: World>(
     run: &Run,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
-    for gate in run.state.unused_answers.iter().filter(|gate| !is_acted_upon(run, gate)) {
+    for gate in unused_answers(run) {
         let mut facts = Facts::default();
         loop {
             match gate_content(run, &facts, gate) {
@@ -63,26 +62,6 @@ pub(crate) fn look_at_approvals<W: World>(
         }
     }
     Ok(())
-}
-
-/// Whether something was done on the strength of an answer, by way of steps that were skipped.
-fn is_acted_upon(run: &Run, gate: &Address) -> bool {
-    let mut through: BTreeSet<NodeId> = run.graph.find(gate).into_iter().collect();
-    for id in run.graph.in_order() {
-        if !run.graph.effective_needs(id).iter().any(|need| through.contains(need)) {
-            continue;
-        }
-        match run.state.phase(&run.graph.node(id).address) {
-            Phase::Skipped => {
-                through.insert(id);
-            }
-            Phase::Running | Phase::Done | Phase::Failed | Phase::Tolerated | Phase::Lost => {
-                return true;
-            }
-            Phase::Pending | Phase::Waiting | Phase::Stale => {}
-        }
-    }
-    false
 }
 
 /// The supervisor's log has the last word on how an attempt ended: two different endings cannot

@@ -12,6 +12,7 @@ use onward_core::{
     said::{Said, Touched},
     worktree::WorktreePlace,
 };
+use onward_dialects::kit::name::checked;
 
 use crate::{
     agents::{Spoken, Stream},
@@ -77,11 +78,19 @@ impl Ear {
     pub fn hear_out<W: World>(mut self, world: &mut W, step: &Address) -> Result<Said, Stop> {
         self.listen(world, step)?;
         let last = std::mem::take(&mut self.begun);
-        self.adapter.read(Stream::Out, &last, &mut self.said);
+        self.read(Stream::Out, &last);
         let name = out_name(step, self.attempt, "err");
         let errors = world.read_from(At::Run(&name), 0, ERR_BYTES_MAX)?;
-        self.adapter.read(Stream::Err, &errors, &mut self.said);
+        self.read(Stream::Err, &errors);
         Ok(self.said)
+    }
+
+    /// The name of a session becomes an argument and a part of a path: one that could mean
+    /// something else there is no name.
+    fn read(&mut self, stream: Stream, bytes: &[u8]) {
+        self.adapter.read(stream, bytes, &mut self.said);
+        let is_name = |it: &String| checked(it).is_ok() && !it.starts_with('-');
+        self.said.session.take_if(|it| !is_name(it));
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -94,8 +103,10 @@ impl Ear {
         }
         if !lines.is_empty() {
             self.begun.extend_from_slice(lines);
-            self.adapter.read(Stream::Out, &self.begun, &mut self.said);
-            self.begun.clear();
+            let mut begun = std::mem::take(&mut self.begun);
+            self.read(Stream::Out, &begun);
+            begun.clear();
+            self.begun = begun;
         }
         if !self.skipping {
             self.begun.extend_from_slice(rest);
@@ -184,6 +195,10 @@ mod tests {
             ear.take(&vec![b'x'; CHUNK_BYTES]);
         }
         assert!(ear.skipping && ear.begun.is_empty());
+        for name in ["../evil", "--danger", "", "a/b", "a\\u0000b"] {
+            ear.take(format!("xx\n{{\"session\":\"{name}\"}}\n").as_bytes());
+            assert_eq!(ear.said.session, None, "{name}");
+        }
         ear.take(b"xx\n{\"session\":\"s\"}\n");
         assert_eq!(ear.said.session.as_deref(), Some("s"));
     }

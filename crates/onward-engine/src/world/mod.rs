@@ -35,6 +35,7 @@ use onward_core::{
     state::{FileKept, State},
     survey::CommitSeen,
     time::Timestamp,
+    workflow::template::quoted,
     worktree::WorktreePlace,
 };
 use onward_dialects::{
@@ -141,12 +142,12 @@ impl Stop {
             ),
             Self::Unready { hint, .. } | Self::MissingFile { hint, .. } => Some(hint.clone()),
             Self::Removed { run_dir, kept } => Some(match kept {
-                Some(kept) => format!(
-                    "bring it back with `mkdir -p {} && mv {} {}`, then `onward resume`",
-                    run_dir.parent().unwrap_or(run_dir).display(),
-                    kept.display(),
-                    run_dir.display()
-                ),
+                Some(kept) => {
+                    let word = |path: &Path| quoted(&path.display().to_string());
+                    let (runs, run) = (word(run_dir.parent().unwrap_or(run_dir)), word(run_dir));
+                    let bring = format!("mkdir -p {runs} && mv {} {run}", word(kept));
+                    format!("bring it back with `{bring}`, then `onward resume`")
+                }
                 None => "nothing of it could be kept".to_owned(),
             }),
             Self::NoEntry { known, .. } => {

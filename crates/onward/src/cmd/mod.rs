@@ -37,7 +37,10 @@ use std::{
 };
 
 use onward_core::plan::Status;
-use onward_engine::{engine::person::gates_now, play::conference::has_started};
+use onward_engine::{
+    engine::{person::gates_now, view_run},
+    play::conference::has_started,
+};
 
 use crate::{
     cli::Global,
@@ -180,8 +183,11 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
     let run = first.run()?;
     let asks = matches!(status, Status::Waiting | Status::Running);
-    let gates = if asks { gates_now(&dir, &run, &session.machine)? } else { Vec::new() };
-    let gate = gates.iter().find_map(Gate::of);
+    // A gate behind steps that run again first has nothing to be answered yet.
+    let open = if asks { view_run(&dir, &session.machine)?.0.gates } else { Vec::new() };
+    let gates = if open.is_empty() { Vec::new() } else { gates_now(&dir, &run, &session.machine)? };
+    let mut gates = gates.iter().filter_map(Gate::of);
+    let gate = gates.find(|gate| open.iter().any(|it| it.step == gate.step.as_str()));
     writeln!(cx.out)?;
     for first in next::first(&run, status).iter().filter(|_| gate.is_none()) {
         writeln!(cx.out, "{first}")?;

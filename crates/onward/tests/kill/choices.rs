@@ -120,6 +120,42 @@ fn an_answer_to_what_has_moved_is_asked_for_again_in_the_plan_too() {
 }
 
 #[test]
+fn an_answer_to_what_has_moved_is_asked_for_again_by_a_gate_that_is_the_last_step() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo 1 > one', writes: [one] }\n\
+         \x20 - { id: ask, gate: Is it good?, shows: [one] }\n",
+    );
+    bench.exits("run w.yaml", 11);
+    bench.exits("approve", 0);
+    bench.write("one", "edited\n");
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    let plan = bench.plan(&run);
+    let codes = codes(&plan);
+    assert!(codes.contains(&"approval-outdated"), "{plan:#}");
+    assert!(!codes.contains(&"all-done-not-delivered"), "{plan:#}");
+    bench.exits("resume --no-input --yes", 11);
+    bench.exits("approve", 0);
+    bench.exits("resume --no-input --yes", 0);
+    assert_eq!(ran(&bench), "a");
+}
+
+/// What the gate shows is about to be made again: the next thing to type is a resume.
+#[test]
+fn a_gate_behind_an_edited_step_is_not_what_comes_next() {
+    let bench = Bench::new(ASKED);
+    bench.exits("run w.yaml", 11);
+    let asked = bench.exits("", 0).out;
+    assert!(asked.contains("onward approve "), "{asked}");
+    bench.write("w.yaml", &bench.text("w.yaml").replace("echo 1 > one", "echo one > one"));
+    for command in ["", "status"] {
+        let said = bench.exits(command, 0).out;
+        assert!(said.contains("onward resume ") && !said.contains("approve"), "{command}: {said}");
+    }
+    bench.exits("resume --no-input --yes", 11);
+    assert_eq!(ran(&bench), "a a");
+}
+
+#[test]
 fn an_answer_that_was_acted_on_behind_a_skipped_step_is_used_up() {
     let bench = Bench::new(ASKED);
     bench.exits("run w.yaml", 11);

@@ -2,6 +2,8 @@
 
 use std::{fs, process::Command};
 
+use tempfile::TempDir;
+
 use crate::bench::{Bench, id};
 
 #[test]
@@ -12,13 +14,16 @@ fn b6_a_run_whose_directory_is_removed_is_saved_beside_the_project_and_goes_on()
              {remove} -e kept; }}; true' }}\n  - {{ id: c, run: LOG }}\n"
         );
         let steps = steps.replace("rm -rf .onward -e kept", "rm -rf .onward");
-        let bench = Bench::new(&steps);
+        let dir = TempDir::new().unwrap();
+        let root = dir.path().join("my project");
+        fs::create_dir(&root).unwrap();
+        let bench = Bench::at(dir, root, &steps);
         let said = bench.exits("run w.yaml", 15);
         assert!(said.err.contains("was removed"), "{said:?}");
         assert!(bench.ran("c").is_empty(), "nothing was started behind it: {said:?}");
         // The command that it prints brings the run back.
         let hint = said.err.split('`').find(|it| it.starts_with("mkdir ")).unwrap().to_owned();
-        let kept = hint.split(' ').find(|it| it.contains("onward-saved-")).unwrap();
+        let kept = hint.split(['\'', ' ']).find(|it| it.contains("onward-saved-")).unwrap();
         assert!(
             fs::metadata(kept).unwrap().is_dir() && !kept.starts_with(bench.root.to_str().unwrap())
         );
