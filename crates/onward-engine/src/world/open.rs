@@ -33,6 +33,8 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 pub const SMALL_BYTES_MAX: u64 = 16 << 20;
 /// A journal or a log of seals may be this large.
 pub const LOG_BYTES_MAX: u64 = 8 << 30;
+/// What is only compared or summed is read in pieces of this size.
+pub const PIECE_BYTES: usize = 256 << 10;
 
 /// What reading a workflow takes for each byte of its text, at the most that was seen.
 const MEMORY_PER_TEXT_BYTE: u64 = 96;
@@ -177,6 +179,24 @@ pub fn all_of(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Whether two files, each from where it stands, hold the same bytes; a piece of each at a time.
+pub fn are_the_same(mut one: &File, mut other: &File) -> io::Result<bool> {
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut piece, mut beside) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    loop {
+        let read = one.read(&mut piece)?;
+        if read == 0 {
+            return Ok(other.read(&mut beside[..1])? == 0);
+        }
+        let is_there = other.read_exact(&mut beside[..read]).is_ok();
+        if !is_there || piece[..read] != beside[..read] {
+            return Ok(false);
+        }
+    }
 }
 
 /// The content of a file of ours.

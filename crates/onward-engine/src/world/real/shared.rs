@@ -73,14 +73,22 @@ pub(crate) fn unsealed(
     purpose: &str,
     mut sealed: Vec<u8>,
 ) -> Option<Vec<u8>> {
+    under_seal(env, purpose, &sealed)?;
+    sealed.drain(..blake3::OUT_LEN);
+    Some(sealed)
+}
+
+/// The same, where it stands.
+pub(crate) fn under_seal<'a>(
+    env: &[(OsString, OsString)],
+    purpose: &str,
+    sealed: &'a [u8],
+) -> Option<&'a [u8]> {
     let (seal, bytes) = sealed.split_at_checked(blake3::OUT_LEN)?;
     let key = known_key(env, purpose)?;
     // Compared in a time that tells nothing.
-    if blake3::keyed_hash(&key, bytes) != blake3::Hash::from_slice(seal).ok()? {
-        return None;
-    }
-    sealed.drain(..blake3::OUT_LEN);
-    Some(sealed)
+    let is_ours = blake3::keyed_hash(&key, bytes) == blake3::Hash::from_slice(seal).ok()?;
+    is_ours.then_some(bytes)
 }
 
 /// An empty salt is no secret.
