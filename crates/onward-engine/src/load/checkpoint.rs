@@ -203,7 +203,7 @@ pub(crate) fn keep<W: World>(world: &mut W, defs: Option<&Defs>) {
     // A long one is not held together with what is made of it.
     drop(journal);
     let body = part.and_then(|it| body(&it, &loaded.state, defs));
-    if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, &it)) {
+    if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
     world.keep_looked(&loaded.state);
@@ -323,7 +323,7 @@ fn body(part: &Part, state: &State, defs: Option<&Defs>) -> Option<Vec<u8>> {
     to.extend(part.length.to_le_bytes());
     to.extend(part.crc.to_le_bytes());
     to.push(if defs.is_some() { WITH_GRAPH } else { ALONE });
-    to.extend(state.pack(defs)?);
+    state.pack_to(defs, &mut to)?;
     Some(to)
 }
 

@@ -102,7 +102,7 @@ fn write(
     packed: &[u8],
     env: &[(OsString, OsString)],
 ) {
-    let Some(bytes) = sealed(env, PURPOSE, &body(hash, files, packed)) else { return };
+    let Some(bytes) = sealed(env, PURPOSE, body(hash, files, packed)) else { return };
     let _ = open::put(&dir.join(PACKED), &bytes, open::PRIVATE);
 }
 
@@ -252,7 +252,7 @@ mod tests {
         stranger.write(&text("rm -rf"));
         let evil = Pinned::take(&stranger.run_dir(), &stranger.env).unwrap();
         let body = body(place.looked().hash, &place.looked().files, &evil.defs.pack());
-        fs::write(place.packed(), sealed(&stranger.env, PURPOSE, &body).unwrap()).unwrap();
+        fs::write(place.packed(), sealed(&stranger.env, PURPOSE, body).unwrap()).unwrap();
         assert!(!place.is_used());
         assert_eq!(place.looked().defs.workflow(), plain);
         // The text is another one.

@@ -131,7 +131,7 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     let journal = journal(900);
     let middle = ends(&journal).nth(1500).unwrap();
     assert!(middle > JOURNAL_BYTES_MIN.max(PIECE_BYTES));
-    let kept = shared::sealed(&me, PURPOSE, &of(&journal[..middle]).unwrap()).unwrap();
+    let kept = shared::sealed(&me, PURPOSE, of(&journal[..middle]).unwrap()).unwrap();
     fs::write(dir.path().join(CHECKPOINT), kept).unwrap();
     let same = |bytes: &[u8]| {
         fs::write(dir.path().join(JOURNAL), bytes).unwrap();
@@ -208,9 +208,9 @@ fn only_what_this_user_sealed_counts() {
     let journal = journal(700);
     assert!(journal.len() >= JOURNAL_BYTES_MIN);
     let kept = of(&journal).unwrap();
-    let good = shared::sealed(&me, PURPOSE, &kept).unwrap();
-    let foreign = shared::sealed(&stranger, PURPOSE, &kept).unwrap();
-    let other = shared::sealed(&me, "another purpose", &kept).unwrap();
+    let good = shared::sealed(&me, PURPOSE, kept.clone()).unwrap();
+    let foreign = shared::sealed(&stranger, PURPOSE, kept.clone()).unwrap();
+    let other = shared::sealed(&me, "another purpose", kept).unwrap();
     let mut spoilt = good.clone();
     *spoilt.last_mut().unwrap() ^= 1;
     let torn = good[..good.len() / 2].to_vec();
