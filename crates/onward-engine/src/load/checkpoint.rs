@@ -80,7 +80,10 @@ pub fn load_looking(
             Looked { loaded, part }
         }));
     }
-    let journal = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?;
+    // A short one was not read from yet.
+    let is_short = length < JOURNAL_BYTES_MIN as u64;
+    let file = if is_short { file } else { open::own(run_dir, JOURNAL, To::Read, 0)? };
+    let journal = open::all_of(file, open::LOG_BYTES_MAX)?;
     Ok(load(&journal).map(|loaded| {
         let part = Part::of(&journal, &loaded);
         Looked { loaded, part }

@@ -439,3 +439,29 @@ fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> 
     }
     Ok(marks)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_asked_for_its_marks_alone_has_the_same_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks: BTreeSet<&str> = ["conference.md", "state.json", "absent"].into();
+        let listed = || names_where(dir.path(), |name, is_dir| is_dir || marks.contains(name));
+        let (mark, link) = (dir.path().join("conference.md"), dir.path().join("state.json"));
+        for at in 0..3 {
+            fs::write(dir.path().join(format!("output-{at}")), "").unwrap();
+            assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        }
+        fs::write(mark, "").unwrap();
+        std::os::unix::fs::symlink("nowhere", link).unwrap();
+        assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        assert_eq!(listed().len(), 2);
+        // With a directory inside it is listed: no mark alone would tell of that.
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        assert!(!is_leaf(dir.path()));
+        assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        assert_eq!(listed().get("inner"), Some(&true));
+    }
+}

@@ -429,6 +429,30 @@ mod tests {
     }
 
     #[test]
+    fn two_files_are_compared_to_their_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let same = |one: &[u8], other: &[u8]| {
+            let paths = ["one", "other"].map(|name| dir.path().join(name));
+            fs::write(&paths[0], one).unwrap();
+            fs::write(&paths[1], other).unwrap();
+            let [one, other] = paths.map(|path| named(&path).unwrap());
+            are_the_same(&one, &other).unwrap()
+        };
+        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES + 7] {
+            let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            assert!(same(&bytes, &bytes), "{length}");
+            assert!(!same(&bytes, &[&bytes[..], b"x"].concat()), "{length}");
+            for at in [0, length / 2, length.saturating_sub(1)] {
+                let mut spoilt = bytes.clone();
+                if let Some(byte) = spoilt.get_mut(at) {
+                    *byte ^= 1;
+                    assert!(!same(&bytes, &spoilt), "{length}, at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn nothing_but_a_regular_file_below_the_root_is_opened_with_either_call() {
         for opener in [direct as Opener, walked] {
             let dir = tempfile::tempdir().unwrap();
