@@ -44,7 +44,7 @@ impl Graph {
     /// The steps declared in `def`, as children of the scope `parent`.
     pub(super) fn add_children(&mut self, defs: &Defs, state: &State, parent: NodeId, def: DefId) {
         let scope = self.node(parent).address.clone();
-        let declared = &defs.get(def).children;
+        let declared = defs.get(def).children();
         let mut siblings = Vec::with_capacity(declared.len());
         for child in declared {
             let brief = defs.brief(*child);

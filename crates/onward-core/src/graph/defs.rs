@@ -43,24 +43,42 @@ pub struct Defs {
 pub struct Def {
     /// Empty for the workflow itself. The children of a group are not in it but in `children`.
     step: OnceLock<Box<Step>>,
-    pub children: Vec<DefId>,
+    /// `None` for most.
+    more: Option<Arc<More>>,
     /// The workflow whose inputs and agents it sees.
     workflow: u32,
     brief: Brief,
     /// Where its id, its needs and then the step itself stand in the bytes.
     at: u32,
+}
+
+/// What few steps have.
+#[derive(Clone, Debug, Default)]
+struct More {
+    children: Vec<DefId>,
     /// Steps that only say which items an `each` has: nothing inside looks at them.
     sources: BTreeSet<String>,
 }
 
+impl More {
+    fn some(self) -> Option<Arc<Self>> {
+        let is_empty = self.children.is_empty() && self.sources.is_empty();
+        (!is_empty).then(|| Arc::new(self))
+    }
+}
+
 impl Def {
+    pub fn children(&self) -> &[DefId] {
+        self.more.as_ref().map_or(&[], |more| &more.children)
+    }
+
     fn new(step: Option<Step>, workflow: u32) -> Self {
         let brief = step.as_ref().map(Brief::of).unwrap_or_default();
         let made = OnceLock::new();
         if let Some(step) = step {
             let _ = made.set(Box::new(step));
         }
-        Self { step: made, children: Vec::new(), workflow, brief, at: 0, sources: BTreeSet::new() }
+        Self { step: made, more: None, workflow, brief, at: 0 }
     }
 }
 
@@ -76,12 +94,16 @@ impl Defs {
         };
         defs.all.reserve_exact(steps.len());
         let children = defs.add(steps, 0);
-        defs.all[0].children = children;
+        defs.all[0].more = More { children, ..More::default() }.some();
         let steps = defs.all.iter().filter_map(|def| def.step.get());
         let templates = steps.flat_map(|step| step.templates());
         defs.stdout_read = templates.flat_map(|it| it.refs.stdout.iter().cloned()).collect();
         for id in 1..defs.all.len() {
-            defs.all[id].sources = defs.sources_of(id);
+            let sources = defs.sources_of(id);
+            if !sources.is_empty() {
+                let more = More { children: defs.all[id].children().to_vec(), sources };
+                defs.all[id].more = more.some();
+            }
         }
         defs
     }
@@ -97,7 +119,7 @@ impl Defs {
             for inside in templates.filter(|template| *template != items) {
                 sources.retain(|source| !inside.refs.steps.contains(source));
             }
-            rest.extend(&self.get(id).children);
+            rest.extend(self.get(id).children());
         }
         sources
     }
@@ -122,7 +144,7 @@ impl Defs {
         let id = counted(self.all.len());
         self.all.push(Def::new(Some(step), workflow));
         let children = self.add(inner, inner_workflow);
-        self.all[id.0 as usize].children = children;
+        self.all[id.0 as usize].more = More { children, ..More::default() }.some();
         id
     }
 
@@ -186,20 +208,20 @@ impl Defs {
     /// The workflow that the children of a sub-workflow step see.
     pub fn workflow_inside(&self, id: DefId) -> &Workflow {
         let def = self.get(id);
-        let inside = def.children.first().map_or(def.workflow, |child| self.get(*child).workflow);
+        let inside = def.children().first().map_or(def.workflow, |child| self.get(*child).workflow);
         &self.workflows[inside as usize]
     }
 
     /// The workflow as it was declared, steps and all.
     pub fn workflow(&self) -> Workflow {
-        let steps = self.get(DefId::ROOT).children.iter().map(|id| self.whole(*id)).collect();
+        let steps = self.get(DefId::ROOT).children().iter().map(|id| self.whole(*id)).collect();
         Workflow { steps, ..self.workflows[0].clone() }
     }
 
     fn whole(&self, id: DefId) -> Step {
         let mut step = self.step_once(id);
         if let Kind::Group { steps } = &mut step.kind {
-            *steps = self.get(id).children.iter().map(|id| self.whole(*id)).collect();
+            *steps = self.get(id).children().iter().map(|id| self.whole(*id)).collect();
         }
         step
     }
@@ -227,18 +249,19 @@ impl Defs {
         brief.has_when() || brief.often() != Often::Once
     }
 
+    fn sources(&self, each: DefId) -> Option<&BTreeSet<String>> {
+        self.get(each).more.as_ref().map(|more| &more.sources).filter(|it| !it.is_empty())
+    }
+
     /// Whether some step only says which items it has.
     pub(super) fn has_sources(&self, each: DefId) -> bool {
-        !self.get(each).sources.is_empty()
+        self.sources(each).is_some()
     }
 
     /// Whether `need` only says which items `each` has. An answer of a gate always counts.
     pub(super) fn is_source(&self, each: DefId, need: DefId) -> bool {
-        let sources = &self.get(each).sources;
         // Most steps have none; nothing else is looked at then.
-        if sources.is_empty() {
-            return false;
-        }
+        let Some(sources) = self.sources(each) else { return false };
         let brief = self.brief(need);
         brief.is_leaf() && !brief.is_gate() && sources.contains(self.id(need))
     }
@@ -281,14 +304,14 @@ impl Defs {
                 None => packed(&self.unpacked(counted(index)), &mut own),
             }
         }
-        let has_more = |it: &(usize, &Def)| !it.1.children.is_empty() || !it.1.sources.is_empty();
-        let more: Vec<(usize, &Def)> = self.all.iter().enumerate().filter(has_more).collect();
+        let all = self.all.iter().enumerate();
+        let more: Vec<_> = all.filter_map(|(at, def)| Some((at, def.more.as_ref()?))).collect();
         more.len().pack(&mut to);
-        for (index, def) in more {
+        for (index, More { children, sources }) in more.into_iter().map(|(at, it)| (at, &**it)) {
             index.pack(&mut to);
-            def.children.len().pack(&mut to);
-            def.children.iter().for_each(|child| child.0.pack(&mut to));
-            def.sources.pack(&mut to);
+            children.len().pack(&mut to);
+            children.iter().for_each(|child| child.0.pack(&mut to));
+            sources.pack(&mut to);
         }
         own.len().pack(&mut to);
         to.extend_from_slice(&own);
@@ -323,16 +346,15 @@ impl Defs {
             let at =
                 (at as usize <= length).then(|| at.checked_add(u32::try_from(own).ok()?))??;
             let brief = Brief::from_bits(brief)?;
-            let (step, children, sources) = (OnceLock::new(), Vec::new(), BTreeSet::new());
-            Some(Def { step, children, workflow, brief, at, sources })
+            Some(Def { step: OnceLock::new(), more: None, workflow, brief, at })
         };
         let split = |row: &[u8; ROW_BYTES]| *row.as_chunks().0.first_chunk().expect("three words");
         let mut all = Vec::with_capacity(count);
         for row in rows {
             all.push(def(&split(row))?);
         }
-        for More { index, children, sources } in more {
-            (all[index].children, all[index].sources) = (children, sources);
+        for (index, more) in more {
+            all[index].more = more.some();
         }
         let is_whole = from.len() == length && !all.is_empty();
         let packed = Arc::new(bytes);
@@ -345,22 +367,32 @@ impl Defs {
         Self { origin: Some(hash), ..self }
     }
 
+    /// The same, none of them made yet: for one who has looked into many and needs them no more.
+    /// `None` where they could not be made again.
+    pub fn unmade(&self) -> Option<Self> {
+        let unmade = |def: &Def| {
+            let Def { step: _, more, workflow, brief, at } = def;
+            let (workflow, brief, at) = (*workflow, *brief, *at);
+            Def { step: OnceLock::new(), more: more.clone(), workflow, brief, at }
+        };
+        (!self.packed.is_empty()).then(|| Self {
+            all: self.all.iter().map(unmade).collect(),
+            workflows: self.workflows.clone(),
+            stdout_read: self.stdout_read.clone(),
+            packed: Arc::clone(&self.packed),
+            origin: self.origin,
+        })
+    }
+
     /// The text that they are known to be of.
     pub fn origin(&self) -> Option<Digest> {
         self.origin
     }
 }
 
-/// What few steps have.
-struct More {
-    index: usize,
-    children: Vec<DefId>,
-    sources: BTreeSet<String>,
-}
-
 impl More {
     /// All of them, each of one of `count` steps, with children behind it among these.
-    fn unpack(from: &mut &[u8], count: usize) -> Option<Vec<Self>> {
+    fn unpack(from: &mut &[u8], count: usize) -> Option<Vec<(usize, Self)>> {
         let mut all = Vec::new();
         for _ in 0..usize::unpack(from)? {
             let index = usize::unpack(from).filter(|it| *it < count)?;
@@ -370,7 +402,7 @@ impl More {
                 (child.0 as usize > index && (child.0 as usize) < count).then_some(child)
             });
             let children = children.collect::<Option<Vec<DefId>>>()?;
-            all.push(Self { index, children, sources: BTreeSet::unpack(from)? });
+            all.push((index, Self { children, sources: BTreeSet::unpack(from)? }));
         }
         Some(all)
     }

@@ -147,7 +147,7 @@ impl Graph {
             if defs.brief(def).is_gate() {
                 return true;
             }
-            rest.extend(&defs.get(def).children);
+            rest.extend(defs.get(def).children());
         }
         false
     }

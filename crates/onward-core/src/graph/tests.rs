@@ -1,7 +1,7 @@
 //! Which nodes are ready, and what falls and rises when facts change.
 
 use super::{Brief, Defs, Graph};
-use crate::testing::Bench;
+use crate::{digest::Digest, testing::Bench};
 
 #[track_caller]
 fn check(yaml: &str, script: &str, expected: &str) {
@@ -483,6 +483,12 @@ fn what_was_packed_is_the_same_workflow_and_the_same_graph() {
         assert_eq!(defs.id(id), bench.run.defs.id(id));
         assert_eq!(defs.stdout_is_read(id), bench.run.defs.stdout_is_read(id));
     }
+    // Steps that were looked into can be forgotten, where there is something to make them of.
+    let unmade = defs.clone().of_text(Digest::of(b"text")).unmade().unwrap();
+    assert_eq!(unmade.origin(), Some(Digest::of(b"text")));
+    assert_eq!(unmade.pack(), bytes);
+    assert_eq!(unmade.workflow(), defs.workflow());
+    assert!(bench.run.defs.unmade().is_none());
     for cut in 0..bytes.len() {
         assert!(Defs::unpack(bytes[..cut].to_vec()).is_none(), "cut at {cut}");
         let mut spoilt = bytes.clone();
@@ -495,7 +501,7 @@ fn what_was_packed_is_the_same_workflow_and_the_same_graph() {
 /// the workflow only; and it is forgotten as soon as a record may move a node.
 #[test]
 fn a_graph_that_was_kept_is_the_graph_until_something_moves() {
-    use crate::{digest::Digest, run::Run, state::State};
+    use crate::{run::Run, state::State};
     use std::sync::Arc;
     let text = "steps:
   - { id: a, run: x, writes: [a.txt] }

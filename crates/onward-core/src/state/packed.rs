@@ -28,20 +28,27 @@ impl State {
     /// `None` where the state would not come back as it is. With the steps that were declared, the
     /// graph is kept too.
     pub fn pack(&self, defs: Option<&Defs>) -> Option<Vec<u8>> {
-        let mut to = Vec::with_capacity(256 * self.steps.len() + 4096);
-        LAYOUT.pack(&mut to);
-        serde_json::to_string(self).ok()?.pack(&mut to);
-        put_text(self.last_kind, &mut to);
-        self.steps.len().pack(&mut to);
+        let mut to = Vec::new();
+        self.pack_to(defs, &mut to).map(|()| to)
+    }
+
+    /// The same behind what is there.
+    pub fn pack_to(&self, defs: Option<&Defs>, to: &mut Vec<u8>) -> Option<()> {
+        let at = to.len();
+        to.reserve(256 * self.steps.len() + 4096);
+        LAYOUT.pack(to);
+        serde_json::to_string(self).ok()?.pack(to);
+        put_text(self.last_kind, to);
+        self.steps.len().pack(to);
         let mut record = Vec::new();
         for (step, glance) in self.steps.glances() {
-            put_text(step.as_str(), &mut to);
+            put_text(step.as_str(), to);
             let record = match glance {
                 Glance::Plain(plain) => plain.record(),
                 Glance::Whole(entry) => {
                     let Some(key) = key_of_plain(entry) else {
                         to.push(WHOLE);
-                        serde_json::to_string(entry).ok()?.pack(&mut to);
+                        serde_json::to_string(entry).ok()?.pack(to);
                         continue;
                     };
                     record.clear();
@@ -50,15 +57,15 @@ impl State {
                 }
             };
             to.push(PLAIN);
-            record.len().pack(&mut to);
+            record.len().pack(to);
             to.extend_from_slice(record);
         }
         let graph = defs.and_then(|defs| PackedGraph::of(defs, self));
         to.push(u8::from(graph.is_some()));
         if let Some(graph) = graph {
-            graph.put(&mut to);
+            graph.put(to);
         }
-        self.comes_back_from(&to).then_some(to)
+        self.comes_back_from(&to[at..]).then_some(())
     }
 
     /// Takes the bytes that [`pack`](Self::pack) gave. That they are as they were written is for

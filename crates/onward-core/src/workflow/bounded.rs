@@ -358,12 +358,12 @@ fn block(blocks: &mut Vec<usize>, word: &str) {
 #[cfg(test)]
 mod tests {
     use crate::workflow::{
-        model::Template,
+        model::{Place, Template},
         template::{Context, FileTexts, Quoting, RenderError, render, value},
     };
 
     fn refusal(source: &str) -> String {
-        let template = Template { source: source.to_owned(), ..Template::default() };
+        let template = Template::new(source.to_owned(), Place::default());
         let (cx, files) = (Context::default(), FileTexts::new());
         let rendered = render(&template, &cx, &files, Quoting::Plain).map(|it| it.len());
         let valued = value(&template, &cx, &files).map(|it| it.to_string().len());
@@ -441,7 +441,7 @@ mod tests {
             {{ ns.n }} {{ ns.all | length }} {{ ['a', 'b'] | join(', ') ~ '!' }} \
             {{ ['x'] | map('replace', 'x', 'y') | first }} {{ '%05.1f' | format(2.5) }}\
             {% if ns.n > 3 %} big{% elif ns.n %} small{% endif %}";
-        let template = Template { source: source.to_owned(), ..Template::default() };
+        let template = Template::new(source.to_owned(), Place::default());
         let text = render(&template, &Context::default(), &FileTexts::new(), Quoting::Plain);
         assert_eq!(text.unwrap(), "1999000 2000 a, b! y 002.5 big");
     }

@@ -124,7 +124,7 @@ pub(super) fn text<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> O
 
 pub(super) fn template(node: &Node, name: &str, problems: &mut Problems) -> Option<Template> {
     let source = text(node, name, problems)?.to_owned();
-    Some(Template { source, at: node.at, ..Template::default() })
+    Some(Template::new(source, node.at))
 }
 
 pub(super) fn flag(node: &Node, name: &str, problems: &mut Problems) -> Option<bool> {
@@ -218,7 +218,7 @@ pub(super) fn value_template(
         }
         Tree::Broken => return None,
     };
-    Some((Template { source, at, ..Template::default() }, literal))
+    Some((Template::new(source, at), literal))
 }
 
 pub(super) fn has_hole(node: &Node) -> bool {

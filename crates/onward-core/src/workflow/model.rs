@@ -3,7 +3,10 @@
 //! Invariant: a [`Workflow`] needs no further validation. Ids are unique in their list,
 //! needs name siblings and have no cycle, templates compile and name only what they can see.
 
-use std::{collections::BTreeMap, collections::BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::{Deref, DerefMut},
+};
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -306,25 +309,54 @@ pub struct Retry {
     pub on: BTreeSet<Cause>,
 }
 
-/// Text with holes, or an expression. Compiles: the checker saw to it.
+/// Text with holes, or an expression. Compiles: the checker saw to it. One word wide: a step has
+/// room for many, and most have one or two.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template(Box<Text>);
+
+/// What a template is made of.
 #[derive(Clone, Debug, Default, Eq)]
-pub struct Template {
+pub struct Text {
     pub source: String,
     pub at: Place,
     pub refs: Refs,
 }
 
 /// What it says, not where it stands.
-impl PartialEq for Template {
+impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source && self.refs == other.refs
     }
 }
 
+impl Deref for Template {
+    type Target = Text;
+
+    fn deref(&self) -> &Text {
+        &self.0
+    }
+}
+
+impl DerefMut for Template {
+    fn deref_mut(&mut self) -> &mut Text {
+        &mut self.0
+    }
+}
+
 impl Template {
+    /// One of which it is not known yet what it looks at.
+    pub fn new(source: String, at: Place) -> Self {
+        Self::from(Text { source, at, refs: Refs::default() })
+    }
     /// Nothing in it is evaluated.
     pub fn is_literal(&self) -> bool {
         !self.source.contains("{{") && !self.source.contains("{%") && !self.source.contains("{#")
+    }
+}
+
+impl From<Text> for Template {
+    fn from(text: Text) -> Self {
+        Self(Box::new(text))
     }
 }
 

@@ -342,7 +342,8 @@ impl Checker<'_> {
             template.refs.steps.extend(ids);
         }
         if it.path.get(1..).is_none_or(sees_stdout) {
-            template.refs.stdout.extend(template.refs.steps.iter().cloned());
+            let refs = &mut template.refs;
+            refs.stdout.extend(refs.steps.iter().cloned());
         }
     }
 

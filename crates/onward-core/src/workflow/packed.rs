@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::{
     model::{
         Agent, Count, Durability, Each, Gate, Input, InputKind, Items, Kind, Limits, Many,
-        OnFailure, PinnedFile, Place, Probe, Refs, Repeat, Retry, Span, Step, Template, Workflow,
-        Worktree,
+        OnFailure, PinnedFile, Place, Probe, Refs, Repeat, Retry, Span, Step, Template, Text,
+        Workflow, Worktree,
     },
     permissions::Permissions,
 };
@@ -303,7 +303,18 @@ fields!(Each { items, name, key, after });
 fields!(Repeat { max, until, continue_on_max });
 fields!(Probe { command, absent });
 fields!(Retry { max, backoff_ms, on });
-fields!(Template { source, at, refs });
+fields!(Text { source, at, refs });
+
+impl Pack for Template {
+    fn pack(&self, to: &mut Vec<u8>) {
+        Text::pack(self, to);
+    }
+
+    fn unpack(from: &mut &[u8]) -> Option<Self> {
+        Text::unpack(from).map(Self::from)
+    }
+}
+
 fields!(Refs { steps, stdout, names });
 fields!(Place { file, line, column });
 fields!(Step {

@@ -172,17 +172,17 @@ impl Reader<'_> {
     fn workflow(&mut self, file: u32) -> Option<Workflow> {
         self.including.push(file);
         let node = yaml::parse(&self.sources[file as usize].text, file, &mut self.problems);
-        let workflow = node.and_then(|node| self.document(&node));
+        let workflow = node.and_then(|node| self.document(node));
         self.including.pop();
         workflow
     }
 
-    fn document(&mut self, node: &Node) -> Option<Workflow> {
+    fn document(&mut self, document: Node) -> Option<Workflow> {
         const KEYS: [&str; 8] =
             ["onward", "name", "description", "inputs", "agents", "defaults", "limits", "steps"];
-        let untyped = Fields::of(node, "a workflow", &mut self.problems)?;
+        let untyped = Fields::of(&document, "a workflow", &mut self.problems)?;
         self.version(&untyped)?;
-        let fields = Fields::known(node, "a workflow", &KEYS, &mut self.problems)?;
+        let fields = Fields::known(&document, "a workflow", &KEYS, &mut self.problems)?;
         if let Some(node) = fields.get("description") {
             fields::text(node, "description", &mut self.problems);
         }
@@ -207,6 +207,8 @@ impl Reader<'_> {
             return None;
         };
         let steps = self.steps(node, &mut around, 0);
+        // What is checked next is checked without it, and it is as large as the steps.
+        drop(document);
         let mut workflow = Workflow { name, inputs, agents: around.agents, limits, steps };
         names::check(&mut workflow, &self.sources, &mut self.problems);
         // Within an included workflow this was not its question: the outermost limits count.

@@ -228,7 +228,7 @@ impl Reader<'_> {
             }
             let empty = matches!(&node.tree, Tree::Scalar(it) if it.text.is_empty() && !it.plain);
             let template = if empty {
-                Some(Template { at: node.at, ..Template::default() })
+                Some(Template::new(String::new(), node.at))
             } else {
                 fields::template(node, &key.text, &mut self.problems)
             };

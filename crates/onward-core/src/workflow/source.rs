@@ -140,7 +140,7 @@ mod tests {
         let (_, node) = &pairs[0];
         let source = node.value().as_str().unwrap().to_owned();
         let offset = source.find('@').unwrap();
-        let template = Template { source, at: node.at, ..Template::default() };
+        let template = Template::new(source, node.at);
         let source = Source::new("f".into(), "f".into(), text.into());
         let place = source.place_in(&template, offset);
         (place.line, place.column)

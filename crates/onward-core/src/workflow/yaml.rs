@@ -270,6 +270,8 @@ impl<'t> Builder<'t, '_> {
             }
             items.push(self.node(event, span)?);
         }
+        // Most are short, and there are as many as steps.
+        items.shrink_to_fit();
         Ok(Tree::List(items))
     }
 

@@ -22,7 +22,7 @@ use serde::Serialize;
 
 use crate::{
     engine::{EngineError, RunPlace},
-    load::journal::{JOURNAL, Journal, load, mend_tail},
+    load::journal::{End, JOURNAL, Journal, load, mend_tail},
     locate::load_pinned,
     world::{
         At, Stop, World as _,
@@ -88,7 +88,7 @@ impl RunRef {
 pub(crate) struct Opened {
     pub(crate) world: RealWorld,
     pub(crate) run: Run,
-    bytes: Vec<u8>,
+    end: End,
     tail: onward_core::journal::Tail,
 }
 
@@ -102,7 +102,7 @@ impl Opened {
         }
         let workflow = load_pinned(&at.place.run_dir).map_err(EngineError::from)?.workflow;
         let run = Run::new(Arc::new(Defs::new(workflow)), loaded.state);
-        Ok(Self { world, run, bytes, tail: loaded.tail })
+        Ok(Self { world, run, end: End { offset: 0, bytes }, tail: loaded.tail })
     }
 
     /// Adds facts, as one batch, and lets go of the journal. The caller holds the run's lock.
@@ -110,7 +110,7 @@ impl Opened {
         if events.is_empty() {
             return Ok(self.run);
         }
-        mend_tail(&mut self.world, &self.bytes, &self.tail)?;
+        mend_tail(&mut self.world, &self.end, &self.tail)?;
         let mut journal = Journal::after(&self.run.state, self.tail.missing_newline);
         for mut event in events {
             self.world.clean(&mut event);

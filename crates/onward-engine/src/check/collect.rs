@@ -38,6 +38,8 @@ pub fn collect<W: World>(
     }
     seen.files.sort_by(|one, other| one.path.cmp(&other.path));
     seen.files.dedup_by(|one, other| one.path == other.path);
+    // They are held as long as the run is.
+    seen.files.shrink_to_fit();
     seen.result = result(world, step, address, attempt)?;
     if stdout_is_read {
         let name = out_name(address, attempt, "out");

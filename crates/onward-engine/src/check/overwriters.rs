@@ -166,6 +166,6 @@ fn add_to_come(run: &Run, id: NodeId, def: DefId, all: &mut Vec<(Address, Patter
         }
         let writes = &run.defs.step(inner).writes;
         all.extend(writes.iter().map(|it| (step.clone(), Pattern::unfilled(it, &tree))));
-        rest.extend(&run.defs.get(inner).children);
+        rest.extend(run.defs.get(inner).children());
     }
 }

@@ -14,7 +14,10 @@ pub(crate) mod outcome;
 mod prepare;
 mod stop;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use onward_core::{
     address::Address,
@@ -140,7 +143,12 @@ pub struct Driver<'w, W: World> {
     ending_asked: bool,
     /// Limits that this driver met.
     windows: u32,
+    /// With this record the declarations of steps are forgotten that were looked into.
+    forget_at: u64,
 }
+
+/// So many records later it is done again: it walks over all of them.
+const FORGET_AFTER: u64 = 4096;
 
 /// A start whose event is recorded and whose actions wait for the commit.
 pub(crate) struct Announced {
@@ -189,6 +197,7 @@ impl<'w, W: World> Driver<'w, W> {
             pace,
             ending_asked: false,
             windows: 0,
+            forget_at: FORGET_AFTER,
         };
         driver.heed_limits();
         driver
@@ -264,10 +273,23 @@ impl<'w, W: World> Driver<'w, W> {
         self.conclude_stop()?;
         self.journal.commit(self.world)?;
         self.act()?;
+        self.forget_steps();
         Ok(match self.stop {
             Stopping::Draining { until, .. } => until,
             Stopping::No | Stopping::Ending { .. } => wake,
         })
+    }
+
+    /// Declarations of a large workflow are made when they are looked into; those of steps that are
+    /// done are not held until the end of the run.
+    fn forget_steps(&mut self) {
+        if self.run.state.next_seq < self.forget_at {
+            return;
+        }
+        self.forget_at = self.run.state.next_seq + FORGET_AFTER;
+        if let Some(defs) = self.run.defs.unmade() {
+            self.run.defs = Arc::new(defs);
+        }
     }
 
     pub(crate) fn record(&mut self, mut event: Event) -> Result<(), Stop> {

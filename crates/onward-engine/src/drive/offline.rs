@@ -12,9 +12,9 @@ use crate::{
     drive::gate::{self, Answer, Refused},
     load::{
         checkpoint::load_kept,
-        journal::{JOURNAL, Journal, LoadError, mend_tail},
+        journal::{Journal, LoadError, mend_tail},
     },
-    world::{At, Stop, World, real::RealWorld},
+    world::{Stop, World, real::RealWorld},
 };
 
 /// Why an answer could not be written to the journal.
@@ -77,8 +77,8 @@ pub fn write_offline(
     workflow: Arc<Defs>,
     make: impl FnOnce(&mut RealWorld, &Run) -> Result<Vec<Event>, DecideError>,
 ) -> Result<(), DecideError> {
-    let bytes = world.read(At::Run(JOURNAL))?.ok_or(DecideError::NoJournal)?;
-    let loaded = load_kept(&mut world, &bytes, None)?;
+    let loaded = load_kept::<_, DecideError>(&mut world, None)?;
+    let (loaded, end) = loaded.ok_or(DecideError::NoJournal)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(DecideError::Damaged);
     }
@@ -89,7 +89,7 @@ pub fn write_offline(
     }
     // Refused before anything is touched.
     let events = make(&mut world, &run)?;
-    mend_tail(&mut world, &bytes, &loaded.tail)?;
+    mend_tail(&mut world, &end, &loaded.tail)?;
     let mut journal = Journal::after(&run.state, loaded.tail.missing_newline);
     for mut event in events {
         world.clean(&mut event);

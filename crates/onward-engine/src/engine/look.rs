@@ -1,7 +1,7 @@
 //! What every front end that only looks calls: the plan of a run, how it stands, and the same for
 //! runs of other systems. All of it is one examination, shown in one way or another.
 
-use std::{io::ErrorKind, path::Path, sync::Arc};
+use std::{io::ErrorKind, panic, path::Path, sync::Arc, thread};
 
 use onward_core::{
     address::Address,
@@ -24,7 +24,10 @@ use super::{
 use crate::{
     agents::{Spoken, adapter_of},
     foreign::Foreign,
-    load::{checkpoint::load_looking, journal::JOURNAL},
+    load::{
+        checkpoint::{is_kept, load_looking},
+        journal::JOURNAL,
+    },
     locate::{FoundSite, Holder, LoadWorkflowError, Origin, Pinned, Project, holder, load_builtin},
     resume::{
         self,
@@ -110,7 +113,15 @@ fn look_at(
     let at = RunPlace::of(run_dir, machine)?;
     // Before the journal: a driver that ends in between is then only called alive too long.
     let driver = holder(run_dir);
-    let looked = load_looking(run_dir, &machine.env).map_err(|error| {
+    let is_fixed = driver.is_some() || looking.pinned;
+    let workflow = || {
+        let origin = if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir) };
+        (Pinned::look(run_dir, &machine.env), origin)
+    };
+    let journal = || load_looking(run_dir, &machine.env);
+    let (looked, (pinned, origin)) =
+        if is_kept(run_dir) { both(journal, workflow) } else { (journal(), workflow()) };
+    let looked = looked.map_err(|error| {
         if error.kind() == ErrorKind::NotFound {
             EngineError::NotARun(run_dir.to_owned())
         } else {
@@ -127,14 +138,10 @@ fn look_at(
         Rest::Damaged(damage) => findings.extend(damaged(damage)),
     }
     findings.extend(driver.as_ref().map(still_running));
-    let pinned = Pinned::look(run_dir, &machine.env)?.defs;
+    let pinned = pinned?.defs;
     // A run that is driven, or that is complete, has no use for another workflow.
     let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
-    let origin = if driver.is_some() || complete || looking.pinned {
-        Origin::Gone
-    } else {
-        Origin::of(&at.project, run_dir)
-    };
+    let origin = if complete { Origin::Gone } else { origin };
     if let Origin::Invalid(finding) = &origin {
         findings.push(finding.clone());
     }
@@ -168,6 +175,15 @@ fn look_at(
     };
     let examined = examine(&mut world, subject)?;
     Ok((world, examined))
+}
+
+/// Two readings of a large run, side by side.
+fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl FnOnce() -> B + Send) -> (A, B) {
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        let one = one();
+        (one, other.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
+    })
 }
 
 /// How the words of a step's agent are told to a person; `None` where they are plain already.

@@ -240,6 +240,12 @@ pub struct Begun {
 }
 
 impl Begun {
+    /// Keeps the steps of its workflow in a form that is read faster, where that is a large one. It
+    /// is taken, so that a large one is not held twice.
+    pub fn keep_workflow(&self, workflow: Loaded, machine: &Machine) {
+        keep_new(&self.dir, workflow, &machine.env);
+    }
+
     /// Lets go of the tree; another process drives the run.
     pub fn leave(self) -> PathBuf {
         self.dir
@@ -321,7 +327,6 @@ pub(crate) fn begin_with(
     let share = share_of(&new.workflow.workflow);
     let mut tree = TreeLock::take(project, None, share, TakeOver::No)?;
     let (run, dir) = create_run(project, new, &redactor)?;
-    keep_new(&dir, new.workflow, &machine.env);
     tree.sign(&run, new.now)?;
     Ok(Begun { dir, tree, seen: Seen::default() })
 }

@@ -38,7 +38,7 @@ pub(super) fn share_of(workflow: &Workflow) -> Share {
 
 /// The same of a workflow whose steps are in a list.
 pub(super) fn share_of_defs(defs: &Defs) -> Share {
-    let mut rest = defs.get(DefId::ROOT).children.clone();
+    let mut rest = defs.get(DefId::ROOT).children().to_vec();
     while let Some(id) = rest.pop() {
         let brief = defs.brief(id);
         if brief.has_worktree() {
@@ -47,7 +47,7 @@ pub(super) fn share_of_defs(defs: &Defs) -> Share {
         match brief.word() {
             Word::Run | Word::Agent | Word::Call if brief.edits() => return Share::Alone,
             Word::Run | Word::Agent | Word::Call | Word::Gate => {}
-            Word::Group | Word::Sub => rest.extend(&defs.get(id).children),
+            Word::Group | Word::Sub => rest.extend(defs.get(id).children()),
         }
     }
     Share::WithOthers

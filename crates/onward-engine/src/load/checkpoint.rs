@@ -12,6 +12,7 @@ use std::{
     io::{self, Read as _},
     path::Path,
     sync::Arc,
+    thread,
 };
 
 use onward_core::{
@@ -20,10 +21,10 @@ use onward_core::{
     state::State,
 };
 
-use super::journal::{JOURNAL, LoadError, Loaded, load};
+use super::journal::{End, JOURNAL, LoadError, Loaded, load};
 use crate::world::{
-    At, World, files,
-    open::{self, To},
+    At, Stop, World, files,
+    open::{self, PIECE_BYTES, To},
     real::shared,
 };
 
@@ -33,8 +34,6 @@ const CHECKPOINT: &str = "checkpoint";
 const JOURNAL_BYTES_MIN: usize = 256 << 10;
 /// So much behind what is kept is folded faster than all of it is kept again.
 const REST_BYTES_MAX: usize = 16 << 10;
-/// A journal is summed in pieces of this size.
-const PIECE_BYTES: usize = 256 << 10;
 /// What stands in front of a sealed body, and what the part takes at most.
 const SEAL_BYTES: usize = 32;
 const HEAD_BYTES_MAX: usize = 1 + 32 + 8 + 4 + 1;
@@ -70,11 +69,8 @@ pub fn load_looking(
     let length = file.metadata()?.len();
     if length >= JOURNAL_BYTES_MIN as u64
         && length <= open::LOG_BYTES_MAX
-        && let Some(kept) = kept_in(run_dir, env)
-        && let Some((part, state)) = Part::unpack(&kept)
-        && part.is_summed(&file)?
-        && let at = kept.len() - state.len() + 1
-        && let Some(state) = State::unpack_at(kept, at)
+        && let Some(sealed) = sealed_in(run_dir)
+        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
     {
         let mut rest = Vec::new();
         file.take(open::LOG_BYTES_MAX).read_to_end(&mut rest)?;
@@ -84,28 +80,70 @@ pub fn load_looking(
             Looked { loaded, part }
         }));
     }
-    let journal = open::read_own(run_dir, JOURNAL, open::LOG_BYTES_MAX)?;
+    // A short one was not read from yet.
+    let is_short = length < JOURNAL_BYTES_MIN as u64;
+    let file = if is_short { file } else { open::own(run_dir, JOURNAL, To::Read, 0)? };
+    let journal = open::all_of(file, open::LOG_BYTES_MAX)?;
     Ok(load(&journal).map(|loaded| {
         let part = Part::of(&journal, &loaded);
         Looked { loaded, part }
     }))
 }
 
-fn kept_in(run_dir: &Path, env: &[(OsString, OsString)]) -> Option<Vec<u8>> {
-    let sealed = open::read_own(run_dir, CHECKPOINT, open::LOG_BYTES_MAX).ok()?;
-    shared::unsealed(env, PURPOSE, sealed)
+/// Whether a run is so long that its journal was kept.
+pub(crate) fn is_kept(run_dir: &Path) -> bool {
+    run_dir.join(CHECKPOINT).exists()
 }
 
-/// The same for one who drives the run, and may have folded its journal before.
-pub(crate) fn load_kept<W: World>(
+fn sealed_in(run_dir: &Path) -> Option<Vec<u8>> {
+    open::read_own(run_dir, CHECKPOINT, open::LOG_BYTES_MAX).ok()
+}
+
+/// What is kept for this very journal, which is read up to the end of that part. The journal is
+/// summed while what is kept is looked through: the two take about as long.
+fn kept_and_summed(
+    sealed: Vec<u8>,
+    journal: &File,
+    env: &[(OsString, OsString)],
+) -> io::Result<Option<(Part, State)>> {
+    // What it says of itself is believed when its seal was seen.
+    let Some((said, _)) = sealed.get(SEAL_BYTES..).and_then(Part::unpack) else { return Ok(None) };
+    thread::scope(|scope| {
+        let summed = scope.spawn(|| said.is_summed(journal));
+        let kept = kept_of(sealed, env);
+        let is_summed = summed.join().unwrap_or(Ok(false))?;
+        Ok(kept.filter(|_| is_summed))
+    })
+}
+
+fn kept_of(sealed: Vec<u8>, env: &[(OsString, OsString)]) -> Option<(Part, State)> {
+    let (part, state) = Part::unpack(shared::under_seal(env, PURPOSE, &sealed)?)?;
+    let at = sealed.len() - state.len() + 1;
+    Some((part, State::unpack_at(sealed, at)?))
+}
+
+/// Folds the journal for one who drives the run, and may have folded it before. `None` = there is
+/// no journal.
+pub(crate) fn load_kept<W, E>(
     world: &mut W,
-    journal: &[u8],
     folded: Option<Arc<Folded>>,
-) -> Result<Loaded, LoadError> {
-    match folded.and_then(|it| Folded::of(it, journal)) {
-        Some((state, offset)) => load_rest(state, offset as u64, &journal[offset..]),
-        None => load_after(journal, || kept_by(world)),
+) -> Result<Option<(Loaded, End)>, E>
+where
+    W: World,
+    E: From<Stop> + From<LoadError>,
+{
+    if let Some(folded) = folded
+        && folded.begins(|offset| world.read_from(At::Run(JOURNAL), offset, PIECE_BYTES))?
+    {
+        let offset = folded.part.length;
+        let bytes_max = usize::try_from(open::LOG_BYTES_MAX).unwrap_or(usize::MAX);
+        let bytes = world.read_from(At::Run(JOURNAL), offset, bytes_max)?;
+        let loaded = load_rest(Arc::unwrap_or_clone(folded).state, offset, &bytes)?;
+        return Ok(Some((loaded, End { offset, bytes })));
     }
+    let Some(bytes) = world.read(At::Run(JOURNAL))? else { return Ok(None) };
+    let loaded = load_after(&bytes, || kept_by(world))?;
+    Ok(Some((loaded, End { offset: 0, bytes })))
 }
 
 /// What this process folded before: as good as what is kept, for exactly these bytes.
@@ -116,10 +154,20 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The state at a place in this very journal, and that place.
-    fn of(folded: Arc<Self>, journal: &[u8]) -> Option<(State, usize)> {
-        let offset = folded.part.begins(journal)?;
-        Some((Arc::unwrap_or_clone(folded).state, offset))
+    /// Whether it is of this very journal, of which `piece` gives what stands at an offset.
+    fn begins<E>(&self, mut piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
+        let Part { length, crc } = self.part;
+        let (mut sum, mut offset) = (crc32fast::Hasher::new(), 0);
+        while offset < length {
+            let mut piece = piece(offset)?;
+            piece.truncate(usize::try_from(length - offset).unwrap_or(usize::MAX));
+            if piece.is_empty() {
+                return Ok(false);
+            }
+            sum.update(&piece);
+            offset += piece.len() as u64;
+        }
+        Ok(sum.finalize() == crc)
     }
 }
 
@@ -158,7 +206,7 @@ pub(crate) fn keep<W: World>(world: &mut W, defs: Option<&Defs>) {
     // A long one is not held together with what is made of it.
     drop(journal);
     let body = part.and_then(|it| body(&it, &loaded.state, defs));
-    if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, &it)) {
+    if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
     world.keep_looked(&loaded.state);
@@ -278,7 +326,7 @@ fn body(part: &Part, state: &State, defs: Option<&Defs>) -> Option<Vec<u8>> {
     to.extend(part.length.to_le_bytes());
     to.extend(part.crc.to_le_bytes());
     to.push(if defs.is_some() { WITH_GRAPH } else { ALONE });
-    to.extend(state.pack(defs)?);
+    state.pack_to(defs, &mut to)?;
     Some(to)
 }
 

@@ -118,9 +118,18 @@ pub enum LoadError {
     Impossible(#[from] onward_core::state::Violation),
 }
 
+/// What was read of a journal: all of it, or what follows a part that was folded before.
+#[derive(Debug)]
+pub struct End {
+    pub offset: u64,
+    pub bytes: Vec<u8>,
+}
+
 /// Cuts a torn tail off and keeps it in the rescue.
-pub fn mend_tail<W: World>(world: &mut W, bytes: &[u8], tail: &Tail) -> Result<(), Stop> {
-    let end = usize::try_from(tail.mark.offset).unwrap_or(bytes.len()).min(bytes.len());
+pub fn mend_tail<W: World>(world: &mut W, read: &End, tail: &Tail) -> Result<(), Stop> {
+    let bytes = &read.bytes;
+    let end = tail.mark.offset.saturating_sub(read.offset);
+    let end = usize::try_from(end).unwrap_or(bytes.len()).min(bytes.len());
     match &tail.rest {
         Rest::Clean => {}
         Rest::Torn(torn) => {

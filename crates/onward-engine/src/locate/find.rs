@@ -19,7 +19,7 @@ pub struct RunDir {
     /// When its journal was last written to.
     pub last_activity: Timestamp,
     /// It has not lost its journal.
-    has_journal: bool,
+    pub has_journal: bool,
 }
 
 impl RunDir {

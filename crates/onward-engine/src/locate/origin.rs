@@ -64,11 +64,11 @@ impl Origin {
 /// or was changed before, is looked at more closely.
 fn is_kept(run_dir: &Path, path: &Path) -> bool {
     let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
-    let kept = || open::read_own(run_dir, WORKFLOW, open::LOG_BYTES_MAX).ok();
-    is_plain
-        && kept().is_some_and(|kept| {
-            open::read_named(path, kept.len() as u64).is_ok_and(|now| now == kept)
-        })
+    let same = || {
+        let kept = open::own(run_dir, WORKFLOW, open::To::Read, 0)?;
+        open::are_the_same(&kept, &open::named(path)?)
+    };
+    is_plain && same().is_ok_and(|it| it)
 }
 
 /// The first record of a run, without reading the rest.

@@ -19,7 +19,7 @@ use onward_core::{
 use super::pinned::{PINNED, WORKFLOW, hash_under};
 use crate::world::{
     open,
-    real::shared::{known_key, own_key},
+    real::shared::{sealed, under_seal},
 };
 
 const PACKED: &str = "workflow.packed";
@@ -27,7 +27,6 @@ const PACKED: &str = "workflow.packed";
 const TEXT_BYTES_MIN: usize = 64 << 10;
 /// What the key is for; another purpose has another one.
 const PURPOSE: &str = "onward packed workflow";
-const SEAL_BYTES: usize = 32;
 const HASH_BYTES: usize = 16;
 
 /// What is sealed: the version, the hash of the text, the names of its files, the steps.
@@ -47,13 +46,7 @@ pub(super) fn read(
         open::read_own(run_dir, path.strip_prefix(run_dir).ok()?, open::LOG_BYTES_MAX).ok()
     };
     let bytes = own(&dir.join(PACKED))?;
-    let (seal, rest) = bytes.split_at_checked(SEAL_BYTES)?;
-    let key = known_key(env, PURPOSE)?;
-    // Compared in a time that tells nothing.
-    if blake3::keyed_hash(&key, rest) != blake3::Hash::from_slice(seal).ok()? {
-        return None;
-    }
-    let body = Body::of(rest)?;
+    let body = Body::of(under_seal(env, PURPOSE, &bytes)?)?;
     let mut files = Vec::with_capacity(body.names.len());
     for (index, name) in body.names.iter().enumerate() {
         let text = String::from_utf8(own(&path_of(dir, index, name))?).ok()?;
@@ -85,15 +78,15 @@ pub(super) fn keep(dir: &Path, loaded: Loaded, env: &[(OsString, OsString)]) -> 
 
 /// Keeps the steps of a workflow beside the copy that a new run has of it, so that no command reads
 /// the YAML of that copy.
-pub(crate) fn keep_new(dir: &Path, workflow: &Loaded, env: &[(OsString, OsString)]) {
-    if !is_large(&workflow.files) {
+pub(crate) fn keep_new(dir: &Path, workflow: Loaded, env: &[(OsString, OsString)]) {
+    let Loaded { workflow, mut files, .. } = workflow;
+    if !is_large(&files) {
         return;
     }
-    let mut files = workflow.files.clone();
     if let Some(first) = files.first_mut() {
         WORKFLOW.clone_into(&mut first.path);
     }
-    let packed = Defs::new(workflow.workflow.clone()).pack();
+    let packed = Defs::new(workflow).pack();
     write(dir, hash_under(WORKFLOW, &files), &files, &packed, env);
 }
 
@@ -109,10 +102,7 @@ fn write(
     packed: &[u8],
     env: &[(OsString, OsString)],
 ) {
-    let Some(key) = own_key(env, PURPOSE) else { return };
-    let body = body(hash, files, packed);
-    let mut bytes = blake3::keyed_hash(&key, &body).as_bytes().to_vec();
-    bytes.extend(body);
+    let Some(bytes) = sealed(env, PURPOSE, body(hash, files, packed)) else { return };
     let _ = open::put(&dir.join(PACKED), &bytes, open::PRIVATE);
 }
 
@@ -162,6 +152,8 @@ mod tests {
 
     use super::*;
     use crate::locate::{Pinned, load_workflow};
+
+    const SEAL_BYTES: usize = 32;
 
     struct Place {
         dir: tempfile::TempDir,
@@ -230,7 +222,7 @@ mod tests {
         let place = Place::new();
         let path = place.run_dir().join("mine.yaml");
         fs::copy(place.run_dir().join(WORKFLOW), &path).unwrap();
-        keep_new(&place.run_dir(), &load_workflow(&path).unwrap(), &place.env);
+        keep_new(&place.run_dir(), load_workflow(&path).unwrap(), &place.env);
         assert!(place.is_used());
         let kept = fs::read(place.packed()).unwrap();
         fs::remove_file(place.packed()).unwrap();
@@ -259,10 +251,8 @@ mod tests {
         fs::create_dir(stranger.run_dir()).unwrap();
         stranger.write(&text("rm -rf"));
         let evil = Pinned::take(&stranger.run_dir(), &stranger.env).unwrap();
-        let key = known_key(&stranger.env, PURPOSE).unwrap();
         let body = body(place.looked().hash, &place.looked().files, &evil.defs.pack());
-        let sealed = [blake3::keyed_hash(&key, &body).as_bytes().as_slice(), &body].concat();
-        fs::write(place.packed(), sealed).unwrap();
+        fs::write(place.packed(), sealed(&stranger.env, PURPOSE, body).unwrap()).unwrap();
         assert!(!place.is_used());
         assert_eq!(place.looked().defs.workflow(), plain);
         // The text is another one.

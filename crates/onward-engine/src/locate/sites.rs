@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -219,8 +220,7 @@ impl Search<'_> {
                 if visited > DIRS_MAX {
                     break;
                 }
-                // A directory of many outputs has a few names that matter, or none.
-                let names = names_where(&dir, |name, is_dir| is_dir || firsts.contains(name));
+                let names = marks_and_dirs(&dir, &firsts);
                 let has = |mark: &Mark| names.contains_key(first(mark));
                 let is_whole = |card: &&&Card| card.marks.iter().all(has);
                 let is_flat = |card: &&Card| card.marks.iter().all(|it| !it.glob.contains('/'));
@@ -395,6 +395,29 @@ fn names_where(dir: &Path, is_wanted: impl Fn(&str, bool) -> bool) -> BTreeMap<S
     named.collect()
 }
 
+/// Those in `marks`, and directories. A directory of many outputs has a few of them, or none: where
+/// it is sure that no directory is in it, it is asked for the marks alone.
+fn marks_and_dirs(dir: &Path, marks: &BTreeSet<&str>) -> BTreeMap<String, bool> {
+    if !is_leaf(dir) {
+        return names_where(dir, |name, is_dir| is_dir || marks.contains(name));
+    }
+    let is_there = |mark: &&&str| fs::symlink_metadata(dir.join(**mark)).is_ok();
+    marks.iter().filter(is_there).map(|mark| ((*mark).to_owned(), false)).collect()
+}
+
+/// Whether it is sure that a directory holds no other one: each would be linked to it by its `..`,
+/// on the file systems that are known to count these.
+fn is_leaf(dir: &Path) -> bool {
+    const EXT4: i64 = 0xef53;
+    const TMPFS: i64 = 0x0102_1994;
+    const XFS: i64 = 0x5846_5342;
+    let links = || fs::symlink_metadata(dir).is_ok_and(|it| it.is_dir() && it.nlink() == 2);
+    let counts = |it: rustix::fs::StatFs| {
+        i64::try_from(it.f_type).is_ok_and(|it| [EXT4, TMPFS, XFS].contains(&it))
+    };
+    links() && rustix::fs::statfs(dir).is_ok_and(counts)
+}
+
 fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> {
     let mut marks = BTreeMap::new();
     for mark in card.marks {
@@ -415,4 +438,30 @@ fn glimpses(dir: &Path, card: &Card) -> Result<BTreeMap<String, Glimpse>, Stop> 
         }
     }
     Ok(marks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_asked_for_its_marks_alone_has_the_same_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let marks: BTreeSet<&str> = ["conference.md", "state.json", "absent"].into();
+        let listed = || names_where(dir.path(), |name, is_dir| is_dir || marks.contains(name));
+        let (mark, link) = (dir.path().join("conference.md"), dir.path().join("state.json"));
+        for at in 0..3 {
+            fs::write(dir.path().join(format!("output-{at}")), "").unwrap();
+            assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        }
+        fs::write(mark, "").unwrap();
+        std::os::unix::fs::symlink("nowhere", link).unwrap();
+        assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        assert_eq!(listed().len(), 2);
+        // With a directory inside it is listed: no mark alone would tell of that.
+        fs::create_dir(dir.path().join("inner")).unwrap();
+        assert!(!is_leaf(dir.path()));
+        assert_eq!(marks_and_dirs(dir.path(), &marks), listed());
+        assert_eq!(listed().get("inner"), Some(&true));
+    }
 }

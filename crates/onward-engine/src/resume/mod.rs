@@ -97,8 +97,8 @@ pub fn open_kept<'w, W: World>(
     how: &Resume,
     folded: Option<Arc<Folded>>,
 ) -> Result<Driver<'w, W>, ResumeError> {
-    let bytes = world.read(At::Run(JOURNAL))?.ok_or(ResumeError::NoJournal)?;
-    let loaded = load_kept(world, &bytes, folded)?;
+    let loaded = load_kept::<W, ResumeError>(world, folded)?;
+    let (loaded, end) = loaded.ok_or(ResumeError::NoJournal)?;
     if let Rest::Damaged(_) = loaded.tail.rest {
         return Err(ResumeError::Damaged);
     }
@@ -140,8 +140,8 @@ pub fn open_kept<'w, W: World>(
         if let Some(lacking) = how.lacking {
             return Err(ResumeError::Conflicts(vec![lacking]));
         }
-        mend_tail(world, &bytes, &loaded.tail)?;
-        drop(bytes);
+        mend_tail(world, &end, &loaded.tail)?;
+        drop(end);
         take_hold(world, &journal, &run)?;
         return Ok(Driver::new(world, run, journal, how).asked_to_end());
     }
@@ -151,8 +151,8 @@ pub fn open_kept<'w, W: World>(
     }
     agree(&examined)?;
     let (examined, held) = round.hold_to_settle(world, examined, &looked, &how)?;
-    mend_tail(world, &bytes, &loaded.tail)?;
-    drop(bytes);
+    mend_tail(world, &end, &loaded.tail)?;
+    drop(end);
     let settled = round.settle(world, &examined, held)?;
     let mut connected = take_hold(world, &journal, examined.as_journaled())?;
     let early = end_superseded(world, &examined, &mut connected)?;

@@ -178,7 +178,7 @@ pub trait World {
     }
 
     /// The bytes under a seal that only this user can make; `None` where there is no such seal.
-    fn sealed(&self, _purpose: &str, _bytes: &[u8]) -> Option<Vec<u8>> {
+    fn sealed(&self, _purpose: &str, _bytes: Vec<u8>) -> Option<Vec<u8>> {
         None
     }
     /// What this user sealed for this purpose; of anything else nothing.

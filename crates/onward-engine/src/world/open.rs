@@ -33,6 +33,8 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 pub const SMALL_BYTES_MAX: u64 = 16 << 20;
 /// A journal or a log of seals may be this large.
 pub const LOG_BYTES_MAX: u64 = 8 << 30;
+/// What is only compared or summed is read in pieces of this size.
+pub const PIECE_BYTES: usize = 256 << 10;
 
 /// What reading a workflow takes for each byte of its text, at the most that was seen.
 const MEMORY_PER_TEXT_BYTE: u64 = 96;
@@ -177,6 +179,24 @@ pub fn all_of(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Whether two files, each from where it stands, hold the same bytes; a piece of each at a time.
+pub fn are_the_same(mut one: &File, mut other: &File) -> io::Result<bool> {
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut piece, mut beside) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    loop {
+        let read = one.read(&mut piece)?;
+        if read == 0 {
+            return Ok(other.read(&mut beside[..1])? == 0);
+        }
+        let is_there = other.read_exact(&mut beside[..read]).is_ok();
+        if !is_there || piece[..read] != beside[..read] {
+            return Ok(false);
+        }
+    }
 }
 
 /// The content of a file of ours.
@@ -406,6 +426,30 @@ mod tests {
 
     fn direct(root: &Path, name: &str, to: To) -> io::Result<File> {
         own(root, name, to, PRIVATE)
+    }
+
+    #[test]
+    fn two_files_are_compared_to_their_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let same = |one: &[u8], other: &[u8]| {
+            let paths = ["one", "other"].map(|name| dir.path().join(name));
+            fs::write(&paths[0], one).unwrap();
+            fs::write(&paths[1], other).unwrap();
+            let [one, other] = paths.map(|path| named(&path).unwrap());
+            are_the_same(&one, &other).unwrap()
+        };
+        for length in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES + 7] {
+            let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            assert!(same(&bytes, &bytes), "{length}");
+            assert!(!same(&bytes, &[&bytes[..], b"x"].concat()), "{length}");
+            for at in [0, length / 2, length.saturating_sub(1)] {
+                let mut spoilt = bytes.clone();
+                if let Some(byte) = spoilt.get_mut(at) {
+                    *byte ^= 1;
+                    assert!(!same(&bytes, &spoilt), "{length}, at {at}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::{Counts, View, of_plan},
 };
-use onward_engine::{engine::view_runs, load::journal::JOURNAL};
+use onward_engine::engine::view_runs;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -129,7 +129,7 @@ pub(crate) fn rows(
     for (dir, shown) in runs.iter().zip(view_runs(&dirs, &session.machine)) {
         let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
         let last_active = dir.last_activity.to_string();
-        if !dir.dir.join(JOURNAL).is_file() {
+        if !dir.has_journal {
             let lost = format!("it has lost its journal; `onward repair {id}`");
             rows.push(Row { id, dir: at, place: None, last_active, shown: Err(lost) });
             continue;
@@ -215,10 +215,13 @@ fn table(cx: &mut Context, rows: &[Row], now: Timestamp) -> Result<(), Error> {
     let widths =
         std::array::from_fn(|at| all().map(|line| width::of(&line[at])).max().unwrap_or(0));
     let layout = Layout::of(widths, style::columns());
-    writeln!(cx.out, "{}", layout.row(&heads, style::DIM))?;
+    // In one go: each line by itself would be a call of its own.
+    let mut page = layout.row(&heads, style::DIM);
     for (row, line) in rows.iter().zip(&lines) {
-        writeln!(cx.out, "{}", layout.row(line, row.style()))?;
+        page.push('\n');
+        page.push_str(&layout.row(line, row.style()));
     }
+    writeln!(cx.out, "{page}")?;
     Ok(())
 }
 

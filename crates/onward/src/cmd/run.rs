@@ -103,8 +103,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if !cx.global.json && !cx.global.quiet && has_worktrees(&loaded.workflow.steps) {
         tell_uncommitted(cx, &session)?;
     }
-    // The run has its copy; a large one need not be held twice.
-    drop(loaded);
+    begun.keep_workflow(loaded, &session.machine);
     if args.detach {
         // The driver that is left behind takes the tree for itself.
         return super::attach::leave(cx, &session, &begun.leave(), &[]);
@@ -257,6 +256,7 @@ pub(crate) fn again(
         }
     }
     let begun = begin_run(&session.project, &workflow, file.as_deref(), inputs, machine, mode)?;
+    begun.keep_workflow(workflow, machine);
     drive_new(cx, session, begun, person)
 }
 

@@ -3,9 +3,10 @@
 use serde_json::json;
 
 use super::*;
+use crate::workflow::model::Place;
 
 fn template(source: &str) -> Template {
-    Template { source: source.into(), ..Template::default() }
+    Template::new(source.into(), Place::default())
 }
 
 fn names(names: Json) -> Context {

@@ -116,7 +116,7 @@ impl Disk {
             Err(error) if is_absence(&error) => return Ok(Vec::new()),
             Err(error) => return Err(io_stop("read", &path)(error)),
         };
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(bytes_max.min(open::PIECE_BYTES));
         let length = file.seek(SeekFrom::Start(offset)).and_then(|_| {
             let bytes_max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
             file.take(bytes_max).read_to_end(&mut bytes)

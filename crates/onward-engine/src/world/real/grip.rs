@@ -155,7 +155,7 @@ fn seen(place: &Place, env: &[(OsString, OsString)]) -> Option<Seen> {
 pub(super) fn keep(place: &Place, told: &State, env: &[(OsString, OsString)]) -> Option<()> {
     let log = open::read_own(&place.run_dir, place.seals().file_name()?, open::LOG_BYTES_MAX);
     let log = log.ok().filter(|it| it.len() >= LOG_BYTES_MIN)?;
-    let sealed = shared::sealed(env, PURPOSE, &Seen::of(&log, told)?.pack())?;
+    let sealed = shared::sealed(env, PURPOSE, Seen::of(&log, told)?.pack())?;
     open::put(&place.run_dir.join(SEEN), &sealed, open::PRIVATE).ok()
 }
 

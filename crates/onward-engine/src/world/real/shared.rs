@@ -60,11 +60,17 @@ pub(crate) fn known_key(env: &[(OsString, OsString)], purpose: &str) -> Option<[
 
 /// These bytes under the seal of this user: no one else can make it, and nothing in them can be
 /// changed behind it.
-pub(crate) fn sealed(env: &[(OsString, OsString)], purpose: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn sealed(
+    env: &[(OsString, OsString)],
+    purpose: &str,
+    mut bytes: Vec<u8>,
+) -> Option<Vec<u8>> {
     let key = own_key(env, purpose)?;
-    let mut sealed = blake3::keyed_hash(&key, bytes).as_bytes().to_vec();
-    sealed.extend_from_slice(bytes);
-    Some(sealed)
+    let seal = blake3::keyed_hash(&key, &bytes);
+    // Many bytes are moved, and not held twice.
+    bytes.reserve_exact(blake3::OUT_LEN);
+    bytes.splice(0..0, *seal.as_bytes());
+    Some(bytes)
 }
 
 /// What was sealed by this user for this purpose; of anything else nothing.
@@ -73,14 +79,22 @@ pub(crate) fn unsealed(
     purpose: &str,
     mut sealed: Vec<u8>,
 ) -> Option<Vec<u8>> {
+    under_seal(env, purpose, &sealed)?;
+    sealed.drain(..blake3::OUT_LEN);
+    Some(sealed)
+}
+
+/// The same, where it stands.
+pub(crate) fn under_seal<'a>(
+    env: &[(OsString, OsString)],
+    purpose: &str,
+    sealed: &'a [u8],
+) -> Option<&'a [u8]> {
     let (seal, bytes) = sealed.split_at_checked(blake3::OUT_LEN)?;
     let key = known_key(env, purpose)?;
     // Compared in a time that tells nothing.
-    if blake3::keyed_hash(&key, bytes) != blake3::Hash::from_slice(seal).ok()? {
-        return None;
-    }
-    sealed.drain(..blake3::OUT_LEN);
-    Some(sealed)
+    let is_ours = blake3::keyed_hash(&key, bytes) == blake3::Hash::from_slice(seal).ok()?;
+    is_ours.then_some(bytes)
 }
 
 /// An empty salt is no secret.

@@ -580,7 +580,7 @@ impl World for RealWorld {
         self.disk.path(at).to_string_lossy().into_owned()
     }
 
-    fn sealed(&self, purpose: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn sealed(&self, purpose: &str, bytes: Vec<u8>) -> Option<Vec<u8>> {
         shared::sealed(&self.env, purpose, bytes)
     }
 

@@ -80,8 +80,10 @@ impl Family {
         found
     }
 
+    /// Those that are meant; a part of the kernel never is.
     pub(super) fn pids_where(&self, is_meant: impl Fn(Identity) -> bool) -> Vec<i32> {
-        let meant = self.table.values().filter(|process| is_meant(process.id));
+        let of_users = self.table.values().filter(|process| !process.is_kernel);
+        let meant = of_users.filter(|process| is_meant(process.id));
         meant.map(|process| process.id.pid).collect()
     }
 
@@ -133,7 +135,8 @@ mod tests {
     use super::*;
 
     fn process(pid: i32, parent: i32, start_time: u64) -> Process {
-        Process { id: Identity { pid, start_time }, parent, group: pid, is_dead: false }
+        let id = Identity { pid, start_time };
+        Process { id, parent, group: pid, is_dead: false, is_kernel: false }
     }
 
     fn key(step: &str) -> Key {

@@ -46,6 +46,8 @@ pub(super) struct Process {
     pub(super) group: i32,
     /// A zombie counts as dead: nothing of it runs.
     pub(super) is_dead: bool,
+    /// A part of the kernel: it has no environment, and no attempt started it.
+    pub(super) is_kernel: bool,
 }
 
 /// The attempt that a process belongs to, as its environment says.
@@ -77,6 +79,9 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     parse_stat(pid, &stat[..count])
 }
 
+/// `PF_KTHREAD` among the flags of a process.
+const OF_KERNEL: u32 = 0x0020_0000;
+
 /// The command's name stands in parentheses and may contain any byte, `)` included.
 fn parse_stat(pid: i32, stat: &[u8]) -> Option<Process> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -85,12 +90,14 @@ fn parse_stat(pid: i32, stat: &[u8]) -> Option<Process> {
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    // Fields 20 and 22 of the whole line; session, the sixth, comes next.
-    let threads: u32 = fields.nth(14)?.parse().ok()?;
+    // Fields 9, 20 and 22 of the whole line; session, the sixth, comes next.
+    let flags: u32 = fields.nth(3)?.parse().ok()?;
+    let threads: u32 = fields.nth(10)?.parse().ok()?;
     let start_time = fields.nth(1)?.parse().ok()?;
     // The first thread may be over while others of the same process go on.
     let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
-    Some(Process { id: Identity { pid, start_time }, parent, group, is_dead })
+    let is_kernel = flags & OF_KERNEL != 0;
+    Some(Process { id: Identity { pid, start_time }, parent, group, is_dead, is_kernel })
 }
 
 /// Every process that can be seen now.
@@ -276,8 +283,11 @@ mod tests {
             parent: 7,
             group: 8,
             is_dead: false,
+            is_kernel: false,
         };
         assert_eq!(parse_stat(42, stat), Some(expected));
+        let kernel = b"7 (kworker/0:0) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 8 0 0";
+        assert!(parse_stat(7, kernel).unwrap().is_kernel);
         assert_eq!(parse_stat(42, b"42 (a) S 7"), None);
         let with = |state_and_threads: (&str, u32)| {
             let (state, threads) = state_and_threads;

@@ -15,12 +15,12 @@ use onward_core::{
     time::Timestamp,
 };
 
+use crate::world::open::PIECE_BYTES;
+
 use super::{Seals, checked, decode_beyond, decode_from, quick, told::Told};
 
 /// A shorter log is read as soon.
 pub(crate) const LOG_BYTES_MIN: usize = 256 << 10;
-/// A log is summed in pieces of this size.
-const PIECE_BYTES: usize = 256 << 10;
 /// Another one whenever anything in here, or in what is passed over, is written differently.
 const LAYOUT: &[u8] = concat!(env!("CARGO_PKG_VERSION"), "/1").as_bytes();
 const NO_MOMENT: i64 = i64::MIN;
