@@ -128,11 +128,11 @@ fn phase(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         let message = format!("the last transition names `{}`, which is no phase", shown(word));
         all.push(Odd::MissingCurrentPhase.finding(message));
     }
-    let (Some(hint), Some(phase)) = (state.hint, told.code.phase()) else { return };
+    let (Some(hint), Some(phase)) = (state.hint, told.ahead.phase()) else { return };
     // In the second version 3 is the approval and 4 the execution. A transition for the plan that
     // comes so far was numbered there: in the first one it leads to 2.
     let is_second = state.by_plan
-        && match told.code {
+        && match told.ahead {
             Code::Approval => hint == 3,
             Code::Execute | Code::Verify | Code::Blocked => hint == 4,
             Code::Intake | Code::Planning | Code::Cleanup | Code::Consolidate | Code::Complete => {
@@ -188,8 +188,10 @@ fn tasks(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         }
         if task.stage == Stage::UsedUp {
             let (id, count) = (shown(&task.entry.id), task.attempts);
-            let message = format!("{id} was tried {count} times and is not tried again by itself");
-            all.push(Odd::AttemptsUsedUp.finding(message).at_step(&at));
+            let message = format!(
+                "{id} was tried {count} times and is not tried again by itself; you are asked"
+            );
+            all.push(Odd::UsedUpAskedByGate.finding(message).at_step(&at));
         }
     }
     if !told.tasks.strangers.is_empty() && told.state.graph().is_some() {
