@@ -185,13 +185,17 @@ impl Code {
     /// knows better: [`Finding::can_be_accepted`].
     pub fn can_be_accepted(word: &str) -> bool {
         let is_fact = |code: &&Self| code.as_str() == word && code.row().2 == Yes::Not;
-        word != RUN_OVER && !Self::ALL.iter().any(|code| is_fact(&code))
+        ![RUN_OVER, RUN_SUPERSEDED].contains(&word) && !Self::ALL.iter().any(|code| is_fact(&code))
     }
 }
 
 /// Another system's files say that the run failed or was cancelled there. As with a cancelled run
 /// of our own, no yes settles it: `--force` takes the run up again.
 pub const RUN_OVER: &str = "run-over";
+
+/// Another run lies where the other system kept the one that ours goes on with. Ours is over: no
+/// word takes it up again.
+pub const RUN_SUPERSEDED: &str = "run-superseded";
 
 /// What a person's yes does to a finding that blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::{
     address::Address,
     event::Certainty,
     finding::Finding,
-    plan::{LastEvent, RecoveryPoint, Referred, Status},
+    plan::{LastEvent, Plan, RecoveryPoint, Referred, Status},
     time::Timestamp,
 };
 
@@ -33,6 +33,28 @@ pub trait Told {
     /// What the files say about one step of the built-in workflow.
     fn step(&self, at: &Address) -> StepTold;
 
+    /// The step that makes the outputs of this one again, which got lost after all that rests on
+    /// them was done: this one stays done without them.
+    fn made_again_by(&self, _at: &Address) -> Option<Address> {
+        None
+    }
+
+    /// Whether this step writes again what got lost. What lies behind it was done before: the files
+    /// are asked about that once more when it has ended.
+    fn restores(&self, _at: &Address) -> bool {
+        false
+    }
+
+    /// The items of a list that is opened behind such a step: the row of each, and its first step.
+    fn items(&self, _group: &Address) -> Vec<(Address, Address)> {
+        Vec::new()
+    }
+
+    /// What a person is asked about this step, which is passed over, by a gate further on.
+    fn asks_about(&self, _at: &Address) -> Option<String> {
+        None
+    }
+
     /// The row of a plan that a step belongs to. Several steps may share one, such as the draft of
     /// a poster and its publication.
     fn row(&self, at: &Address) -> Address {
@@ -47,6 +69,18 @@ pub trait Told {
     /// What the report calls the last completed.
     fn last_done(&self) -> LastDone {
         LastDone::ByRows
+    }
+
+    /// Why these files are another run's than the one that our journal goes on with. Then nothing
+    /// is taken from them, and nothing is written into them.
+    fn superseded(&self) -> Option<Finding> {
+        None
+    }
+
+    /// Inputs of a run of ours that begins where this one waits to be begun: which of the runs
+    /// that come and go in its directory it is.
+    fn inputs(&self) -> BTreeMap<String, Value> {
+        BTreeMap::new()
     }
 
     /// Half-done work in the files and worktrees, to be saved and put back before going on.
@@ -119,6 +153,14 @@ pub struct Standing {
     pub needs_agents: bool,
     /// What a person must say before the run goes on, although nothing is wrong.
     pub asks: Option<String>,
+}
+
+impl Standing {
+    /// The files say that the run is complete, and by the plan no step of ours is left either: no
+    /// more than the closing record of our journal is missing.
+    pub fn is_all_done(&self, plan: &Plan) -> bool {
+        self.status == Status::Completed && plan.recovery_point.steps.is_empty()
+    }
 }
 
 /// The newest entry of a log, or the newest file.

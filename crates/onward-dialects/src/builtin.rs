@@ -13,6 +13,8 @@ pub const CALLS: &[&str] = &[
     "agent-memory.open",
     "agent-memory.check",
     "agent-memory.approve",
+    "agent-memory.lost",
+    "agent-memory.whole",
     "agent-memory.claim",
     "agent-memory.record",
     "agent-memory.judge",

@@ -30,6 +30,17 @@ pub trait Dialect: Sync {
         Site::at(self.card(), dir)
     }
 
+    /// Whether one run may take the place of another in the same files.
+    fn replaces(&self) -> bool {
+        false
+    }
+
+    /// Whether a run of ours that was given these inputs goes on with this one.
+    fn is_of(&self, site: &Site, inputs: &BTreeMap<String, Value>) -> bool {
+        let told = site.inputs.iter().filter(|it| it.0 != "dir");
+        told.into_iter().all(|(name, value)| inputs.get(name) == Some(value))
+    }
+
     /// The workflow and its inputs that a file stands for of which no run is known.
     fn meant_by(
         &self,

@@ -10,7 +10,7 @@ use std::{
 use onward_core::address::Address;
 use onward_engine::{
     care::archive::collectable,
-    dialects::Home,
+    dialects::{Home, dialect, dialects},
     locate::{FindError, FoundSite, Project, RunDir, Search, near},
 };
 
@@ -19,6 +19,30 @@ use crate::{
     error::Error,
     session::{Found, Session, Wanted, Which, found_in_commands, not_adopted, open_run, word},
 };
+
+/// How a run was named on the command line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    /// An id, a prefix of one, or a directory.
+    pub(crate) run: Option<&'a str>,
+    /// Which system wrote it.
+    pub(crate) dialect: Option<&'a str>,
+    /// Where task lists are.
+    pub(crate) tasks: Option<&'a Path>,
+    /// Where nothing is named, the last active one is meant: for what only looks.
+    pub(crate) newest: bool,
+}
+
+impl Wanted<'_> {
+    /// Refused when it names a system that is not known.
+    pub(crate) fn names_a_dialect(&self) -> Result<(), Error> {
+        let Some(name) = self.dialect.filter(|name| dialect(name).is_none()) else {
+            return Ok(());
+        };
+        let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
+        Err(Error::NoSuchDialect { name: name.to_owned(), known })
+    }
+}
 
 /// Where a pipeline of this project was looked for, in vain.
 #[derive(Debug, Default)]

@@ -22,7 +22,7 @@ use onward_engine::{
     drive::Options,
     engine::{
         EngineError, How, Machine,
-        adopt::{Adopter, Adopters},
+        adopt::{Adopter, Adopters, is_superseded},
         plan_site,
     },
     load::{
@@ -47,7 +47,7 @@ use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 use crate::{
     cmd::Context,
     error::Error,
-    meant::{Looked, called, here, is_closed, is_sure, left_here, unknown},
+    meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
     screen::Screen,
 };
 
@@ -411,7 +411,7 @@ impl Session {
         }
     }
 
-    /// Runs that are not complete, the last active one first.
+    /// Runs that are neither complete nor superseded, the last active one first.
     pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
         for run in self.project.runs()? {
@@ -424,13 +424,22 @@ impl Session {
                 | Status::Waiting
                 | Status::Parked
                 | Status::OverBudget
-                | Status::Failed => found.push(found_run),
+                | Status::Failed => {
+                    if !self.is_superseded(&found_run.dir, &found_run.state) {
+                        found.push(found_run);
+                    }
+                }
             }
         }
         if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {
             self.folded.replace(Some((dir.dir.clone(), folded.clone())));
         }
         Ok(found)
+    }
+
+    /// Another run of the other system lies in the place of the one that this run goes on with.
+    pub(crate) fn is_superseded(&self, run: &RunDir, state: &State) -> bool {
+        state.adopted.is_some() && is_superseded(&self.project, &run.dir, &self.machine)
     }
 
     /// What the journal of a run folds to, where this command has read it to find the run.
@@ -463,30 +472,6 @@ fn placed_name(dir: &str, name: &str) -> String {
 fn now_from(env: &[(OsString, OsString)]) -> Option<Timestamp> {
     let value = env.iter().find(|(name, _)| name == "ONWARD_NOW")?.1.to_str()?;
     value.parse().ok()
-}
-
-/// How a run was named on the command line.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted<'a> {
-    /// An id, a prefix of one, or a directory.
-    pub(crate) run: Option<&'a str>,
-    /// Which system wrote it.
-    pub(crate) dialect: Option<&'a str>,
-    /// Where task lists are.
-    pub(crate) tasks: Option<&'a Path>,
-    /// Where nothing is named, the last active one is meant: for what only looks.
-    pub(crate) newest: bool,
-}
-
-impl Wanted<'_> {
-    /// Refused when it names a system that is not known.
-    fn names_a_dialect(&self) -> Result<(), Error> {
-        let Some(name) = self.dialect.filter(|name| dialect(name).is_none()) else {
-            return Ok(());
-        };
-        let known = dialects().iter().map(|it| it.card().name.to_owned()).collect();
-        Err(Error::NoSuchDialect { name: name.to_owned(), known })
-    }
 }
 
 /// A run, by who wrote it.

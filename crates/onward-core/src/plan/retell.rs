@@ -29,6 +29,8 @@ impl Telling<'_> {
     /// journal says how it stands.
     #[must_use]
     pub fn retell(&self, mut plan: Plan, is_adopted: bool) -> Plan {
+        self.spare(&mut plan);
+        self.ask(&mut plan);
         plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
         plan.counts = counts(&plan.steps);
         plan.summary.clone_from(&self.standing.report);
@@ -43,9 +45,15 @@ impl Telling<'_> {
             let started = self.standing.started_at;
             plan.run.started_at = started.map(|at| at.to_string()).unwrap_or_default();
         }
+        // Of a run of ours that has ended, its journal says where it stands.
+        if plan.run.status != Status::Completed || !is_adopted {
+            plan.recovery_point = self.point(&plan, is_adopted);
+        }
         // The other system has ended it, whatever our run still waits for.
         if plan.findings.iter().any(|it| it.code == RUN_OVER) {
             plan.run.status = Status::Failed;
+        } else if self.standing.is_all_done(&plan) {
+            plan.run.status = Status::Completed;
         }
         if plan.run.status == Status::Completed {
             plan.can_resume = false;
@@ -53,10 +61,93 @@ impl Telling<'_> {
             let lacks_end = |it: &Finding| it.code == Code::AllDoneNotDelivered.as_str();
             plan.findings.retain(|it| is_adopted || !lacks_end(it));
         }
-        if plan.run.status != Status::Completed || !is_adopted {
-            plan.recovery_point = self.point(&plan, is_adopted);
-        }
         plan
+    }
+
+    /// Behind a step that writes again what got lost, what the files prove stays as it is.
+    fn spare(&self, plan: &mut Plan) {
+        let starts = |it: &PlannedStep| matches!(it.verdict, Verdict::Run | Verdict::Rerun);
+        let restores = |it: &PlannedStep| self.told.restores(&Address::from_text(&it.step));
+        let Some(from) = plan.steps.iter().rposition(|it| restores(it) && starts(it)) else {
+            return;
+        };
+        let mut behind = Vec::new();
+        for mut step in plan.steps.drain(from + 1..) {
+            let address = Address::from_text(&step.step);
+            let items = self.told.items(&address);
+            if items.is_empty() || step.verdict != Verdict::Run {
+                self.spare_one(&address, &mut step);
+                behind.push(step);
+                continue;
+            }
+            for (row, first) in items {
+                let mut item = PlannedStep { step: row.to_string(), ..step.clone() };
+                self.spare_one(&first, &mut item);
+                if let Some(why) = self.told.asks_about(&first) {
+                    plan.needs.push(format!("{row}: {why}"));
+                    item.verdict = Verdict::Ask;
+                    item.why = vec![Why::because("asked", why)].into();
+                }
+                behind.push(item);
+            }
+        }
+        plan.steps.extend(behind);
+    }
+
+    fn spare_one(&self, address: &Address, step: &mut PlannedStep) {
+        let (verdict, why) = match (step.verdict, self.told.step(address)) {
+            // It was done, and nothing that it was made from is another.
+            (Verdict::Verify, _) => {
+                (Verdict::Keep, Why::because("done", "what is written again changes nothing of it"))
+            }
+            (Verdict::Run, StepTold::Done(_)) => {
+                (Verdict::Keep, Why::because("done", "the files record it"))
+            }
+            (Verdict::Run, StepTold::PassedOver(why)) => {
+                (Verdict::Skip, Why::because("skipped", why))
+            }
+            (Verdict::Run, StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent)
+            | (
+                Verdict::Keep
+                | Verdict::Adopt
+                | Verdict::Reattach
+                | Verdict::Continue
+                | Verdict::Rerun
+                | Verdict::Ask
+                | Verdict::Skip,
+                _,
+            ) => return,
+        };
+        step.verdict = verdict;
+        step.why = vec![why].into();
+    }
+
+    /// Steps that are passed over until a person has said what becomes of them. A gate that is
+    /// open asks by itself.
+    fn ask(&self, plan: &mut Plan) {
+        let is_gate = |it: &Why| it.cause == "gate";
+        let waits = |it: &PlannedStep| it.verdict == Verdict::Ask && it.why.iter().any(is_gate);
+        if plan.run.status == Status::Completed || plan.steps.iter().any(waits) {
+            return;
+        }
+        for step in &mut plan.steps {
+            let is_passed_over = match step.verdict {
+                Verdict::Skip | Verdict::Run | Verdict::Rerun => true,
+                Verdict::Keep
+                | Verdict::Verify
+                | Verdict::Adopt
+                | Verdict::Reattach
+                | Verdict::Continue
+                | Verdict::Ask => false,
+            };
+            let asked = self.told.asks_about(&Address::from_text(&step.step));
+            if let Some(why) = asked.filter(|_| is_passed_over) {
+                plan.needs
+                    .push(format!("{}: {why}", self.told.row(&Address::from_text(&step.step))));
+                step.verdict = Verdict::Ask;
+                step.why = vec![Why::because("asked", why)].into();
+            }
+        }
     }
 
     /// In the other system's codes; the steps of a run of ours are those that it starts.
@@ -160,6 +251,37 @@ impl Telling<'_> {
                 }
             },
         }
+    }
+}
+
+impl Plan {
+    /// The plan of a run in whose place another one lies: it is over, and nothing of it starts.
+    #[must_use]
+    pub fn superseded(mut self, why: &str) -> Self {
+        for row in &mut self.steps {
+            match row.verdict {
+                Verdict::Keep | Verdict::Adopt | Verdict::Skip => continue,
+                Verdict::Verify
+                | Verdict::Reattach
+                | Verdict::Continue
+                | Verdict::Rerun
+                | Verdict::Run
+                | Verdict::Ask => {}
+            }
+            row.verdict = Verdict::Skip;
+            row.why = vec![Why::because("superseded", "another run lies in its place")].into();
+            row.cost_usd = None;
+        }
+        self.counts = counts(&self.steps);
+        self.run.status = Status::Cancelled;
+        self.can_resume = false;
+        self.needs.clear();
+        self.reverts.clear();
+        let point = &mut self.recovery_point;
+        "superseded".clone_into(&mut point.code);
+        why.clone_into(&mut point.summary);
+        point.steps.clear();
+        self
     }
 }
 

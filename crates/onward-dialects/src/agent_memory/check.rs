@@ -60,6 +60,8 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
     let later = |phase: u32| state.hint.is_some_and(|it| it >= phase) || began;
     let planned = state.plan || state.graph().is_some() || later(2);
     let built = state.graph().is_some() && told.tasks.is_built();
+    // Only a transition says that it was there.
+    let is_prepared = state.hint.is_some_and(|it| it >= 4);
     for (path, is_missing, who) in [
         (PRD, !state.prd && (planned || later(1)), "intake writes it again"),
         (PLAN, !state.plan && (state.graph().is_some() || later(2)), "planning writes it again"),
@@ -69,7 +71,7 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
             "the breakdown into tasks is made again",
         ),
         (CONSTITUTION, !state.constitution && later(2), "the user is asked for approval again"),
-        (PR, !state.pr && built && later(4), "cleanup and the pull request are prepared again"),
+        (PR, !state.pr && built && is_prepared, "cleanup and the pull request are prepared again"),
     ] {
         if is_missing {
             let message = format!("it is missing: {who}");
@@ -128,11 +130,11 @@ fn phase(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         let message = format!("the last transition names `{}`, which is no phase", shown(word));
         all.push(Odd::MissingCurrentPhase.finding(message));
     }
-    let (Some(hint), Some(phase)) = (state.hint, told.code.phase()) else { return };
+    let (Some(hint), Some(phase)) = (state.hint, told.ahead.phase()) else { return };
     // In the second version 3 is the approval and 4 the execution. A transition for the plan that
     // comes so far was numbered there: in the first one it leads to 2.
     let is_second = state.by_plan
-        && match told.code {
+        && match told.ahead {
             Code::Approval => hint == 3,
             Code::Execute | Code::Verify | Code::Blocked => hint == 4,
             Code::Intake | Code::Planning | Code::Cleanup | Code::Consolidate | Code::Complete => {
@@ -188,8 +190,10 @@ fn tasks(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         }
         if task.stage == Stage::UsedUp {
             let (id, count) = (shown(&task.entry.id), task.attempts);
-            let message = format!("{id} was tried {count} times and is not tried again by itself");
-            all.push(Odd::AttemptsUsedUp.finding(message).at_step(&at));
+            let message = format!(
+                "{id} was tried {count} times and is not tried again by itself; you are asked"
+            );
+            all.push(Odd::UsedUpAskedByGate.finding(message).at_step(&at));
         }
     }
     if !told.tasks.strangers.is_empty() && told.state.graph().is_some() {

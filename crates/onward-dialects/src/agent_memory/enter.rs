@@ -29,8 +29,8 @@ pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Cha
     let wanted = wanted.ok_or_else(|| NoEntry::Unknown(at.place.to_owned()))?;
     // The tasks of a phase are entered one by one.
     let is_ahead = match task {
-        Some(_) => wanted.phase() > told.code.phase() && told.code != Code::Complete,
-        None => place(wanted) >= place(told.code),
+        Some(_) => wanted.phase() > told.ahead.phase() && told.ahead != Code::Complete,
+        None => place(wanted) >= place(told.ahead),
     };
     if is_ahead {
         let place = shown(at.place);
@@ -43,7 +43,7 @@ pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Cha
         (Code::Approval, _) => back(told, 1, at),
         (Code::Execute, Some(task)) => [vec![reopened(task, at)], back(told, 2, at)].concat(),
         (Code::Execute, None) => {
-            let again = told.tasks.all.iter().filter(|it| is_executed_again(told.code, it));
+            let again = told.tasks.all.iter().filter(|it| is_executed_again(told.ahead, it));
             [again.map(|it| reopened(it, at)).collect(), back(told, 2, at)].concat()
         }
         (Code::Verify, _) => {

@@ -124,6 +124,12 @@ impl State {
     pub fn is_approved(&self) -> bool {
         self.constitution && self.hint.is_none_or(|phase| phase >= 2)
     }
+
+    /// What the approval rests on and is not there.
+    pub fn lost(&self) -> Vec<&'static str> {
+        let all = [(PRD, self.prd), (PLAN, self.plan)];
+        all.into_iter().filter(|it| !it.1).map(|it| it.0).collect()
+    }
 }
 
 /// The contract of a task.

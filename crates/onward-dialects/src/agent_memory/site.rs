@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use onward_core::{digest::Digest, time::Timestamp};
 
-use super::{RUNS, event, write};
+use super::{RUNS, event};
 use crate::{
-    kit::path::below,
+    kit::{age::stamp, path::below},
     seam::{Candidate, Card, Listing, Site},
 };
 
@@ -56,7 +56,7 @@ pub(super) fn fresh(request: &str, now: Timestamp) -> String {
     let slug: String = slug.chars().take(SLUG_MAX).collect();
     let slug = slug.trim_matches('-');
     let slug = if slug.is_empty() { "run" } else { slug };
-    let stamp: String = write::stamp(now).chars().take("20260302-0952".len()).collect();
+    let stamp: String = stamp(now).chars().take("20260302-0952".len()).collect();
     let told_apart = Digest::of(format!("{now} {request}").as_bytes()).to_string();
     let last: String = told_apart.chars().take(4).collect();
     format!("{RUNS}/{stamp}-{slug}-{last}")

@@ -64,7 +64,7 @@ pub struct Task {
     pub was_implemented: bool,
     pub done_at: Option<Timestamp>,
     /// Where its last event stands among all, from one; 0 without any.
-    last: usize,
+    pub(super) last: usize,
 }
 
 impl Task {

@@ -37,6 +37,9 @@ pub(super) struct AgentMemoryTold {
     pub(super) state: State,
     pub(super) tasks: Tasks,
     pub(super) code: Code,
+    /// Where it would re-enter if nothing had got lost after the approval: what was approved and
+    /// done stays, while the producer writes its artifact again.
+    pub(super) ahead: Code,
     files: Files,
     /// The task graph can be used as it is.
     is_broken_down: bool,
@@ -53,20 +56,22 @@ impl AgentMemoryTold {
         let state = State::of(&files);
         let tasks = Tasks::of(state.graph(), &state.log);
         let facts = facts(&state, &tasks);
-        let (code, is_broken_down) = (code(facts), facts.graph);
+        let is_lost = facts.approved && facts.graph;
+        let whole = Facts { prd: facts.prd || is_lost, plan: facts.plan || is_lost, ..facts };
+        let (code, ahead, is_broken_down) = (code(facts), code(whole), facts.graph);
         let place = |(index, task): (usize, &Task)| (task.address(), index);
         let places = tasks.all.iter().enumerate().map(place).collect();
         let (dir, held, early) = (dir.to_owned(), tasks.held(), tasks.early());
-        Self { dir, state, tasks, code, files, is_broken_down, places, held, early }
+        Self { dir, state, tasks, code, ahead, files, is_broken_down, places, held, early }
     }
 
     pub(super) fn files(&self) -> &Files {
         &self.files
     }
 
-    /// The phase that it re-enters; none when it is over.
+    /// The phase that the run is in; none when it is over.
     pub(super) fn phase(&self) -> Option<u32> {
-        self.code.phase().and_then(|it| it.parse().ok())
+        self.ahead.phase().and_then(|it| it.parse().ok())
     }
 
     /// The newest moment that an event names, or else when the newest file was written.
@@ -110,7 +115,7 @@ impl AgentMemoryTold {
     }
 
     fn status(&self) -> Status {
-        match (self.state.end, self.code) {
+        match (self.state.end, self.ahead) {
             (_, Code::Complete) => Status::Completed,
             // One word for both: neither goes on by itself.
             (Some(End::Failed | End::Cancelled), _) => Status::Failed,
@@ -154,7 +159,7 @@ impl AgentMemoryTold {
     /// The task that was done last.
     fn last_task(&self) -> Option<&Task> {
         let done = self.tasks.all.iter().filter(|it| it.stage == Stage::Done);
-        done.max_by_key(|it| it.done_at)
+        done.max_by_key(|it| (it.done_at, it.last))
     }
 
     fn report(&self) -> Vec<String> {
@@ -177,7 +182,7 @@ impl AgentMemoryTold {
     /// What the step that writes the constitution leaves: the tasks, and those that are to be
     /// verified before any other is executed.
     fn approved(&self) -> Value {
-        let verify = match self.code {
+        let verify = match self.ahead {
             Code::Verify => self.tasks.unverified(),
             Code::Intake
             | Code::Planning
@@ -214,7 +219,7 @@ impl AgentMemoryTold {
             "claim" => StepTold::PassedOver(why),
             _ => StepTold::Silent,
         };
-        if self.code == Code::Complete {
+        if self.ahead == Code::Complete {
             return implemented();
         }
         match task.stage {
@@ -250,7 +255,7 @@ impl AgentMemoryTold {
         if let Some(task) = self.reworked(at).filter(|it| it.stage == Stage::UsedUp) {
             return given_up(task);
         }
-        let is_stuck = self.code == Code::Blocked;
+        let is_stuck = self.ahead == Code::Blocked;
         // What it asks about was answered by going on, unless a person enters before it.
         let is_answered = !is_stuck && matches!(self.unwritten(), StepTold::Silent);
         match at.split_once('/') {
@@ -265,7 +270,7 @@ impl AgentMemoryTold {
             Some(_) | None if self.is_past(2) => return StepTold::Silent,
             Some(_) | None => return self.unwritten(),
         }
-        match self.code {
+        match self.ahead {
             Code::Blocked => StepTold::Done(Done::inferred(write::surveyed(&self.tasks))),
             Code::Cleanup | Code::Consolidate | Code::Complete => {
                 let over = json!({ "over": true, "tasks": [], "verify": [], "stuck": [] });
@@ -294,12 +299,46 @@ impl AgentMemoryTold {
         self.state.log.events.iter().any(|it| it.actor == ACTOR && it.step.as_deref() == Some(step))
     }
 
+    /// It got lost after the approval.
+    fn is_lost(&self, path: &str) -> bool {
+        self.is_past(1) && self.code != Code::Complete && self.state.lost().contains(&path)
+    }
+
+    /// A producer writes again what got lost, before anything else.
+    fn is_restoring(&self) -> bool {
+        self.code != self.ahead
+    }
+
+    fn restore_step(&self, at: &str) -> StepTold {
+        if !self.is_past(1) {
+            return self.unwritten();
+        }
+        match restores(&Address::from_text(at)) {
+            Some((path, _)) if self.is_lost(path) => StepTold::Undone,
+            Some(_) => StepTold::PassedOver("it is there".to_owned()),
+            None if self.code == Code::Complete => {
+                StepTold::Done(Done::recorded(json!({ "lost": [], "prd": false, "plan": false })))
+            }
+            None => StepTold::Done(Done::recorded(write::lost(&self.state)).growing("lost")),
+        }
+    }
+
     /// What our run did and no file tells yet, its journal vouches for; unless a person enters
     /// before it, in this very moment.
     fn unwritten(&self) -> StepTold {
         let is_entered = self.state.log.events.last().is_some_and(|it| it.entered);
         if is_entered { StepTold::Undone } else { StepTold::Silent }
     }
+}
+
+/// Steps that write an artifact again, the step that wrote it first, and the artifact.
+const RESTORED: [(&str, &str, &str); 2] =
+    [("restore/prd", "intake", PRD), ("restore/plan", "plan", PLAN)];
+
+/// The artifact that a step writes again, and the step that wrote it first.
+fn restores(at: &Address) -> Option<(&'static str, &'static str)> {
+    let found = RESTORED.iter().find(|(step, ..)| *step == at.as_str());
+    found.map(|(_, maker, path)| (*path, *maker))
 }
 
 /// The agent of the last attempt was cut off, and no further one is begun.
@@ -396,7 +435,7 @@ impl Told for AgentMemoryTold {
         };
         let text = at.as_str();
         let has_graph = self.is_past(1) || self.code == Code::Approval;
-        let is_complete = self.code == Code::Complete;
+        let is_complete = self.ahead == Code::Complete;
         // What is to be made again, and was by then, the journal knows.
         let artifact = |name: &str, is_done: bool| {
             let is_void = self.state.void.contains(name);
@@ -407,12 +446,12 @@ impl Told for AgentMemoryTold {
             // It says what is there.
             "open" if !self.state.void.is_empty() && is_entered => StepTold::Undone,
             "open" => {
-                let planned = self.state.plan;
+                let planned = self.state.plan || self.is_past(1);
                 let broken_down = self.is_broken_down;
                 inferred(true, json!({ "planned": planned, "broken_down": broken_down }))
             }
-            "intake" => artifact(PRD, self.state.prd || is_complete),
-            "plan" => artifact(PLAN, self.state.plan || is_complete),
+            "intake" => artifact(PRD, self.state.prd || self.is_past(1)),
+            "plan" => artifact(PLAN, self.state.plan || self.is_past(1)),
             "tasks" => artifact(GRAPH, has_graph),
             "approve" if self.is_past(1) => {
                 StepTold::Done(Done::recorded(json!({ "option": "approve" })))
@@ -432,6 +471,15 @@ impl Told for AgentMemoryTold {
                 task.map_or(untold, |task| self.task_step(task, step))
             }
             "rework" => self.rework_step(text),
+            "restore" => self.restore_step(text),
+            "whole" if self.is_past(1) => recorded(true, json!({})),
+            "whole" => self.unwritten(),
+            // Not come to yet, because something before it got lost.
+            "verify"
+                if self.is_restoring() && matches!(self.ahead, Code::Execute | Code::Blocked) =>
+            {
+                StepTold::PassedOver("nothing waits for the verifier now".to_owned())
+            }
             "verify" => inferred(self.is_past(2), json!({})),
             // It logs the transition; a run without any needs none.
             "finished" => {
@@ -444,17 +492,51 @@ impl Told for AgentMemoryTold {
         }
     }
 
+    /// The rework asks about what cannot go on by itself.
+    fn asks_about(&self, at: &Address) -> Option<String> {
+        let group = at.parent().filter(|_| at.last_id() == "claim")?;
+        let task = self.places.get(&group).map(|place| &self.tasks.all[*place])?;
+        let why = match task.stage {
+            Stage::UsedUp => format!("it was tried {} times", task.attempts),
+            Stage::Blocked => "it is blocked".to_owned(),
+            Stage::Open | Stage::Unverified | Stage::Mending | Stage::Done => return None,
+        };
+        Some(format!("{why}; retry, skip or abort"))
+    }
+
     /// A task is one row, however many steps it takes; the transition to the cleanup is part of it.
     fn row(&self, at: &Address) -> Address {
-        if at.as_str() == "finished" && self.code == Code::Cleanup {
+        if at.as_str() == "finished" && self.ahead == Code::Cleanup {
             return Address::from_text("cleanup");
         }
         match at.as_str().split_once('/') {
+            None if at.as_str() == "whole" => Address::from_text("constitution"),
+            Some(("restore", _)) => {
+                let maker = restores(at).filter(|(path, _)| self.is_lost(path));
+                Address::from_text(maker.map_or("constitution", |(_, maker)| maker))
+            }
             Some((first, _)) if first.starts_with("execute[") || first == "verify" => {
                 Address::from_text(first)
             }
             Some(_) | None => at.clone(),
         }
+    }
+
+    fn restores(&self, at: &Address) -> bool {
+        restores(at).is_some()
+    }
+
+    fn items(&self, group: &Address) -> Vec<(Address, Address)> {
+        let all = self.tasks.all.iter().map(Task::address);
+        let first = |it: &Address| Address::from_text(&format!("{it}/claim"));
+        let is_it = |_: &Address| group.as_str() == "execute";
+        all.filter(is_it).map(|it| (it.clone(), first(&it))).collect()
+    }
+
+    fn made_again_by(&self, at: &Address) -> Option<Address> {
+        let again =
+            RESTORED.iter().find(|(_, maker, path)| *maker == at.as_str() && self.is_lost(path));
+        again.map(|(step, ..)| Address::from_text(step))
     }
 
     fn last_done(&self) -> LastDone {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     Files,
-    kit::{path::shown, with_line},
+    kit::{age::stamp, path::shown, with_line},
 };
 
 /// The folder of our events.
@@ -95,14 +95,6 @@ pub fn logged(files: &Files, entries: &[Entry], now: Timestamp) -> Vec<Change> {
     vec![Change::Append { path, bytes: all.split_off(old.len()) }]
 }
 
-/// `20260302-095230`
-pub fn stamp(at: Timestamp) -> String {
-    let text = at.to_string();
-    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
-    let (day, time) = text.split_once('T').unwrap_or((&text, ""));
-    format!("{}-{}", digits(day), digits(time).chars().take(6).collect::<String>())
-}
-
 /// A resume begins. After the end of the run it has nothing to say: it would open the run again.
 /// What was cut off is claimed once more, which is another attempt; after the last one it failed.
 pub(super) fn resumed(
@@ -161,6 +153,13 @@ pub fn approved(tasks: &Tasks, verify: &[&Task]) -> Value {
         item(task, if is_implemented { &[] } else { &task.entry.dependencies })
     };
     json!({ "tasks": tasks.all.iter().map(listed).collect::<Vec<Value>>(), "verify": ids(verify) })
+}
+
+/// What the step leaves that looks for artifacts which got lost after the approval.
+pub fn lost(state: &State) -> Value {
+    let item = |path: &&str| json!({ "id": path });
+    let all: Vec<Value> = state.lost().iter().map(item).collect();
+    json!({ "lost": all, "prd": !state.prd, "plan": !state.plan })
 }
 
 /// What is left after the first pass over all tasks.

@@ -38,6 +38,32 @@ pub(super) fn findings(told: &DotagentTold, now: Timestamp) -> Vec<Finding> {
     all
 }
 
+/// The checkpoint is of another workflow than the one that our run goes on with.
+pub(super) fn superseded(told: &DotagentTold) -> Option<Finding> {
+    let (ours, there) = (told.id.as_deref()?.trim(), told.state.workflow_id.as_deref()?.trim());
+    if ours == there {
+        return None;
+    }
+    let message = format!(
+        "the checkpoint is of the workflow `{}` now; this run went on with `{}`, and is over",
+        shown(there),
+        shown(ours)
+    );
+    let hint = "`onward resume` goes on with the new one; `onward cancel` ends this one";
+    let finding = Odd::RunSuperseded.finding(message).with_hint(hint).as_a_fact();
+    let mut all = vec![finding.at_path(PHASE)];
+    from_project(&mut all, &told.dir);
+    all.pop()
+}
+
+/// Why there is no list of tasks, where no file of this workflow can hold one.
+pub(super) fn lacking(told: &DotagentTold) -> String {
+    match &told.state.stranger {
+        Some(id) => format!("it is of another workflow, `{}`, and is not used", shown(id)),
+        None => "it is missing".to_owned(),
+    }
+}
+
 /// State files that cannot be read.
 fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
     let lost = |sheet: &Sheet| sheet.map().is_none();
@@ -63,12 +89,15 @@ fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
         all.push(Odd::StateRebuilt.finding(message).at_path(PHASE));
     }
     if let (Some(tasks), Presence::Missing | Presence::Whole(_)) = (&tasks, &execution.main) {
-        let why = if lost(execution) { "it is missing" } else { "it has no list of tasks" };
+        let none = || "it has no list of tasks".to_owned();
+        let why = if lost(execution) { lacking(told) } else { none() };
         let message = format!("{why}; {tasks}");
         all.push(Odd::StateRebuilt.finding(message).at_path(EXECUTION));
     } else if !phase.is_missing() && execution.is_missing() && has_tasks {
-        let message = "it is missing: no task is known";
+        let message = format!("{}: no task is known", lacking(told));
         all.push(Finding::new(Known::MissingArtifact, message).at_path(EXECUTION));
+    } else if told.state.stranger.is_some() && !told.state.is_fresh() {
+        all.push(Finding::new(Known::StatusDisagrees, lacking(told)).at_path(EXECUTION));
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn enter(told: &DotagentTold, at: &Entering<'_>) -> Result<Vec<Change
     };
     let mut checkpoint = Checkpoint::of(&told.files);
     let name = archive_name(&checkpoint, at.now);
-    let scene = Scene { files: &told.files, at: at.now, run: "" };
+    let scene = Scene { files: &told.files, at: at.now, id: "" };
     let mut changes = archive(&scene, &name);
     changes.extend(voided(told, wanted, &name));
     checkpoint.enter(phase, at.now);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Phase,
+    ID, Phase,
     read::{DESIGN, Sheet, State, in_task},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn rebuilt(state: &State) -> Option<Map<String, Value>> {
     }
     let mut map = state.execution_file.map().cloned().unwrap_or_default();
     if let Some(id) = &state.workflow_id {
-        map.insert("workflow_id".to_owned(), id.as_str().into());
+        map.insert(ID.to_owned(), id.as_str().into());
     }
     map.insert("tasks".to_owned(), tasks.into());
     Some(map)

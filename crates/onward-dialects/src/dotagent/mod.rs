@@ -17,13 +17,17 @@ mod tasks;
 mod told;
 pub mod write;
 
-use onward_core::told::Told;
+use std::collections::BTreeMap;
+
+use onward_core::{time::Timestamp, told::Told};
+use serde_json::Value;
 
 pub use tasks::ATTEMPTS_MAX;
 
 use crate::{
     Files,
     kit::{
+        age::stamp,
         decision::{ANY, NO, Row, YES, decide},
         path::{component, inside, literal},
     },
@@ -32,6 +36,8 @@ use crate::{
 
 pub const PHASE: &str = "memory/state/phase.json";
 pub const EXECUTION: &str = "memory/state/execution.json";
+/// What both files, and a run of ours, call the workflow by.
+pub const ID: &str = "workflow_id";
 const PHASE_TMP: &str = "memory/state/phase.json.tmp";
 
 /// See the module.
@@ -234,8 +240,36 @@ impl Dialect for DotagentDialect {
                 hint: "start the workflow again; nothing says how far it was".to_owned(),
             });
         }
-        Ok(Box::new(told::DotagentTold::new(site.dir(), files)))
+        Ok(Box::new(told::DotagentTold::new(site.dir(), known_id(&site.inputs), files)))
     }
+
+    /// One workflow after the other lies in the same place: its id says which one is meant.
+    fn site(&self, dir: &str, _workflow: &str, inputs: &BTreeMap<String, Value>) -> Site {
+        let mut site = Site::at(&CARD, dir);
+        if let Some(id) = known_id(inputs) {
+            site.inputs.insert(ID.to_owned(), id.into());
+        }
+        site
+    }
+
+    fn replaces(&self) -> bool {
+        true
+    }
+
+    /// Where one of the two names no id, they are the same.
+    fn is_of(&self, site: &Site, inputs: &BTreeMap<String, Value>) -> bool {
+        known_id(&site.inputs).zip(known_id(inputs)).is_none_or(|(there, ours)| there == ours)
+    }
+
+    fn fresh(&self, given: &BTreeMap<String, Value>, now: Timestamp) -> BTreeMap<String, Value> {
+        let made = || (ID.to_owned(), Value::from(format!("wf-{}", stamp(now))));
+        known_id(given).is_none().then(made).into_iter().collect()
+    }
+}
+
+/// The id of a workflow, where one is named.
+fn known_id(inputs: &BTreeMap<String, Value>) -> Option<&str> {
+    inputs.get(ID).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty())
 }
 
 /// The run that a directory with `memory/` in it holds.
@@ -260,8 +294,12 @@ fn site(candidate: &Candidate) -> Option<Site> {
         let mut kept = std::collections::BTreeSet::new();
         root.reads.retain(|glob| kept.insert(glob.clone()));
     }
-    site.name = match named {
-        Some(id) => component(&id),
+    site.name = match named.filter(|it: &String| !it.trim().is_empty()) {
+        Some(id) => {
+            let name = component(&id);
+            site.inputs.insert(ID.to_owned(), id.into());
+            name
+        }
         None if candidate.dir == "." => CARD.name.to_owned(),
         None => site.name,
     };

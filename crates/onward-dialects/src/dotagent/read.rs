@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::time::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{EXECUTION, PHASE, Phase, left, write::CUT_OFF};
+use super::{EXECUTION, ID, PHASE, Phase, left, write::CUT_OFF};
 use crate::{
     File, Files,
     kit::{
@@ -102,6 +102,18 @@ impl Sheet {
     pub fn is_missing(&self) -> bool {
         self.main == Presence::Missing && self.tmp == Presence::Missing
     }
+
+    fn id(&self) -> Option<&str> {
+        let id = self.map()?.get(ID)?.as_str()?.trim();
+        Some(id).filter(|it| !it.is_empty())
+    }
+}
+
+/// The workflow whose tasks execution.json lists, where phase.json is of another one.
+pub fn stranger(files: &Files) -> Option<String> {
+    let (phase, execution) = (Sheet::of(files, PHASE), Sheet::of(files, EXECUTION));
+    let (ours, theirs) = (phase.id()?, execution.id()?);
+    (ours != theirs).then(|| theirs.to_owned())
 }
 
 /// An entry of `completed_phases` or `user_checkpoints`.
@@ -137,7 +149,10 @@ pub struct TaskEntry {
 #[derive(Debug)]
 pub struct State {
     pub phase_file: Sheet,
+    /// Missing where it is of another workflow.
     pub execution_file: Sheet,
+    /// That workflow.
+    pub stranger: Option<String>,
     pub workflow_id: Option<String>,
     pub started_at: Option<Timestamp>,
     pub last_updated: Option<Timestamp>,
@@ -176,13 +191,16 @@ impl State {
         }
         let odd = Oddities::default();
         let phase_file = Sheet::of(files, PHASE);
-        let execution_file = Sheet::of(files, EXECUTION);
+        let stranger = stranger(files);
+        let nothing = || Sheet { main: Presence::Missing, tmp: Presence::Missing };
+        let execution_file =
+            if stranger.is_some() { nothing() } else { Sheet::of(files, EXECUTION) };
         let empty = Map::new();
         let phase = Object { map: phase_file.map().unwrap_or(&empty), path: PHASE, odd: &odd };
         let execution =
             Object { map: execution_file.map().unwrap_or(&empty), path: EXECUTION, odd: &odd };
         let (tasks, doubled) = task_entries(&execution);
-        let id = phase.text("workflow_id").or_else(|| execution.text("workflow_id"));
+        let id = phase.text(ID).or_else(|| execution.text(ID));
         let workflow_id = id.filter(|it| !it.trim().is_empty());
         let started_at = phase.moment("started_at");
         let current_word = phase.text("current_phase");
@@ -207,6 +225,7 @@ impl State {
         let design_at = design_at.filter(|at| designed_at.is_some_and(|it| at.ms_since(it) < 1000));
         let older = older(files, design_at.or(designed_at).or(started_at));
         let mut state = Self {
+            stranger,
             workflow_id,
             started_at,
             last_updated,
@@ -292,7 +311,7 @@ pub fn glance(bytes: &[u8]) -> (Option<String>, Vec<String>) {
     let state = Object { map: &map, path: "", odd: &odd };
     let outputs = ["completed_phases", "tasks"].iter().flat_map(|key| state.objects(key));
     let outputs = outputs.filter_map(|entry| entry.text("output")).collect();
-    (state.text("workflow_id").filter(|it| !it.trim().is_empty()), outputs)
+    (state.text(ID), outputs)
 }
 
 fn older(files: &Files, than: Option<Timestamp>) -> BTreeSet<String> {
@@ -376,7 +395,7 @@ fn reflected(
         let Some(map) = sheet.map().filter(|map| is_one && !map.is_empty()) else { return false };
         let written = files.file(path).and_then(|file| file.modified);
         let is_older = matches!((written, started_at), (Some(at), Some(began)) if at < began);
-        let named = map.get("workflow_id").and_then(Value::as_str);
+        let named = map.get(ID).and_then(Value::as_str);
         named.map_or(!is_older, |named| workflow_id.is_none_or(|id| id == named))
     })
 }

@@ -11,11 +11,11 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use super::{
-    EXECUTION, Phase, left,
+    EXECUTION, ID, Phase, left,
     read::{DESIGN, Presence, Sheet, in_task},
     resumed::kept,
     told::DotagentTold,
-    write::replace,
+    write::{put_aside, replace},
 };
 use crate::{
     kit::{code::Odd, path::shown},
@@ -57,7 +57,7 @@ pub(super) fn restored(told: &DotagentTold, done: Known<'_>, now: Timestamp) -> 
         Odd::StateUnreadable.finding(message).with_hint(super::check::FROM_REPORTS)
     } else {
         let why = match &state.execution_file.main {
-            Presence::Missing => "it is missing".to_owned(),
+            Presence::Missing => super::check::lacking(told),
             Presence::Broken(why) => format!("it cannot be read ({why})"),
             Presence::Whole(_) => "it has no list of tasks".to_owned(),
         };
@@ -65,11 +65,12 @@ pub(super) fn restored(told: &DotagentTold, done: Known<'_>, now: Timestamp) -> 
     };
     let mut map = state.execution_file.map().cloned().unwrap_or_default();
     if let Some(id) = &state.workflow_id {
-        map.insert("workflow_id".to_owned(), id.as_str().into());
+        map.insert(ID.to_owned(), id.as_str().into());
     }
     map.insert("tasks".to_owned(), tasks.into());
     let mut changes = kept(told, now);
     changes.retain(|it: &Change| it.path().ends_with("/execution.json"));
+    changes.extend(put_aside(&told.files));
     changes.push(replace(EXECUTION, &map));
     let finding = finding.at_path(crate::kit::path::below(&told.dir, EXECUTION));
     Some(Restored { changes, finding })

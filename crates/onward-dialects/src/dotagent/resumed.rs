@@ -40,7 +40,8 @@ pub(super) fn resumed(
         checkpoint.execution.clone_from(execution);
     }
     if told.state.phase_file.map().is_none() {
-        let id = told.state.workflow_id.clone().unwrap_or_else(|| "recovered".to_owned());
+        let known = told.state.workflow_id.as_deref().or(told.id.as_deref());
+        let id = known.unwrap_or("recovered").to_owned();
         let started = told.state.started_at.unwrap_or(at);
         checkpoint.begin(&id, started);
         checkpoint.phase.insert(REBUILT.to_owned(), seconds(at).into());

@@ -18,7 +18,7 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, Phase, check, code, enter, last,
+    Code, Facts, ID, Phase, check, code, enter, last,
     read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
     recall,
     resumed::{counts, resumed},
@@ -39,6 +39,8 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct DotagentTold {
     pub(super) dir: String,
+    /// The workflow that our run goes on with.
+    pub(super) id: Option<String>,
     pub(super) files: Files,
     pub(super) state: State,
     pub(super) tasks: Vec<Task>,
@@ -54,7 +56,8 @@ pub(super) struct DotagentTold {
 }
 
 impl DotagentTold {
-    pub(super) fn new(dir: &str, files: Files) -> Self {
+    /// `id`: the workflow that our run goes on with, where that is known.
+    pub(super) fn new(dir: &str, id: Option<&str>, files: Files) -> Self {
         let state = State::of(&files);
         // What lies beside a checkpoint that waits for its run is of the run before.
         let (tasks, circles) = if state.is_fresh() { Default::default() } else { tasks(&state) };
@@ -68,7 +71,8 @@ impl DotagentTold {
         let place = |(index, task): (usize, &Task)| (address(task), index);
         let places = tasks.iter().enumerate().map(place).collect();
         let (dir, planned) = (dir.to_owned(), OnceCell::new());
-        Self { dir, files, state, tasks, circles, places, code, repairs, planned }
+        let id = id.map(str::to_owned);
+        Self { dir, id, files, state, tasks, circles, places, code, repairs, planned }
     }
 
     /// A person entered before this report: it counts no more.
@@ -363,6 +367,15 @@ impl Told for DotagentTold {
         recall::restored(self, done, now)
     }
 
+    fn superseded(&self) -> Option<Finding> {
+        check::superseded(self)
+    }
+
+    fn inputs(&self) -> BTreeMap<String, Value> {
+        let id = self.state.workflow_id.as_deref();
+        id.map(|it| (ID.to_owned(), it.into())).into_iter().collect()
+    }
+
     fn undo(&self) -> Vec<Undo> {
         Vec::new()
     }
@@ -379,7 +392,7 @@ impl Told for DotagentTold {
     }
 
     fn retire(&self, now: Timestamp) -> Option<Vec<Change>> {
-        let scene = Scene { files: &self.files, at: now, run: "" };
+        let scene = Scene { files: &self.files, at: now, id: "" };
         Some(retire(&scene))
     }
 }

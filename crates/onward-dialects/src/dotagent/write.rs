@@ -7,10 +7,17 @@ use onward_core::{time::Timestamp, told::Change};
 use serde_json::{Map, Value, json};
 
 use super::{
-    EXECUTION, PHASE, Phase,
-    read::{DEMAND, DESIGN, Sheet, VERIFICATION, is_repair},
+    EXECUTION, ID, PHASE, Phase,
+    read::{DEMAND, DESIGN, Sheet, VERIFICATION, is_repair, stranger},
 };
-use crate::{Files, kit::age::seconds};
+use crate::{
+    Files,
+    kit::{
+        age::{seconds, stamp},
+        path::component,
+    },
+    rules::dotagent::phases::ARCHIVE,
+};
 
 /// Under this key phase.json says that a person enters here, until the resume is written down: what
 /// was done from here on counts no more.
@@ -44,16 +51,18 @@ impl Phase {
 }
 
 impl Checkpoint {
-    /// As the files are; a file that cannot be read is empty.
+    /// As the files are; a file that cannot be read is empty, and so is an execution of another
+    /// workflow.
     pub fn of(files: &Files) -> Self {
         let map = |path| Sheet::of(files, path).map().cloned().unwrap_or_default();
-        Self { phase: map(PHASE), execution: map(EXECUTION) }
+        let execution = if stranger(files).is_some() { Map::new() } else { map(EXECUTION) };
+        Self { phase: map(PHASE), execution }
     }
 
     /// A run that begins now, with what a file that was there says beside it.
     pub fn begin(&mut self, id: &str, at: Timestamp) {
-        if self.phase.get("workflow_id").and_then(Value::as_str).is_none_or(str::is_empty) {
-            self.phase.insert("workflow_id".to_owned(), id.into());
+        if self.phase.get(ID).and_then(Value::as_str).is_none_or(str::is_empty) {
+            self.phase.insert(ID.to_owned(), id.into());
         }
         self.phase.insert("started_at".to_owned(), seconds(at).into());
         for list in ["completed_phases", "user_checkpoints"] {
@@ -115,12 +124,12 @@ impl Checkpoint {
     }
 
     pub fn workflow_id(&self) -> &str {
-        self.phase.get("workflow_id").and_then(Value::as_str).unwrap_or_default()
+        self.phase.get(ID).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Tasks in the place of those that were there.
     pub fn set_tasks(&mut self, tasks: Vec<Value>) {
-        self.execution.insert("workflow_id".to_owned(), self.workflow_id().into());
+        self.execution.insert(ID.to_owned(), self.workflow_id().into());
         self.execution.insert("tasks".to_owned(), tasks.into());
     }
 
@@ -146,7 +155,7 @@ impl Checkpoint {
     /// Sets fields of a task, and adds it where there is none.
     pub fn set_task(&mut self, id: &str, fields: Value) {
         let id_of_run = self.workflow_id().to_owned();
-        self.execution.entry("workflow_id".to_owned()).or_insert_with(|| id_of_run.into());
+        self.execution.entry(ID.to_owned()).or_insert_with(|| id_of_run.into());
         with_list(&mut self.execution, "tasks", |tasks| {
             if !tasks.iter().any(|it| is_task(it, id)) {
                 tasks.push(json!({ "id": id }));
@@ -173,9 +182,19 @@ impl Checkpoint {
             let is_same = Sheet::of(files, path).main.map() == Some(map);
             (!is_same && !map.is_empty()).then(|| replace(path, map))
         };
-        let both = [of(EXECUTION, &self.execution), of(PHASE, &self.phase)];
-        both.into_iter().flatten().collect()
+        let execution = of(EXECUTION, &self.execution);
+        let aside = execution.as_ref().and_then(|_| put_aside(files));
+        [aside, execution, of(PHASE, &self.phase)].into_iter().flatten().collect()
     }
+}
+
+/// A copy in the archive of the execution.json of another workflow, before it gives way.
+pub(super) fn put_aside(files: &Files) -> Option<Change> {
+    let id = component(&stranger(files)?);
+    let file = files.file(EXECUTION)?;
+    let at = file.modified.map_or_else(|| "unknown".to_owned(), stamp);
+    let path = format!("{ARCHIVE}{id}_{at}/execution.json");
+    Some(Change::Replace { path, bytes: file.bytes.clone() })
 }
 
 /// One line of JSON in the place of a file.

@@ -28,6 +28,14 @@ pub fn seconds(at: Timestamp) -> String {
     text.split_once('.').map_or_else(|| text.clone(), |(whole, _)| format!("{whole}Z"))
 }
 
+/// `20260302-095230`, for names
+pub fn stamp(at: Timestamp) -> String {
+    let text = at.to_string();
+    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
+    let (day, time) = text.split_once('T').unwrap_or((&text, ""));
+    format!("{}-{}", digits(day), digits(time).chars().take(6).collect::<String>())
+}
+
 pub fn is_future(now: Timestamp, moment: Timestamp) -> bool {
     moment > now.plus_ms(SLACK_MS)
 }

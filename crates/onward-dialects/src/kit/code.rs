@@ -1,8 +1,9 @@
 //! Words for what is wrong with another system's files, where core has none or means less by it.
 //!
-//! Invariant: one word, one severity, in one table.
+//! Invariant: one word, one severity, in one table; where a word has two, it has two rows, and the
+//! name of each says what makes the difference.
 
-use onward_core::finding::{DialectCode, Finding, RUN_OVER, Severity};
+use onward_core::finding::{DialectCode, Finding, RUN_OVER, RUN_SUPERSEDED, Severity};
 
 onward_core::listed! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ onward_core::listed! {
         OrphanTask,
         /// A task has been tried as often as the system allows.
         AttemptsUsedUp,
+        /// The same, where a gate of the run asks about it: nothing else waits for that.
+        UsedUpAskedByGate,
         /// There is no task that holds a pipeline together.
         NoPermanentTask,
         /// Several runs could be meant; one was chosen.
@@ -41,6 +44,8 @@ onward_core::listed! {
         MissingTier,
         /// The files say that the run failed or was cancelled.
         RunOver,
+        /// Another run has taken the place of the one that ours goes on with.
+        RunSuperseded,
     }
 }
 
@@ -58,6 +63,7 @@ impl Odd {
             Self::PathRefused         => ("path-refused",          Warning),
             Self::OrphanTask          => ("orphan-task",           Info),
             Self::AttemptsUsedUp      => ("attempts-used-up",      Blocking),
+            Self::UsedUpAskedByGate   => ("attempts-used-up",      Info),
             Self::NoPermanentTask     => ("no-permanent-task",     Blocking),
             Self::OthersOpen          => ("others-open",           Warning),
             Self::BlockerGone         => ("blocker-gone",          Info),
@@ -66,6 +72,7 @@ impl Odd {
             Self::PhaseOffPath        => ("phase-off-path",        Warning),
             Self::MissingTier         => ("missing-tier",          Warning),
             Self::RunOver             => (RUN_OVER,                Blocking),
+            Self::RunSuperseded       => (RUN_SUPERSEDED,          Blocking),
         };
         DialectCode { word, severity }
     }

@@ -105,7 +105,7 @@ proptest! {
         let point = |told: &dyn Told| told.standing(now()).point;
         prop_assert_eq!(point(&*again).code, point(&*told).code);
         for rule in walk::RULES {
-            let scene = Scene { files: &after, at: now(), run: "run" };
+            let scene = Scene { files: &after, at: now(), id: "run" };
             if let Ok(act) = rule(&scene) {
                 walk::applied(after.clone(), &act);
             }

@@ -151,7 +151,7 @@ fn a_task_without_an_id_is_told_and_the_others_count() {
 #[test]
 fn tasks_by_their_ids_are_tasks() {
     let tasks = json!({"t1": {"status": "verified"}, "t2": {"status": "pending"}});
-    let text = json!({"workflow_id": "wf", "tasks": tasks}).to_string();
+    let text = json!({"workflow_id": "wf-20260411-auth", "tasks": tasks}).to_string();
     let built = built("IMPLEMENTATION").file("state/execution.json", &text);
     assert_eq!(line(&built.point()), "implementation IMPLEMENTATION implementation[t2]");
     assert!(!built.codes().contains(&"odd-value".to_owned()), "{:?}", built.codes());

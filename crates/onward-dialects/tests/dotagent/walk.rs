@@ -67,7 +67,7 @@ fn told(files: &Files) -> Box<dyn Told> {
 /// Does it, twice, and gives the result and the recovery point.
 fn step(files: &mut Files, rule: impl Fn(&Scene<'_>) -> Result<Act, Refused>) -> (Value, String) {
     let at =
-        |files: &Files| rule(&Scene { files, at: now(), run: "dotagent-20260411-aaaa" }).unwrap();
+        |files: &Files| rule(&Scene { files, at: now(), id: "dotagent-20260411-aaaa" }).unwrap();
     let act = at(files);
     // Cut short behind any change, it can be done again.
     for cut in 0..act.changes.len() {
@@ -88,7 +88,7 @@ fn step(files: &mut Files, rule: impl Fn(&Scene<'_>) -> Result<Act, Refused>) ->
 fn a_yes_to_the_design_is_noted_before_the_design_is_final() {
     let asked = built("ARCHITECTURE").demand().approved();
     let files = asked.file("reports/merged_design.json", r#"{"contracts":[]}"#).files();
-    let scene = Scene { files: &files, at: now(), run: "dotagent-20260411-aaaa" };
+    let scene = Scene { files: &files, at: now(), id: "dotagent-20260411-aaaa" };
     let act = phases::approve(&scene, "ARCHITECTURE", &[]).unwrap();
     let is_final = |files: &Files| files.contains("memory/reports/final_design.json");
     let mut seen = 0;
@@ -109,7 +109,7 @@ fn a_yes_to_the_design_is_noted_before_the_design_is_final() {
 #[test]
 fn the_reflection_is_the_last_file_of_a_run() {
     let files = built("REFLECTION").tasks(&[task("t1", "verified", 1)]).files();
-    let scene = Scene { files: &files, at: now(), run: "dotagent-20260411-aaaa" };
+    let scene = Scene { files: &files, at: now(), id: "dotagent-20260411-aaaa" };
     let act = phases::reflection(&scene, &json!({"what_worked": ["luck"]})).unwrap();
     for cut in 0..act.changes.len() {
         let partly = changed(files.clone(), &act.changes[..cut]);
@@ -210,7 +210,7 @@ fn the_fourth_try_is_a_persons_decision_and_the_report_says_why() {
     }
     step(&mut files, |it| tasks::brief(it, "t1"));
     step(&mut files, |it| tasks::output(it, "t1", &Value::Null, "crash"));
-    let scene = Scene { files: &files, at: now(), run: "r" };
+    let scene = Scene { files: &files, at: now(), id: "r" };
     let refused = tasks::settle(&scene, "t1", &Value::Null, &Value::Null).unwrap_err();
     let files = changed(files.clone(), &refused.changes);
     let told: Value =
@@ -231,7 +231,7 @@ fn a_verdict_whose_try_was_not_ended_is_no_less_heeded() {
     let ready = json!({"status": "pre_complete", "summary": "done"});
     step(&mut files, |it| tasks::output(it, "t1", &ready, "done"));
     let bad = json!({"passed": false, "failures": ["the door is open"]});
-    let scene = Scene { files: &files, at: now(), run: "dotagent-20260411-aaaa" };
+    let scene = Scene { files: &files, at: now(), id: "dotagent-20260411-aaaa" };
     let act = tasks::settle(&scene, "t1", &bad, &Value::Null).unwrap();
     let ended = |mut files: Files| {
         let text = step(&mut files, |it| tasks::brief(it, "t1")).0["text"].clone();

@@ -171,7 +171,7 @@ fn a_refused_verification_is_repaired_although_the_checkpoint_cannot_be_read() {
 
 #[test]
 fn a_file_with_something_else_in_the_place_of_a_list_is_kept_before_it_gets_one() {
-    let text = r#"{"workflow_id":"wf","tasks":"none"}"#;
+    let text = r#"{"workflow_id":"wf-20260411-auth","tasks":"none"}"#;
     let here = built("IMPLEMENTATION").file("state/execution.json", text).files();
     let kept = changes(&here).into_iter().find(|it| it.path().contains("/.archive/unreadable_"));
     let Some(Change::Replace { path, bytes }) = kept else { panic!("{kept:?}") };

@@ -56,7 +56,7 @@ use crate::{
         hear::{self as words, Ear},
         needs::find_out,
     },
-    foreign::{Foreign, Importing, exported, say_cancelled},
+    foreign::{Foreign, Importing, exported, import, say_cancelled},
     load::journal::Journal,
     revert::{self, theirs::Theirs},
     world::{Input, Stop, World, seen::Seen},
@@ -476,6 +476,10 @@ impl<'w, W: World> Driver<'w, W> {
     fn note_export_of(&mut self, step: &Address) -> Result<(), Stop> {
         let Some(foreign) = self.how.foreign.clone() else { return Ok(()) };
         let reading = foreign.read_files(self.world)?;
+        if let Some(told) = reading.told.as_ref().filter(|it| it.restores(step)) {
+            // What was done behind it is known to the files alone.
+            import(foreign.source(&**told), self)?;
+        }
         match reading.told.as_ref().map(|told| told.step(step)) {
             None | Some(StepTold::Silent) => Ok(()),
             Some(

@@ -63,14 +63,13 @@ impl Adopters {
         let wanted = canonical(&found.dir);
         let mut complete = None;
         for (run, opened, adopted) in &self.runs {
-            // A directory may hold several runs: what ours was given says which of them it is.
-            let given = |(name, value): (&String, &Value)| opened.inputs.get(name) == Some(value);
             let is_same_flow = opened.workflow == found.site.workflow
                 || found.site.implied && !is_complete(&run.dir);
             let is_it = adopted.dialect == found.card().name
                 && canonical(&self.root.join(&adopted.source)) == wanted
                 && is_same_flow
-                && found.site.inputs.iter().filter(|it| it.0 != "dir").all(given);
+                // A directory may hold several runs: what ours was given says which of them it is.
+                && found.dialect.is_of(&found.site, &opened.inputs);
             if !is_it {
                 continue;
             }
@@ -111,6 +110,15 @@ pub(crate) fn foreign_of(
         site.place = project.root().join(&adopted.source).display().to_string();
     }
     Some(Foreign { dialect, site, begins: adopted.files.is_empty() })
+}
+
+/// Whether another run lies in the place of the one that this run of ours goes on with.
+pub fn is_superseded(project: &Project, run_dir: &Path, machine: &Machine) -> bool {
+    let foreign = foreign_of(project, run_dir, &machine.env);
+    let Some(foreign) = foreign.filter(|it| it.dialect.replaces()) else { return false };
+    let reading = foreign.read_files(&mut look_place(project, &machine.looking()));
+    let told = reading.ok().and_then(|it| it.told);
+    told.is_some_and(|it| it.superseded().is_some())
 }
 
 /// A task list speaks of files and commits of the project, which are looked at too.
@@ -212,7 +220,7 @@ pub(crate) fn begun_here(
         let found = FoundSite::new(dialect, foreign.site.clone(), project);
         let begun = || EngineError::BegunElsewhere { dir: found.path() };
         match told.standing(wall_clock()).status {
-            Status::Fresh => {}
+            Status::Fresh => inputs.extend(told.inputs()),
             Status::Completed => {
                 let changes = told.retire(wall_clock()).ok_or_else(begun)?;
                 let _held = world.hold(&foreign.site, foreign.card())?;

@@ -321,6 +321,13 @@ impl Reentry {
         survey.findings.extend(open.cloned());
         survey.findings.extend(self.contested.iter().cloned());
         survey.findings.extend(self.cut_back(&run.state.exported));
+        // They are written again, and what was done with them stays.
+        let is_there = |step: &Address| run.graph.find(step).is_some();
+        survey.outputs.retain(|step, seen| {
+            let again = self.told.made_again_by(step).is_some_and(|it| is_there(&it));
+            seen.retain(|it| !again || !it.is_lost());
+            !seen.is_empty()
+        });
         let is_through = |step: &&Address| matches!(self.told.step(step), StepTold::Done(_));
         let used_up = run.state.used_up().map(|(step, _)| step);
         survey.through.extend(used_up.filter(is_through).cloned());

@@ -10,7 +10,7 @@ use onward_core::{
     address::Address,
     decide::adoption,
     event::{AttemptFinished, Certainty, EndStatus, Event, Revert},
-    finding::{Code, Finding, RUN_OVER},
+    finding::{Code, Finding, RUN_OVER, RUN_SUPERSEDED},
     plan::{
         AgeBand, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
         recovery_point, resumption, run_info,
@@ -141,6 +141,7 @@ fn examined<W: World>(
     let mut choices = choices.clone();
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
+    let mut superseded = None;
     if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
         let files = seen.files(world, &foreign.site, foreign.card())?;
         let mut reading = foreign.parse(files.clone())?;
@@ -148,7 +149,10 @@ fn examined<W: World>(
             reading.told = foreign.parse(as_undone(world, foreign, files, undone)?)?.told;
         }
         let from = choices.from.take();
-        reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
+        superseded = reading.told.as_ref().and_then(|it| it.superseded());
+        if superseded.is_none() {
+            reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
+        }
         if let Some(reentry) = &reentry {
             let mut onlooker = Onlooker::new(world, run.clone());
             import(reentry.source(), &mut onlooker)?;
@@ -163,6 +167,7 @@ fn examined<W: World>(
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
+    survey.findings.extend(superseded);
     // A driver may have started them since the journal was read.
     survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
@@ -305,6 +310,8 @@ impl Examined {
         let (mut plan, _) = self.assembled(world, dir)?;
         if let Some(reentry) = &self.reentry {
             plan = self.told_as(reentry, plan);
+        } else if let Some(superseded) = self.superseded() {
+            plan = plan.superseded(&superseded.message);
         }
         Ok(match self.parked_until {
             Some(until) => plan.parked(until),
@@ -355,9 +362,18 @@ impl Examined {
     pub(crate) fn view<W: World>(&self, world: &mut W, dir: &str) -> Result<View, Stop> {
         let Self { run, survey, .. } = self;
         let is_over = survey.findings.iter().any(|it| it.code == RUN_OVER);
-        let status = Status::of(&run.state, survey.driven);
-        let status = if is_over { Status::Failed } else { status };
+        let status = if self.superseded().is_some() {
+            Status::Cancelled
+        } else if is_over {
+            Status::Failed
+        } else {
+            Status::of(&run.state, survey.driven)
+        };
         let mut view = view(run, run_info(&run.state, survey, status, dir));
+        if let Some(superseded) = self.superseded() {
+            view.gates.clear();
+            view.needs = vec![superseded.message.clone()];
+        }
         let damages = [Code::JournalDamaged.as_str(), Code::LostTail.as_str()];
         let is_damage = |it: &&Finding| damages.contains(&it.code.as_str());
         let damage = survey.findings.iter().filter(is_damage);
@@ -376,7 +392,15 @@ impl Examined {
             return Ok(view);
         }
         let (plan, after) = self.assembled(world, dir)?;
+        if self.reentry.as_ref().is_some_and(|it| it.standing.is_all_done(&plan)) {
+            view.run.status = Status::Completed;
+        }
         Ok(as_planned(view, run, &after, &plan))
+    }
+
+    /// Another run lies in its place: nothing that it waits for comes any more.
+    fn superseded(&self) -> Option<&Finding> {
+        self.survey.findings.iter().find(|it| it.code == RUN_SUPERSEDED)
     }
 
     /// The answers of probes are in: decides again.

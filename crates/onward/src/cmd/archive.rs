@@ -25,8 +25,9 @@ use crate::{
     confirm::{Answer, confirm},
     diagnostic::printable,
     error::Error,
+    meant::Wanted,
     outlook,
-    session::{Driving, Found, Session, Wanted, Which, found_in_commands, not_adopted, word},
+    session::{Driving, Found, Session, Which, found_in_commands, not_adopted, word},
     style::{self, columns_of_errors},
 };
 

@@ -98,7 +98,9 @@ fn the_one_that_waits(
         }
         let mut open = open_gates(&folded);
         open.retain(|it| gate.is_none_or(|gate| it.as_str() == gate));
-        if let Some(step) = open.first() {
+        if let Some(step) = open.first()
+            && !session.is_superseded(&run, &folded.state)
+        {
             waiting.push((run, step.clone()));
         }
     }

@@ -15,8 +15,9 @@ use onward_engine::{
 use crate::{
     cmd::Context,
     error::Error,
+    meant::Wanted,
     plan_page::{self, For, Rows},
-    session::{Driving, Session, Wanted, Which},
+    session::{Driving, Session, Which},
 };
 
 /// Show what a resume would do, and why

@@ -32,10 +32,11 @@ use crate::{
     cmd::{Context, adopt, closing, plan},
     consult::{Subject, Way, consult},
     error::{self, Error},
-    meant, next, outlook,
+    meant::{self, Wanted},
+    next, outlook,
     progress::{self, Asks, Telling},
     prompt::{Chosen, Person},
-    session::{Driving, Found, Session, Wanted, Which, id_of, open_run, state_of, with_workflow},
+    session::{Driving, Found, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
 };
 

@@ -28,8 +28,9 @@ use crate::{
     diagnostic::printable,
     diff,
     error::Error,
+    meant::Wanted,
     plan_page::reason,
-    session::{Driving, Session, Wanted, Which, open_run},
+    session::{Driving, Session, Which, open_run},
     style::{self, DIM},
     width,
 };

@@ -59,11 +59,9 @@ fn a_task_that_is_cut_off_three_times_is_asked_about() {
     }
     let plan = desk.bench.exits("plan --json", 0).json();
     assert!(codes(&plan).contains(&"attempts-used-up"), "{plan:#}");
-    let log = desk.log();
-    let refused = desk.bench.exits(RESUME, 16);
-    assert!(refused.err.contains("T002 was tried 3 times"), "{refused:?}");
-    assert_eq!(desk.log(), log, "a refused resume writes nothing");
-    let asked = desk.bench.exits("resume --no-input --accept attempts-used-up", 11);
+    // The gate asks, and nothing else does.
+    assert_eq!(plan["can_resume"], true, "{plan:#}");
+    let asked = desk.bench.exits(RESUME, 11);
     assert!(asked.err.contains("T002 failed after 3 attempts"), "{asked:?}");
     assert_eq!(attempts(&desk).last().unwrap().0, "task-failed");
     let starts = "\"attempt.started\",\"step\":\"execute[T002]/implement\"";

@@ -5,6 +5,7 @@ mod cut_off;
 mod desk;
 mod handover;
 mod kills;
+mod lost;
 mod runs;
 mod several;
 #[expect(dead_code, reason = "the kill tests use the rest")]

@@ -10,6 +10,7 @@ mod handed;
 mod kills;
 mod lost;
 mod office;
+mod other;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -23,6 +23,7 @@ use crate::{
         read::{Sheet, State},
         write::Checkpoint,
     },
+    kit::path::shown,
 };
 
 /// What a function is shown.
@@ -30,8 +31,8 @@ use crate::{
 pub struct Scene<'a> {
     pub files: &'a Files,
     pub at: Timestamp,
-    /// The id of our run: a workflow that it begins has the same.
-    pub run: &'a str,
+    /// What a workflow that begins now is called.
+    pub id: &'a str,
 }
 
 /// What a function wants done: files are moved out of the way first, then the changes are written
@@ -71,6 +72,12 @@ impl Scene<'_> {
 
     fn state(&self) -> State {
         State::of(self.files)
+    }
+
+    /// The workflow that the files are of, where that is another one than ours.
+    pub fn another(&self, ours: &str) -> Option<String> {
+        let there = self.state().workflow_id?;
+        (!ours.trim().is_empty() && there.trim() != ours.trim()).then(|| shown(&there))
     }
 
     /// The phase that the files name; the first where they name none.

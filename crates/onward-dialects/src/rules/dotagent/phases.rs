@@ -7,7 +7,7 @@ use super::{Act, Refused, Scene, none, object_of, texts};
 use crate::{
     dotagent::{
         EXECUTION, PHASE, Phase,
-        read::{DEMAND, DESIGN, DESIGNS, Entry, MERGED, REFLECTIONS, VERIFICATION},
+        read::{DEMAND, DESIGN, DESIGNS, Entry, MERGED, REFLECTIONS, VERIFICATION, stranger},
         write::{Checkpoint, replace},
     },
     kit::{age::seconds, path::component},
@@ -74,7 +74,7 @@ pub fn open(scene: &Scene<'_>) -> Result<Act, Refused> {
         (path.to_owned(), format!("{ARCHIVE}{name}/{below}"))
     };
     let moves = scene.files.iter().map(|(path, _)| path).filter(is_left).map(to_archive).collect();
-    checkpoint.begin(scene.run, scene.at);
+    checkpoint.begin(scene.id, scene.at);
     checkpoint.execution.clear();
     let act = scene.act(Vec::new(), &checkpoint, none());
     Ok(Act { moves, ..act })
@@ -228,7 +228,7 @@ pub fn reflection(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
         let (path, bytes) = (format!("{ARCHIVE}{name}/{file}"), bytes.clone());
         changes.push(Change::Replace { path, bytes });
     }
-    if let Some(bytes) = scene.files.bytes(EXECUTION) {
+    if let Some(bytes) = scene.files.bytes(EXECUTION).filter(|_| stranger(scene.files).is_none()) {
         let path = format!("{ARCHIVE}{name}/execution.json");
         changes.push(Change::Replace { path, bytes: bytes.to_vec() });
     }

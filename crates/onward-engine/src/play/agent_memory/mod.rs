@@ -14,10 +14,12 @@ mod task;
 
 use super::{CallError, Function, Order};
 
-pub(super) const FUNCTIONS: [(&str, Function); 10] = [
+pub(super) const FUNCTIONS: [(&str, Function); 12] = [
     ("agent-memory.open", open::open),
     ("agent-memory.check", open::check),
     ("agent-memory.approve", open::approve),
+    ("agent-memory.lost", open::lost),
+    ("agent-memory.whole", |_| Ok(serde_json::json!({}))),
     ("agent-memory.claim", task::claim),
     ("agent-memory.record", task::record),
     ("agent-memory.judge", judge::judge),

@@ -3,7 +3,7 @@
 use onward_dialects::{
     agent_memory::{
         read::{CONSTITUTION, GRAPH, GraphFile, State},
-        write::{Entry, approved},
+        write::{self, Entry, approved},
     },
     kit::path::shown,
     rules::agent_memory::page,
@@ -75,4 +75,10 @@ pub(super) fn approve(order: &Order) -> Result<Value, CallError> {
         desk.replace(CONSTITUTION, page.as_bytes())?;
     }
     Ok(approved(&tasks, &[]))
+}
+
+/// What got lost since the approval.
+pub(super) fn lost(order: &Order) -> Result<Value, CallError> {
+    let desk = Desk::take(order)?;
+    Ok(write::lost(&desk.look()?.0))
 }

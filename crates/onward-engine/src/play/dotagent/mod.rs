@@ -49,6 +49,8 @@ pub(super) const FUNCTIONS: [(&str, Function); 17] = [
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Ask {
+    /// The workflow that our run goes on with; empty where that is not known.
+    workflow_id: String,
     /// A phase, as the system names it.
     of: String,
     architects: Vec<String>,
@@ -82,7 +84,10 @@ fn play(
     let ask = Ask::read(order)?;
     let desk = Desk::take(order, DOTAGENT.card())?;
     let files = desk.files()?;
-    let scene = Scene { files: &files, at: wall_clock(), run: &order.attempt.run };
+    let id = Some(ask.workflow_id.as_str()).filter(|it| !it.is_empty());
+    let id = id.unwrap_or(&order.attempt.run);
+    let scene = Scene { files: &files, at: wall_clock(), id };
+    refuse_another(&scene, &ask)?;
     match rule(&scene, &ask) {
         Ok(Act { moves, changes, result }) => {
             desk.rename(&moves)?;
@@ -94,6 +99,13 @@ fn play(
             Err(CallError::new(message).hint(hint))
         }
     }
+}
+
+/// The original has begun another workflow in the place of ours: nothing is written into that one.
+fn refuse_another(scene: &Scene<'_>, ask: &Ask) -> Result<(), CallError> {
+    let Some(there) = scene.another(&ask.workflow_id) else { return Ok(()) };
+    let message = format!("the checkpoint is of the workflow `{there}` now, and not of this run's");
+    Err(CallError::new(message).hint("`onward list` names the run that goes on with it"))
 }
 
 fn open(order: &Order) -> Result<Value, CallError> {
@@ -112,6 +124,8 @@ fn reflect(order: &Order) -> Result<Value, CallError> {
 fn merge(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = Desk::take(order, DOTAGENT.card())?;
+    let files = desk.files()?;
+    refuse_another(&Scene { files: &files, at: wall_clock(), id: "" }, &ask)?;
     let variable = |name: &str| {
         variable(&order.attempt.env, name).and_then(|it| it.to_str()).unwrap_or_default()
     };

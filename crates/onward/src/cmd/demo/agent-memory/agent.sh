@@ -4,7 +4,7 @@
 set -eu
 dir=$(ls -d .agent-memory/runs/* | head -n 1)
 case $ONWARD_STEP in
-  intake) echo '# Requirements: count to three' > "$dir/prd.md" ;;
+  intake|restore/prd) echo '# Requirements: count to three' > "$dir/prd.md" ;;
   plan|*/plan) echo '# Plan: one file for each number' > "$dir/plan.md" ;;
   tasks/break|*/tasks)
     mkdir -p "$dir/tasks"
