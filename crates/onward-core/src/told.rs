@@ -175,15 +175,17 @@ pub struct Done {
     /// The files do not say it, and go on behind it: enough for a run that never knew more. Where a
     /// journal knows another result, which they told before, it was taken back.
     pub implied: bool,
+    /// How they show it, where a plan should say so.
+    pub why: Option<&'static str>,
 }
 
 impl Done {
     pub fn recorded(result: Value) -> Self {
-        Self { result, certainty: Certainty::Recorded, list: None, implied: false }
+        Self { result, certainty: Certainty::Recorded, list: None, implied: false, why: None }
     }
 
     pub fn inferred(result: Value) -> Self {
-        Self { result, certainty: Certainty::Inferred, list: None, implied: false }
+        Self { result, certainty: Certainty::Inferred, list: None, implied: false, why: None }
     }
 
     /// Implied by what comes behind it; the result is told from one that the files themselves say.
@@ -201,6 +203,12 @@ impl Done {
     #[must_use]
     pub fn growing(self, list: &'static str) -> Self {
         Self { list: Some(list), ..self }
+    }
+
+    /// The same, with the reason that a plan gives.
+    #[must_use]
+    pub fn because(self, why: &'static str) -> Self {
+        Self { why: Some(why), ..self }
     }
 
     /// Whether the files list something that a journal, which knows this result, does not. Items

@@ -15,6 +15,9 @@ use crate::{
     told::{Standing, StepTold, Told},
 };
 
+const RECORDED: &str = "the files record it";
+const SHOWN: &str = "the files show it; no line records it";
+
 /// What the other system adds to a plan.
 pub struct Telling<'a> {
     pub told: &'a dyn Told,
@@ -105,18 +108,15 @@ impl Telling<'_> {
 
     /// It was taken in in this very look: the moment of that says nothing.
     fn just_found(&self, address: &Address) -> Why {
-        let is_inferred = match self.told.step(address) {
-            StepTold::Done(done) => done.certainty == Certainty::Inferred,
+        let (is_inferred, why) = match self.told.step(address) {
+            StepTold::Done(done) => (done.certainty == Certainty::Inferred, done.why),
             StepTold::PassedOver(_)
             | StepTold::Unproved(_)
             | StepTold::Undone
-            | StepTold::Silent => false,
+            | StepTold::Silent => (false, None),
         };
-        if is_inferred {
-            Why::because("done", "the files show it; no line records it")
-        } else {
-            Why::because("done", "the files record it")
-        }
+        let told = if is_inferred { SHOWN } else { RECORDED };
+        Why::because("done", why.unwrap_or(told))
     }
 
     fn reword(&self, address: &Address, step: &mut PlannedStep) {
@@ -124,11 +124,17 @@ impl Telling<'_> {
             Verdict::Keep => match self.imported.get(address) {
                 Some(Certainty::Inferred) => {
                     step.verdict = Verdict::Adopt;
-                    let why = Why::because("inferred", "the files show it; no line records it");
-                    step.why = vec![why].into();
+                    let why = match self.told.step(address) {
+                        StepTold::Done(done) => done.why,
+                        StepTold::PassedOver(_)
+                        | StepTold::Unproved(_)
+                        | StepTold::Undone
+                        | StepTold::Silent => None,
+                    };
+                    step.why = vec![Why::because("inferred", why.unwrap_or(SHOWN))].into();
                 }
                 Some(Certainty::Recorded) => {
-                    step.why = vec![Why::because("done", "the files record it")].into();
+                    step.why = vec![Why::because("done", RECORDED)].into();
                 }
                 None => {}
             },
@@ -153,7 +159,7 @@ impl Telling<'_> {
                 // A gate that nothing asks any more, because it was answered there.
                 StepTold::Done(done) if done.certainty == Certainty::Recorded => {
                     step.verdict = Verdict::Keep;
-                    step.why = vec![Why::because("done", "the files record it")].into();
+                    step.why = vec![Why::because("done", RECORDED)].into();
                 }
                 StepTold::PassedOver(why) => step.why = vec![Why::because("skipped", why)].into(),
                 StepTold::Done(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => {
