@@ -39,6 +39,11 @@ pub trait Told {
         at.clone()
     }
 
+    /// Rows of work that the files name and that the run has not come to yet.
+    fn ahead(&self) -> Option<Ahead> {
+        None
+    }
+
     /// Whether the files count this attempt of ours, which died, among those that were made.
     fn counts(&self, _died: &Died) -> bool {
         false
@@ -87,6 +92,12 @@ pub trait Told {
         _now: Timestamp,
     ) -> Option<Restored> {
         None
+    }
+
+    /// Steps of ours whose outcome does not count any more, because files that it speaks of were
+    /// changed since. `known` says how a step stands in our journal.
+    fn overtaken(&self, _known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        Vec::new()
     }
 
     /// What a person is shown before a resume in preflight mode, which then takes their word, with
@@ -276,6 +287,33 @@ pub enum Deed<'a> {
 pub struct Restored {
     pub changes: Vec<Change>,
     /// What was lost, and what is known again.
+    pub finding: Finding,
+}
+
+/// Work that comes later, such as that of the next waves of an epic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// Each with what a plan says of it.
+    pub rows: Vec<(Address, String)>,
+    /// The row that they come before.
+    pub before: Address,
+}
+
+/// How a step stands in a journal of ours.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Journaled {
+    /// With what it left.
+    Done(Value),
+    Failed,
+    Open,
+}
+
+/// Steps of ours that are done, and do not count any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overtaken {
+    pub steps: Vec<Address>,
+    /// For a person, after "the journal has it as done, but".
+    pub says: String,
     pub finding: Finding,
 }
 

@@ -12,7 +12,7 @@ use crate::{
     event::Certainty,
     finding::{Code, Finding, RUN_OVER},
     time::Timestamp,
-    told::{Standing, StepTold, Told},
+    told::{Ahead, Standing, StepTold, Told},
 };
 
 const RECORDED: &str = "the files record it";
@@ -33,6 +33,7 @@ impl Telling<'_> {
     #[must_use]
     pub fn retell(&self, mut plan: Plan, is_adopted: bool) -> Plan {
         plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
+        self.add_ahead(&mut plan.steps);
         plan.counts = counts(&plan.steps);
         plan.summary.clone_from(&self.standing.report);
         if let Some(last) = &self.standing.last_event {
@@ -60,6 +61,22 @@ impl Telling<'_> {
             plan.recovery_point = self.point(&plan, is_adopted);
         }
         plan
+    }
+
+    /// What the run has not opened yet, and the files name.
+    fn add_ahead(&self, steps: &mut Vec<PlannedStep>) {
+        let Some(Ahead { rows, before }) = self.told.ahead() else { return };
+        let known: Vec<Address> = steps.iter().map(|it| Address::from_text(&it.step)).collect();
+        let is_new = |(row, _): &(Address, String)| !known.iter().any(|it| it.is_within(row));
+        let step = |(row, says): (Address, String)| PlannedStep {
+            step: row.to_string(),
+            verdict: Verdict::Run,
+            why: vec![Why::because("pending", says)].into(),
+            cost_usd: None,
+        };
+        let rows: Vec<PlannedStep> = rows.into_iter().filter(is_new).map(step).collect();
+        let at = known.iter().position(|it| *it == before).unwrap_or(steps.len());
+        steps.splice(at..at, rows);
     }
 
     /// In the other system's codes; the steps of a run of ours are those that it starts.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use onward_core::{
     address::Address,
-    told::{Done, StepTold},
+    told::{Ahead, Done, StepTold},
 };
 use serde_json::{Value, json};
 
@@ -106,6 +106,22 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
     Address::from_text(name)
 }
 
+/// The stories, gates and checkpoints of the waves behind the one that the run is at.
+pub(super) fn ahead(told: &SdlcTold) -> Option<Ahead> {
+    let (Kind::Epic(epic), Some(now)) = (&told.kind, told.phase()) else { return None };
+    let is_open = |it: &&Member| !it.is_over(&|id| told.status_of(id));
+    let later = epic.waves.iter().filter(|(number, _)| **number > now);
+    let later = later.filter(|_| told.code != Code::FinalGate);
+    let rows = later.flat_map(|(number, wave)| {
+        let stories = wave.stories.iter().filter(is_open).map(|it| address(*number, it));
+        let ends = ["gate", "checkpoint"];
+        let ends = ends.map(|it| Address::from_text(&format!("wave[{number}]/{it}")));
+        let says = format!("not started; wave {number}, {}", shown(&wave.name));
+        stories.chain(ends).map(|it| (it, says.clone())).collect::<Vec<_>>()
+    });
+    Some(Ahead { rows: rows.collect(), before: Address::from_text("final-gate") })
+}
+
 /// What is done, for the report.
 pub(super) fn done_lines(told: &SdlcTold) -> Vec<String> {
     let phases = |codes: &[Code]| {
@@ -139,7 +155,11 @@ pub(super) fn done_lines(told: &SdlcTold) -> Vec<String> {
                 let (over, all) = (over.count(), wave.stories.len());
                 format!("Wave {number} {}: {over} of {all} stories, {verdict}", shown(&wave.name))
             };
-            epic.waves.iter().map(line).collect()
+            let is_begun = |(_, wave): &(&u32, &super::epic::Wave)| {
+                let is_over = |it: &Member| it.is_over(&|id| told.status_of(id));
+                wave.verdict.is_some() || wave.stories.iter().any(is_over)
+            };
+            epic.waves.iter().filter(is_begun).map(line).collect()
         }
     }
 }
