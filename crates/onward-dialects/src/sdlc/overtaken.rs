@@ -26,6 +26,8 @@ fn pairs(told: &SdlcTold) -> Vec<Pair> {
         Kind::Story(run) if !run.is_closing => {
             let mut all = vec![pair("start", "submit", "dev"), pair("submit", "gated", "qa")];
             for turn in 1..=3 {
+                let at = |step: &str| format!("validate[{turn}]/{step}");
+                all.push((at("begin"), at("judged"), "po"));
                 let at = |step: &str| format!("rework[{turn}]/{step}");
                 all.push((at("begin"), at("submit"), "dev"));
                 all.push((at("submit"), at("gated"), "qa"));

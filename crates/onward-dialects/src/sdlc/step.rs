@@ -74,6 +74,9 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
     let parts: Vec<&str> = at.as_str().split('/').collect();
     let name = match (flow, parts.as_slice()) {
         (Flow::Sdc, ["ready"]) => "validate",
+        (Flow::Sdc, [turn, "begin" | "judged"]) if turn.starts_with("validate[") => {
+            return Address::from_text(&format!("{turn}/judge"));
+        }
         (Flow::Sdc, ["start" | "submit"]) => "implement",
         (Flow::Sdc, ["gated"]) => "qa-gate",
         (Flow::Sdc, ["finish"]) => "checkpoint",
@@ -435,6 +438,7 @@ fn of_epic(told: &SdlcTold, epic: &Epic, at: &str) -> StepTold {
         let is_valid = is_done || status.is_some_and(is_begun);
         return match step {
             "started" => agent(is_done || member.says == Says::InProgress, json!({})),
+            "work/given" => agent(is_valid, json!({ "mark": null })),
             "work/validate" => agent(is_valid, json!({ "decision": "GO", "score": 10 })),
             "work/heal[1]/inspect" => agent(is_done, json!({ "passed": true })),
             "work/review[1]/judge" => agent(is_done, json!({ "verdict": "PASS" })),

@@ -59,7 +59,9 @@ const GOODBYE: (&str, &str) = ("1. It greets.\n", "1. It greets.\n2. It says goo
 /// the criterion is the person's.
 #[test]
 fn a_criterion_that_a_person_adds_is_a_conflict_and_no_agents_fault() {
-    for step in ["implement", "heal*inspect", "qa-gate", "rework*fix", "rework*judge"] {
+    for step in
+        ["validate*judge", "implement", "heal*inspect", "qa-gate", "rework*fix", "rework*judge"]
+    {
         let half = if step == "implement" { "sed -i 's/\\[ \\]/[x]/' \"$story\"" } else { "true" };
         let yard = killed_in(step, half, SDC);
         edit(&yard, GOODBYE.0, GOODBYE.1);
@@ -117,6 +119,19 @@ fn what_an_agent_changed_beyond_its_own_stays_refused_until_a_person_takes_it() 
     yard.write(STORY, &text.replace("It may greet", "It greets"));
     yard.bench.exits(RESUME, 0);
     assert!(yard.bench.text(STORY).contains("1. It greets.\n"));
+}
+
+/// A product owner judges, and writes nothing.
+#[test]
+fn a_validator_that_edits_the_story_is_found_out() {
+    let evil = "sed -i 's/It greets/It may greet/' \"$story\"; say '{\"decision\"";
+    let yard = Yard::with(|agent| agent.replace("say '{\"decision\"", evil));
+    yard.write(STORY, TEXT);
+    let said = yard.bench.exits(SDC, 10);
+    assert!(said.err.contains("the po changed what is not its own"), "{said:#?}");
+    yard.with_epic();
+    let said = yard.bench.exits("run epic --input epic=3 --no-input", 10);
+    assert!(said.err.contains("the po changed what is not its own"), "{said:#?}");
 }
 
 /// Agents that are told to change nothing, too.
