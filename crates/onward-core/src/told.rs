@@ -61,6 +61,11 @@ pub trait Told {
         at.clone()
     }
 
+    /// Rows of work that the files name and that the run has not come to yet.
+    fn ahead(&self) -> Option<Ahead> {
+        None
+    }
+
     /// Whether the files count this attempt of ours, which died, among those that were made.
     fn counts(&self, _died: &Died) -> bool {
         false
@@ -121,6 +126,12 @@ pub trait Told {
         _now: Timestamp,
     ) -> Option<Restored> {
         None
+    }
+
+    /// Steps of ours whose outcome does not count any more, because files that it speaks of were
+    /// changed since. `known` says how a step stands in our journal.
+    fn overtaken(&self, _known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        Vec::new()
     }
 
     /// What a person is shown before a resume in preflight mode, which then takes their word, with
@@ -217,15 +228,17 @@ pub struct Done {
     /// The files do not say it, and go on behind it: enough for a run that never knew more. Where a
     /// journal knows another result, which they told before, it was taken back.
     pub implied: bool,
+    /// How they show it, where a plan should say so.
+    pub why: Option<&'static str>,
 }
 
 impl Done {
     pub fn recorded(result: Value) -> Self {
-        Self { result, certainty: Certainty::Recorded, list: None, implied: false }
+        Self { result, certainty: Certainty::Recorded, list: None, implied: false, why: None }
     }
 
     pub fn inferred(result: Value) -> Self {
-        Self { result, certainty: Certainty::Inferred, list: None, implied: false }
+        Self { result, certainty: Certainty::Inferred, list: None, implied: false, why: None }
     }
 
     /// Implied by what comes behind it; the result is told from one that the files themselves say.
@@ -243,6 +256,12 @@ impl Done {
     #[must_use]
     pub fn growing(self, list: &'static str) -> Self {
         Self { list: Some(list), ..self }
+    }
+
+    /// The same, with the reason that a plan gives.
+    #[must_use]
+    pub fn because(self, why: &'static str) -> Self {
+        Self { why: Some(why), ..self }
     }
 
     /// Whether the files list something that a journal, which knows this result, does not. Items
@@ -310,6 +329,33 @@ pub enum Deed<'a> {
 pub struct Restored {
     pub changes: Vec<Change>,
     /// What was lost, and what is known again.
+    pub finding: Finding,
+}
+
+/// Work that comes later, such as that of the next waves of an epic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ahead {
+    /// Each with what a plan says of it.
+    pub rows: Vec<(Address, String)>,
+    /// The row that they come before.
+    pub before: Address,
+}
+
+/// How a step stands in a journal of ours.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Journaled {
+    /// With what it left.
+    Done(Value),
+    Failed,
+    Open,
+}
+
+/// Steps of ours that are done, and do not count any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overtaken {
+    pub steps: Vec<Address>,
+    /// For a person, after "the journal has it as done, but".
+    pub says: String,
     pub finding: Finding,
 }
 

@@ -18,6 +18,7 @@ mod keys;
 mod live;
 mod meant;
 mod next;
+mod open;
 mod outlook;
 mod plain;
 mod plan_page;

@@ -48,6 +48,7 @@ use crate::{
     cmd::Context,
     error::Error,
     meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
+    open::{self, Reach},
     screen::Screen,
 };
 
@@ -190,6 +191,11 @@ impl Session {
     /// The run that is meant, of ours or of another system. Without a name: the one in this very
     /// directory, the one of ours that was active last, or the one that another system left below.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
+        if let Wanted { run: None, dialect: None, tasks: None, newest: true } = wanted
+            && let Some(meant) = open::here(cx, self, Reach::Meant)?.into_iter().next()
+        {
+            return Ok(meant.which());
+        }
         let dir = match wanted.run.map(|run| cx.path(Path::new(run))) {
             None => here(cx, self)?,
             Some(path) => {
@@ -411,26 +417,26 @@ impl Session {
         }
     }
 
-    /// Runs that are neither complete nor superseded, the last active one first.
-    pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
-        let mut found = Vec::new();
+    /// The last active one that is neither complete nor superseded.
+    pub(crate) fn first_unfinished(&self) -> Result<Option<Found>, Error> {
         for run in self.project.runs()? {
-            let found_run = Found::look(run)?;
-            match found_run.status {
-                Status::Completed | Status::Cancelled => {}
-                Status::Fresh
-                | Status::Running
-                | Status::Interrupted
-                | Status::Waiting
-                | Status::Parked
-                | Status::OverBudget
-                | Status::Failed => {
-                    if !self.is_superseded(&found_run.dir, &found_run.state) {
-                        found.push(found_run);
-                    }
-                }
+            let found = Found::look(run)?;
+            if self.is_to_do(&found) {
+                return Ok(Some(found));
             }
         }
+        Ok(None)
+    }
+
+    fn is_to_do(&self, found: &Found) -> bool {
+        found.is_unfinished() && !self.is_superseded(&found.dir, &found.state)
+    }
+
+    /// Runs that are neither complete nor superseded, the last active one first.
+    pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
+        let looked = self.project.runs()?.into_iter().map(Found::look);
+        let mut found = looked.collect::<Result<Vec<Found>, Error>>()?;
+        found.retain(|it| self.is_to_do(it));
         if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {
             self.folded.replace(Some((dir.dir.clone(), folded.clone())));
         }
@@ -495,6 +501,19 @@ impl Found {
         let state = looked.loaded.state;
         let status = Status::of(&state, dir.is_driven());
         Ok(Self { dir, state, status, folded })
+    }
+
+    fn is_unfinished(&self) -> bool {
+        match self.status {
+            Status::Completed | Status::Cancelled => false,
+            Status::Fresh
+            | Status::Running
+            | Status::Interrupted
+            | Status::Waiting
+            | Status::Parked
+            | Status::OverBudget
+            | Status::Failed => true,
+        }
     }
 
     pub(crate) fn is_complete(dir: &Path) -> Result<bool, Error> {

@@ -191,20 +191,81 @@ fn a_run_whose_story_is_gone_is_not_resumed_and_the_ways_out_are_shown() {
     assert!(!project.path().join(".onward/runs").exists(), "no run was made");
 }
 
+/// How to leave one run of each system behind.
+type Leave = fn(&Path, &Path);
+
+const LEAVE: [(&str, Leave); 6] = [
+    ("dotagent", |at, _| dotagent(at)),
+    ("sdlc", |at, _| stories(at)),
+    ("agent-memory", |at, _| agent_memory(at, "20260411-0900-limiter-k3x9", 9)),
+    ("pipeline", |_, home| {
+        let list = home.join("tasks/session-12345678");
+        fs::create_dir_all(&list).unwrap();
+        pipeline(&list);
+    }),
+    ("conference", |at, _| {
+        text(at, "tea/conference.md", CONFERENCE);
+        text(at, "tea/conference_events.jsonl", &(CONFERENCE_BEGAN.replace('\n', "") + "\n"));
+    }),
+    ("onward", |at, home| {
+        text(at, "w.yaml", "onward: 1\nname: own\nsteps:\n  - { id: a, run: \"false\" }\n");
+        assert_eq!(onward(at, home, &["run", "w.yaml", "--no-input"]).code, 10);
+    }),
+];
+
+/// Where no run is named, in whichever company: what is shown is what is continued, or the first of
+/// those that are offered.
+#[test]
+fn plan_status_and_resume_mean_the_same_run() {
+    for present in 1_u32..1 << LEAVE.len() {
+        // Every pair, all but one, and all: what stands beside what.
+        if !matches!(present.count_ones(), 2 | 5 | 6) {
+            continue;
+        }
+        let (project, home) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let (at, home) = (project.path(), home.path());
+        let is_there = |(bit, _): &(usize, &(&str, Leave))| present & (1 << *bit) != 0;
+        let left: Vec<&str> = LEAVE
+            .iter()
+            .enumerate()
+            .filter(is_there)
+            .map(|(_, (name, leave))| {
+                leave(at, home);
+                *name
+            })
+            .collect();
+        for words in
+            ["init --quiet", "-c user.name=a -c user.email=a@b commit -qm left --allow-empty"]
+        {
+            let done = Command::new("git").args(words.split(' ')).current_dir(at).status();
+            assert!(done.unwrap().success(), "{words}");
+        }
+        let plan = json_of(at, home, &["plan", "--json"]);
+        let status = json_of(at, home, &["status", "--json"]);
+        assert_eq!(plan["run"]["id"], status["run"]["id"], "{left:?}");
+        let meant = plan["run"]["id"].as_str().unwrap();
+        // Its agent fails: the run is named all the same.
+        text(at, ".onward/config.toml", "[agents.claude]\ncommand = [\"false\"]\n");
+        let said = onward(at, home, &["resume", "--no-input"]);
+        let first = said.err.lines().find(|it| it.trim_start().starts_with("1. "));
+        match first {
+            Some(first) => assert!(first.contains(meant), "{left:?}: {meant}: {}", said.err),
+            None => {
+                let dir = plan["run"]["dir"].as_str().unwrap();
+                let is_named = said.err.contains(meant) || said.err.contains(dir);
+                assert!(is_named, "{left:?}: {meant}: {}", said.err);
+            }
+        }
+    }
+}
+
 #[test]
 fn runs_of_all_five_systems_and_our_own_are_listed_by_their_names() {
     let (project, home) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (at, home) = (project.path(), home.path());
-    dotagent(at);
-    stories(at);
-    agent_memory(at, "20260411-0900-limiter-k3x9", 9);
-    let list = home.join("tasks/session-12345678");
-    fs::create_dir_all(&list).unwrap();
-    pipeline(&list);
-    text(at, "tea/conference.md", CONFERENCE);
-    text(at, "tea/conference_events.jsonl", &(CONFERENCE_BEGAN.replace('\n', "") + "\n"));
-    text(at, "w.yaml", "onward: 1\nname: own\nsteps:\n  - { id: a, run: \"false\" }\n");
-    assert_eq!(onward(at, home, &["run", "w.yaml", "--no-input"]).code, 10);
+    for (_, leave) in LEAVE {
+        leave(at, home);
+    }
     let list = json_of(at, home, &["list", "--json"]);
     let runs = list["runs"].as_array().unwrap();
     let dialects = |name: &str| runs.iter().filter(|it| it["dialect"] == name).count();

@@ -79,7 +79,7 @@ pub fn adoption(run: &Run, step: &Address, source: Source<'_>) -> Option<Event> 
 }
 
 fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
-    let Done { result, certainty, list: _, implied: _ } = done;
+    let Done { result, certainty, list: _, implied: _, why: _ } = done;
     let digest = Digest::of(result.to_string().as_bytes());
     Event::AttemptAdopted(Box::new(AttemptAdopted {
         step,

@@ -132,15 +132,24 @@ impl Decider<'_> {
         Ok((!is_same).then_some(opened))
     }
 
-    /// Something that the gate comes after counted no more after its answer, and was done again.
+    /// Something that the gate comes after, be it by way of others, counted no more after its
+    /// answer, and was done again.
     fn is_remade_since(&self, gate: NodeId, answered: u64) -> bool {
         let graph = &self.run.graph;
         let since = self.run.state.invalidated.iter().rev();
-        let mut since = since.take_while(|(seq, _)| *seq > answered).peekable();
-        if since.peek().is_none() {
-            return false;
+        let since: Vec<&Address> =
+            since.take_while(|(seq, _)| *seq > answered).map(|(_, step)| step).collect();
+        let (mut known, mut rest) = (BTreeSet::new(), graph.effective_needs(gate));
+        while let Some(need) = rest.pop().filter(|_| !since.is_empty()) {
+            if !known.insert(need) {
+                continue;
+            }
+            let address = &graph.node(need).address;
+            if since.iter().any(|step| step.is_within(address)) {
+                return true;
+            }
+            rest.extend(graph.effective_needs(need));
         }
-        let needs = graph.effective_needs(gate);
-        since.any(|(_, step)| needs.iter().any(|need| step.is_within(&graph.node(*need).address)))
+        false
     }
 }

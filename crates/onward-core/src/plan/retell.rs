@@ -12,8 +12,11 @@ use crate::{
     event::Certainty,
     finding::{Code, Finding, RUN_OVER},
     time::Timestamp,
-    told::{Standing, StepTold, Told},
+    told::{Ahead, Standing, StepTold, Told},
 };
+
+const RECORDED: &str = "the files record it";
+const SHOWN: &str = "the files show it; no line records it";
 
 /// What the other system adds to a plan.
 pub struct Telling<'a> {
@@ -32,6 +35,7 @@ impl Telling<'_> {
         self.spare(&mut plan);
         self.ask(&mut plan);
         plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
+        self.add_ahead(&mut plan.steps);
         plan.counts = counts(&plan.steps);
         plan.summary.clone_from(&self.standing.report);
         if let Some(last) = &self.standing.last_event {
@@ -150,6 +154,22 @@ impl Telling<'_> {
         }
     }
 
+    /// What the run has not opened yet, and the files name.
+    fn add_ahead(&self, steps: &mut Vec<PlannedStep>) {
+        let Some(Ahead { rows, before }) = self.told.ahead() else { return };
+        let known: Vec<Address> = steps.iter().map(|it| Address::from_text(&it.step)).collect();
+        let is_new = |(row, _): &(Address, String)| !known.iter().any(|it| it.is_within(row));
+        let step = |(row, says): (Address, String)| PlannedStep {
+            step: row.to_string(),
+            verdict: Verdict::Run,
+            why: vec![Why::because("pending", says)].into(),
+            cost_usd: None,
+        };
+        let rows: Vec<PlannedStep> = rows.into_iter().filter(is_new).map(step).collect();
+        let at = known.iter().position(|it| *it == before).unwrap_or(steps.len());
+        steps.splice(at..at, rows);
+    }
+
     /// In the other system's codes; the steps of a run of ours are those that it starts.
     fn point(&self, plan: &Plan, is_adopted: bool) -> RecoveryPoint {
         let mut point = self.standing.point.clone();
@@ -196,18 +216,15 @@ impl Telling<'_> {
 
     /// It was taken in in this very look: the moment of that says nothing.
     fn just_found(&self, address: &Address) -> Why {
-        let is_inferred = match self.told.step(address) {
-            StepTold::Done(done) => done.certainty == Certainty::Inferred,
+        let (is_inferred, why) = match self.told.step(address) {
+            StepTold::Done(done) => (done.certainty == Certainty::Inferred, done.why),
             StepTold::PassedOver(_)
             | StepTold::Unproved(_)
             | StepTold::Undone
-            | StepTold::Silent => false,
+            | StepTold::Silent => (false, None),
         };
-        if is_inferred {
-            Why::because("done", "the files show it; no line records it")
-        } else {
-            Why::because("done", "the files record it")
-        }
+        let told = if is_inferred { SHOWN } else { RECORDED };
+        Why::because("done", why.unwrap_or(told))
     }
 
     fn reword(&self, address: &Address, step: &mut PlannedStep) {
@@ -215,11 +232,17 @@ impl Telling<'_> {
             Verdict::Keep => match self.imported.get(address) {
                 Some(Certainty::Inferred) => {
                     step.verdict = Verdict::Adopt;
-                    let why = Why::because("inferred", "the files show it; no line records it");
-                    step.why = vec![why].into();
+                    let why = match self.told.step(address) {
+                        StepTold::Done(done) => done.why,
+                        StepTold::PassedOver(_)
+                        | StepTold::Unproved(_)
+                        | StepTold::Undone
+                        | StepTold::Silent => None,
+                    };
+                    step.why = vec![Why::because("inferred", why.unwrap_or(SHOWN))].into();
                 }
                 Some(Certainty::Recorded) => {
-                    step.why = vec![Why::because("done", "the files record it")].into();
+                    step.why = vec![Why::because("done", RECORDED)].into();
                 }
                 None => {}
             },
@@ -244,7 +267,7 @@ impl Telling<'_> {
                 // A gate that nothing asks any more, because it was answered there.
                 StepTold::Done(done) if done.certainty == Certainty::Recorded => {
                     step.verdict = Verdict::Keep;
-                    step.why = vec![Why::because("done", "the files record it")].into();
+                    step.why = vec![Why::because("done", RECORDED)].into();
                 }
                 StepTold::PassedOver(why) => step.why = vec![Why::because("skipped", why)].into(),
                 StepTold::Done(_) | StepTold::Unproved(_) | StepTold::Undone | StepTold::Silent => {

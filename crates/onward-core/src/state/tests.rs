@@ -429,6 +429,20 @@ fn work_done_elsewhere_has_no_key_and_work_of_ours_keeps_it() {
     assert_eq!(fold("a#").steps[&at("a")].result.as_deref(), Some(&Value::from(1)));
 }
 
+/// Learned once more from the other system, it says nothing about an answer that came after it.
+#[test]
+fn a_step_that_is_adopted_again_uses_no_answer() {
+    let is_used = |script: &str| {
+        let mut all = events(script);
+        let dialect = "person".to_owned();
+        all.insert(1, Event::RunAdopted { dialect, source: "x".into(), files: Vec::new() });
+        let state = State::fold(records(all)).unwrap();
+        state.steps[&at("g")].gate.as_ref().unwrap().consumed
+    };
+    assert!(is_used("g^ g= b#"), "what comes behind the gate was done on its strength");
+    assert!(!is_used("a# g^ g= ax a#"));
+}
+
 #[test]
 fn a_verified_step_has_the_new_evidence_and_key() {
     let state = fold("a+ a! av");

@@ -40,6 +40,8 @@ onward_core::listed! {
         TaskWithoutPhase,
         /// A task is in a phase that the tier leaves out.
         PhaseOffPath,
+        /// A phase has no tasks, and counts as done because a later one has begun.
+        PhaseWithoutTasks,
         /// Nothing says how large the work is.
         MissingTier,
         /// The files say that the run failed or was cancelled.
@@ -70,6 +72,7 @@ impl Odd {
             Self::PhaseBySkill        => ("phase-by-skill",        Info),
             Self::TaskWithoutPhase    => ("task-without-phase",    Warning),
             Self::PhaseOffPath        => ("phase-off-path",        Warning),
+            Self::PhaseWithoutTasks   => ("phase-without-tasks",   Warning),
             Self::MissingTier         => ("missing-tier",          Warning),
             Self::RunOver             => (RUN_OVER,                Blocking),
             Self::RunSuperseded       => (RUN_SUPERSEDED,          Blocking),

@@ -10,7 +10,7 @@ use onward_core::{
 use super::{
     Code,
     phase::Phase,
-    progress::{Doubt, PROJECT, Stage, was_cleaned_up},
+    progress::{Doubt, PROJECT, Stage, Vouched, changed, was_cleaned_up},
     read::Task,
     told::{Pipeline, address},
 };
@@ -146,6 +146,15 @@ fn tasks(told: &Pipeline, all: &mut Vec<Finding>) {
             all.push(Odd::TaskWithoutPhase.finding(message).at_path(file(task)));
         }
     }
+    let begun = told.progress.phases.iter().filter(|it| it.vouched == Some(Vouched::Begun));
+    for state in begun.filter(|_| told.code != Code::Complete) {
+        let (name, title) = (state.phase.as_str(), state.phase.title());
+        let message = format!(
+            "{name} ({title}) has no tasks; it counts as done, as work of a later phase has begun"
+        );
+        let hint = format!("to do it first: `onward resume --from {name}`");
+        all.push(Odd::PhaseWithoutTasks.finding(message).with_hint(hint));
+    }
     let tier = told.progress.tier;
     let off = told.progress.phases.iter().filter(|it| !tier.has(it.phase));
     for phase in off.map(|it| it.phase.as_str()) {
@@ -240,6 +249,12 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                     let hint = "the task is verified before anything after it runs";
                     Finding::new(Known::ArtifactChanged, message).at_path(path).with_hint(hint)
                 }
+                Stage::Doubtful(Doubt::Gone(path)) => {
+                    let message = "it is gone, and the task that it belongs to is completed";
+                    let hint = "bring it back; or else the task is verified before anything after \
+                         it runs";
+                    Finding::new(Known::MissingArtifact, message).at_path(path).with_hint(hint)
+                }
                 Stage::Doubtful(Doubt::Dependency(id)) => {
                     let message =
                         format!("it was completed before task {}, which it comes after", shown(id));
@@ -252,7 +267,9 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                     Finding::new(Known::MissingCommits, message)
                 }
                 Stage::Settled if has_resumed => {
-                    let is_gone = |path: &&String| told.files.file_in(PROJECT, path).is_none();
+                    let is_gone = |path: &&String| {
+                        told.files.file_in(PROJECT, path).is_none() && item.task.has_left(path)
+                    };
                     let Some(path) = item.task.files.iter().find(is_gone) else { continue };
                     let message = "a completed task names it, and it is not there";
                     let hint = format!(
@@ -304,13 +321,6 @@ fn repository(told: &Pipeline, all: &mut Vec<Finding>) {
         let hint = "look at them: they may have made completed work wrong";
         all.push(Finding::new(Known::DirtyTree, message).at_path(*first).with_hint(hint));
     }
-}
-
-/// The path of a line of `git status --porcelain`; of a rename, the new one.
-fn changed(line: &str) -> Option<&str> {
-    let path = line.get(3..)?;
-    let path = path.rsplit(" -> ").next().unwrap_or(path).trim_matches('"');
-    (!path.is_empty()).then_some(path)
 }
 
 fn resumes(told: &Pipeline, all: &mut Vec<Finding>) {

@@ -34,6 +34,8 @@ pub(super) enum Stage {
 pub(super) enum Doubt {
     /// This file was changed after the task.
     Stale(String),
+    /// This file, which the task had left, is gone.
+    Gone(String),
     /// This task, which it comes after, was not completed before it.
     Dependency(String),
     /// The phase restarts whole.
@@ -46,6 +48,7 @@ impl Doubt {
     fn of(noted: &Noted) -> Self {
         match noted {
             Noted::Changed(path) => Self::Stale(path.clone()),
+            Noted::Gone(path) => Self::Gone(path.clone()),
             Noted::Before(id) => Self::Dependency(id.clone()),
         }
     }
@@ -55,6 +58,7 @@ impl Doubt {
     pub(super) fn noted(&self) -> Option<Noted> {
         match self {
             Self::Stale(path) => Some(Noted::Changed(path.clone())),
+            Self::Gone(path) => Some(Noted::Gone(path.clone())),
             Self::Dependency(id) => Some(Noted::Before(id.clone())),
             Self::Restart | Self::NoOutput => None,
         }
@@ -66,6 +70,7 @@ impl Doubt {
             Self::Stale(path) => {
                 format!("completed, and {} was changed since; verify it first", shown(path))
             }
+            Self::Gone(path) => format!("completed, and {} is gone; verify it first", shown(path)),
             Self::Dependency(id) => {
                 format!(
                     "completed before task {}, which it comes after; verify it first",
@@ -92,6 +97,33 @@ pub(super) struct PhaseState {
     pub(super) phase: Phase,
     pub(super) items: Vec<Item>,
     pub(super) is_complete: bool,
+    /// What speaks for it, where it has no tasks.
+    pub(super) vouched: Option<Vouched>,
+}
+
+/// Why a phase without tasks counts as complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Vouched {
+    /// It is said to have passed.
+    Signal,
+    /// Work of a later phase has begun and is not over.
+    Begun,
+    /// The next phase with tasks came after some that were cleaned up.
+    CleanedUp,
+    /// A small change is planned in the head: the execution is proof of what came before.
+    Executed,
+}
+
+impl Vouched {
+    /// For a person, after the name of the phase.
+    pub(super) const fn why(self) -> &'static str {
+        match self {
+            Self::Signal => "no tasks; its signal says that it has passed",
+            Self::Begun => "no tasks; it counts as done, as work of a later phase has begun",
+            Self::CleanedUp => "no tasks; most likely completed and cleaned up",
+            Self::Executed => "no tasks; a small change is executed without them",
+        }
+    }
 }
 
 /// All phases on the path before P8.
@@ -140,7 +172,8 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
     let gone = gone(list, files);
     let tier = permanent.tier.unwrap_or_else(|| likely_tier(&list.tasks));
     let (placed, by_phase) = places(list, permanent, tier, &gone);
-    let (changed, done) = (stale(&list.tasks, files), done(list, &gone));
+    let (mut changed, done) = (stale(&list.tasks, files), done(list, &gone));
+    changed.extend(missed(&list.tasks, files));
     let mut phases: Vec<PhaseState> = Vec::new();
     for phase in Phase::working() {
         let tasks = by_phase.get(&phase).cloned().unwrap_or_default();
@@ -149,8 +182,7 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
         }
         let item = |task: &Task| {
             let doubt = || {
-                let path = changed.get(task.id.as_str());
-                let stale = path.map(|path| Doubt::Stale(path.clone()));
+                let stale = changed.get(task.id.as_str()).cloned();
                 let noted = task.noted.as_ref().map(Doubt::of);
                 let open = task.blocked_by.iter().find(|id| !done.contains(id.as_str()));
                 stale.or(noted).or_else(|| open.map(|id| Doubt::Dependency(id.clone())))
@@ -164,7 +196,7 @@ pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Pro
             Item { task: task.clone(), stage, after: Vec::new() }
         };
         let items = ordered(tasks.into_iter().map(item).collect());
-        phases.push(PhaseState { phase, items, is_complete: false });
+        phases.push(PhaseState { phase, items, is_complete: false, vouched: None });
     }
     // Where no task is left nothing vouches for any phase.
     if !list.tasks.is_empty() {
@@ -262,7 +294,7 @@ pub(super) fn was_cleaned_up(list: &List, id: &str) -> bool {
 
 /// Completed tasks by id, each with a file that was changed after it and by none of the others: by
 /// what it holds, where that was noted, or else by its time.
-fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, String> {
+fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, Doubt> {
     let mut stale = BTreeMap::new();
     for (path, namers) in namers(tasks) {
         let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
@@ -279,10 +311,41 @@ fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, String> {
             None => file.modified.is_some_and(|at| last.modified.is_some_and(|done| at > done)),
         };
         if is_changed {
-            stale.insert(last.id.as_str(), path.to_owned());
+            stale.insert(last.id.as_str(), Doubt::Stale(path.to_owned()));
         }
     }
     stale
+}
+
+/// Completed tasks by id, each with a file that is gone and that was there when it was completed:
+/// a run of ours noted what it held, or the last commit has it.
+fn missed<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, Doubt> {
+    let Some(git) = &files.git else { return BTreeMap::new() };
+    let deleted: BTreeSet<&str> = git.changes.iter().filter_map(|line| deleted(line)).collect();
+    let mut missed = BTreeMap::new();
+    for (path, namers) in namers(tasks) {
+        let is_there = files.file_in(PROJECT, path).is_some();
+        let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
+        let completed = namers.iter().filter(|it| it.is_completed());
+        let last = completed.max_by_key(|it| it.modified).filter(|_| !is_there && !is_under_way);
+        let Some(last) = last else { continue };
+        if last.hashes.contains_key(path) || deleted.contains(path) && last.has_left(path) {
+            missed.insert(last.id.as_str(), Doubt::Gone(path.to_owned()));
+        }
+    }
+    missed
+}
+
+/// The path of a line of `git status --porcelain`; of a rename, the new one.
+pub(super) fn changed(line: &str) -> Option<&str> {
+    let path = line.get(3..)?;
+    let path = path.rsplit(" -> ").next().unwrap_or(path).trim_matches('"');
+    (!path.is_empty()).then_some(path)
+}
+
+/// The same of a file that was deleted.
+fn deleted(line: &str) -> Option<&str> {
+    changed(line).filter(|_| line.get(..2).is_some_and(|it| it.contains('D')))
 }
 
 /// What comes after what within the phase; nothing does when there is a circle.
@@ -310,16 +373,21 @@ fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier, cleaned: 
     let mut follows_cleaned = false;
     let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
     let mut is_begun = false;
-    // A small change is planned in the head: the execution is proof of what came before.
     let is_executed = tier == Tier::Trivial
         && phases.iter().any(|it| it.phase == Phase::P6 && !it.items.is_empty());
     for state in phases.iter_mut().rev() {
         let is_empty = state.items.is_empty();
         state.is_complete = if is_empty {
-            is_begun
-                || follows_cleaned
-                || permanent.passed.contains(&state.phase)
-                || is_executed && state.phase < Phase::P6
+            let vouched = match () {
+                () if permanent.passed.contains(&state.phase) => Some(Vouched::Signal),
+                () if permanent.refused.contains(&state.phase) => None,
+                () if is_executed && state.phase < Phase::P6 => Some(Vouched::Executed),
+                () if follows_cleaned => Some(Vouched::CleanedUp),
+                () if is_begun => Some(Vouched::Begun),
+                () => None,
+            };
+            state.vouched = vouched;
+            vouched.is_some()
         } else {
             follows_cleaned = cleaned.contains(&state.phase);
             is_settled(state)

@@ -59,6 +59,8 @@ pub(crate) const NOTHING: &str = "nothing to commit";
 pub(super) enum Noted {
     /// This file was changed after it.
     Changed(String),
+    /// This file, which it had left, is gone.
+    Gone(String),
     /// This task, which it comes after, was not completed.
     Before(String),
 }
@@ -67,6 +69,7 @@ impl Noted {
     pub(super) fn value(&self) -> Value {
         let (key, what) = match self {
             Self::Changed(path) => ("changed", path),
+            Self::Gone(path) => ("gone", path),
             Self::Before(id) => ("before", id),
         };
         Value::from(Map::from_iter([(key.to_owned(), Value::from(what.as_str()))]))
@@ -75,7 +78,8 @@ impl Noted {
     fn of(value: &Value) -> Option<Self> {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let changed = text("changed").and_then(inside).map(Self::Changed);
-        changed.or_else(|| text("before").map(|id| Self::Before(id.to_owned())))
+        let gone = || text("gone").and_then(inside).map(Self::Gone);
+        changed.or_else(gone).or_else(|| text("before").map(|id| Self::Before(id.to_owned())))
     }
 }
 
@@ -134,6 +138,12 @@ impl Task {
     pub(super) fn is_completed(&self) -> bool {
         self.status == TaskStatus::Completed && !self.is_failed() && self.broken.is_none()
     }
+
+    /// Whether this file should be there. A run of ours that proved the task has noted what each
+    /// of its files held, and noted nothing of one that the task removed.
+    pub(super) fn has_left(&self, path: &str) -> bool {
+        self.hashes.contains_key(path) || !self.is_checked
+    }
 }
 
 /// The task that holds a pipeline together.
@@ -150,6 +160,8 @@ pub(super) struct Permanent {
     pub(super) duplicate: bool,
     /// Phases that are said to have passed.
     pub(super) passed: BTreeSet<Phase>,
+    /// Phases that are said to have failed, or that a person has opened again.
+    pub(super) refused: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
     pub(super) awaits_review: bool,
     /// A run of ours was writing the tasks of this phase.
@@ -332,13 +344,21 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
     let commit = metadata.text("commit_status").unwrap_or_default();
     let reason = metadata.text("reason").unwrap_or_default();
     let signals = metadata.object("phase_signals");
-    let passed = signals.iter().flat_map(|it| it.map.keys().map(move |key| (it, key)));
-    let passed = passed.filter_map(|(it, key)| {
-        let signal = it.text(key)?;
-        let verdict = signal.split('|').next().unwrap_or("");
-        let is_good = status::is_good(&verdict.trim().into());
-        Phase::parse(key).filter(|_| is_good)
-    });
+    let signals = signals.iter().flat_map(|it| it.map.keys().map(move |key| (it, key)));
+    let signals: Vec<(Phase, String)> = signals
+        .filter_map(|(it, key)| {
+            let signal = it.text(key)?;
+            let verdict = signal.split('|').next().unwrap_or_default().trim().to_owned();
+            Some((Phase::parse(key)?, verdict))
+        })
+        .collect();
+    let said = |fits: &dyn Fn(&str) -> bool| {
+        signals.iter().filter(|(_, it)| fits(it)).map(|(phase, _)| *phase).collect()
+    };
+    let is_bad = |it: &str| {
+        let word = status::bare(it);
+        ["fail", "reject", "block", "reopen"].iter().any(|bad| word.starts_with(bad))
+    };
     Permanent {
         tier: tier.or_else(|| Tier::named_in(&description())),
         current: current_word.as_deref().and_then(Phase::parse),
@@ -347,7 +367,8 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         resumes: metadata.count("resume_count").unwrap_or(0),
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
-        passed: passed.collect(),
+        passed: said(&|it| status::is_good(&it.into())),
+        refused: said(&is_bad),
         awaits_review: metadata.text(key::REVIEW).as_deref() == Some("pending"),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::{
     Code, Facts, check, code,
     phase::{Phase, Tier},
-    progress::{Item, PhaseState, Progress, Stage, progress, was_cleaned_up},
+    progress::{Item, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
     read::{List, MARK, Permanent, Task, TaskStatus},
     write,
 };
@@ -147,6 +147,14 @@ impl Pipeline {
         items.flat_map(|it| it.task.files.clone()).collect()
     }
 
+    /// The completed task that should have left this file, where the last one that names it did
+    /// not remove it.
+    pub(crate) fn left_by(&self, path: &str) -> Option<&str> {
+        let completed = self.list.tasks.iter().filter(|it| it.is_completed());
+        let last = completed.filter(|it| it.files.contains(path)).max_by_key(|it| it.modified)?;
+        last.has_left(path).then_some(last.id.as_str())
+    }
+
     /// The phase that the run re-enters.
     pub(super) fn phase(&self) -> Option<Phase> {
         match self.code {
@@ -201,7 +209,18 @@ impl Pipeline {
         is_known.then(|| json!({ "tasks": items(state, is_over) }))
     }
 
+    /// With the phases that are passed over on the way there, and have no word of their own for it.
     fn summary(&self) -> String {
+        let place = self.place();
+        let begun = self.progress.phases.iter().filter(|it| it.vouched == Some(Vouched::Begun));
+        let begun: Vec<&str> = begun.map(|it| it.phase.as_str()).collect();
+        if begun.is_empty() || self.code == Code::Complete {
+            return place;
+        }
+        format!("{place}; without tasks, and taken as done: {}", begun.join(", "))
+    }
+
+    fn place(&self) -> String {
         let Some(phase) = self.phase() else {
             return "This pipeline is already delivered".to_owned();
         };
@@ -237,6 +256,11 @@ impl Pipeline {
             }
             Code::ResumeTasks => format!("{name}, {title}: go on with {ids}"),
         }
+    }
+
+    /// Why a phase of a pipeline that is not over has no tasks, and is complete.
+    fn empty(&self, phase: Phase) -> Option<Vouched> {
+        self.progress.phase(phase).filter(|_| self.code != Code::Complete)?.vouched
     }
 
     /// Some task of it is to be worked on.
@@ -307,12 +331,12 @@ fn matrix(state: &PhaseState, is_over: bool) -> String {
     let pending = all.saturating_sub(completed + failed + begun);
     let word = if state.is_complete || is_over && all == 0 { "complete" } else { "not complete" };
     if all == 0 {
-        let how = match (state.is_complete, is_over) {
-            (true, _) => ", by its signal or what came after it",
-            (false, true) => ", as it is delivered",
-            (false, false) => "",
+        let why = match (state.vouched, is_over) {
+            (_, true) => "no tasks; it is delivered",
+            (Some(vouched), false) => vouched.why(),
+            (None, false) => "no tasks",
         };
-        return format!("{name} {}: {word}{how}; no tasks", state.phase.title());
+        return format!("{name} {}: {word}; {why}", state.phase.title());
     }
     format!(
         "{name} {}: {word}; {}, {completed} completed, {failed} failed, {begun} \
@@ -446,7 +470,12 @@ impl Told for Pipeline {
                     Some(tasks) if self.is_open(phase) || self.is_doubted(phase) => {
                         StepTold::Done(Done::recorded(tasks).growing("tasks"))
                     }
-                    Some(tasks) => done(tasks),
+                    Some(tasks) => match self.empty(phase) {
+                        Some(vouched) => StepTold::Done(
+                            Done::inferred(tasks).growing("tasks").because(vouched.why()),
+                        ),
+                        None => done(tasks),
+                    },
                     None => StepTold::Silent,
                 },
                 (None, step) if is_task(first) => self.task_step(first, step),
@@ -470,7 +499,11 @@ impl Told for Pipeline {
                 Address::from_text(task)
             }
             (first, _) => match listed(first) {
-                Some(phase) if self.listing(phase).is_none() || self.is_ahead(phase) => {
+                Some(phase)
+                    if self.listing(phase).is_none()
+                        || self.is_ahead(phase)
+                        || self.empty(phase).is_some() =>
+                {
                     Address::from_text(phase.as_str())
                 }
                 Some(_) => Address::from_text("intake"),

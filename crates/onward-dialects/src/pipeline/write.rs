@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Code,
     phase::Phase,
-    progress::{Item, Stage},
+    progress::{Item, Stage, Vouched},
     read::{Task, key},
     told::{Pipeline, address},
 };
@@ -25,6 +25,12 @@ pub(super) fn resumed(pipeline: &Pipeline) -> Vec<Change> {
         edit.meta("current_phase", &json!(phase.as_str()));
     }
     edit.meta("resume_count", &json!(permanent.resumes.saturating_add(1)));
+    // What was shown to the person counts when the later work is over, too.
+    for state in &pipeline.progress.phases {
+        if state.vouched == Some(Vouched::Begun) {
+            edit.signal(state.phase, "PASS|tasks:0|a later phase had begun");
+        }
+    }
     // Another branch was shown to the person, who agreed to go on there.
     let current = pipeline.files.git.as_ref().and_then(|git| git.branch.as_deref());
     if let (Some(expected), Some(current)) = (permanent.branch.as_deref(), current)
@@ -74,7 +80,7 @@ fn lost(pipeline: &Pipeline, task: &Task, edit: &mut Edit) {
 pub(super) fn enter(pipeline: &Pipeline, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
     let unknown = || NoEntry::Unknown(at.place.to_owned());
     if let Some(task) = task_named(pipeline, at.place) {
-        return Ok(reopened(pipeline, |_, it| it.id == task.id));
+        return Ok(reopened(pipeline, None, |_, it| it.id == task.id));
     }
     let wanted = Phase::parse(at.place).ok_or_else(unknown)?;
     let detected = pipeline.phase();
@@ -90,7 +96,7 @@ pub(super) fn enter(pipeline: &Pipeline, at: &Entering<'_>) -> Result<Vec<Change
         return Err(unknown());
     }
     if detected.is_none_or(|it| wanted <= it) {
-        return Ok(reopened(pipeline, |phase, _| phase >= wanted));
+        return Ok(reopened(pipeline, Some(wanted), |phase, _| phase >= wanted));
     }
     let unfinished = || {
         let before = pipeline.progress.phases.iter().filter(|it| it.phase < wanted);
@@ -118,10 +124,15 @@ fn task_named<'a>(pipeline: &'a Pipeline, place: &str) -> Option<&'a Task> {
     all.find(|(address, _)| address.as_str() == place).map(|(_, task)| task)
 }
 
-/// Completed tasks become pending again, and the pipeline forgets that it had passed them.
-fn reopened(pipeline: &Pipeline, fits: impl Fn(Phase, &Task) -> bool) -> Vec<Change> {
+/// Completed tasks become pending again, and the pipeline forgets that it had passed them. A phase
+/// `from` which all is done again, and which has no tasks, is said to be open.
+fn reopened(
+    pipeline: &Pipeline,
+    from: Option<Phase>,
+    fits: impl Fn(Phase, &Task) -> bool,
+) -> Vec<Change> {
     let mut changes = Vec::new();
-    let mut first: Option<Phase> = None;
+    let mut first = from;
     for state in &pipeline.progress.phases {
         for item in state.items.iter().filter(|it| fits(state.phase, &it.task)) {
             first = first.or(Some(state.phase));
@@ -141,6 +152,12 @@ fn reopened(pipeline: &Pipeline, fits: impl Fn(Phase, &Task) -> bool) -> Vec<Cha
     edit.forget(key::REVIEW);
     for phase in Phase::working().filter(|it| first.is_some_and(|first| *it >= first)) {
         edit.forget_signal(phase);
+    }
+    let states = pipeline.progress.phases.iter();
+    let empty =
+        states.filter(|it| it.items.is_empty() && from.is_some_and(|from| it.phase >= from));
+    for state in empty {
+        edit.signal(state.phase, "REOPENED|by the user");
     }
     changes.extend(edit.change());
     changes

@@ -4,9 +4,9 @@
 //! discrepancies; `story` (`front` above it), `state`, `qa`, `spec` and `epic` read one kind of
 //! file each, `project` all of them; `site` says which runs are there, `check` what is wrong
 //! (`check_epic` with waves), `touched` what other work did to a story's files, `others` which
-//! other workflows were begun on it, `lock` who else is at work, `told` answers core, `report` in
-//! the words that its users know, `preflight` all that was compared, `clean` what is put away when
-//! a run is given up.
+//! other workflows were begun on it, `lock` who else is at work, `told` answers core, `overtaken`
+//! which of our own notes a person has overtaken, `report` in the words that its users know,
+//! `preflight` all that was compared, `clean` what is put away when a run is given up.
 //! Invariant: pure; where a run re-enters is decided by the tables alone.
 
 mod check;
@@ -17,6 +17,7 @@ pub mod epic;
 mod front;
 mod lock;
 mod others;
+mod overtaken;
 mod preflight;
 pub mod project;
 pub mod qa;

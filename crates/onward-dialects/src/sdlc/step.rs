@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use onward_core::{
     address::Address,
-    told::{Done, StepTold},
+    told::{Ahead, Done, StepTold},
 };
 use serde_json::{Value, json};
 
@@ -74,6 +74,9 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
     let parts: Vec<&str> = at.as_str().split('/').collect();
     let name = match (flow, parts.as_slice()) {
         (Flow::Sdc, ["ready"]) => "validate",
+        (Flow::Sdc, [turn, "begin" | "judged"]) if turn.starts_with("validate[") => {
+            return Address::from_text(&format!("{turn}/judge"));
+        }
         (Flow::Sdc, ["start" | "submit"]) => "implement",
         (Flow::Sdc, ["gated"]) => "qa-gate",
         (Flow::Sdc, ["finish"]) => "checkpoint",
@@ -104,6 +107,22 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
         (Flow::Sdc | Flow::Spec | Flow::QaLoop | Flow::Epic, _) => return at.clone(),
     };
     Address::from_text(name)
+}
+
+/// The stories, gates and checkpoints of the waves behind the one that the run is at.
+pub(super) fn ahead(told: &SdlcTold) -> Option<Ahead> {
+    let (Kind::Epic(epic), Some(now)) = (&told.kind, told.phase()) else { return None };
+    let is_open = |it: &&Member| !it.is_over(&|id| told.status_of(id));
+    let later = epic.waves.iter().filter(|(number, _)| **number > now);
+    let later = later.filter(|_| told.code != Code::FinalGate);
+    let rows = later.flat_map(|(number, wave)| {
+        let stories = wave.stories.iter().filter(is_open).map(|it| address(*number, it));
+        let ends = ["gate", "checkpoint"];
+        let ends = ends.map(|it| Address::from_text(&format!("wave[{number}]/{it}")));
+        let says = format!("not started; wave {number}, {}", shown(&wave.name));
+        stories.chain(ends).map(|it| (it, says.clone())).collect::<Vec<_>>()
+    });
+    Some(Ahead { rows: rows.collect(), before: Address::from_text("final-gate") })
 }
 
 /// What is done, for the report.
@@ -139,7 +158,11 @@ pub(super) fn done_lines(told: &SdlcTold) -> Vec<String> {
                 let (over, all) = (over.count(), wave.stories.len());
                 format!("Wave {number} {}: {over} of {all} stories, {verdict}", shown(&wave.name))
             };
-            epic.waves.iter().map(line).collect()
+            let is_begun = |(_, wave): &(&u32, &super::epic::Wave)| {
+                let is_over = |it: &Member| it.is_over(&|id| told.status_of(id));
+                wave.verdict.is_some() || wave.stories.iter().any(is_over)
+            };
+            epic.waves.iter().filter(is_begun).map(line).collect()
         }
     }
 }
@@ -415,6 +438,7 @@ fn of_epic(told: &SdlcTold, epic: &Epic, at: &str) -> StepTold {
         let is_valid = is_done || status.is_some_and(is_begun);
         return match step {
             "started" => agent(is_done || member.says == Says::InProgress, json!({})),
+            "work/given" => agent(is_valid, json!({ "mark": null })),
             "work/validate" => agent(is_valid, json!({ "decision": "GO", "score": 10 })),
             "work/heal[1]/inspect" => agent(is_done, json!({ "passed": true })),
             "work/review[1]/judge" => agent(is_done, json!({ "verdict": "PASS" })),

@@ -7,14 +7,17 @@ use onward_core::{
     finding::Finding,
     plan::{RecoveryPoint, Referred, Status as RunStatus},
     time::Timestamp,
-    told::{Change, CleanUp, Deed, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
+    told::{
+        Ahead, Change, CleanUp, Deed, Entering, Journaled, LastTold, NoEntry, Overtaken, Standing,
+        StepTold, Told, Undo,
+    },
 };
 use serde_json::Value;
 
 use super::{
     Code, SpecFacts, StoryFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, lock, loop_code, preflight,
+    epic_code, lock, loop_code, overtaken, preflight,
     project::Project,
     qa::{Loop, Next as NextTurn, Verdict},
     report,
@@ -523,6 +526,10 @@ impl Told for SdlcTold {
         step::row(self.flow, at)
     }
 
+    fn ahead(&self) -> Option<Ahead> {
+        step::ahead(self)
+    }
+
     fn undo(&self) -> Vec<Undo> {
         Vec::new()
     }
@@ -533,6 +540,10 @@ impl Told for SdlcTold {
 
     fn clean_up(&self, now: Timestamp) -> Option<CleanUp> {
         clean::clean_up(self, now)
+    }
+
+    fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        overtaken::overtaken(self, known)
     }
 
     fn preflight(&self) -> Option<Referred> {

@@ -237,9 +237,31 @@ pub fn page_of_site(
     machine: &Machine,
     format: &str,
 ) -> Result<Option<String>, EngineError> {
-    let mut world = look_place(&found.project, &machine.looking());
     let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-    let files = found.seen.files(&mut world, &found.site, found.card())?;
+    page(&found.project, machine, (&foreign, &found.seen), format)
+}
+
+/// The same of a run of ours that goes on with one of another system; `None` for any other.
+pub fn page_of_run(
+    run_dir: &Path,
+    machine: &Machine,
+    format: &str,
+) -> Result<Option<String>, EngineError> {
+    let project = RunPlace::of(run_dir, machine)?.project;
+    match adopt::foreign_of(&project, run_dir, &machine.env) {
+        Some(foreign) => page(&project, machine, (&foreign, &Seen::default()), format),
+        None => Ok(None),
+    }
+}
+
+fn page(
+    project: &Project,
+    machine: &Machine,
+    (foreign, seen): (&Foreign, &Seen),
+    format: &str,
+) -> Result<Option<String>, EngineError> {
+    let mut world = look_place(project, &machine.looking());
+    let files = seen.files(&mut world, &foreign.site, foreign.dialect.card())?;
     let reading = foreign.parse(files)?;
     Ok(reading.told.and_then(|told| told.page(format)))
 }

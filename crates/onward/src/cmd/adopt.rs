@@ -30,96 +30,73 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     meant::{self, Looked},
+    open::{self, Open, Reach},
     outlook,
     prompt::{Chosen, First, Person},
     session::{Found, Session, Which, found_in_commands},
     style::ago,
 };
 
-/// The run in this very directory; or else one of those that can be resumed here and below.
-/// Nothing when the user wants none of them.
+/// Which of the runs that can be resumed here; nothing when the user wants none of them.
 pub(crate) fn choose(
     cx: &Context,
     session: &Session,
     person: &mut Person,
     yes: bool,
 ) -> Result<Option<Which>, Error> {
-    let here = meant::here(cx, session)?;
-    let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
-    let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
-        unfinished(session, &here)?.into_iter().partition(|it| it.found.dir == here);
-    let ours = session.unfinished()?;
-    if at_hand.len() == 1 {
-        return Ok(Some(Which::Foreign(Box::new(at_hand.remove(0).found))));
-    }
-    let mut strangers: Vec<Glanced> = at_hand.into_iter().chain(others).collect();
-    strangers.sort_by_key(|it| it.plan.run.age_seconds);
-    // What may be another project's is gone on with by a person's word alone.
-    let is_sure = |it: &&Glanced| {
-        let site = &it.found.site;
-        !site.unsure || yes && !site.unplaced
-    };
+    let mut open = open::here(cx, session, Reach::All)?;
     let is_autopilot = session.config.mode.value == Mode::Autopilot;
-    let newest = strangers.iter().find(is_sure).filter(|_| is_autopilot);
-    match (ours.as_slice(), strangers.as_slice()) {
-        ([], []) => {
-            let here = session.search(None).at(&here, None).map_err(cannot_read)?;
-            // What was never begun is meant only by the person who names it.
-            let is_meant = |it: &FoundSite| !it.site.by_name_only || session.is_over(it);
-            match here.into_iter().find(is_meant) {
-                // What is over, or lacks a file, is said when it is met.
-                Some(found) => session.adopted_or_foreign(found).map(Some),
-                None => Ok(resume::choose(session, person, ours)?.map(Which::Ours)),
-            }
-        }
-        ([], [only]) if is_sure(&only) => Ok(Some(Which::Foreign(Box::new(only.found.clone())))),
-        ([], [only]) => only.is_ours(person).map(Some),
-        // Ours first: a dialect's own run waits for a word.
-        ([_, ..], _) if session.config.mode.value == Mode::Autopilot => {
-            Ok(resume::choose(session, person, ours)?.map(Which::Ours))
-        }
-        ([], [_, ..]) if let Some(newest) = newest => {
-            Ok(Some(Which::Foreign(Box::new(newest.found.clone()))))
-        }
-        ([_, ..], []) => Ok(resume::choose(session, person, ours)?.map(Which::Ours)),
-        (_, [_, ..]) => which_of(session, person, ours, strangers),
+    match open.as_slice() {
+        [] => nothing(cx, session).map(Some),
+        // What may be another project's is gone on with by a person's word alone.
+        [first, ..] if !first.is_sure(yes) => match first {
+            Open::Theirs(it) if open.len() == 1 => it.is_ours(person).map(Some),
+            Open::Theirs(_) | Open::Ours(_) => which_of(session, person, open),
+        },
+        [_] => Ok(Some(open.remove(0).which())),
+        [_, ..] if is_autopilot => Ok(Some(open.remove(0).which())),
+        [_, ..] => which_of(session, person, open),
     }
 }
 
-/// One of ours and theirs, the last active one first.
+/// What is over, or lacks a file, is said when it is met.
+fn nothing(cx: &Context, session: &Session) -> Result<Which, Error> {
+    let here = meant::here(cx, session)?;
+    let cannot_read = |source| Error::CannotRead { path: here.clone(), source };
+    let found = session.search(None).at(&here, None).map_err(cannot_read)?;
+    // What was never begun is meant only by the person who names it.
+    let is_meant = |it: &FoundSite| !it.site.by_name_only || session.is_over(it);
+    match found.into_iter().find(is_meant) {
+        Some(found) => session.adopted_or_foreign(found),
+        None => Err(resume::none_left(session)),
+    }
+}
+
+/// One of several, the one that is meant first.
 fn which_of(
     session: &Session,
     person: &mut Person,
-    ours: Vec<Found>,
-    strangers: Vec<Glanced>,
+    mut open: Vec<Open>,
 ) -> Result<Option<Which>, Error> {
-    let mut all: Vec<(u64, String, String, Which)> = Vec::new();
-    for found in ours {
-        let (id, dir) = (found.dir.id.to_string(), found.dir.dir.clone());
-        let age = session.now.ms_since(found.dir.last_activity) / 1000;
-        all.push((age, id, resume::in_a_line(session, found)?, Which::Ours(dir)));
+    let lines = open.iter().map(|it| it.in_a_line(session));
+    let list = lines.collect::<Result<Vec<String>, Error>>()?;
+    if person.is_there() {
+        person.screen().line("Several runs can be resumed:");
     }
-    for it in strangers {
-        let (age, line) = (it.plan.run.age_seconds, it.in_a_line());
-        let name = found_in_commands(&it.found);
-        all.push((age, name, line, Which::Foreign(Box::new(it.found))));
-    }
-    all.sort_by_key(|it| it.0);
-    let list: Vec<String> = all.iter().map(|it| it.2.clone()).collect();
     match person.choose("Which one?", &list) {
-        Some(Chosen::One(index)) => Ok(Some(all.swap_remove(index).3)),
+        Some(Chosen::One(index)) => Ok(Some(open.swap_remove(index).which())),
         Some(Chosen::None) => Ok(None),
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
-        None => Err(Error::SeveralRuns { list, first: all.swap_remove(0).1 }),
+        None => Err(Error::SeveralRuns { list, first: open.swap_remove(0).name() }),
     }
 }
 
 /// Runs of other systems here that are surely this project's, each to be resumed.
 pub(crate) fn strangers(cx: &Context, session: &Session) -> Result<Vec<FoundSite>, Error> {
     let here = meant::here(cx, session)?;
-    let all = unfinished(session, &here)?.into_iter().map(|it| it.found);
+    let all = open::theirs(session, &here)?.into_iter().map(|it| it.found);
     Ok(all.filter(|it| !it.site.unsure).collect())
 }
 
@@ -152,54 +129,6 @@ pub(crate) fn make_permanent(
         }
         Some(_) | None => Err(Error::NoPermanentTask(looked)),
     }
-}
-
-/// Another system's run, and how it stands.
-struct Glanced {
-    found: FoundSite,
-    plan: Plan,
-}
-
-impl Glanced {
-    /// Nothing says whose it is: the person does.
-    fn is_ours(&self, person: &mut Person) -> Result<Which, Error> {
-        if person.is_there() {
-            person.screen().line(&printable(&self.in_a_line()));
-            let question = "Nothing in it says that it is this project's. Go on with it here?";
-            let words = ["no", "yes"].map(str::to_owned);
-            match person.pick(question, &words, First::ByDefault) {
-                Some(1) => return Ok(Which::Foreign(Box::new(self.found.clone()))),
-                None if person.was_interrupted() => {
-                    return Err(Error::Interrupted { command: "onward resume".to_owned() });
-                }
-                Some(_) | None => {}
-            }
-        }
-        Err(Error::WhoseList { list: self.found.dir.clone() })
-    }
-
-    /// Name, place, system, phase and age.
-    fn in_a_line(&self) -> String {
-        let Plan { run, recovery_point, .. } = &self.plan;
-        let phase = recovery_point.phase.as_deref().unwrap_or("-");
-        let (age, which) = (ago(run.age_seconds), found_in_commands(&self.found));
-        format!("{which}  {}, {}, phase {phase}, {age}", run.workflow, run.status.as_str())
-    }
-}
-
-/// Runs of other systems that are not over and belong here, the last active one first.
-fn unfinished(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
-    let mut glanced = Vec::new();
-    for found in session.strangers(here, None)? {
-        if let Ok(plan) = session.glance(&found)
-            && plan.run.status != Status::Completed
-            && found.is_candidate()
-        {
-            glanced.push(Glanced { found, plan });
-        }
-    }
-    glanced.sort_by_key(|it| it.plan.run.age_seconds);
-    Ok(glanced)
 }
 
 pub(crate) fn resume(

@@ -7,17 +7,14 @@ use onward_core::{
     plan::Plan,
     policy::{Choices, Depth},
 };
-use onward_engine::{
-    engine::{compare_run, compare_site, page_of_site, plan_and_end},
-    locate::FoundSite,
-};
+use onward_engine::engine::{compare_run, compare_site, page_of_run, page_of_site, plan_and_end};
 
 use crate::{
     cmd::Context,
     error::Error,
     meant::Wanted,
     plan_page::{self, For, Rows},
-    session::{Driving, Session, Which},
+    session::{Driving, Session, Which, id_of},
 };
 
 /// Show what a resume would do, and why
@@ -56,6 +53,10 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
     let plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
             let session = session.of_run(cx, &dir, &Driving::default())?;
+            if let Some(format) = &args.format {
+                let text = page_of_run(&dir, &session.machine, format)?;
+                return page(cx, text, &id_of(&dir), format);
+            }
             let mut plan = plan_and_end(&dir, &session.machine, &Choices::default())?;
             if session.mode_of(&dir) == Mode::Preflight {
                 plan.preflight = compare_run(&dir, None, &session.machine)?;
@@ -65,7 +66,8 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         Which::Foreign(found) => {
             let session = Session::at(cx, found.project.root(), &Driving::default())?;
             if let Some(format) = &args.format {
-                return page(cx, &session, &found, format);
+                let text = page_of_site(&found, &session.machine, format)?;
+                return page(cx, text, &found.site.name, format);
             }
             let mut plan = session.foreign_plan(&found, &Choices::default(), Depth::Quick)?;
             if session.mode_at(&found) == Mode::Preflight {
@@ -89,14 +91,13 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
 /// A report in the words of the other system.
 fn page(
     cx: &mut Context,
-    session: &Session,
-    found: &FoundSite,
+    text: Option<String>,
+    name: &str,
     format: &str,
 ) -> Result<ExitCode, Error> {
-    let Some(text) = page_of_site(found, &session.machine, format)? else {
-        let name = found.card().name;
+    let Some(text) = text else {
         return Err(Error::Usage {
-            message: format!("a {name} run has no format `{format}`"),
+            message: format!("the run {name} has no format `{format}`"),
             hint: "leave `--format` out, or take `--json`".to_owned(),
         });
     };

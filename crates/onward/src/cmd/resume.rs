@@ -20,7 +20,7 @@ use onward_engine::{
     drive::Options,
     engine::{self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run},
     load::checkpoint::Folded,
-    locate::{FindError, LockError, RunDir, TakeOver, holder},
+    locate::{FindError, LockError, TakeOver, holder},
     world::{
         real::{News, Sink, wall_clock},
         seen::Seen,
@@ -35,7 +35,7 @@ use crate::{
     meant::{self, Wanted},
     next, outlook,
     progress::{self, Asks, Telling},
-    prompt::{Chosen, Person},
+    prompt::Person,
     session::{Driving, Found, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
 };
@@ -314,40 +314,13 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     Ok(codes.into_iter().rfind(|it| *it != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Which of these unfinished runs; nothing when the user wants none of them.
-pub(crate) fn choose(
-    session: &Session,
-    person: &mut Person,
-    mut runs: Vec<Found>,
-) -> Result<Option<PathBuf>, Error> {
-    match runs.len() {
-        0 => {
-            // One that lost its journal is no reason to start another.
-            let lost = session.project.last_run().err();
-            let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
-            let nothing = || session.beside_lists(meant::none_unfinished(session));
-            return Err(lost.map_or_else(nothing, Error::Find));
-        }
-        1 => return Ok(Some(runs.remove(0).dir.dir)),
-        _ => {}
-    }
-    if session.config.mode.value == Mode::Autopilot {
-        return Ok(Some(runs.remove(0).dir.dir));
-    }
-    let dirs: Vec<RunDir> = runs.iter().map(|found| found.dir.clone()).collect();
-    let lines = runs.into_iter().map(|found| in_a_line(session, found));
-    let list = lines.collect::<Result<Vec<String>, Error>>()?;
-    if person.is_there() {
-        person.screen().line("Several runs can be resumed:");
-    }
-    match person.choose("Which one?", &list) {
-        Some(Chosen::One(index)) => Ok(Some(dirs[index].dir.clone())),
-        Some(Chosen::None) => Ok(None),
-        None if person.was_interrupted() => {
-            Err(Error::Interrupted { command: "onward resume".to_owned() })
-        }
-        None => Err(Error::SeveralRuns { list, first: dirs[0].id.to_string() }),
-    }
+/// No run can be resumed: why.
+pub(crate) fn none_left(session: &Session) -> Error {
+    // One that lost its journal is no reason to start another.
+    let lost = session.project.last_run().err();
+    let lost = lost.filter(|it| matches!(it, FindError::LostJournal { .. }));
+    let nothing = || session.beside_lists(meant::none_unfinished(session));
+    lost.map_or_else(nothing, Error::Find)
 }
 
 /// Id, workflow, where it stands, how long ago.

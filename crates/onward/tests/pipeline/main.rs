@@ -5,6 +5,7 @@
 
 mod adopted;
 mod doubts;
+mod gone;
 mod kills;
 mod kitchen;
 mod lists;

@@ -5,6 +5,7 @@
 mod ends;
 mod handed;
 mod kills;
+mod meanwhile;
 mod modes;
 mod named;
 mod proved;

@@ -110,11 +110,13 @@ pub fn fail(pipeline: &Pipeline, id: &str, why: &str) -> Vec<Change> {
     edit.change().into_iter().collect()
 }
 
-/// What these files of a task hold, where that is known.
+/// What these files of a task hold, of those that are there.
 fn note(edit: &mut Edit, held: &BTreeMap<String, Option<String>>, named: &BTreeSet<String>) {
     let of = |path: &String| Some((path.clone(), held.get(path)?.clone()?));
     let hashes: BTreeMap<String, String> = named.iter().filter_map(of).collect();
-    if !hashes.is_empty() {
+    if hashes.is_empty() {
+        edit.forget(key::HASHES);
+    } else {
         edit.meta(key::HASHES, &json!(hashes));
     }
 }
@@ -150,6 +152,15 @@ pub fn delivered(pipeline: &Pipeline) -> String {
 /// The files that a delivery commits: those of the execution's tasks.
 pub fn commit_files(pipeline: &Pipeline) -> BTreeSet<String> {
     pipeline.files_of_phase(Phase::P6)
+}
+
+/// Of these paths, which are gone, the first one that the task which was completed last should have
+/// left, and that task.
+pub fn missed<'a>(
+    pipeline: &'a Pipeline,
+    gone: impl Iterator<Item = &'a str>,
+) -> Option<(&'a str, &'a str)> {
+    gone.filter_map(|path| Some((pipeline.left_by(path)?, path))).next()
 }
 
 /// The work is in this commit, or there was nothing to be committed.

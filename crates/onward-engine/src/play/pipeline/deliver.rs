@@ -10,6 +10,23 @@ use serde_json::{Value, json};
 use super::{CallError, Order, list::List};
 use crate::world::{git::trailers, real::variable};
 
+/// A path that differs from the last commit.
+pub(super) struct Differs {
+    pub(super) path: String,
+    pub(super) is_gone: bool,
+}
+
+pub(super) fn changes(list: &List) -> Result<Vec<Differs>, CallError> {
+    let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
+    let out = list.git.run(&status)?;
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let differs = |entry: &str| {
+        let (state, path) = (entry.get(..2)?, entry.get(3..).filter(|it| !it.is_empty())?);
+        Some(Differs { path: path.to_owned(), is_gone: state.contains('D') })
+    };
+    Ok(text.split('\0').filter_map(differs).collect())
+}
+
 pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
     let run = &order.attempt.run;
@@ -23,13 +40,17 @@ pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
     if !before.is_empty() {
         return Ok(json!({ "commit": before }));
     }
+    let changes = changes(&list)?;
     // Of the named files, those that differ from the last commit.
-    let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
-    let out = list.git.run(&status)?;
-    let text = String::from_utf8_lossy(&out).into_owned();
-    let changed = text.split('\0').filter_map(|entry| entry.get(3..));
-    let (ours, others): (Vec<&str>, Vec<&str>) =
-        changed.filter(|path| !path.is_empty()).partition(|path| wanted.contains(*path));
+    let changed = changes.iter().map(|it| it.path.as_str());
+    let (ours, others): (Vec<&str>, Vec<&str>) = changed.partition(|path| wanted.contains(*path));
+    let gone = changes.iter().filter(|it| it.is_gone).map(|it| it.path.as_str());
+    if let Some((task, path)) = rules::missed(&pipeline, gone) {
+        let message =
+            format!("{path}, which task {task} had left, is gone: it is not committed so");
+        return Err(CallError::new(message)
+            .hint("bring it back; `onward resume` verifies the task otherwise"));
+    }
     let others: Vec<&str> = others.into_iter().filter(|it| !it.starts_with("pipeline/")).collect();
     if ours.is_empty() {
         return Ok(json!({ "commit": null, "nothing": true, "left_out": others }));

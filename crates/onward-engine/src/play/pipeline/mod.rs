@@ -75,7 +75,9 @@ fn nothing_late(pipeline: &Pipeline, phase: Phase) -> Result<(), CallError> {
 fn accept(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
     let pipeline = list.read()?;
-    let held = list.held(rules::commit_files(&pipeline));
-    list.write(&rules::accept(&pipeline, &held))?;
-    Ok(json!({ "files": rules::delivered(&pipeline) }))
+    let files = rules::commit_files(&pipeline);
+    let gone = deliver::changes(&list)?.into_iter().filter(|it| it.is_gone).map(|it| it.path);
+    let gone: Vec<String> = gone.filter(|it| files.contains(it)).collect();
+    list.write(&rules::accept(&pipeline, &list.held(files)))?;
+    Ok(json!({ "files": rules::delivered(&pipeline), "gone": gone }))
 }

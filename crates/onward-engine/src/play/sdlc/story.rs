@@ -41,8 +41,10 @@ pub(super) fn guard(ask: &Ask, now: &Marked) -> Result<(), CallError> {
     }
     let (role, path) = (&ask.role, &ask.path);
     let what = trespassed.join(", ");
-    Err(CallError::new(format!("the {role} changed what is not its own in {path}: {what}"))
-        .hint("put it back as it was, and resume"))
+    Err(CallError::new(format!("the {role} changed what is not its own in {path}: {what}")).hint(
+        "put it back as it was, and resume; or keep it with `onward resume --accept \
+             scope-changed`",
+    ))
 }
 
 /// Sees what the agent of the step before did, then writes a status and logs who set it.
