@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Counts, LastCompleted, StepView, View, is_over, last_told, more::opens_more, top};
+use super::{
+    Counts, LastCompleted, StepView, View, is_over, is_skipped, last_told, more::opens_more, top,
+};
 use crate::{
     address::Address,
     graph::Role,
@@ -26,6 +28,10 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             run.graph.find(&Address::from_text(&step.step)).is_some_and(|id| is_over(run, id));
         let is_over = match rows.get(step.step.as_str()) {
             Some(row) => stand(step, row, was_over),
+            None if !was_over && is_passed_over(after, &step.step) => {
+                "skipped".clone_into(&mut step.state);
+                true
+            }
             None => was_over,
         };
         counts.total += 1;
@@ -58,6 +64,11 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
     let opened = view.next.first().filter(|step| !is_known(step));
     let phase = opened.map(|step| top(step).to_owned()).or(phase);
     View { phase, counts, ..view }
+}
+
+/// A step of a group that the resume passes over.
+fn is_passed_over(after: &Run, step: &str) -> bool {
+    after.graph.find(&Address::from_text(step)).is_some_and(|id| is_skipped(after, id))
 }
 
 /// Steps that only the plan knows, each behind the one that it follows there.
