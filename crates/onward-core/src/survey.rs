@@ -35,8 +35,8 @@ pub struct Survey {
     pub sessions: BTreeSet<Address>,
     /// Outputs of done steps that are not as they were.
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
-    /// Read files of done steps, and of attempts that have ended, that are not as they were, and not
-    /// because of the run itself.
+    /// Read files of done steps, and of attempts that have ended, that are not as they were, and
+    /// not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
     /// The same of files that only the `when` of a done or skipped step read, where it is decided
     /// otherwise now.

@@ -94,16 +94,24 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
 
 pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
     let (verdict, reason) = judged(before, after, id, made);
-    match (verdict, reason) {
-        (Verdict::Run | Verdict::Rerun | Verdict::Continue, Reason::Because(mut why))
-            if is_listed_later(after, id) =>
-        {
-            let detail = "runs if the list has it when the steps before it are done";
-            why.push(because("upstream", detail));
-            (Verdict::Verify, Reason::Because(why))
-        }
-        sure => sure,
+    let is_sure = match verdict {
+        Verdict::Run | Verdict::Rerun | Verdict::Continue => !is_listed_later(after, id),
+        Verdict::Keep
+        | Verdict::Verify
+        | Verdict::Adopt
+        | Verdict::Reattach
+        | Verdict::Ask
+        | Verdict::Skip => true,
+    };
+    if is_sure {
+        return (verdict, reason);
     }
+    let mut why = match reason {
+        Reason::Because(why) => why,
+        Reason::Settled | Reason::DoneAt(_) => Vec::new(),
+    };
+    why.push(because("upstream", "runs if the list has it when the steps before it are done"));
+    (Verdict::Verify, Reason::Because(why))
 }
 
 /// An item whose list is read again when steps before it are done: it may be no more by then.

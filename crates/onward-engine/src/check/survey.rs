@@ -235,6 +235,8 @@ fn unfinished<'r, W: World>(
             | Phase::Lost
             | Phase::Stale => continue,
         };
+        // An undo that was cut short is finished before anything else is undone.
+        left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
         if started.base.is_none() && started.cwd.is_empty() && has_moved {

@@ -121,7 +121,7 @@ fn e26_an_edited_workflow_file_is_never_undone() {
     assert!(!undone(&bench.plan(&run)).contains(&"w.yaml".to_owned()), "while it lives");
     bench.write(".git/end", "");
     waits_for_seal(&run, "a");
-    // It failed, and is asked for differently now: that runs, and what the first one left is undone.
+    // It failed, and is asked for differently now: that runs, and what it left is undone.
     assert_eq!(undone(&bench.plan(&run)), ["half.txt"], "when it failed");
     bench.exits("resume --no-input --yes", 0);
     assert_eq!(bench.text("w.yaml"), edited);
