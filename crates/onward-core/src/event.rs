@@ -96,6 +96,9 @@ pub enum Event {
         /// What it was decided from, as in `group.expanded`.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         needs: BTreeMap<String, Digest>,
+        /// Files that its `when` read.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        reads: BTreeMap<String, Digest>,
     },
     /// Finished work counts no more, for these causes. Legal while the step is done, skipped or
     /// failed.

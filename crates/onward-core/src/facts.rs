@@ -46,6 +46,9 @@ pub enum Need {
     Glob(String),
 }
 
+/// What must be known, step by step, before more can be said.
+pub type Lacking = BTreeMap<Address, BTreeSet<Need>>;
+
 impl Facts {
     /// What is known about a step, to be added to.
     pub fn at(&mut self, step: &Address) -> &mut StepFacts {

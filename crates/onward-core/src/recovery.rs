@@ -80,6 +80,8 @@ crate::listed! {
         EffectAccepted,
         /// What it was made from is made again, so that its result cannot count.
         Superseded,
+        /// It is asked for differently now, or what it read or made is not what it was.
+        Outdated,
         // What happened outside of a resume.
         /// The process was gone before its end could be sealed, while the engine lived.
         Vanished,
@@ -111,6 +113,7 @@ impl Rung {
             Self::EffectAbsent => "effect-absent",
             Self::EffectAccepted => "effect-accepted",
             Self::Superseded => "superseded",
+            Self::Outdated => "outdated",
             Self::Vanished => "vanished",
             Self::Archived => "archived",
             Self::Repair => "repair",
@@ -123,6 +126,7 @@ impl Rung {
             Self::EffectAbsent => "it did not happen",
             Self::EffectAccepted => "whether it happened is not known; it runs again, as asked",
             Self::Superseded => "a step before it runs again",
+            Self::Outdated => "what it was asked for, read or made is not what it was",
             Self::Vanished => "its process was gone, and nothing says how it ended",
             Self::Archived => "the run was archived",
             Self::Repair => "a repair of the journal found no end of it",
@@ -166,6 +170,7 @@ impl Rung {
             | Self::EffectAbsent
             | Self::EffectAccepted
             | Self::Superseded
+            | Self::Outdated
             | Self::Archived
             | Self::Repair => false,
         }

@@ -35,8 +35,12 @@ pub struct Survey {
     pub sessions: BTreeSet<Address>,
     /// Outputs of done steps that are not as they were.
     pub outputs: BTreeMap<Address, Vec<OutputSeen>>,
-    /// Read files of done steps that are not as they were, and not because of the run itself.
+    /// Read files of done steps, and of attempts that have ended, that are not as they were, and
+    /// not because of the run itself.
     pub reads: BTreeMap<Address, Vec<ReadSeen>>,
+    /// The same of files that only the `when` of a done or skipped step read, where it is decided
+    /// otherwise now.
+    pub whens: BTreeMap<Address, ReadSeen>,
     /// Outputs as a person left them, of steps that were done before: each is kept under the name
     /// of a rescue before the step may replace it.
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
@@ -117,6 +121,8 @@ pub struct InFlight {
     pub unchecked: Option<Proof>,
     /// What that check said; `None` while it has not been run.
     pub checked: Option<Probed>,
+    /// Declared outputs of an attempt that ended well, of which nothing is there.
+    pub gone: Vec<String>,
     /// `None` while the probe has not been asked.
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
@@ -196,6 +202,8 @@ pub struct Edited {
     /// Done steps that the new file asks for differently, part by part, and loops that may turn
     /// again by it.
     pub redefined: BTreeMap<Address, Vec<Difference>>,
+    /// Attempts in flight that the new file asks for differently, part by part.
+    pub begun: BTreeMap<Address, Vec<Difference>>,
     /// Steps, as they were declared, that the new file does not have.
     pub gone: BTreeSet<String>,
 }

@@ -188,7 +188,8 @@ impl Decider<'_> {
         let skipped = match source.passed_over(&node.address) {
             Some(reason) => {
                 let needs = self.run.graph.need_digests(id, &self.run.defs);
-                Some(Event::StepSkipped { step: node.address.clone(), reason, needs })
+                let (step, reads) = (node.address.clone(), BTreeMap::new());
+                Some(Event::StepSkipped { step, reason, needs, reads })
             }
             None => self.skipped(id, self.run.defs.step(node.def))?,
         };

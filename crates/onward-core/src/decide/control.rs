@@ -26,7 +26,7 @@ impl Decider<'_> {
         let step = self.run.defs.step(node.def);
         let phase = self.run.state.phase(&node.address);
         if phase.is_settled() {
-            return Ok(vec![self.invalidated(id)]);
+            return Ok(vec![Command::Record(self.invalidation(id))]);
         }
         if phase == Phase::Failed {
             return Ok(Vec::new());
@@ -51,7 +51,7 @@ impl Decider<'_> {
     }
 
     /// A done or skipped step whose needs are not what they were.
-    fn invalidated(&self, id: NodeId) -> Command {
+    pub(super) fn invalidation(&self, id: NodeId) -> Event {
         let graph = &self.run.graph;
         let step = graph.node(id).address.clone();
         let key = self.run.state.step(&step).and_then(|entry| entry.key.as_ref());
@@ -59,7 +59,7 @@ impl Decider<'_> {
         let was = KeyParts { needs, ..KeyParts::default() };
         let needs = graph.need_digests(id, &self.run.defs);
         let causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
-        Command::Record(Event::StepInvalidated { step, causes })
+        Event::StepInvalidated { step, causes }
     }
 
     fn scope(&self, id: NodeId) -> Scope<'_> {
@@ -76,7 +76,10 @@ impl Decider<'_> {
         let step = self.run.graph.node(id).address.clone();
         let reason = format!("`when` does not hold: {}", when.source);
         let needs = self.run.graph.need_digests(id, &self.run.defs);
-        Ok(Some(Event::StepSkipped { step, reason, needs }))
+        let texts = self.facts.of(&step).texts.iter();
+        let read = texts.filter_map(|(path, text)| Some((path.clone(), text.as_ref()?)));
+        let reads = read.map(|(path, text)| (path, Digest::of(text.as_bytes()))).collect();
+        Ok(Some(Event::StepSkipped { step, reason, needs, reads }))
     }
 
     fn expand(&self, id: NodeId, step: &Step) -> Result<Vec<Command>, Hold> {

@@ -6,6 +6,7 @@
 mod adopt;
 mod approval;
 mod control;
+mod foresee;
 mod start;
 #[cfg(test)]
 mod tests;
@@ -14,10 +15,10 @@ use std::collections::BTreeSet;
 
 use crate::{
     address::Address,
-    event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, LoopEnd, PauseCause},
+    event::{AttemptFinished, AttemptStarted, EndStatus, Event, Item, PauseCause},
     evidence::{Cause, Reaction},
     facts::{Facts, Need, StepFacts},
-    graph::{NodeId, Role, Word},
+    graph::{NodeId, Word},
     key::{Difference, Key, KeyParts},
     launch::Launch,
     plural::count,
@@ -33,6 +34,7 @@ use crate::{
 
 pub use adopt::{Source, adoption, adoptions, regressed};
 pub use approval::{Content, gate_content, unused_answers};
+pub use foresee::{Foreseen, Passing, foreseen, passing};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
@@ -174,39 +176,6 @@ pub fn listed(run: &Run, facts: &Facts, group: NodeId) -> Listed {
         Ok(items) => Listed::Items(items),
         Err(Hold::Lacks(needs)) => Listed::Lacks(needs),
         Err(Hold::Fails(_)) => Listed::Unknown,
-    }
-}
-
-/// What a loop does next, all steps of its last turn being settled.
-#[derive(Debug)]
-pub enum Turning {
-    /// It turns once more, or it is through.
-    Goes(Box<Event>),
-    Lacks(BTreeSet<Need>),
-    /// It used up its turns, has not begun, or cannot be made out: nothing is said about it.
-    Unknown,
-}
-
-/// Asks a loop that has turned before for its next turn.
-pub fn next_turn(run: &Run, facts: &Facts, step: NodeId) -> Turning {
-    let node = run.graph.node(step);
-    let has_turned = run.state.loops.get(&node.address).is_some_and(|it| it.turns > 0);
-    if node.role != Role::Loop || !has_turned || run.state.phase(&node.address).is_settled() {
-        return Turning::Unknown;
-    }
-    let now = Timestamp::default();
-    let next = match Decider::new(run, facts, now).control(step) {
-        Ok(commands) => commands.into_iter().next(),
-        Err(Hold::Lacks(needs)) => return Turning::Lacks(needs),
-        Err(Hold::Fails(_)) => None,
-    };
-    let Some(Command::Record(event)) = next else { return Turning::Unknown };
-    let ends_well =
-        matches!(&event, Event::LoopEnded { reason, .. } if *reason != LoopEnd::Exhausted);
-    if ends_well || matches!(event, Event::LoopTurned { .. }) {
-        Turning::Goes(Box::new(event))
-    } else {
-        Turning::Unknown
     }
 }
 

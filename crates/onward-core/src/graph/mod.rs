@@ -148,6 +148,10 @@ impl Graph {
     }
 
     /// Ready leaves that would take a slot, in order.
+    pub fn is_ready(&self, id: NodeId) -> bool {
+        self.ready_work.contains(&id) || self.ready_control.contains(&id)
+    }
+
     pub fn ready_work(&self) -> impl Iterator<Item = NodeId> {
         self.ready_work.iter().copied()
     }

@@ -282,8 +282,9 @@ fn about_steps() -> BoxedStrategy<Event> {
             turns,
             reason
         }),
-        (address(), text(), map_of(digest()))
-            .prop_map(|(step, reason, needs)| Event::StepSkipped { step, reason, needs }),
+        (address(), text(), map_of(digest()), map_of(digest())).prop_map(
+            |(step, reason, needs, reads)| Event::StepSkipped { step, reason, needs, reads }
+        ),
         (address(), vec(difference, 0..3))
             .prop_map(|(step, causes)| Event::StepInvalidated { step, causes }),
     ]

@@ -70,7 +70,13 @@ impl Cursor<'_> {
             "step.skipped" => {
                 let step = self.step()?;
                 let reason = self.text_field(r#","reason":""#)?;
-                Some(Event::StepSkipped { step, reason, needs: self.optional_needs()? })
+                let needs = self.optional_needs()?;
+                let reads = if self.eat(r#","reads":{"#) {
+                    self.map(Self::digest)?
+                } else {
+                    BTreeMap::new()
+                };
+                Some(Event::StepSkipped { step, reason, needs, reads })
             }
             "note" => {
                 let text = self.text_field(r#","text":""#)?;

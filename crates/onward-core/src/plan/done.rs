@@ -24,6 +24,7 @@ impl Resumption {
             || self.choices.redoes(step)
             || survey.outputs.contains_key(step)
             || survey.reads.contains_key(step)
+            || survey.whens.contains_key(step)
             || survey.disagreements.contains_key(step)
             || survey.reentered.contains_key(step)
             || survey.git.as_ref().is_some_and(|git| git.lost_heads.contains_key(step))
@@ -48,13 +49,23 @@ impl Resumption {
             causes.push(self.lost_output(step, entry, output));
         }
         for read in survey.reads.get(step).into_iter().flatten() {
-            if is_made_again(entry, read, state, survey) {
+            if entry.key.as_ref().is_some_and(|key| is_made_again(key, read, state, survey)) {
                 continue;
             }
             if keeps {
                 kept.push(difference(read));
             } else {
                 causes.push(self.read(step, read));
+            }
+        }
+        if let Some(read) = survey.whens.get(step) {
+            let says = format!("the `when` of {step} does not hold any more");
+            match self.decided_otherwise(step, read, &says, "it is passed over") {
+                Some(cause) => {
+                    self.passed_over.insert(step.clone());
+                    causes.push(cause);
+                }
+                None => kept.push(difference(read)),
             }
         }
         if let Some(says) = survey.disagreements.get(step).filter(|_| keeps) {
@@ -151,12 +162,44 @@ impl Resumption {
         let again = again.or_else(|| Some(("status", survey.disagreements.get(step)?.clone())));
         let edited = survey.edited.as_ref().and_then(|it| it.redefined.get(step)?.first());
         let edited = edited.map(|it| (it.part.as_str(), it.is.clone().unwrap_or_default()));
-        let Some((part, is)) = again.or(edited) else { return };
-        let was = Some("skipped".to_owned());
-        let cause = Difference { part: part.to_owned(), was, is: Some(is) };
+        let cause = match (again.or(edited), survey.whens.get(step)) {
+            (Some((part, is)), _) => {
+                let was = Some("skipped".to_owned());
+                Difference { part: part.to_owned(), was, is: Some(is) }
+            }
+            (None, Some(read)) => {
+                let says = format!("the `when` of {step} holds now");
+                let Some(cause) = self.decided_otherwise(step, read, &says, "it runs") else {
+                    let detail = format!("{} changed; it stays skipped, as asked", read.path);
+                    return self.explain(step, "kept", detail);
+                };
+                cause
+            }
+            (None, None) => return,
+        };
         let why = Why::changed(&cause, "it was skipped before, and is not any more");
         self.reasons.entry(step.clone()).or_default().push(why);
         self.events.push(Event::StepInvalidated { step: step.clone(), causes: vec![cause] });
+    }
+
+    /// A file changed that the `when` of a step read; `None` if a person keeps the step as it is.
+    fn decided_otherwise(
+        &mut self,
+        step: &Address,
+        read: &ReadSeen,
+        says: &str,
+        then: &str,
+    ) -> Option<Difference> {
+        if self.choices.keeps(step) {
+            return None;
+        }
+        let message = format!("{} was changed since, and {says}", read.path);
+        let named = step.in_commands();
+        let hint = format!("{then}; `--keep {named}` leaves it as it is");
+        let hint = if self.is_over { self.sequel("").to_owned() } else { hint };
+        let finding = Finding::new(Code::InputChanged, message);
+        self.findings.push(finding.at_step(step).at_path(&read.path).with_hint(hint));
+        Some(difference(read))
     }
 
     /// A person made something else of it: that counts from now on.
@@ -194,7 +237,7 @@ impl Resumption {
         Difference { part: format!("writes.{path}"), was, is }
     }
 
-    fn read(&mut self, step: &Address, read: &ReadSeen) -> Difference {
+    pub(super) fn read(&mut self, step: &Address, read: &ReadSeen) -> Difference {
         let message = match read.was {
             Some(_) => format!("{}, which {step} read, was changed since", read.path),
             None => format!("{} is new, and {step} reads such files", read.path),
@@ -225,8 +268,7 @@ impl Resumption {
 
 /// Whether a step that this one needs lost the file and makes it again: when that is done, what it
 /// made tells whether this one is to run again.
-fn is_made_again(entry: &StepState, read: &ReadSeen, state: &State, survey: &Survey) -> bool {
-    let Some(key) = entry.key.as_ref() else { return false };
+pub(super) fn is_made_again(key: &Key, read: &ReadSeen, state: &State, survey: &Survey) -> bool {
     // An earlier resume may have found it lost, and was cut short before it was made again.
     let is_lost = read.now.is_none() || state.kept_by_hand.get(&read.path) == read.now.as_ref();
     let lost = |need: &String| {
@@ -247,7 +289,7 @@ fn is_made_again(entry: &StepState, read: &ReadSeen, state: &State, survey: &Sur
     key.get().needs.keys().any(lost)
 }
 
-fn difference(read: &ReadSeen) -> Difference {
+pub(super) fn difference(read: &ReadSeen) -> Difference {
     Difference {
         part: format!("reads.{}", read.path),
         was: read.was.map(|was| was.to_string()),
@@ -281,7 +323,7 @@ fn under(key: &Key, differences: &[Difference]) -> Key {
     Key::from(&parts)
 }
 
-fn detail(cause: &Difference) -> String {
+pub(super) fn detail(cause: &Difference) -> String {
     let text = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
     // Here the other side is what another system's files say of it.
     if cause.part == "status" {

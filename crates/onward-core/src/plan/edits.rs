@@ -4,14 +4,14 @@
 //! got. Whether a finished step is touched is not told from the text of the file but by asking for
 //! its key once more: an edit that comes out the same is none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::{
     address::Address,
     decide::{self, Defined},
     digest::Digest,
     event::{Edit, EditClass, LoopEnd},
-    facts::{Facts, Need},
+    facts::{Facts, Lacking},
     graph::{NodeId, Role},
     id::StepId,
     key::Difference,
@@ -20,9 +20,6 @@ use crate::{
     survey::Edited,
     workflow::model::{Agent, Count, Kind, Many, Place, Step, Template, Workflow},
 };
-
-/// What must be known before the edits can be judged, step by step.
-pub type Lacking = BTreeMap<Address, BTreeSet<Need>>;
 
 /// Compares the pinned workflow with `run`, which holds the new one and the progress so far.
 pub fn edited(
@@ -74,6 +71,7 @@ pub fn edited(
             }
         }
     }
+    let begun = begun(run, facts, &edits, &mut lacking);
     for (step, difference) in turning_again(pinned, run) {
         let name = declared(&step);
         if let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) {
@@ -105,7 +103,35 @@ pub fn edited(
     edits.sort_by(|one, other| one.step.cmp(&other.step));
     let is_gone = |edit: &&Edit| !names(new, &edit.step);
     let gone = edits.iter().filter(is_gone).map(|edit| edit.step.clone()).collect();
-    Ok(Edited { hash, edits, redefined, gone })
+    Ok(Edited { hash, edits, redefined, begun, gone })
+}
+
+/// Attempts in flight that would be asked for differently now.
+fn begun(
+    run: &Run,
+    facts: &Facts,
+    edits: &[Edit],
+    lacking: &mut Lacking,
+) -> BTreeMap<Address, Vec<Difference>> {
+    let mut begun = BTreeMap::new();
+    for (step, entry) in run.state.steps.noteworthy() {
+        let started = entry.started.as_deref().filter(|_| entry.phase == Phase::Running);
+        let id = run.graph.find(step).filter(|id| run.graph.node(*id).role == Role::Leaf);
+        let (Some(started), Some(id)) = (started, id) else { continue };
+        let name = declared(step);
+        let is_it = |edit: &&Edit| edit.step == name && edit.class != EditClass::Cosmetic;
+        if edits.iter().find(is_it).is_none() || run.defs.brief(run.graph.node(id).def).is_gate() {
+            continue;
+        }
+        match decide::defined_against(run, facts, id, &started.key) {
+            Defined::Lacks(needs) => lacking.entry(step.clone()).or_default().extend(needs),
+            Defined::Differs(differences) if !differences.is_empty() => {
+                begun.insert(step.clone(), differences);
+            }
+            Defined::Differs(_) | Defined::Unknown => {}
+        }
+    }
+    begun
 }
 
 /// What no key tells: the step is of another kind now, or was skipped for another reason.

@@ -3,7 +3,7 @@
 //! Earlier: the step and everything done on the strength of it counts no more. Later: what is
 //! unfinished before it is passed over, which takes more than a word.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Resumption, Why, next_record};
 use crate::{
@@ -140,8 +140,12 @@ fn passed_over(after: &Run, step: &Address, target: &Address) -> Vec<Event> {
     let Some(id) = after.graph.find(step) else { return Vec::new() };
     let needs = after.graph.need_digests(id, &after.defs);
     let why = format!("a person entered at {target}");
-    let skipped =
-        Event::StepSkipped { step: step.clone(), reason: why.clone(), needs: needs.clone() };
+    let skipped = Event::StepSkipped {
+        step: step.clone(),
+        reason: why.clone(),
+        needs: needs.clone(),
+        reads: BTreeMap::new(),
+    };
     match after.state.phase(step) {
         Phase::Done => {
             let key = after.state.step(step).and_then(|entry| entry.key.as_ref());

@@ -7,6 +7,8 @@ mod checks;
 mod done;
 mod edits;
 mod enter;
+mod foresee;
+mod outdated;
 mod phases;
 mod preflight;
 mod rechecks;
@@ -38,8 +40,9 @@ use crate::{
     told::LastDone,
 };
 
-pub use edits::{Lacking, edited};
+pub use edits::edited;
 pub use enter::{EntryPoint, entries, entry, has_entry};
+pub use foresee::foresee;
 pub use phases::{Outlook, Phases};
 pub use preflight::{
     Compared, ComparedFile, ComparedStatus, Dependency, Preflight, Referred, ReferredFile, Stamp,

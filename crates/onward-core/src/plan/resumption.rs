@@ -8,11 +8,12 @@ use crate::{
     event::{AttemptAdopted, Certainty, Event, Revert, SettledBy},
     evidence::Cause,
     finding::{Code, Finding},
+    key::Difference,
     plural::count,
     policy::Choices,
     recovery::{self, Decision, Probed, Row, Rung},
     run::Run,
-    state::{EffectState, Glance, Phase, StepState},
+    state::{EffectState, Glance, Phase, State, StepState},
     survey::{Contested, Edited, InFlight, Proof, Survey},
 };
 
@@ -39,8 +40,15 @@ pub struct Resumption {
     pub to_probe: Vec<Address>,
     /// Attempts that left all but the word of their check, which is run first.
     pub to_check: Vec<Address>,
-    /// Attempts that are given up because what they were made from is made again.
+    /// Attempts that are given up although they ended or live, because their result cannot count.
     pub(super) superseded: BTreeSet<Address>,
+    /// Effects in flight that count as done when they are through, and are made again all the same,
+    /// because they are asked for differently now.
+    pub retaken: BTreeMap<Address, Vec<Difference>>,
+    /// Done steps whose `when` does not hold any more.
+    pub(super) passed_over: BTreeSet<Address>,
+    /// Items of fan-outs that are no longer listed: what is in them is left as it is.
+    pub(super) unlisted: Vec<Address>,
     /// Those of them that live: a resume ends them first.
     pub to_stop: BTreeSet<Address>,
 }
@@ -57,6 +65,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
         made.events.push(Event::WorkflowChanged { hash, edits });
     }
     made.reverts.extend(survey.cut_short.iter().cloned());
+    made.unlisted = made.unlisted_items(run, survey);
     for (step, glance) in run.state.steps.glances() {
         let entry = match glance {
             Glance::Whole(entry) => entry,
@@ -68,7 +77,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             Phase::Running => {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(step).unwrap_or(&unseen);
-                made.add_in_flight(step, entry, seen);
+                made.add_in_flight(step, (entry, &run.state), seen, survey);
             }
             // A time-out, a signal or a stop is no receipt: it may have happened.
             Phase::Failed if entry.effect == EffectState::Intended => {
@@ -92,6 +101,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                     let _ = made.contest(step, why, contested);
                 }
             }
+            Phase::Done | Phase::Tolerated | Phase::Skipped if made.is_unlisted(step) => {}
             Phase::Done | Phase::Tolerated => {
                 made.add_done(step, (entry, &run.state), survey);
             }
@@ -109,9 +119,18 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
 }
 
 impl Resumption {
-    fn add_in_flight(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
+    fn add_in_flight(
+        &mut self,
+        step: &Address,
+        (entry, state): (&StepState, &State),
+        seen: &InFlight,
+        survey: &Survey,
+    ) {
         let row = recovery::row_for(seen.facts);
         self.rungs.insert(step.clone(), row);
+        if self.outdates(step, (entry, state), seen, survey) {
+            return;
+        }
         let unseen_end = match row.decision {
             // Whether an effect happened is not for the tree to say, while its end is not known.
             Decision::Rerun | Decision::RevertThenRerun | Decision::Continue | Decision::Ask => {
@@ -133,6 +152,7 @@ impl Resumption {
                 let detail = "recorded as having happened".to_owned();
                 self.explain(step, "effect-happened", detail);
                 self.adopt(step, seen.proof.clone());
+                self.retake(step);
                 return;
             }
             EffectState::None
@@ -253,6 +273,7 @@ impl Resumption {
                 self.events.push(settled(true));
                 self.explain(step, "effect-happened", "the probe says it happened".into());
                 self.adopt(step, None);
+                self.retake(step);
             }
             Decision::Rerun => {
                 self.events.push(settled(false));

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Resumption, Why, checks};
+use super::{Resumption, Why, checks, foresee};
 use crate::{
     address::Address,
     event::{Event, Item, Revert},
+    facts::Facts,
     finding::{Code, Finding},
     graph::{NodeId, Role},
     key::Difference,
@@ -45,15 +46,37 @@ impl Resumption {
             if running.iter().any(|(_, entry)| entry.effect != EffectState::None) {
                 continue;
             }
-            for (step, entry) in running {
+            for (step, entry) in &running {
                 let unseen = InFlight::default();
-                self.give_up(step, entry, survey.in_flight.get(step).unwrap_or(&unseen));
+                let seen = survey.in_flight.get(*step).unwrap_or(&unseen);
+                self.supersede_one(step, entry, seen);
             }
             self.report_list(group, &known.items, listed);
+            // A person says first which version of its files counts.
+            if running.iter().any(|(step, _)| !self.loses(step)) {
+                continue;
+            }
             self.invalidate_changed(run, group, &known.items, &listed.items);
             let (items, needs) = (listed.items.clone(), known.needs.clone());
             self.events.push(Event::GroupExpanded { step: group.clone(), items, needs });
         }
+    }
+
+    /// The items that these lists do not have any more.
+    pub(super) fn unlisted_items(&self, run: &Run, survey: &Survey) -> Vec<Address> {
+        let mut all = Vec::new();
+        for (group, listed) in &survey.relisted {
+            let counts = !listed.files.is_empty() || survey.edited.is_some();
+            let known = run.state.groups.get(group).filter(|_| counts);
+            let Some(known) = known.filter(|_| !self.choices.keeps(group)) else { continue };
+            let gone = difference(&known.items, &listed.items);
+            all.extend(gone.into_iter().map(|it| group.item(&it.key)));
+        }
+        all
+    }
+
+    pub(super) fn is_unlisted(&self, step: &Address) -> bool {
+        self.unlisted.iter().any(|item| step.is_within(item))
     }
 
     fn report_list(&mut self, group: &Address, was: &[Item], listed: &Relisted) {
@@ -132,7 +155,7 @@ impl Resumption {
         if self.rungs.is_empty() {
             return;
         }
-        let Ok(after) = self.folded(run, survey) else { return };
+        let Some(after) = self.foreseen(run, survey) else { return };
         let mut given_up = Vec::new();
         for (step, row) in &self.rungs {
             let takes = match row.decision {
@@ -155,8 +178,8 @@ impl Resumption {
             // What may have happened beyond this machine is never broken off.
             if entry.effect == EffectState::None {
                 let unseen = InFlight::default();
-                let seen = survey.in_flight.get(&step).unwrap_or(&unseen).clone();
-                self.give_up(&step, entry, &seen);
+                let seen = survey.in_flight.get(&step).unwrap_or(&unseen);
+                self.supersede_one(&step, entry, seen);
             }
         }
     }
@@ -202,19 +225,39 @@ impl Resumption {
         self.events.iter().any(is_it)
     }
 
-    fn give_up(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
+    fn supersede_one(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
         self.explain(step, Rung::Superseded.as_str(), SUPERSEDED.to_owned());
+        self.give_up(step, entry, seen, (Rung::Superseded, SUPERSEDED));
+    }
+
+    /// Gives up an attempt that ended or lives; what is contested is asked about first.
+    pub(super) fn give_up(
+        &mut self,
+        step: &Address,
+        entry: &StepState,
+        seen: &InFlight,
+        (rung, why): (Rung, &str),
+    ) {
+        self.superseded.insert(step.clone());
         if seen.contested.is_empty() {
-            self.lose(step, entry, Rung::Superseded, &seen.reverts);
-        } else if self.contest(step, SUPERSEDED, &seen.contested) {
-            self.lose(step, entry, Rung::Superseded, &[]);
+            self.lose(step, entry, rung, &seen.reverts);
+        } else if self.contest(step, why, &seen.contested) {
+            self.lose(step, entry, rung, &[]);
         } else {
             return;
         }
         if seen.facts.alive && !seen.facts.sealed {
             self.to_stop.insert(step.clone());
         }
-        self.superseded.insert(step.clone());
+    }
+
+    /// The run when its first steps start, as far as that is known without another look.
+    fn foreseen(&self, run: &Run, survey: &Survey) -> Option<Run> {
+        let mut after = self.folded(run, survey).ok()?;
+        if run.state.adopted.is_none() && !self.is_over {
+            foresee(&mut after, &Facts::default(), survey.now).ok()?;
+        }
+        Some(after)
     }
 
     /// What a person made of a file is kept in a rescue before a step replaces it, and that it is
@@ -225,7 +268,7 @@ impl Resumption {
         if is_none || self.is_over || checks::is_over_budget(run) {
             return;
         }
-        let Ok(after) = self.folded(run, survey) else { return };
+        let Some(after) = self.foreseen(run, survey) else { return };
         for (step, reverts) in &survey.by_hand {
             // A turn that is no more, because its loop turns again, leaves its file to the turns to
             // come.

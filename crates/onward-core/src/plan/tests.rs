@@ -68,6 +68,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
             contested: has('c'),
         },
         failed: None,
+        gone: Vec::new(),
         reverts: if has('d') { vec![revert("old"), revert("new")] } else { Vec::new() },
         contested: Contested {
             paths: if has('c') { vec!["notes.md".into()] } else { Vec::new() },

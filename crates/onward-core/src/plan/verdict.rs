@@ -13,6 +13,7 @@ use crate::{
     run::Run,
     state::{EffectState, Glance, Phase, StepState},
     time::Timestamp,
+    workflow::model::{Items, Many},
 };
 
 /// Why a step has its verdict. That it is as it was left is put in words only where it is told.
@@ -92,6 +93,45 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
 }
 
 pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
+    let (verdict, reason) = judged(before, after, id, made);
+    let is_sure = match verdict {
+        Verdict::Run | Verdict::Rerun | Verdict::Continue => !is_listed_later(after, id),
+        Verdict::Keep
+        | Verdict::Verify
+        | Verdict::Adopt
+        | Verdict::Reattach
+        | Verdict::Ask
+        | Verdict::Skip => true,
+    };
+    if is_sure {
+        return (verdict, reason);
+    }
+    let mut why = match reason {
+        Reason::Because(why) => why,
+        Reason::Settled | Reason::DoneAt(_) => Vec::new(),
+    };
+    why.push(because("upstream", "runs if the list has it when the steps before it are done"));
+    (Verdict::Verify, Reason::Because(why))
+}
+
+/// An item whose list is read again when steps before it are done: it may be no more by then.
+fn is_listed_later(after: &Run, id: NodeId) -> bool {
+    let mut scope = Some(id);
+    while let Some(inner) = scope {
+        let node = after.graph.node(inner);
+        let is_read = || match &after.defs.step(node.def).many {
+            Many::Each(each) => matches!(each.items, Items::Expression(_)),
+            Many::Once | Many::Repeat(_) => false,
+        };
+        if node.role == Role::Each && inner != id && !node.is_reachable() && is_read() {
+            return true;
+        }
+        scope = node.parent;
+    }
+    false
+}
+
+fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
     let node = after.graph.node(id);
     let step = &node.address;
     if let Some(kept) = plainly_kept(before, after, node) {
@@ -114,7 +154,13 @@ pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) ->
     let (verdict, why) = match was {
         Phase::Done | Phase::Tolerated | Phase::Skipped if is == Phase::Stale => {
             let is_gate = after.defs.brief(node.def).is_gate();
-            let verdict = if is_gate { Verdict::Ask } else { Verdict::Rerun };
+            let verdict = if made.passed_over.contains(step) {
+                Verdict::Skip
+            } else if is_gate {
+                Verdict::Ask
+            } else {
+                again(entry)
+            };
             let was_answered = is_gate && entry.is_some_and(|entry| entry.gate.is_some());
             let why = if was_answered {
                 vec![because("gate", "its last answer ended the run")]
@@ -139,6 +185,7 @@ pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) ->
         // It ran, and stays as it is: the workflow goes on without it.
         Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
         Phase::Done | Phase::Skipped | Phase::Tolerated if node.is_reachable() => {
+            let is_gate = after.defs.brief(node.def).is_gate();
             let why = match node.role {
                 Role::Leaf => stale(after, id),
                 // It was a step by itself before the workflow was edited.
@@ -149,7 +196,7 @@ pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) ->
                     vec![Why::changed(&kind, "was one step, is items or turns")]
                 }
             };
-            (Verdict::Rerun, why)
+            (if is_gate { Verdict::Ask } else { again(entry) }, why)
         }
         Phase::Done | Phase::Skipped | Phase::Tolerated => (
             Verdict::Verify,
@@ -195,6 +242,11 @@ pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) ->
     (verdict, Reason::Because(why))
 }
 
+/// A step that was passed over until now has never run.
+fn again(entry: Option<&StepState>) -> Verdict {
+    if entry.is_some_and(|it| it.attempts > 0) { Verdict::Rerun } else { Verdict::Run }
+}
+
 /// A step that was done and of which no more is to be told, before and after: nearly all steps of a
 /// large run. None of them is in flight, a gate or another system's.
 fn plainly_kept(before: &Run, after: &Run, node: &Node) -> Option<Reason> {
@@ -216,6 +268,11 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
         return (Verdict::Verify, Vec::new());
     }
     if made.superseded.contains(step) {
+        // A person says first which version of its files counts.
+        let is_open = after.state.phase(step) == Phase::Running;
+        return (if is_open { Verdict::Ask } else { Verdict::Rerun }, Vec::new());
+    }
+    if made.retaken.contains_key(step) && after.state.phase(step) != Phase::Failed {
         return (Verdict::Rerun, Vec::new());
     }
     // An effect whose end is not known is settled first, whatever became of the session.
@@ -344,8 +401,8 @@ pub(super) fn recovery_point(
     let active: Vec<&PlannedStep> = steps.iter().filter(|step| acts(step.verdict)).collect();
     let reachable: Vec<&PlannedStep> = active.iter().filter(is_reachable).copied().collect();
     // Behind a result that is taken or a step that is waited for, nothing can be reached yet.
-    let entry =
-        if reachable.is_empty() { active.get(..1).unwrap_or(&[]).to_vec() } else { reachable };
+    let is_behind = reachable.is_empty();
+    let entry = if is_behind { active.get(..1).unwrap_or(&[]).to_vec() } else { reachable };
     let ends = after.state.cancelling.as_ref();
     let verdict_of_first = entry.first().map(|row| row.verdict);
     let first_failed =
@@ -369,10 +426,8 @@ pub(super) fn recovery_point(
     });
     let round = first.as_ref().and_then(|step| innermost_turn(after, step));
     let kept = count(kept, "step");
-    let probed = steps.iter().find(|row| {
-        let asks = |why: &Why| matches!(&*why.cause, "effect-unknown" | "unchecked");
-        row.verdict == Verdict::Verify && row.why.iter().any(asks)
-    });
+    let compared = steps.iter().find(|row| row.verdict == Verdict::Verify);
+    let asked = steps.iter().find_map(|row| asked_first(row, made));
     let (code, summary) = match (status, entry.as_slice(), verdict_of_first) {
         (Status::Completed, ..) => ("complete", "everything is done".to_owned()),
         (_, [], _) if ends.is_some() => {
@@ -386,15 +441,31 @@ pub(super) fn recovery_point(
             let text = format!("{kept} kept; {step} failed while the engine was down");
             ("settle", format!("{text}: that is recorded, and the run ends as failed"))
         }
-        (_, [], _) => match probed {
-            Some(row) => {
-                let text = format!("{kept} kept; whether {} happened is found out first", row.step);
-                ("settle", text)
+        (_, [], _) => match (asked, compared) {
+            (Some((first, _)), _) => ("settle", format!("{kept} kept; {first}")),
+            (None, Some(row)) => {
+                let text = format!("{kept} kept; nothing starts, unless what {} needs", row.step);
+                ("settle", format!("{text} comes out otherwise"))
             }
-            None => ("settle", "all steps are done; only the closing record is missing".to_owned()),
+            (None, None) => {
+                ("settle", "all steps are done; only the closing record is missing".to_owned())
+            }
         },
         (Status::Fresh, [first, ..], _) => {
             ("start", format!("nothing has run yet; starts at {first}"))
+        }
+        (
+            Status::Running
+            | Status::Interrupted
+            | Status::Waiting
+            | Status::Parked
+            | Status::OverBudget
+            | Status::Failed,
+            [behind, ..],
+            _,
+        ) if is_behind && asked.is_some() => {
+            let (first, either) = asked.unwrap_or_default();
+            ("continue", format!("{kept} kept; {first}; continues at {behind} {either}"))
         }
         (Status::Waiting, [first, ..], Some(Verdict::Ask)) => {
             ("gate", format!("{kept} kept; {first} waits for your answer"))
@@ -418,6 +489,19 @@ pub(super) fn recovery_point(
         ) => ("continue", format!("{kept} kept; continues at {first}")),
     };
     RecoveryPoint { code: code.to_owned(), phase, round, steps: entry, summary }
+}
+
+/// What the resume asks before anything of such a step is known, and what the answer leads to.
+fn asked_first(row: &PlannedStep, made: &Resumption) -> Option<(String, String)> {
+    let (name, step) = (&row.step, Address::from_text(&row.step));
+    if made.to_probe.contains(&step) {
+        let either = format!("if it happened, else at {name}");
+        return Some((format!("the probe of {name} is asked first"), either));
+    }
+    made.to_check.contains(&step).then(|| {
+        let either = format!("if it agrees, else at {name}");
+        (format!("the check of {name} runs first"), either)
+    })
 }
 
 /// Whether the resume does something about such a step, beyond taking what is there.

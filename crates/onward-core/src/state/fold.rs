@@ -148,7 +148,9 @@ impl State {
                 }
                 self.loops.insert(step, LoopState { turns, ended: Some(reason), ..now });
             }
-            Event::StepSkipped { step, reason: _, needs } => self.skip(&step, needs, at)?,
+            Event::StepSkipped { step, reason: _, needs, reads } => {
+                self.skip(&step, KeyParts { needs, reads, ..KeyParts::default() }, at)?;
+            }
             Event::StepInvalidated { step, causes } => {
                 self.invalidate(&step)?;
                 self.know_damage(&causes);
@@ -532,17 +534,12 @@ impl State {
         Ok(())
     }
 
-    fn skip(
-        &mut self,
-        step: &Address,
-        needs: std::collections::BTreeMap<String, Digest>,
-        at: Timestamp,
-    ) -> Result<(), Violation> {
+    fn skip(&mut self, step: &Address, from: KeyParts, at: Timestamp) -> Result<(), Violation> {
         // A person may pass over an open gate too.
         let may = |phase: Phase| phase.is_startable() || phase == Phase::Waiting;
         let entry = self.in_phase(step, "pending", may)?;
         entry.phase = Phase::Skipped;
-        entry.key = Some(Key::from(&KeyParts { needs, ..KeyParts::default() }));
+        entry.key = Some(Key::from(&from));
         entry.ended_at = at;
         Ok(())
     }

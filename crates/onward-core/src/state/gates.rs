@@ -131,6 +131,7 @@ mod tests {
             step: step.clone(),
             reason: "passed over".into(),
             needs,
+            reads: std::collections::BTreeMap::new(),
         });
         let bench = bench.tell("a! g=approve R");
         assert_eq!(bench.run.state.step(&step).unwrap().phase, Phase::Done, "{}", bench.log);

@@ -133,7 +133,9 @@ fn events(script: &str) -> Vec<Event> {
                 rescue: None,
             },
             (_, "#") => adopted(name),
-            (_, "-") => Event::StepSkipped { step, reason: "no".into(), needs },
+            (_, "-") => {
+                Event::StepSkipped { step, reason: "no".into(), needs, reads: BTreeMap::new() }
+            }
             (_, "x") => Event::StepInvalidated { step, causes: Vec::new() },
             (_, "^") => Event::GateOpened {
                 step,

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Counts, GateView, LastCompleted, StepView, View, is_over, last_told, more::has_more, top,
+    Counts, GateView, LastCompleted, StepView, View, is_over, is_skipped, last_told,
+    more::has_more, top,
 };
 use crate::{
     address::Address,
@@ -28,6 +29,10 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             run.graph.find(&Address::from_text(&step.step)).is_some_and(|id| is_over(run, id));
         let is_over = match rows.get(step.step.as_str()) {
             Some(row) => stand(step, row, was_over),
+            None if !was_over && is_passed_over(after, &step.step) => {
+                "skipped".clone_into(&mut step.state);
+                true
+            }
             None => was_over,
         };
         counts.total += 1;
@@ -65,6 +70,11 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
     let opened = view.next.first().filter(|step| !is_known(step));
     let phase = opened.map(|step| top(step).to_owned()).or(phase);
     View { phase, counts, ..view }
+}
+
+/// A step of a group that the resume passes over.
+fn is_passed_over(after: &Run, step: &str) -> bool {
+    after.graph.find(&Address::from_text(step)).is_some_and(|id| is_skipped(after, id))
 }
 
 /// Steps that only the plan knows, each behind the one that it follows there.

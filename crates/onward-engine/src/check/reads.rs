@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    decide::{self, Defined, newly_read},
+    decide::{self, Rendering, rendering},
     facts::Facts,
+    key::Key,
     run::Run,
-    state::{Glance, Phase},
+    state::{Glance, Phase, StepState},
     survey::{ReadSeen, Survey, was_made_by_the_run},
     time::Timestamp,
     workflow::{
@@ -17,9 +18,9 @@ use onward_core::{
     worktree::{below, worktree_path},
 };
 
-use super::survey::Ours;
+use super::survey::{Ours, seal_of};
 use crate::{
-    check::needs::find_out,
+    check::{needs::find_out, whens},
     revert,
     world::{Connected, Stop, World},
 };
@@ -42,10 +43,11 @@ pub(super) fn look<W: World>(
             Glance::Plain(plain) if !may_read && !plain.names_reads() => continue,
             Glance::Plain(_) => &run.state.steps[step],
         };
-        let Some(key) = entry.key.as_ref().filter(|_| entry.phase.is_concluded()) else {
-            continue;
-        };
-        let declared = declared(run, step);
+        let Some(key) = key_of(run, step, entry, connected) else { continue };
+        // A file that changed while an attempt ran may have been read before that or after it.
+        let ended_at = seal_of(connected, step, entry).map(|seal| seal.at);
+        let since_ns = ended_at.map(ns).filter(|_| entry.phase == Phase::Running);
+        let declared = if entry.phase == Phase::Skipped { Vec::new() } else { declared(run, step) };
         let is_pattern = |it: &&String| is_glob(it) && matcher(it, true).is_ok();
         let patterns: Vec<&String> = declared.iter().filter(is_pattern).collect();
         // Most keys name no file at all; those are not looked into.
@@ -75,13 +77,59 @@ pub(super) fn look<W: World>(
                 ours.is(path, entry.started_at)
                     || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now))
             };
-            if now != Some(*was) && !is_ours() && is_read(world, run, (step, &declared), path)? {
-                let read = ReadSeen { path: path.clone(), was: Some(*was), now };
+            if now == Some(*was) || is_ours() {
+                continue;
+            }
+            // What an unfinished attempt changed is undone with it, or its own.
+            let is_half_done = unfinished.contains(path);
+            let read = ReadSeen { path: path.clone(), was: Some(*was), now };
+            if let Some(since_ns) = since_ns
+                && (is_half_done || !is_newer(world, path, since_ns)?)
+            {
+                continue;
+            }
+            let is_skipped = entry.phase == Phase::Skipped;
+            if !is_skipped && is_read(world, run, (step, &declared), path)? {
                 survey.reads.entry(step.clone()).or_default().push(read);
+            } else if since_ns.is_none()
+                && !is_half_done
+                && whens::holds(world, run, step)? == Some(is_skipped)
+            {
+                survey.whens.insert(step.clone(), read);
             }
         }
     }
     Ok(())
+}
+
+/// What a step was decided and made from: one that is done or skipped, or an attempt that ended
+/// while no driver lived.
+fn key_of<'e>(
+    run: &Run,
+    step: &Address,
+    entry: &'e StepState,
+    connected: &Connected,
+) -> Option<&'e Key> {
+    match entry.phase {
+        Phase::Done | Phase::Tolerated => entry.key.as_ref(),
+        // The files of another system go on changing; that system's rules say what counts.
+        Phase::Skipped | Phase::Running if run.state.adopted.is_some() => None,
+        Phase::Skipped => entry.key.as_ref(),
+        Phase::Running => {
+            let seal = seal_of(connected, step, entry);
+            seal.and(entry.started.as_deref()).map(|it| &it.key)
+        }
+        Phase::Pending | Phase::Waiting | Phase::Failed | Phase::Lost | Phase::Stale => None,
+    }
+}
+
+/// Whether a file was written after this moment.
+fn is_newer<W: World>(world: &mut W, path: &str, since_ns: i64) -> Result<bool, Stop> {
+    Ok(world.glob(path, &[])?.iter().any(|file| file.path == path && file.stat.mtime_ns > since_ns))
+}
+
+fn ns(moment: Timestamp) -> i64 {
+    moment.as_micros().saturating_mul(1000)
 }
 
 /// From when on a new file is not the work of one of the run's own steps, declared or not.
@@ -93,7 +141,7 @@ fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
         Some(heartbeat) => heartbeat.max(driven).plus_ms(revert::AFTERGLOW_MS),
         None => driven,
     };
-    last_sign.as_micros().saturating_mul(1000)
+    ns(last_sign)
 }
 
 /// Records that a person's command may have written while no driver lived: as the last ones they
@@ -146,10 +194,10 @@ fn is_read<W: World>(
     let Some(id) = run.graph.find(step) else { return Ok(true) };
     let mut facts = Facts::default();
     loop {
-        match newly_read(run, &facts, id) {
-            Defined::Differs(_) => return Ok(facts.at(step).texts.contains_key(path)),
-            Defined::Lacks(needs) => find_out(world, facts.at(step), needs)?,
-            Defined::Unknown => return Ok(true),
+        match rendering(run, &facts, id, 0) {
+            Rendering::Ready(_) => return Ok(facts.at(step).texts.contains_key(path)),
+            Rendering::Lacks(needs) => find_out(world, facts.at(step), needs)?,
+            Rendering::Fails(_) => return Ok(true),
         }
     }
 }

@@ -10,7 +10,7 @@ use onward_core::{
     evidence::Evidence,
     finding::{Code, Finding},
     graph::NodeId,
-    judge::{self, ResultSeen},
+    judge::ResultSeen,
     launch::Seal,
     policy::Depth,
     recovery,
@@ -26,8 +26,8 @@ use onward_core::{
 
 use crate::{
     check::{
-        by_hand, collect, doubts, elsewhere::Elsewhere, hear, lists, outputs, overwriters, reads,
-        witness, worktrees,
+        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, outputs, overwriters,
+        reads, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -235,6 +235,8 @@ fn unfinished<'r, W: World>(
             | Phase::Lost
             | Phase::Stale => continue,
         };
+        // An undo that was cut short is finished before anything else is undone.
+        left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
         if started.base.is_none() && started.cwd.is_empty() && has_moved {
@@ -250,7 +252,11 @@ fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
     one.entry.phase == Phase::Running && connected.alive.iter().any(is_it)
 }
 
-fn seal_of<'c>(connected: &'c Connected, step: &Address, entry: &StepState) -> Option<&'c Seal> {
+pub(super) fn seal_of<'c>(
+    connected: &'c Connected,
+    step: &Address,
+    entry: &StepState,
+) -> Option<&'c Seal> {
     connected.seals.iter().find(|seal| seal.is_of(step, entry))
 }
 
@@ -387,7 +393,10 @@ fn in_flight<W: World>(
     };
     let seal = seal_of(connected, step, one.entry);
     let sealed = seal.is_some();
-    let failed = seal.and_then(|it| judge::failure(&it.ending));
+    let (failed, gone) = match seal {
+        Some(seal) => ended::look(world, run, one, seal)?,
+        None => (None, Vec::new()),
+    };
     let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
     let over = sealed || alive || proof.is_some();
@@ -414,6 +423,7 @@ fn in_flight<W: World>(
             contested: !judged.contested.is_empty(),
         },
         failed,
+        gone,
         reverts: Vec::new(),
         contested: judged.contested,
         proof,

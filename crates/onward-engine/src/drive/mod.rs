@@ -23,14 +23,14 @@ use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
     event::{AttemptStarted, EndStatus, Event, Mode, Revert, SettledBy},
-    evidence::{Cause, Ending},
+    evidence::{Cause, Ending, Outcome},
     facts::{Facts, Need},
     finding::Finding,
     graph::NodeId,
     history::History,
     judge::{Collected, judge},
     kept::Kept,
-    key::Key,
+    key::{Difference, Key},
     launch::{Launch, Seal},
     plan::Status,
     policy::Choices,
@@ -131,6 +131,8 @@ pub struct Driver<'w, W: World> {
     pub(crate) how: Resume,
     /// What came in before the loop began.
     pub(crate) early: Vec<Input>,
+    /// Effects in flight that are made again when they are through, and why.
+    pub(crate) retaken: BTreeMap<Address, Vec<Difference>>,
     /// Work that ended before this was kept from earlier.
     pub(crate) opened_at: Timestamp,
     /// Kept steps whose check agreed once more.
@@ -182,6 +184,7 @@ impl<'w, W: World> Driver<'w, W> {
         let pace = Pace::of(&run);
         let mut driver = Self {
             early: Vec::new(),
+            retaken: BTreeMap::new(),
             opened_at,
             rechecked: BTreeSet::new(),
             world,
@@ -468,7 +471,12 @@ impl<'w, W: World> Driver<'w, W> {
         finished.ended = Some(seal.at).filter(|at| *at < self.opened_at);
         finished.tolerated = self.run.tolerates(&finished);
         self.tell_of(&heard, &finished)?;
+        let is_done = finished.outcome == Outcome::Done;
         self.record(Event::AttemptFinished(Box::new(finished)))?;
+        // In the same batch: no crash tells the one without the other.
+        if let Some(causes) = self.retaken.remove(&seal.step).filter(|_| is_done) {
+            self.record(Event::StepInvalidated { step: seal.step.clone(), causes })?;
+        }
         self.note_export_of(&seal.step)
     }
 

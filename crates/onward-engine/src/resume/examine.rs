@@ -27,7 +27,7 @@ use onward_core::{
 use onward_dialects::seam::Card;
 
 use crate::{
-    check::{doubts, elsewhere::Elsewhere, survey, turns, witness, worktrees},
+    check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
     foreign::{Foreign, Importing as _, Onlooker, Reentry, as_undone, import, import_announced},
     revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
     world::{Connected, Stop, World, seen::Seen},
@@ -266,7 +266,7 @@ fn after<W: World>(
     let after = made.folded(run, survey)?;
     let Some(reentry) = reentry else {
         let after = ended_meanwhile(after, survey, made)?;
-        return turns::taken(world, after, survey.now);
+        return foresee::foreseen(world, after, survey.now);
     };
     let announced: Vec<Address> = made.decided(Decision::Start).cloned().collect();
     let mut onlooker = Onlooker::new(world, after);

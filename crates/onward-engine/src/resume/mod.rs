@@ -339,6 +339,7 @@ impl<W: World> Driver<'_, W> {
         }
         let boot_id = connected.boot_id.clone();
         self.continuing.clone_from(&made.continuing);
+        self.retaken.extend(made.retaken.clone());
         let mut resumed = made.resumed(&self.run.state, self.how.mode, boot_id, git);
         (resumed.code, resumed.summary) = (point.code, point.summary);
         if self.how.options.ending.is_some() {

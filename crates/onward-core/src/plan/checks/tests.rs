@@ -85,6 +85,7 @@ fn edited(redefined: bool) -> Edited {
         hash: Digest::of(b"new"),
         edits: vec![Edit { step: "a".into(), class }],
         redefined: touched.into_iter().collect(),
+        begun: [].into(),
         gone: [].into(),
     }
 }
