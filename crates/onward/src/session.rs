@@ -30,7 +30,7 @@ use onward_engine::{
         journal::JOURNAL,
     },
     locate::{
-        Cast, FindError, FoundSite, Pinned, Project, RunDir, Search, TakeOver,
+        Cast, FindError, FoundSite, Misnamed, Pinned, Project, RunDir, Search, TakeOver,
         config::{Config, Flags, Origin, Setting},
         has_tasks, holder, is_task_list, is_tasks_root, opened,
     },
@@ -429,6 +429,9 @@ impl Session {
     pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
         let mut found = Vec::new();
         for run in self.project.runs()? {
+            if Misnamed::is_copy(&run.dir) {
+                continue;
+            }
             let found_run = Found::look(run)?;
             match found_run.status {
                 Status::Completed | Status::Cancelled => {}
@@ -577,14 +580,7 @@ pub(crate) fn id_of(dir: &Path) -> String {
 }
 
 /// One word of a command that a person can paste into a shell.
-pub(crate) fn word(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,+@%".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
+pub(crate) use onward_core::workflow::template::quoted as word;
 
 #[cfg(test)]
 mod tests {

@@ -138,6 +138,10 @@ pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) ->
         }
         // It ran, and stays as it is: the workflow goes on without it.
         Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
+        // A person keeps it, whatever the steps before it come out as.
+        Phase::Done | Phase::Skipped | Phase::Tolerated if made.kept.contains(step) => {
+            return (Verdict::Keep, Reason::Settled);
+        }
         Phase::Done | Phase::Skipped | Phase::Tolerated if node.is_reachable() => {
             let why = match node.role {
                 Role::Leaf => stale(after, id),

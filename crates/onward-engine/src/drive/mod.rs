@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
-    event::{AttemptStarted, EndStatus, Event, Mode, Revert, SettledBy},
+    event::{AttemptStarted, AttemptVerified, EndStatus, Event, Mode, Revert, SettledBy},
     evidence::{Cause, Ending},
     facts::{Facts, Need},
     finding::Finding,
@@ -29,7 +29,7 @@ use onward_core::{
     kept::Kept,
     key::Key,
     launch::{Launch, Seal},
-    plan::Status,
+    plan::{EDITED, Status},
     policy::Choices,
     run::Run,
     state::{EffectState, Phase, StepState},
@@ -392,6 +392,16 @@ impl<'w, W: World> Driver<'w, W> {
 
     /// Judges an attempt that ended.
     pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
+        self.finish_as_edited(seal, None)
+    }
+
+    /// The same where a person changed outputs of it afterwards: those are not its work, and count
+    /// all the same.
+    pub(crate) fn finish_as_edited(
+        &mut self,
+        seal: &Seal,
+        edited: Option<&BTreeSet<String>>,
+    ) -> Result<(), Stop> {
         let entry = self.run.state.step(&seal.step);
         let is_its = |it: &&StepState| it.phase == Phase::Running && seal.is_of(&seal.step, it);
         let current = entry.filter(is_its);
@@ -446,7 +456,13 @@ impl<'w, W: World> Driver<'w, W> {
         finished.ended = Some(seal.at).filter(|at| *at < self.opened_at);
         finished.tolerated = self.run.tolerates(&finished);
         self.tell_of(&heard, &finished)?;
+        let as_it_is = finished.evidence.without(edited);
         self.record(Event::AttemptFinished(Box::new(finished)))?;
+        if let Some(evidence) = as_it_is {
+            let (step, why) = (seal.step.clone(), EDITED.to_owned());
+            let verified = AttemptVerified { step, evidence: Some(evidence), key: None, why };
+            self.record(Event::AttemptVerified(Box::new(verified)))?;
+        }
         self.note_export_of(&seal.step)
     }
 
