@@ -3,6 +3,8 @@
 //! Invariant: an exit code alone is never evidence. [`Outcome::Done`] is given by the decider after
 //! it has looked at the exit, the check, the declared outputs and the result.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,13 @@ impl Evidence {
     pub fn is_empty(&self) -> bool {
         let Self { files, result, stdout, branch_head } = self;
         files.is_empty() && result.is_none() && stdout.is_none() && branch_head.is_none()
+    }
+
+    /// Takes out what is named. Gives what it was, if that changed it.
+    pub fn without(&mut self, paths: Option<&BTreeSet<String>>) -> Option<Self> {
+        let (paths, whole) = (paths?, self.clone());
+        self.files.retain(|file| !paths.contains(&file.path));
+        (*self != whole).then_some(whole)
     }
 
     /// What dependents compare. Content only: no stat data, no time, no attempt.

@@ -41,8 +41,8 @@ pub struct Survey {
     /// The same of files that only the `when` of a done or skipped step read, where it is decided
     /// otherwise now.
     pub whens: BTreeMap<Address, ReadSeen>,
-    /// Outputs as a person left them, of steps that were done before: each is kept under the name
-    /// of a rescue before the step may replace it.
+    /// Outputs as a person left them, of steps that ran before: each is kept under the name of a
+    /// rescue before the step may replace it.
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
     /// The same of paths that no step of the run made, and that a step to come writes.
     pub strange_by_hand: Vec<Revert>,
@@ -127,6 +127,20 @@ pub struct InFlight {
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
     pub session_lacks: Option<String>,
+}
+
+impl InFlight {
+    /// What is undone when it is given up: all or nothing.
+    pub fn undone_if_lost(&self) -> &[Revert] {
+        if self.contested.is_empty() { &self.reverts } else { &[] }
+    }
+}
+
+impl Survey {
+    /// What other hands made of the outputs of a step.
+    pub fn kept_of(&self, step: &Address) -> &[Revert] {
+        self.by_hand.get(step).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What of an attempt is not undone before a person has said which version counts.

@@ -11,7 +11,7 @@ use std::{
 use onward_core::{
     finding::{Code, Finding, Severity, Told, told},
     key::part_in_words,
-    plan::{Outlook, Plan, PlannedStep, Status, Verdict, Why},
+    plan::{Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict, Why},
     plural::count,
     policy::Choices,
     state::Phase,
@@ -254,11 +254,23 @@ impl Page<'_> {
     }
 
     fn reverts(&self, out: &mut dyn Write) -> io::Result<()> {
-        if self.plan.reverts.is_empty() {
+        let is_kept = |it: &&PlannedRevert| it.kind == RevertKind::ReplaceFile;
+        let (kept, undone): (Vec<_>, Vec<_>) = self.plan.reverts.iter().partition(is_kept);
+        self.reverted(out, "Undone first, and saved", &undone)?;
+        self.reverted(out, "Changed by hand, and saved before a step replaces it", &kept)
+    }
+
+    fn reverted(
+        &self,
+        out: &mut dyn Write,
+        heading: &str,
+        reverts: &[&PlannedRevert],
+    ) -> io::Result<()> {
+        if reverts.is_empty() {
             return Ok(());
         }
-        writeln!(out, "\nUndone first, and saved")?;
-        for revert in &self.plan.reverts {
+        writeln!(out, "\n{heading}")?;
+        for revert in reverts {
             let line = format!("{} (saved in {})", revert.path, revert.rescue);
             writeln!(out, "  {}", wrap(&printable(&line), self.width, 2, 4))?;
             for row in &revert.rows {

@@ -319,8 +319,12 @@ impl Words {
     fn tell_one(&mut self, record: &Record) {
         let at = record.at;
         let width = columns_of_errors().filter(|_| self.screen.moves());
-        for undone in undone::lines(&record.event, &id_of(&self.dir), (width, 6, 6)) {
-            self.line(at, &format!("{WARN}undo{WARN:#}  {undone}"));
+        for (why, line) in undone::lines(&record.event, &id_of(&self.dir), (width, 6, 6)) {
+            let word = match why {
+                undone::Why::Undone => "undo",
+                undone::Why::Replaced => "save",
+            };
+            self.line(at, &format!("{WARN}{word}{WARN:#}  {line}"));
         }
         if !folds::repeats(&record.event) {
             self.tell_repeats();

@@ -30,7 +30,7 @@ use onward_engine::{
         journal::JOURNAL,
     },
     locate::{
-        Cast, FindError, FoundSite, Pinned, Project, RunDir, Search, TakeOver,
+        Cast, FindError, FoundSite, Misnamed, Pinned, Project, RunDir, Search, TakeOver,
         config::{Config, Flags, Origin, Setting},
         has_tasks, holder, is_task_list, is_tasks_root, opened,
     },
@@ -434,7 +434,9 @@ impl Session {
 
     /// Runs that are neither complete nor superseded, the last active one first.
     pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
-        let looked = self.project.runs()?.into_iter().map(Found::look);
+        let mut runs = self.project.runs()?;
+        runs.retain(|run| !Misnamed::is_copy(&run.dir));
+        let looked = runs.into_iter().map(Found::look);
         let mut found = looked.collect::<Result<Vec<Found>, Error>>()?;
         found.retain(|it| self.is_to_do(it));
         if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {
@@ -567,14 +569,7 @@ pub(crate) fn id_of(dir: &Path) -> String {
 }
 
 /// One word of a command that a person can paste into a shell.
-pub(crate) fn word(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:,+@%".contains(letter);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
+pub(crate) use onward_core::workflow::template::quoted as word;
 
 #[cfg(test)]
 mod tests {

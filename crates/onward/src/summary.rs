@@ -24,6 +24,7 @@ use crate::{
     diagnostic::printable,
     next::became,
     style::{self, DIM, took, usd},
+    undone::{self, Why},
 };
 
 /// So many steps are called the slowest, and so many outputs are named.
@@ -74,6 +75,14 @@ pub(crate) fn lines(
     }
     if status == Status::Completed {
         lines.extend(outputs(dir, run));
+    }
+    // What the last resume saved, unless that was before this drive.
+    if let Some(resumed) = run.state.resumed.as_deref().filter(|_| is_part) {
+        let rescues = undone::by_rescue(&resumed.reverts);
+        for ((number, why), paths) in rescues.iter().filter(|((_, why), _)| *why == Why::Replaced) {
+            let (said, command) = undone::line(paths, id, *number, *why);
+            lines.push(format!("  saved: {said} {command}"));
+        }
     }
     if status == Status::Failed {
         let line = |it| format!("  {}", printable(&used_up(it)));

@@ -1,5 +1,5 @@
-//! What was undone, and the command that brings it back: the same words on the screen, in `log` and
-//! in `status`.
+//! What was undone or is replaced, and the command that brings it back: the same words on the
+//! screen, in `log` and in `status`.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,22 @@ use crate::{diagnostic::printable, session::word, style::wrap_with};
 /// So many paths are named.
 const NAMED_MAX: usize = 20;
 
+/// Why there is a rescue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Why {
+    /// A half-done attempt left it, and it was put back.
+    Undone,
+    /// A person changed it, and a step replaces it.
+    Replaced,
+}
+
 /// A line for each rescue that an event announces; the first begins at `at`, what does not fit
 /// into `width` at `indent`.
 pub(crate) fn lines(
     event: &Event,
     run: &str,
     (width, at, indent): (Option<usize>, usize, usize),
-) -> Vec<String> {
+) -> Vec<(Why, String)> {
     let reverts: &[Revert] = match event {
         Event::AttemptStarted(it) => &it.reverts,
         Event::RunResumed(it) => &it.reverts,
@@ -47,27 +56,42 @@ pub(crate) fn lines(
         | Event::JournalRepaired { .. }
         | Event::Note { .. } => &[],
     };
-    let mut rescues: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
-    for revert in reverts.iter().filter(|it| !it.keeps_in_place()) {
+    let line = |((number, why), paths): (&(u32, Why), &Vec<&str>)| {
+        let (said, command) = line(paths, run, *number, *why);
+        (*why, wrap_with(&said, &command, width, at, indent))
+    };
+    by_rescue(reverts).iter().map(line).collect()
+}
+
+/// The paths of each rescue.
+pub(crate) fn by_rescue(reverts: &[Revert]) -> BTreeMap<(u32, Why), Vec<&str>> {
+    let mut rescues: BTreeMap<(u32, Why), Vec<&str>> = BTreeMap::new();
+    for revert in reverts {
+        let why = if revert.keeps_in_place() { Why::Replaced } else { Why::Undone };
         if let Some(number) = revert.rescue_number() {
-            rescues.entry(number).or_default().push(&revert.path);
+            rescues.entry((number, why)).or_default().push(&revert.path);
         }
     }
-    let line = |(number, paths): (&u32, &Vec<&str>)| {
-        let (said, command) = line(paths, run, *number);
-        wrap_with(&said, &command, width, at, indent)
-    };
-    rescues.iter().map(line).collect()
+    rescues
 }
 
 /// `a.txt, b.txt; bring them back with:` and `onward undo RUN 3`
-pub(crate) fn line(paths: &[&str], run: &str, number: u32) -> (String, String) {
+pub(crate) fn line(paths: &[&str], run: &str, number: u32, why: Why) -> (String, String) {
     let mut named: Vec<String> = paths.iter().take(NAMED_MAX).map(|it| printable(it)).collect();
     let more = paths.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         named.push(format!("{more} more"));
     }
     let what = if paths.len() == 1 { "it" } else { "them" };
-    let said = format!("{}; bring {what} back with:", named.join(", "));
-    (said, format!("onward undo {} {number}", word(run)))
+    let changed = match why {
+        Why::Undone => "",
+        Why::Replaced => ", changed by hand",
+    };
+    let said = format!("{}{changed}; bring {what} back with:", named.join(", "));
+    let mut command = format!("onward undo {} {number}", word(run));
+    // What a step made since is replaced only by name.
+    for path in paths.iter().filter(|_| why == Why::Replaced && more == 0) {
+        command = format!("{command} --replace {}", word(path));
+    }
+    (said, command)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Resumption, Why};
+use super::{Resumption, Why, resumption::EDITED};
 use crate::{
     address::Address,
     digest::Digest,
@@ -130,8 +130,40 @@ impl Resumption {
         }
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
-            let why = "an output was changed by hand; the change is kept";
-            self.verified(step, Some(adopted), None, why);
+            self.verified(step, Some(adopted), None, EDITED);
+        }
+    }
+
+    /// Steps that stay as they are, as asked, although a step before them is not what it was or
+    /// runs again: from then on they are compared with what it is now, and not with what is made
+    /// again.
+    pub(super) fn keep_as_asked(&mut self, run: &Run, survey: &Survey) {
+        if self.choices.keep.is_empty() {
+            return;
+        }
+        let Ok(after) = self.folded(run, survey) else { return };
+        for (step, entry) in &after.state.steps {
+            let is_meant = self.choices.keeps(step) && entry.phase.is_concluded();
+            let id = after.graph.find(step).filter(|_| is_meant && !self.invalidates(step));
+            let (Some(id), Some(key)) = (id, entry.key.as_ref()) else { continue };
+            let is = after.graph.need_digests(id, &after.defs);
+            let holds = |need: &String| {
+                let need = after.graph.find(&Address::from_text(need));
+                need.is_some_and(|need| after.graph.node(need).is_settled())
+            };
+            let mut parts: KeyParts = key.get();
+            let known = std::mem::take(&mut parts.needs);
+            let now = |(need, _): (&String, &Digest)| Some((need.clone(), *is.get(need)?));
+            parts.needs = known.iter().filter_map(now).filter(|(need, _)| holds(need)).collect();
+            if parts.needs == known {
+                continue;
+            }
+            let needs = known.iter().filter(|(need, was)| parts.needs.get(*need) != Some(was));
+            let needs = needs.map(|(need, _)| need.as_str()).collect::<Vec<_>>().join(", ");
+            self.explain(step, "kept", format!("{needs} changed; it is kept, as asked"));
+            let why = "a person keeps it although that changed";
+            self.verified(step, None, Some(Key::from(&parts)), why);
+            self.kept.insert(step.clone());
         }
     }
 
@@ -205,13 +237,28 @@ impl Resumption {
     /// A person made something else of it: that counts from now on.
     fn changed(&mut self, step: &Address, output: &OutputSeen, adopted: &mut Evidence) {
         let (path, Some(now)) = (output.path.clone(), &output.now) else { return };
+        self.tell_of_change(step, &path);
+        adopted.files.retain(|file| file.path != path);
+        adopted.files.push(now.clone());
+    }
+
+    pub(super) fn tell_of_change(&mut self, step: &Address, path: &str) {
         let message = format!("{path} of {step} was changed since");
         let hint = self.sequel("the change is kept, and steps that use it run again");
         let finding = Finding::new(Code::ArtifactChanged, message);
-        self.findings.push(finding.at_step(step).at_path(&path).with_hint(hint));
+        self.findings.push(finding.at_step(step).at_path(path).with_hint(hint));
         self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
-        adopted.files.retain(|file| file.path != path);
-        adopted.files.push(now.clone());
+    }
+
+    /// It counts no more, because its step runs again.
+    pub(super) fn forget_change(&mut self, step: &Address) {
+        let is_it = |it: &Finding| {
+            it.code == Code::ArtifactChanged.as_str() && it.step.as_deref() == Some(step.as_str())
+        };
+        self.findings.retain(|it| !is_it(it));
+        if let Some(reasons) = self.reasons.get_mut(step) {
+            reasons.retain(|it| it.cause != "artifact-changed");
+        }
     }
 
     fn lost_output(
@@ -253,7 +300,7 @@ impl Resumption {
         if self.is_over { "the run is complete; only a new one uses it" } else { hint }
     }
 
-    fn verified(
+    pub(super) fn verified(
         &mut self,
         step: &Address,
         evidence: Option<Evidence>,

@@ -35,7 +35,7 @@ use crate::{
     policy::{self, Choices},
     run::Run,
     state::{Phase, RunStatus, State, Violation},
-    survey::Survey,
+    survey::{InFlight, Survey},
     time::Timestamp,
     told::LastDone,
 };
@@ -47,7 +47,7 @@ pub use phases::{Outlook, Phases};
 pub use preflight::{
     Compared, ComparedFile, ComparedStatus, Dependency, Preflight, Referred, ReferredFile, Stamp,
 };
-pub use resumption::{Resumption, resumption};
+pub use resumption::{EDITED, Resumption, resumption};
 pub use retell::Telling;
 pub use whys::Whys;
 
@@ -364,8 +364,12 @@ pub fn assemble(
         (&resumption.to_probe, "the probe says that it did not happen"),
         (&resumption.to_check, "the check does not agree"),
     ] {
-        let seen = asked.iter().filter_map(|step| survey.in_flight.get(step));
-        let left = seen.flat_map(|seen| &seen.reverts);
+        let of_failed = |step: &Address| {
+            let left = survey.left_by_failed.get(step).map_or(&[][..], Vec::as_slice);
+            if survey.contested_of_failed.contains_key(step) { &[] } else { left }
+        };
+        let seen = |step: &Address| survey.in_flight.get(step).map(InFlight::undone_if_lost);
+        let left = asked.iter().flat_map(|step| seen(step).unwrap_or_else(|| of_failed(step)));
         reverts.extend(left.map(|revert| planned_revert(revert, Some(only_if))));
     }
     let is_over = status == Status::Cancelled && !choices.revive;

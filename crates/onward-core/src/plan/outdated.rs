@@ -76,7 +76,7 @@ impl Resumption {
         }
         self.explain(step, Rung::Outdated.as_str(), OUTDATED.to_owned());
         self.reasons.entry(step.clone()).or_default().extend(whys);
-        self.give_up(step, entry, seen, (Rung::Outdated, OUTDATED));
+        self.give_up(step, entry, seen, survey.kept_of(step), (Rung::Outdated, OUTDATED));
         true
     }
 

@@ -51,11 +51,29 @@ pub struct Resumption {
     pub(super) unlisted: Vec<Address>,
     /// Those of them that live: a resume ends them first.
     pub to_stop: BTreeSet<Address>,
+    /// Done steps that a person keeps whatever becomes of the steps before them.
+    pub(super) kept: BTreeSet<Address>,
+    /// Attempts of which a person was asked, because other hands changed the same files.
+    pub(super) contested: BTreeSet<Address>,
+    /// Outputs of attempts that are taken as done, as other hands left them since.
+    pub edited: BTreeMap<Address, BTreeSet<String>>,
 }
 
+const CONTESTED_EFFECT: &str =
+    "if it did not happen, it runs again, and the same files were edited afterwards";
+/// Why the evidence of a step is another one than what it left.
+pub const EDITED: &str = "an output was changed by hand; the change is kept";
 const LEFT: &str = "what it changed stays, as asked";
 
 pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
+    let mut made = decided(run, survey, choices);
+    made.replace(run, survey);
+    made.summarise(run, survey);
+    made
+}
+
+/// All but what people changed and steps replace.
+pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
     let findings = checks::about_the_run(run, survey);
     let is_over = Status::of(&run.state, survey.driven) == Status::Completed;
     let choices = choices.clone();
@@ -81,11 +99,11 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
             }
             // A time-out, a signal or a stop is no receipt: it may have happened.
             Phase::Failed if entry.effect == EffectState::Intended => {
-                let unseen = InFlight::default();
-                let seen = survey.in_flight.get(step).unwrap_or(&unseen);
-                made.add_effect(step, entry, seen);
-                let left = survey.left_by_failed.get(step);
-                made.reverts.extend(left.into_iter().flatten().cloned());
+                let left = survey.left_by_failed.get(step).cloned().unwrap_or_default();
+                let contested = survey.contested_of_failed.get(step).cloned().unwrap_or_default();
+                let probed = survey.in_flight.get(step).and_then(|it| it.probed);
+                let seen = InFlight { probed, reverts: left, contested, ..InFlight::default() };
+                made.add_effect(step, entry, &seen, survey.kept_of(step));
             }
             Phase::Lost | Phase::Failed if survey.sessions.contains(step) => {
                 made.continuing.insert(step.clone());
@@ -98,7 +116,7 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
                 made.reverts.extend(left.into_iter().flatten().cloned());
                 if let Some(contested) = survey.contested_of_failed.get(step) {
                     let why = "it did not finish, and these files were edited afterwards";
-                    let _ = made.contest(step, why, contested);
+                    let _ = made.contest(step, why, contested, survey.kept_of(step));
                 }
             }
             Phase::Done | Phase::Tolerated | Phase::Skipped if made.is_unlisted(step) => {}
@@ -112,9 +130,8 @@ pub fn resumption(run: &Run, survey: &Survey, choices: &Choices) -> Resumption {
     made.turn_again(run, survey);
     made.relist(run, survey);
     made.enter(run, survey);
+    made.keep_as_asked(run, survey);
     made.supersede(run, survey);
-    made.replace(run, survey);
-    made.summarise(run, survey);
     made
 }
 
@@ -126,6 +143,8 @@ impl Resumption {
         seen: &InFlight,
         survey: &Survey,
     ) {
+        // What other hands made of its files since.
+        let kept = survey.kept_of(step);
         let row = recovery::row_for(seen.facts);
         self.rungs.insert(step.clone(), row);
         if self.outdates(step, (entry, state), seen, survey) {
@@ -144,14 +163,14 @@ impl Resumption {
         };
         match entry.effect {
             EffectState::Intended if unseen_end => {
-                self.add_effect(step, entry, seen);
+                self.add_effect(step, entry, seen, kept);
                 return;
             }
             // A crash may have kept that it happened and lost the line that counts the step done.
             EffectState::Happened if unseen_end => {
                 let detail = "recorded as having happened".to_owned();
                 self.explain(step, "effect-happened", detail);
-                self.adopt(step, seen.proof.clone());
+                self.adopt(step, seen.proof.clone(), kept);
                 self.retake(step);
                 return;
             }
@@ -171,7 +190,7 @@ impl Resumption {
                 Some(Probed::Happened) => {
                     let detail = "it died, but what it left is there, and its check agrees";
                     self.explain(step, "proved", detail.to_owned());
-                    return self.adopt(step, Some(proof.clone()));
+                    return self.adopt(step, Some(proof.clone()), kept);
                 }
                 Some(Probed::Absent | Probed::Unknown) => {
                     let detail = "what it left is there, but its check does not agree";
@@ -203,8 +222,9 @@ impl Resumption {
             self.events.push(Event::Note { text, step: Some(step.clone()) });
         }
         match row.decision {
+            Decision::AdoptSeal if seen.failed.is_none() => self.take_as_edited(step, kept),
             Decision::Start | Decision::AdoptSeal | Decision::Reattach => {}
-            Decision::AdoptProof => self.adopt(step, seen.proof.clone()),
+            Decision::AdoptProof => self.adopt(step, seen.proof.clone(), kept),
             Decision::Continue => {
                 self.continuing.insert(step.clone());
                 self.lose(step, entry, row.rung, &[]);
@@ -216,7 +236,7 @@ impl Resumption {
             }
             Decision::RevertThenRerun => self.lose(step, entry, row.rung, &seen.reverts),
             Decision::Ask => {
-                if self.contest(step, row.why, &seen.contested) {
+                if self.contest(step, row.why, &seen.contested, kept) {
                     self.lose(step, entry, row.rung, &[]);
                 }
             }
@@ -227,8 +247,21 @@ impl Resumption {
         }
     }
 
-    /// Whether a person has said that what is there now counts, and nothing is put back.
-    pub(super) fn contest(&mut self, step: &Address, why: &str, contested: &Contested) -> bool {
+    /// Whether a person has said that what is there now counts, and nothing is put back. What other
+    /// hands made of it goes to a rescue first.
+    pub(super) fn contest(
+        &mut self,
+        step: &Address,
+        why: &str,
+        contested: &Contested,
+        kept: &[Revert],
+    ) -> bool {
+        self.contested.insert(step.clone());
+        self.reverts.extend(kept.iter().cloned());
+        let saved = match kept.first() {
+            Some(first) => format!("it is kept in {}, ", first.rescue),
+            None => String::new(),
+        };
         let (why, paths) = (contested.why(why), contested.paths.join(", "));
         let message = match contested.paths.as_slice() {
             [] => format!("{step}: {why}"),
@@ -237,7 +270,8 @@ impl Resumption {
         let hint = if contested.snapshot_lost {
             "look at the tree; accepted, it stays as it is, and the step runs again".to_owned()
         } else {
-            format!("look at {paths}; accepted, nothing is undone, and the step runs again on top")
+            let then = "nothing is undone, and the step runs again on top";
+            format!("look at {paths}; accepted, {saved}{then}")
         };
         let finding = Finding::new(Code::AttemptContested, message.clone());
         let finding = finding.at_step(step).with_hint(hint);
@@ -249,11 +283,15 @@ impl Resumption {
         accepted
     }
 
-    fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
+    fn add_effect(&mut self, step: &Address, entry: &StepState, seen: &InFlight, kept: &[Revert]) {
+        // Asked before the probe is: what it says may lead to another try.
+        let may_go = seen.contested.is_empty()
+            || seen.probed == Some(Probed::Happened)
+            || self.contest(step, CONTESTED_EFFECT, &seen.contested, kept);
         let Some(probed) = seen.probed else {
             self.to_probe.push(step.clone());
             let taken = "the probe decides: if it happened, the step counts as done";
-            self.explain(step, "effect-unknown", either(taken, &seen.reverts));
+            self.explain(step, "effect-unknown", either(taken, seen.undone_if_lost()));
             return;
         };
         let settled = |happened| Event::EffectSettled {
@@ -272,14 +310,14 @@ impl Resumption {
             Decision::AdoptProof => {
                 self.events.push(settled(true));
                 self.explain(step, "effect-happened", "the probe says it happened".into());
-                self.adopt(step, None);
+                self.adopt(step, None, kept);
                 self.retake(step);
             }
             Decision::Rerun => {
                 self.events.push(settled(false));
                 self.explain(step, "effect-absent", "the probe says it did not happen".into());
-                if entry.phase == Phase::Running {
-                    self.lose(step, entry, Rung::EffectAbsent, &seen.reverts);
+                if may_go {
+                    self.try_effect_again(step, entry, Rung::EffectAbsent, seen);
                 }
             }
             Decision::Ask
@@ -300,8 +338,8 @@ impl Resumption {
                 if self.choices.accept(&finding) {
                     // A person who accepts that says: it may be tried again.
                     self.events.push(by_a_person(false));
-                    if entry.phase == Phase::Running {
-                        self.lose(step, entry, Rung::EffectAccepted, &seen.reverts);
+                    if may_go {
+                        self.try_effect_again(step, entry, Rung::EffectAccepted, seen);
                     }
                 } else {
                     self.needs.push(message);
@@ -311,16 +349,40 @@ impl Resumption {
         }
     }
 
-    fn adopt(&mut self, step: &Address, proof: Option<Proof>) {
+    /// It did not happen, or may be tried again all the same: what it left is undone, unless other
+    /// hands changed it.
+    fn try_effect_again(&mut self, step: &Address, entry: &StepState, rung: Rung, seen: &InFlight) {
+        if entry.phase == Phase::Running {
+            self.lose(step, entry, rung, seen.undone_if_lost());
+        } else {
+            self.reverts.extend(seen.undone_if_lost().iter().cloned());
+        }
+    }
+
+    /// What a person made of an output after the attempt was over counts, and is not the attempt's.
+    fn take_as_edited(&mut self, step: &Address, kept: &[Revert]) {
+        for path in kept.iter().map(|it| &it.path) {
+            self.tell_of_change(step, path);
+            self.edited.entry(step.clone()).or_default().insert(path.clone());
+        }
+    }
+
+    fn adopt(&mut self, step: &Address, proof: Option<Proof>, kept: &[Revert]) {
+        self.take_as_edited(step, kept);
         let (evidence, result) = proof.map(|it| (it.evidence, it.result)).unzip();
+        let mut evidence = evidence.unwrap_or_default();
+        let edited = evidence.without(self.edited.get(step));
         self.events.push(Event::AttemptAdopted(Box::new(AttemptAdopted {
             step: step.clone(),
             source: "evidence".to_owned(),
             certainty: Certainty::Inferred,
-            evidence: evidence.unwrap_or_default(),
+            evidence,
             result: result.flatten(),
             by: None,
         })));
+        if let Some(evidence) = edited {
+            self.verified(step, Some(evidence), None, EDITED);
+        }
     }
 
     pub(super) fn lose(

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Resumption, Why, checks, foresee};
+use super::{Resumption, Why, checks, foresee, resumption::decided};
 use crate::{
     address::Address,
     event::{Event, Item, Revert},
@@ -49,7 +49,7 @@ impl Resumption {
             for (step, entry) in &running {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(*step).unwrap_or(&unseen);
-                self.supersede_one(step, entry, seen);
+                self.supersede_one(step, entry, seen, survey.kept_of(step));
             }
             self.report_list(group, &known.items, listed);
             // A person says first which version of its files counts.
@@ -179,7 +179,7 @@ impl Resumption {
             if entry.effect == EffectState::None {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(&step).unwrap_or(&unseen);
-                self.supersede_one(&step, entry, seen);
+                self.supersede_one(&step, entry, seen, survey.kept_of(&step));
             }
         }
     }
@@ -225,9 +225,15 @@ impl Resumption {
         self.events.iter().any(is_it)
     }
 
-    fn supersede_one(&mut self, step: &Address, entry: &StepState, seen: &InFlight) {
+    fn supersede_one(
+        &mut self,
+        step: &Address,
+        entry: &StepState,
+        seen: &InFlight,
+        kept: &[Revert],
+    ) {
         self.explain(step, Rung::Superseded.as_str(), SUPERSEDED.to_owned());
-        self.give_up(step, entry, seen, (Rung::Superseded, SUPERSEDED));
+        self.give_up(step, entry, seen, kept, (Rung::Superseded, SUPERSEDED));
     }
 
     /// Gives up an attempt that ended or lives; what is contested is asked about first.
@@ -236,12 +242,16 @@ impl Resumption {
         step: &Address,
         entry: &StepState,
         seen: &InFlight,
+        kept: &[Revert],
         (rung, why): (Rung, &str),
     ) {
+        if self.edited.remove(step).is_some() {
+            self.forget_change(step);
+        }
         self.superseded.insert(step.clone());
         if seen.contested.is_empty() {
             self.lose(step, entry, rung, &seen.reverts);
-        } else if self.contest(step, why, &seen.contested) {
+        } else if self.contest(step, why, &seen.contested, kept) {
             self.lose(step, entry, rung, &[]);
         } else {
             return;
@@ -270,9 +280,18 @@ impl Resumption {
         }
         let Some(after) = self.foreseen(run, survey) else { return };
         for (step, reverts) in &survey.by_hand {
+            // Asked about, and announced, with the attempt.
+            if self.contested.contains(step) {
+                continue;
+            }
             // A turn that is no more, because its loop turns again, leaves its file to the turns to
-            // come.
-            let open = after.graph.find(step).filter(|id| !after.graph.node(*id).is_settled());
+            // come; and so does an attempt that is taken as done.
+            let stays = self.edited.contains_key(step) || self.kept.contains(step);
+            let open = after.graph.find(step).filter(|_| !stays);
+            let open = open.filter(|id| !after.graph.node(*id).is_settled());
+            if self.is_only_recorded(run, survey, step) {
+                continue;
+            }
             let Some(id) = open else {
                 for revert in reverts {
                     self.replace_later(&after, survey, Some(step), revert);
@@ -280,20 +299,25 @@ impl Resumption {
                 continue;
             };
             let is_sure = is_sure(&after, id);
-            let (word, what) = if is_sure {
-                ("will be", "")
-            } else {
-                ("may be", "if what it needs comes out otherwise, ")
-            };
+            let can_be_kept = self.can_be_kept(run, survey, step);
             for revert in reverts {
                 let (path, rescue) = (&revert.path, &revert.rescue);
+                let mut by = survey.overwriters.get(path).into_iter().flatten();
+                let is_declared = by.any(|it| it.step == *step);
+                let (word, what) = match (is_sure, is_declared) {
+                    (true, true) => ("will be", ""),
+                    (true, false) => ("may be", "if it changes it again, "),
+                    (false, _) => ("may be", "if what it needs comes out otherwise, "),
+                };
                 let number = revert.rescue_number().unwrap_or_default();
                 let message = format!(
                     "{path} of {step}, which a person changed, {word} replaced, saved as rescue \
                      {number}"
                 );
-                let named = step.in_commands();
-                let hint = format!("accepted, it is kept in {rescue}; `--keep {named}` keeps it");
+                let mut hint = format!("accepted, it is kept in {rescue}");
+                if can_be_kept {
+                    hint = format!("{hint}; `--keep {}` keeps it", step.in_commands());
+                }
                 self.ask_to_replace(step, path, message, hint);
                 let detail = format!("{what}{path} is replaced; it is kept in {rescue}");
                 self.explain(step, "artifact-replaced", detail);
@@ -310,6 +334,24 @@ impl Resumption {
                 }
             }
         }
+    }
+
+    /// Whether `--keep` would leave it as it is.
+    fn can_be_kept(&self, run: &Run, survey: &Survey, step: &Address) -> bool {
+        let mut choices = self.choices.clone();
+        choices.keep.push(step.clone());
+        let is_done = run.state.phase(step) == Phase::Done;
+        is_done && !decided(run, survey, &choices).invalidates(step)
+    }
+
+    /// An attempt that failed while the engine was down: its end is recorded, and before another
+    /// try its files are looked at again, unless the step keeps them.
+    fn is_only_recorded(&self, run: &Run, survey: &Survey, step: &Address) -> bool {
+        let takes = self.rungs.get(step).is_some_and(|it| it.decision == Decision::AdoptSeal);
+        let failed = survey.in_flight.get(step).is_some_and(|it| it.failed.is_some());
+        let id = run.graph.find(step);
+        let keeps = id.is_some_and(|id| run.defs.step(run.graph.node(id).def).keep);
+        takes && failed && !keeps && !self.superseded.contains(step)
     }
 
     /// What the step that made it leaves alone may be written by another one. Whether it may.

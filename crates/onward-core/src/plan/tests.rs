@@ -264,8 +264,16 @@ fn whether_an_effect_happened_is_for_its_probe_to_say() {
     assert!(!plan.can_resume && made.events.is_empty() && made.needs.len() == 1);
 
     // Even where its paths were changed since, the probe comes first; where its end is known, not.
+    // Another try would replace what was changed: that is asked about before the probe is.
     assert_eq!(verdicts(&with("Sdc", Some(Probed::Happened)).0), "b adopt, c run");
-    assert_eq!(verdicts(&with("Sdc", Some(Probed::Absent)).0), "b rerun, c run");
+    assert!(with("Sdc", Some(Probed::Happened)).0.can_resume);
+    for probed in [None, Some(Probed::Absent), Some(Probed::Unknown)] {
+        let plan = with("Sdc", probed).0;
+        assert_eq!(plan.findings[0].code, "dirty-tree", "{probed:?}");
+        assert!(!plan.can_resume, "{probed:?}");
+    }
+    assert_eq!(verdicts(&with("Sdc", None).0), "b verify, c run");
+    assert_eq!(verdicts(&with("Sdc", Some(Probed::Absent)).0), "b ask, c run");
     assert_eq!(verdicts(&with("Sd", Some(Probed::Happened)).0), "b adopt, c run");
     assert_eq!(verdicts(&with("Sx", None).0), "b adopt, c run");
     assert_eq!(verdicts(&with("Sa", None).0), "b reattach, c run");

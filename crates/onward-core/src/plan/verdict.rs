@@ -184,6 +184,10 @@ fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict,
         }
         // It ran, and stays as it is: the workflow goes on without it.
         Phase::Tolerated if node.is_settled() => (Verdict::Keep, vec![failure("failed", entry)]),
+        // A person keeps it, whatever the steps before it come out as.
+        Phase::Done | Phase::Skipped | Phase::Tolerated if made.kept.contains(step) => {
+            return (Verdict::Keep, Reason::Settled);
+        }
         Phase::Done | Phase::Skipped | Phase::Tolerated if node.is_reachable() => {
             let is_gate = after.defs.brief(node.def).is_gate();
             let why = match node.role {

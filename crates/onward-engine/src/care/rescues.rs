@@ -83,6 +83,9 @@ pub struct Rescue {
 pub struct RescuedPath {
     pub path: String,
     pub now: Now,
+    /// A person changed it, and it was saved because a step was to replace it.
+    #[serde(skip)]
+    pub by_hand: bool,
 }
 
 /// What a path is at this moment.
@@ -289,7 +292,8 @@ fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareErr
         } else {
             Now::Changed
         };
-        paths.push(RescuedPath { path: undone.path.clone(), now });
+        let by_hand = undone.left == undone.base && undone.left_kind == undone.base_kind;
+        paths.push(RescuedPath { path: undone.path.clone(), now, by_hand });
     }
     Ok(Rescue {
         number: found.number,

@@ -1,73 +1,142 @@
 //! Outputs as a person left them: what must be kept before the step that made them runs again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    event::{AttemptStarted, Revert},
+    event::{AttemptStarted, FileKind, Revert},
+    name,
     run::Run,
     state::{Glance, Phase, StepState},
     survey::{Survey, was_made_by_the_run},
 };
 
+use super::{overwriters, survey::Ours};
 use crate::{
-    revert::rescue::{self, Undoing},
-    world::{Stop, World},
+    revert::{
+        self,
+        rescue::{self, Undoing},
+    },
+    world::{At, Stop, World},
 };
 
-/// Looks at steps that were done before. Each that has such outputs gets a rescue of its own.
-pub(crate) fn look<W: World>(
+/// Looks at steps that ran before. Each that has such outputs gets a rescue of its own. `beside`
+/// is what other hands changed of what unfinished attempts left, and all that those changed.
+pub(super) fn look<W: World>(
     world: &mut W,
-    run: &Run,
+    ours: &Ours<'_>,
+    beside: (&BTreeMap<Address, Vec<String>>, &BTreeSet<String>),
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
+    let run = ours.run;
     for (step, glance) in run.state.steps.glances() {
         let entry = match glance {
             Glance::Whole(entry) => entry,
             Glance::Plain(_) if !survey.outputs.contains_key(step) => continue,
             Glance::Plain(_) => &run.state.steps[step],
         };
-        let mut reverts = Vec::new();
-        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
         let mut paths = Vec::new();
-        for path in candidates(step, entry, survey) {
+        for path in candidates(world, ours, (step, entry), beside, survey)? {
             // A directory may stand in its place: what is in it is the person's.
             paths.extend(world.in_the_way(&path)?.into_iter().filter(|it| *it != path));
+            // A step that writes to a link writes to the file that it leads to.
+            paths.extend(led_to(world, &path)?);
             paths.push(path);
         }
-        for path in paths {
-            let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
-                continue;
-            };
-            let is_kept = run.state.kept_by_hand.get(&path) == Some(&digest);
-            if is_kept || was_made_by_the_run(&run.state, &path, digest) {
-                continue;
-            }
-            reverts.push(Revert {
-                path,
-                left: Some(digest),
-                base: Some(digest),
-                rescue: rescue::name(number, step),
-                left_kind: kind,
-                base_kind: kind,
-                step: Some(step.clone()),
-            });
-        }
-        if let Some(first) = reverts.first() {
-            let started = Box::new(AttemptStarted::bare(step.clone(), entry.attempts));
-            let bases = BTreeMap::new();
-            let kept = Undoing { started, reverts: reverts.clone(), bases };
-            undoing.insert(first.rescue.clone(), kept);
-            survey.by_hand.insert(step.clone(), reverts);
+        let kept = kept(world, run, (step, entry.attempts), paths, undoing)?;
+        if !kept.is_empty() {
+            survey.by_hand.insert(step.clone(), kept);
         }
     }
     Ok(())
 }
 
-/// Of a done step the outputs that changed now or before; of a stale one all it had.
-fn candidates(step: &Address, entry: &StepState, survey: &Survey) -> Vec<String> {
-    match entry.phase {
+/// Announces that these paths are kept as they are, in a rescue of their own, but for what the run
+/// itself made or keeps already.
+pub(super) fn kept<W: World>(
+    world: &mut W,
+    run: &Run,
+    (step, attempt): (&Address, u32),
+    paths: Vec<String>,
+    undoing: &mut BTreeMap<String, Undoing>,
+) -> Result<Vec<Revert>, Stop> {
+    let mut reverts = Vec::new();
+    let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+    for path in paths {
+        let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
+            continue;
+        };
+        let is_kept = run.state.kept_by_hand.get(&path) == Some(&digest);
+        if is_kept || was_made_by_the_run(&run.state, &path, digest) {
+            continue;
+        }
+        reverts.push(Revert {
+            path,
+            left: Some(digest),
+            base: Some(digest),
+            rescue: rescue::name(number, step),
+            left_kind: kind,
+            base_kind: kind,
+            step: Some(step.clone()),
+        });
+    }
+    if let Some(first) = reverts.first() {
+        let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
+        let kept = Undoing { started, reverts: reverts.clone(), bases: BTreeMap::new() };
+        undoing.insert(first.rescue.clone(), kept);
+    }
+    Ok(reverts)
+}
+
+/// Links after each other, as the system follows them.
+const LINKS_MAX: usize = 40;
+
+/// The paths of the project that a link leads to, one after another.
+fn led_to<W: World>(world: &mut W, path: &str) -> Result<Vec<String>, Stop> {
+    let mut found = Vec::new();
+    let mut at = path.to_owned();
+    while let Some((to, FileKind::Link)) = world.content(&at)? {
+        let root = world.absolute(At::Project(""));
+        match within(&root, &at, &name::text(&to)) {
+            Some(next) if found.len() < LINKS_MAX => at = next,
+            Some(_) | None => break,
+        }
+        found.push(at.clone());
+    }
+    Ok(found)
+}
+
+/// Where a link at a path leads, from the project; `None` if that is outside.
+fn within(root: &str, at: &str, to: &str) -> Option<String> {
+    let (mut parts, rest): (Vec<&str>, &str) = match to.strip_prefix('/') {
+        Some(_) => (Vec::new(), to.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/')?),
+        None => (at.split('/').collect(), to),
+    };
+    if !to.starts_with('/') {
+        parts.pop();
+    }
+    for part in rest.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// Of a done step the outputs that changed now or before; of a stale one all it had; of one that
+/// did not finish what other hands changed since; of one that failed and is passed over what
+/// changed after it.
+fn candidates<W: World>(
+    world: &mut W,
+    ours: &Ours<'_>,
+    (step, entry): (&Address, &StepState),
+    (edited, unfinished): (&BTreeMap<Address, Vec<String>>, &BTreeSet<String>),
+    survey: &Survey,
+) -> Result<Vec<String>, Stop> {
+    Ok(match entry.phase {
         Phase::Done => {
             let seen = survey.outputs.get(step).into_iter().flatten();
             // What a power cut left of one is no person's.
@@ -79,12 +148,39 @@ fn candidates(step: &Address, entry: &StepState, survey: &Survey) -> Vec<String>
             paths
         }
         Phase::Stale => entry.evidence.files.iter().map(|it| it.path.clone()).collect(),
-        Phase::Pending
-        | Phase::Running
-        | Phase::Waiting
-        | Phase::Failed
-        | Phase::Tolerated
-        | Phase::Skipped
-        | Phase::Lost => Vec::new(),
+        Phase::Running | Phase::Failed | Phase::Lost => {
+            edited.get(step).cloned().unwrap_or_default()
+        }
+        Phase::Tolerated => {
+            let limit_ns = revert::limit_ns(entry.ended_at);
+            let id = ours.run.graph.find(step);
+            let mut paths = BTreeSet::new();
+            for pattern in id.into_iter().flat_map(|id| overwriters::known_of(ours.run, id)) {
+                paths.extend(world.changed_since(&pattern, limit_ns)?);
+            }
+            paths.retain(|it| !unfinished.contains(it) && !ours.is(it, entry.ended_at));
+            paths.into_iter().collect()
+        }
+        Phase::Pending | Phase::Waiting | Phase::Skipped => Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_leads_to_a_path_of_the_project_or_out_of_it() {
+        for (at, to, leads) in [
+            ("x.md", "mine.txt", Some("mine.txt")),
+            ("out/x.md", "../mine.txt", Some("mine.txt")),
+            ("out/x.md", "./a/../b", Some("out/b")),
+            ("x.md", "/p/deep/mine.txt", Some("deep/mine.txt")),
+            ("x.md", "/pp/mine.txt", None),
+            ("x.md", "../mine.txt", None),
+            ("x.md", ".", None),
+        ] {
+            assert_eq!(within("/p", at, to).as_deref(), leads, "{at} -> {to}");
+        }
     }
 }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     decide,
-    event::{AttemptStarted, Revert},
     graph::{DefId, NodeId, Role},
     run::Run,
-    state::LoopState,
+    state::{LoopState, Phase},
     survey::{Overwriter, Survey},
+    time::Timestamp,
     workflow::{
         model::{Count, Many, Repeat, Template},
         pattern::matcher,
@@ -22,19 +22,23 @@ use onward_core::{
     worktree::{below, worktree_path},
 };
 
+use super::{by_hand, reads, survey::Ours};
 use crate::{
-    revert::rescue::{self, Undoing},
-    world::{Stop, World},
+    revert::rescue::Undoing,
+    world::{Connected, Stop, World},
 };
 
 /// Says of each path that a person changed which steps may write it. One that no step of the run
-/// made gets a rescue of its own.
+/// made gets a rescue of its own. `beside` is what the supervisor said, and what unfinished
+/// attempts changed.
 pub(super) fn look<W: World>(
     world: &mut W,
-    run: &Run,
+    ours: &Ours<'_>,
+    beside: (&Connected, &BTreeSet<String>),
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
 ) -> Result<(), Stop> {
+    let run = ours.run;
     if run.state.adopted.is_some() {
         // The files of another system go on changing; that system's rules say what counts.
         return Ok(());
@@ -42,7 +46,9 @@ pub(super) fn look<W: World>(
     let made: BTreeSet<String> =
         survey.by_hand.values().flatten().map(|it| it.path.clone()).collect();
     let changed = survey.git.iter().flat_map(|git| &git.changed);
-    let strange: BTreeSet<String> = changed.filter(|it| !made.contains(*it)).cloned().collect();
+    let mut strange: BTreeSet<String> = changed.cloned().collect();
+    strange.extend(since_the_end(world, ours, beside)?);
+    strange.retain(|it| !made.contains(it));
     if made.is_empty() && strange.is_empty() {
         return Ok(());
     }
@@ -58,30 +64,52 @@ pub(super) fn look<W: World>(
     }
     for path in &strange {
         let Some(by) = found.get(path).and_then(|it| it.first()) else { continue };
-        let Some((digest, kind)) = world.look(path)?.map(crate::world::Looked::content) else {
-            continue;
-        };
-        if run.state.kept_by_hand.get(path) == Some(&digest) {
-            continue;
-        }
-        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
-        let revert = Revert {
-            path: path.clone(),
-            left: Some(digest),
-            base: Some(digest),
-            rescue: rescue::name(number, &by.step),
-            left_kind: kind,
-            base_kind: kind,
-            step: Some(by.step.clone()),
-        };
         let attempts = run.state.step(&by.step).map_or(0, |entry| entry.attempts);
-        let started = Box::new(AttemptStarted::bare(by.step.clone(), attempts));
-        let (reverts, bases) = (vec![revert.clone()], BTreeMap::new());
-        undoing.insert(revert.rescue.clone(), Undoing { started, reverts, bases });
-        survey.strange_by_hand.push(revert);
+        let kept = by_hand::kept(world, run, (&by.step, attempts), vec![path.clone()], undoing)?;
+        survey.strange_by_hand.extend(kept);
     }
     survey.overwriters = found;
     Ok(())
+}
+
+/// Files that steps to come declare, and that changed when nothing of the run was at work any more.
+/// Snapshots tell it better, where there are some; what unfinished attempts left is looked at with
+/// them.
+fn since_the_end<W: World>(
+    world: &mut W,
+    ours: &Ours<'_>,
+    (connected, unfinished): (&Connected, &BTreeSet<String>),
+) -> Result<Vec<String>, Stop> {
+    let run = ours.run;
+    let alone_since_ns = reads::alone_since_ns(run, connected);
+    let undone = run.state.resumed.as_deref().map_or(&[][..], |it| &it.reverts);
+    let mut found = BTreeSet::new();
+    for node in run.graph.unsettled().filter(|node| node.role == Role::Leaf) {
+        if run.state.phase(&node.address) == Phase::Running {
+            continue;
+        }
+        let Some(id) = run.graph.find(&node.address) else { continue };
+        for pattern in known_of(run, id) {
+            found.extend(world.changed_since(&pattern, alone_since_ns)?);
+        }
+    }
+    let mut strange = Vec::new();
+    for path in found {
+        if unfinished.contains(&path) || ours.is(&path, Timestamp::default()) {
+            continue;
+        }
+        let now = world.digest(&path)?;
+        if !undone.iter().any(|it| it.path == path && it.base == now) {
+            strange.push(path);
+        }
+    }
+    Ok(strange)
+}
+
+/// What a step writes, where nothing in it is to be filled in later.
+pub(super) fn known_of(run: &Run, id: NodeId) -> Vec<String> {
+    let of = patterns_of(run, id).into_iter();
+    of.filter(|it| it.is_known).map(|it| it.text).collect()
 }
 
 /// A pattern of `writes`.
@@ -127,14 +155,7 @@ fn patterns(run: &Run) -> Vec<(Address, Pattern)> {
         let node = run.graph.node(id);
         match node.role {
             Role::Leaf => {
-                let tree = worktree_path(run, id);
-                for template in &run.defs.step(node.def).writes {
-                    let pattern = match decide::text(run, id, template, Quoting::Plain) {
-                        Some(text) => Pattern { text: below(&tree, text), is_known: true },
-                        None => Pattern::unfilled(template, &tree),
-                    };
-                    all.push((node.address.clone(), pattern));
-                }
+                all.extend(patterns_of(run, id).into_iter().map(|it| (node.address.clone(), it)));
             }
             Role::Loop if may_turn(run, id) => add_to_come(run, id, node.def, &mut all),
             Role::Each if node.children.is_empty() => add_to_come(run, id, node.def, &mut all),
@@ -142,6 +163,20 @@ fn patterns(run: &Run) -> Vec<(Address, Pattern)> {
         }
     }
     all
+}
+
+/// What one step declares to write.
+fn patterns_of(run: &Run, id: NodeId) -> Vec<Pattern> {
+    let writes = &run.defs.step(run.graph.node(id).def).writes;
+    if writes.is_empty() {
+        return Vec::new();
+    }
+    let tree = worktree_path(run, id);
+    let pattern = |template: &Template| match decide::text(run, id, template, Quoting::Plain) {
+        Some(text) => Pattern { text: below(&tree, text), is_known: true },
+        None => Pattern::unfilled(template, &tree),
+    };
+    writes.iter().map(pattern).collect()
 }
 
 /// Whether the loop has turns left, as far as that is known.

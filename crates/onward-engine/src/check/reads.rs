@@ -133,7 +133,7 @@ fn ns(moment: Timestamp) -> i64 {
 }
 
 /// From when on a new file is not the work of one of the run's own steps, declared or not.
-fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
+pub(super) fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
     let state = &run.state;
     let driven =
         if BY_PERSONS.contains(&state.last_kind) { worked_until(run) } else { state.last_at };

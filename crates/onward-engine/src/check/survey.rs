@@ -74,6 +74,7 @@ pub fn survey<W: World>(
         one.left.leave_workflow(run);
     }
     let mut undoing = BTreeMap::new();
+    let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
         let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
         let made = revert::undoing(number, started, &judged.undo);
@@ -90,12 +91,22 @@ pub fn survey<W: World>(
         let touched =
             if may_be_undone { hear::touched(world, run, one.step, started)? } else { None };
         let (touched, others) = (touched.as_ref(), &Others::of(run, one, &all));
-        let judged =
+        let mut judged =
             one.left.judge(&Test { touched, others, ..test(connected, one, started, now) });
         if one.entry.phase == Phase::Running {
+            if !started.continues && never_spawned(run, connected, one.step) {
+                judged = judged.as_of_others();
+            }
             let reverts = announce(started, &judged);
+            let is_declared = |it: &&String| one.left.declared.contains(*it);
+            let outputs: Vec<String> = judged.edited.iter().filter(is_declared).cloned().collect();
+            let contested = judged.contested.paths.clone();
             let found = &mut survey.findings;
             let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
+            let is_taken = seen.facts.sealed || seen.facts.proof || seen.unchecked.is_some();
+            if !lives(connected, one) {
+                edited.insert(one.step.clone(), if is_taken { outputs } else { contested });
+            }
             let seen = elsewhere.heard(run, one, seen);
             survey.findings.extend(witness::unreadable(connected, one.step, &seen));
             if !seen.facts.proof {
@@ -107,11 +118,15 @@ pub fn survey<W: World>(
                 .is_none()
         {
             survey.sessions.insert(one.step.clone());
-        } else if !keeps(run, one.step) {
+            edited.insert(one.step.clone(), judged.edited);
+        } else if keeps(run, one.step) {
+            edited.insert(one.step.clone(), judged.edited);
+        } else {
             let reverts = announce(started, &judged);
             if !reverts.is_empty() {
                 survey.left_by_failed.insert(one.step.clone(), reverts);
             }
+            edited.insert(one.step.clone(), judged.contested.paths.clone());
             if !judged.contested.is_empty() {
                 survey.contested_of_failed.insert(one.step.clone(), judged.contested);
             }
@@ -128,7 +143,7 @@ pub fn survey<W: World>(
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
     outputs::look(world, &ours, (connected, &unfinished), depth, &mut survey)?;
     reads::look(world, &ours, connected, &unfinished, &mut survey)?;
-    by_hand::look(world, run, &mut undoing, &mut survey)?;
+    by_hand::look(world, &ours, (&edited, &unfinished), &mut undoing, &mut survey)?;
     lists::look(world, run, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
     survey.disagreements = doubts::disagreements(run, connected);
@@ -144,7 +159,7 @@ pub fn survey<W: World>(
         retain_strange(world, run, &mut git.changed)?;
     }
     survey.git = git;
-    overwriters::look(world, run, &mut undoing, &mut survey)?;
+    overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
 }
 

@@ -22,7 +22,7 @@ use std::{
 use onward_core::{
     address::Address,
     decide::{Command, Start, decide},
-    event::{AttemptStarted, EndStatus, Event, Mode, Revert, SettledBy},
+    event::{AttemptStarted, AttemptVerified, EndStatus, Event, Mode, Revert, SettledBy},
     evidence::{Cause, Ending, Outcome},
     facts::{Facts, Need},
     finding::Finding,
@@ -32,7 +32,7 @@ use onward_core::{
     kept::Kept,
     key::{Difference, Key},
     launch::{Launch, Seal},
-    plan::Status,
+    plan::{EDITED, Status},
     policy::Choices,
     run::Run,
     state::{EffectState, Phase, StepState},
@@ -417,6 +417,16 @@ impl<'w, W: World> Driver<'w, W> {
 
     /// Judges an attempt that ended.
     pub(crate) fn finish(&mut self, seal: &Seal) -> Result<(), Stop> {
+        self.finish_as_edited(seal, None)
+    }
+
+    /// The same where a person changed outputs of it afterwards: those are not its work, and count
+    /// all the same.
+    pub(crate) fn finish_as_edited(
+        &mut self,
+        seal: &Seal,
+        edited: Option<&BTreeSet<String>>,
+    ) -> Result<(), Stop> {
         let entry = self.run.state.step(&seal.step);
         let is_its = |it: &&StepState| it.phase == Phase::Running && seal.is_of(&seal.step, it);
         let current = entry.filter(is_its);
@@ -472,8 +482,14 @@ impl<'w, W: World> Driver<'w, W> {
         finished.tolerated = self.run.tolerates(&finished);
         self.tell_of(&heard, &finished)?;
         let is_done = finished.outcome == Outcome::Done;
-        self.record(Event::AttemptFinished(Box::new(finished)))?;
+        let as_it_is = finished.evidence.without(edited);
         // In the same batch: no crash tells the one without the other.
+        self.record(Event::AttemptFinished(Box::new(finished)))?;
+        if let Some(evidence) = as_it_is {
+            let (step, why) = (seal.step.clone(), EDITED.to_owned());
+            let verified = AttemptVerified { step, evidence: Some(evidence), key: None, why };
+            self.record(Event::AttemptVerified(Box::new(verified)))?;
+        }
         if let Some(causes) = self.retaken.remove(&seal.step).filter(|_| is_done) {
             self.record(Event::StepInvalidated { step: seal.step.clone(), causes })?;
         }

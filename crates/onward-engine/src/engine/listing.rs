@@ -26,7 +26,7 @@ use onward_core::{
 use super::{EngineError, Machine, view_run};
 use crate::{
     load::{checkpoint::load_looking, journal::JOURNAL},
-    locate::{Pinned, holder},
+    locate::{Misnamed, Pinned, holder},
     world::real::{disk::io_stop, wall_clock},
 };
 
@@ -73,6 +73,9 @@ impl Shelf {
         })?;
         let loaded = looked?.loaded;
         let state = loaded.state;
+        if let Some(opened) = &state.opened {
+            Misnamed::check(run_dir, &opened.run)?;
+        }
         let is_whole = match loaded.tail.rest {
             Rest::Clean | Rest::Torn(_) => true,
             Rest::Damaged(_) => false,

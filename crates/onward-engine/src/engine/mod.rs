@@ -49,8 +49,8 @@ use crate::{
         journal::{JOURNAL, LoadError},
     },
     locate::{
-        Cast, CreateError, LoadWorkflowError, LockError, NewRun, Origin, Pinned, Project, RunLock,
-        TakeOver, TreeLock, create_run, keep_beside, keep_new,
+        Cast, CreateError, LoadWorkflowError, LockError, Misnamed, NewRun, Origin, Pinned, Project,
+        RunLock, TakeOver, TreeLock, create_run, keep_beside, keep_new, opened,
     },
     resume::{self, ResumeError},
     world::{
@@ -148,6 +148,8 @@ pub enum EngineError {
     #[error("cannot find out {what}")]
     Machine { what: &'static str, source: io::Error },
     #[error(transparent)]
+    Misnamed(#[from] Misnamed),
+    #[error(transparent)]
     Create(#[from] CreateError),
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -171,6 +173,7 @@ impl EngineError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotARun(_) => Some("see `onward list`".to_owned()),
+            Self::Misnamed(it) => Some(it.hint()),
             Self::NoRepository { .. } => {
                 let own = "a workflow of your own can do without `worktree`";
                 Some(format!("make it one with `git init` and a first commit; {own}"))
@@ -457,7 +460,12 @@ impl RunPlace {
         if !run_dir.join(JOURNAL).is_file() {
             return Err(EngineError::NotARun(run_dir.to_owned()));
         }
-        Self::even_without_journal(run_dir, machine)
+        let at = Self::even_without_journal(run_dir, machine)?;
+        // A first record that cannot be read is told as damage.
+        if let Some(opened) = opened(run_dir) {
+            Misnamed::check(run_dir, &opened.run)?;
+        }
+        Ok(at)
     }
 
     /// For the commands that look after a run without a supervisor.

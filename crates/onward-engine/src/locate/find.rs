@@ -8,7 +8,7 @@ use std::{
 
 use onward_core::{id::RunId, nearest::distance, time::Timestamp};
 
-use super::{Project, lock::holder, pinned::WORKFLOW};
+use super::{Misnamed, Project, lock::holder, pinned::WORKFLOW};
 use crate::{load::journal::JOURNAL, world::real::file_time};
 
 /// A run on disk and what can be told without reading its journal.
@@ -70,7 +70,8 @@ impl Project {
     /// The one that was active last.
     pub fn last_run(&self) -> Result<RunDir, FindError> {
         let runs = self.even_lost_runs()?;
-        match (runs.iter().find(|run| run.has_journal), runs.first()) {
+        let is_meant = |run: &&RunDir| run.has_journal && !Misnamed::is_copy(&run.dir);
+        match (runs.iter().find(is_meant), runs.first()) {
             (Some(run), _) => Ok(run.clone()),
             (None, Some(lost)) => Err(FindError::LostJournal { run: lost.id.clone() }),
             (None, None) => Err(FindError::NoRuns),

@@ -14,6 +14,7 @@ pub mod config;
 mod create;
 mod find;
 mod lock;
+mod misnamed;
 mod network;
 mod origin;
 mod packed;
@@ -26,6 +27,7 @@ pub use builtin::{Cast, builtin_names, builtin_roles, load_builtin};
 pub use create::{CreateError, NewRun, OPENED, create_run, kind_name};
 pub use find::{FindError, RunDir, near};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
+pub use misnamed::Misnamed;
 pub use origin::{Origin, opened};
 pub(crate) use packed::keep_new;
 pub use pinned::{

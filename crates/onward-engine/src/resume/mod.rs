@@ -420,7 +420,7 @@ impl<W: World> Driver<'_, W> {
         for step in made.decided(Decision::AdoptSeal) {
             let Some(entry) = self.run.state.step(step) else { continue };
             if let Some(seal) = connected.seals.iter().find(|seal| seal.is_of(step, entry)) {
-                self.finish(seal)?;
+                self.finish_as_edited(seal, made.edited.get(step))?;
             }
         }
         Ok(())

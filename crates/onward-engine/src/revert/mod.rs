@@ -149,6 +149,19 @@ pub struct Judged {
     pub undo: Vec<Change>,
     /// Not touched; a person is asked.
     pub contested: Contested,
+    /// Paths that are known to have been changed since by other hands.
+    pub edited: Vec<String>,
+}
+
+impl Judged {
+    /// Nothing of it can be the attempt's own, which never began.
+    #[must_use]
+    pub fn as_of_others(mut self) -> Self {
+        let paths: BTreeSet<String> =
+            self.undo.drain(..).map(|it| it.path).chain(self.contested.paths).collect();
+        self.contested.paths = paths.into_iter().collect();
+        self
+    }
 }
 
 impl Footprint {
@@ -199,20 +212,25 @@ impl Footprint {
             self.declared.contains(&change.path)
                 || !others.owned.get(&change.path).is_some_and(|owned| owned.is(change))
         };
-        let clears = |change: &Change| {
+        let is_edited = |change: &Change| {
             let late = test.limit_ns.is_some_and(|limit_ns| {
                 change.changed_ns.is_some_and(|changed_ns| changed_ns > limit_ns)
             });
+            late || change.moved
+        };
+        let clears = |change: &Change| {
             let is_reported = self.declared.contains(&change.path)
                 || test.touched.is_none_or(|it| it.accounts_for(&change.path));
             let by_two = others.owned.contains_key(&change.path)
                 || (others.changed.contains(&change.path) && !self.declared.contains(&change.path));
-            !late && !change.moved && !by_two && is_reported
+            !is_edited(change) && !by_two && is_reported
         };
         let mine: Vec<&Change> = self.changes.iter().filter(is_mine).collect();
+        let edited = mine.iter().filter(|it| is_edited(it));
+        let edited: Vec<String> = edited.map(|it| it.path.clone()).collect();
         if !self.is_lost && !test.survived && mine.iter().all(|change| clears(change)) {
             let undo = mine.into_iter().cloned().collect();
-            return Judged { undo, contested: Contested::default() };
+            return Judged { undo, contested: Contested::default(), edited };
         }
         let may_go = |change: &&&Change| self.declared.contains(&change.path) && clears(change);
         let undo: Vec<Change> = mine.iter().filter(may_go).map(|it| (*it).clone()).collect();
@@ -221,7 +239,7 @@ impl Footprint {
         let changed = rest.iter().any(|change| !clears(change));
         let named = rest.iter().filter(|change| !changed || !clears(change));
         let paths = named.map(|change| change.path.clone()).collect();
-        Judged { undo, contested: Contested { paths, snapshot_lost: self.is_lost } }
+        Judged { undo, contested: Contested { paths, snapshot_lost: self.is_lost }, edited }
     }
 }
 

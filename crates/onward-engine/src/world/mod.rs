@@ -106,6 +106,8 @@ pub enum Stop {
     /// A step, or a person, removed the run's own directory under its driver.
     #[error("the run's directory {} was removed{}", run_dir.display(), told(kept.as_deref()))]
     Removed { run_dir: PathBuf, kept: Option<PathBuf> },
+    #[error("the run's directory {} was moved to {}", run_dir.display(), to.display())]
+    Moved { run_dir: PathBuf, to: PathBuf },
     /// A file of another system without which nothing can be said about its run.
     #[error("{what}")]
     MissingFile { what: String, hint: String },
@@ -141,6 +143,10 @@ impl Stop {
                 "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
             ),
             Self::Unready { hint, .. } | Self::MissingFile { hint, .. } => Some(hint.clone()),
+            Self::Moved { to, .. } => {
+                let project = quoted(&to.ancestors().nth(3).unwrap_or(to).display().to_string());
+                Some(format!("its steps live on; continue there: `cd {project} && onward resume`"))
+            }
             Self::Removed { run_dir, kept } => Some(match kept {
                 Some(kept) => {
                     let word = |path: &Path| quoted(&path.display().to_string());
@@ -228,6 +234,11 @@ pub trait World {
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
     /// Project files that match a glob, in path order; `known` saves reading what has not changed.
     fn glob(&mut self, pattern: &str, known: &[FileProof]) -> Result<Vec<FileProof>, Stop>;
+    /// Those of them that were changed after a moment.
+    fn changed_since(&mut self, pattern: &str, since_ns: i64) -> Result<Vec<String>, Stop> {
+        let found = self.glob(pattern, &[])?.into_iter();
+        Ok(found.filter(|it| it.stat.mtime_ns > since_ns).map(|it| it.path).collect())
+    }
     /// Which of these outputs, each with the place of its step in the state, are for sure as they
     /// were, found without reading them. The others are
     /// to be looked at one by one; a world that knows no faster way says that of all.

@@ -9,7 +9,7 @@ use onward_core::{address::Address, digest::Digest, plan::Status, run::Run};
 use onward_engine::{
     drive::gate::Answer,
     engine::{self, Decided},
-    locate::RunDir,
+    locate::{Misnamed, RunDir},
     world::{Request, inbox::write_request, real::wall_clock},
 };
 
@@ -91,6 +91,9 @@ fn the_one_that_waits(
 ) -> Result<PathBuf, Error> {
     let mut waiting = Vec::new();
     for run in session.project.runs()? {
+        if Misnamed::is_copy(&run.dir) {
+            continue;
+        }
         // One that cannot be read waits for no answer.
         let Ok(folded) = open_run(&run.dir) else { continue };
         if matches!(Status::of(&folded.state, false), Status::Cancelled | Status::Completed) {

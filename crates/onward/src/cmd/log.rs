@@ -108,8 +108,12 @@ fn show(cx: &mut Context, record: &Record, run: &str) -> Result<(), Error> {
     };
     let width = style::columns();
     writeln!(cx.out, "{}", style::wrap(line.trim_end(), width, 0, INDENT))?;
-    for line in undone::lines(&record.event, run, (width, 13, INDENT)) {
-        writeln!(cx.out, "      {WARN}undone{WARN:#} {line}")?;
+    for (why, line) in undone::lines(&record.event, run, (width, 13, INDENT)) {
+        let word = match why {
+            undone::Why::Undone => "undone",
+            undone::Why::Replaced => "saved ",
+        };
+        writeln!(cx.out, "      {WARN}{word}{WARN:#} {line}")?;
     }
     Ok(())
 }

@@ -200,7 +200,12 @@ fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
     let Rescue { number, step, attempt, at, .. } = rescue;
     let at = style::moment(at, wall_clock());
     let step = printable(step);
-    writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {step}, attempt {attempt}, undone {at}")?;
+    let what = if rescue.paths.iter().all(|it| it.by_hand) { "saved" } else { "undone" };
+    let of = match attempt {
+        0 => step,
+        _ => format!("{step}, attempt {attempt}"),
+    };
+    writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {of}, {what} {at}")?;
     for path in &rescue.paths {
         writeln!(cx.out, "     {:<8} {}", word_of(path.now), printable(&path.path))?;
     }

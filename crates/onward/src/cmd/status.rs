@@ -15,7 +15,7 @@ use crate::{
     session::{Driving, Session, Which, is_driven, named_in_commands, word},
     style::{self, ago, cut, took},
     summary::is_stopped,
-    undone,
+    undone::{self, Why},
 };
 use onward_core::{
     address::Address,
@@ -115,16 +115,21 @@ fn settle(biller: &mut Biller, view: &View) {
 /// Where the words behind a label begin.
 const LABEL: usize = 16;
 
-/// What was undone and has not come back.
+/// What was undone or replaced, and has not come back.
 fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error> {
     let Ok(found) = all_rescues(dir, &session.machine) else { return Ok(()) };
     for rescue in &found.rescues {
-        let undone = rescue.paths.iter().filter(|it| it.now == Now::Undone);
-        let paths: Vec<&str> = undone.map(|it| it.path.as_str()).collect();
-        if !paths.is_empty() {
-            let (said, command) = undone::line(&paths, &found.run.id, rescue.number);
-            let line = style::wrap_with(&said, &command, style::columns(), LABEL, LABEL);
-            writeln!(cx.out, "Undone:         {line}")?;
+        for (label, why, is_meant) in [
+            ("Undone:", Why::Undone, (Now::Undone, false)),
+            ("Replaced:", Why::Replaced, (Now::Changed, true)),
+        ] {
+            let gone = rescue.paths.iter().filter(|it| (it.now, it.by_hand) == is_meant);
+            let paths: Vec<&str> = gone.map(|it| it.path.as_str()).collect();
+            if !paths.is_empty() {
+                let (said, command) = undone::line(&paths, &found.run.id, rescue.number, why);
+                let line = style::wrap_with(&said, &command, style::columns(), LABEL, LABEL);
+                writeln!(cx.out, "{label:<LABEL$}{line}")?;
+            }
         }
     }
     Ok(())

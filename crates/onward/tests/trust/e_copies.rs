@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    bench::{Bench, codes, id, kill_all, processes, sees, signal},
+    bench::{Bench, codes, id, kill_all, processes, sees, sees_nobody_left, signal},
     support::repo::git,
 };
 
@@ -110,4 +110,86 @@ fn e3_a_worktree_of_a_copy_commits_to_the_copy_alone() {
     copy.write("go", "");
     copy.exits("resume --no-input --yes --redo t", 0);
     assert_eq!(refs(), before, "the original's branches are as they were");
+}
+
+/// `cp -r` of a run beside itself, then a look and a resume by either name.
+#[test]
+fn e3_a_copy_of_a_run_beside_it_is_told_and_never_continued() {
+    let bench =
+        Bench::new("  - { id: a, run: LOG }\n  - { id: b, needs: [a], run: 'LOG; test -e go' }\n");
+    bench.exits("run w.yaml --no-input", 10);
+    let run = bench.project().last_run().unwrap().dir;
+    let name = format!("{}x", id(&run));
+    let copy = run.with_file_name(&name);
+    sees_nobody_left(&run);
+    assert!(Command::new("cp").arg("-r").arg(&run).arg(&copy).status().unwrap().success());
+    for command in ["plan", "status", "resume --no-input"] {
+        let said = bench.exits(&format!("{command} {name}"), 16).err;
+        assert!(said.contains("goes by its own name"), "{command}: {said}");
+        assert!(said.contains("move the copy away: `mv "), "{command}: {said}");
+    }
+    let listed = bench.exits("list", 0).out;
+    assert!(listed.contains("goes by its own name"), "{listed}");
+    bench.write("go", "");
+    let doctor = bench.onward("doctor").out;
+    assert!(doctor.contains("goes by its own name"), "{doctor}");
+    // Where none is named, the copy is not meant, however new it is.
+    let now = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
+    let journal = std::fs::File::options().append(true).open(copy.join("journal.jsonl")).unwrap();
+    journal.set_modified(now).unwrap();
+    bench.exits("resume --no-input", 0);
+    assert_eq!((bench.ran("a"), bench.ran("b")), (vec![1], vec![1, 2]));
+    // Without the original it is a run that was renamed.
+    std::fs::remove_dir_all(&run).unwrap();
+    let said = bench.exits(&format!("plan {name}"), 16).err;
+    assert!(said.contains("give the run its name back: `mv "), "{said}");
+}
+
+/// A project below its temporary directory, so that it can be moved.
+fn movable() -> (tempfile::TempDir, Bench) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(dir.path()).unwrap().join("here");
+    std::fs::create_dir(&root).unwrap();
+    let bench = Bench::at_existing(root);
+    std::fs::create_dir(bench.path(".onward")).unwrap();
+    bench.workflow("w.yaml", "steps:", &(steps() + "  - { id: c, needs: [b], run: LOG }\n"));
+    (dir, bench)
+}
+
+fn moved(bench: Bench) -> Bench {
+    let to = bench.root.with_file_name("there");
+    std::fs::rename(&bench.root, &to).unwrap();
+    Bench::at_existing(to)
+}
+
+#[test]
+fn e3_a_step_that_lives_is_found_after_its_project_was_moved() {
+    let (_dir, bench) = movable();
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    engine.kill().unwrap();
+    let bench = moved(bench);
+    let plan = bench.plan(&its_run(&bench, &run));
+    assert_eq!(plan["steps"][1]["verdict"], "reattach", "{plan:#}");
+    let mut resumed = bench.start("resume --no-input");
+    bench.write("go", "");
+    assert!(resumed.wait().unwrap().success(), "{}", bench.text("said"));
+    assert_eq!((bench.ran("b"), bench.ran("c")), (vec![1], vec![1]), "{}", bench.text("said"));
+    sees_nobody_left(&its_run(&bench, &run));
+}
+
+#[test]
+fn e3_a_driver_whose_project_is_moved_says_where_to_and_its_steps_live_on() {
+    let (_dir, bench) = movable();
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    let bench = moved(bench);
+    bench.write("go", "");
+    assert_eq!(engine.wait().unwrap().code(), Some(16), "{}", bench.text("said"));
+    let said = bench.text("said");
+    let there = bench.root.to_str().unwrap();
+    assert!(said.contains(&format!("cd {there} && onward resume")), "{said}");
+    bench.exits("resume --no-input", 0);
+    assert_eq!((bench.ran("b"), bench.ran("c")), (vec![1], vec![1]), "b is taken as it ended");
+    sees_nobody_left(&its_run(&bench, &run));
 }

@@ -39,6 +39,7 @@ mod e_limits;
 mod e_links;
 mod e_shell;
 mod e_undo;
+mod f_hands;
 mod f_promises;
 mod g_rows;
 mod paste;

@@ -10,7 +10,7 @@ use crate::{
     care::{CareError, archive::free_name, supervisor_lives},
     engine::{EngineError, Machine, RunPlace},
     load::journal::{JOURNAL, load},
-    locate::{LockError, Pinned, Project, RunDir, RunLock, holder},
+    locate::{LockError, Misnamed, Pinned, Project, RunDir, RunLock, holder, opened},
     world::{
         real::{
             disk::{io_stop, make_parents, sync_dir},
@@ -40,6 +40,10 @@ pub(super) fn checks(
     };
     for run in &runs {
         checks.extend(journal(run));
+        if let Some(misnamed) = opened(&run.dir).and_then(|it| Misnamed::of(&run.dir, &it.run)) {
+            let check = Check::new("misnamed", Health::Problem, misnamed.to_string());
+            checks.push(check.with_hint(misnamed.hint()));
+        }
         checks.extend(workflow(run, machine));
         // What stands in the way of one run is told, and the others are looked at all the same.
         checks.extend(processes(run, machine, fix).unwrap_or_else(|error| {

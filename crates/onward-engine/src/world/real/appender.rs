@@ -11,8 +11,11 @@ use crate::world::open;
 use std::{
     fs::File,
     io::{self, ErrorKind},
-    os::unix::fs::{FileExt as _, MetadataExt as _},
-    path::Path,
+    os::{
+        fd::AsRawFd as _,
+        unix::fs::{FileExt as _, MetadataExt as _},
+    },
+    path::{Path, PathBuf},
 };
 
 /// The first room made, and the largest.
@@ -70,6 +73,13 @@ impl Appender {
     pub(super) fn is_at(&self, path: &Path) -> bool {
         let found = std::fs::symlink_metadata(path);
         found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity)
+    }
+
+    /// The directory that it lies in, wherever that was moved to; `None` if it is gone.
+    pub(super) fn dir_now(&self) -> Option<PathBuf> {
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let path = std::fs::read_link(link).ok().filter(|path| self.is_at(path))?;
+        path.parent().map(Path::to_owned)
     }
 
     /// All that was written, also where the name is gone.

@@ -203,9 +203,22 @@ impl Disk {
         self.open(at, To::Read).and_then(|file| file.sync_all()).map_err(io_stop("sync", &path))
     }
 
+    /// A run that was moved under its driver lives on elsewhere: nothing is where it would look.
+    pub(super) fn has_not_moved(&self) -> Result<(), Stop> {
+        let path = self.path(At::Run(JOURNAL));
+        let gone = self.journal.as_ref().filter(|it| !it.is_at(&path));
+        match gone.and_then(Appender::dir_now) {
+            Some(to) => Err(Stop::Moved { run_dir: self.run_dir.clone(), to }),
+            None => Ok(()),
+        }
+    }
+
     /// The journal lies no longer where it did, and with it all of the run: what is known of it is
     /// kept beside the project, or where there is room.
     fn removed(&self) -> Stop {
+        if let Err(moved) = self.has_not_moved() {
+            return moved;
+        }
         let content = self.journal.as_ref().map_or(Ok(Vec::new()), Appender::content);
         let run = self.run_dir.file_name().unwrap_or_default().to_string_lossy();
         let mut kept = None;

@@ -98,8 +98,7 @@ impl Looker {
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) => return Err(io_stop("look at", &full)(error)),
         };
-        // What was moved or copied here may have an old time of its own; that it was is not old.
-        let changed_ns = stat_of(&found).mtime_ns.max(nanos(found.ctime(), found.ctime_nsec()));
+        let changed_ns = changed_ns(&found);
         if found.is_symlink() {
             let target = fs::read_link(&full).map_err(io_stop("read", &full))?;
             let hash = Digest::of(target.as_os_str().as_bytes());
@@ -178,6 +177,25 @@ impl Looker {
             found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         }
         Ok(found)
+    }
+
+    /// Found without reading them.
+    pub(super) fn changed_since(&self, pattern: &str, since_ns: i64) -> Result<Vec<String>, Stop> {
+        let mut paths = vec![pattern.trim_end_matches('/').to_owned()];
+        if is_glob(pattern) {
+            let glob = matcher(pattern, true).ok();
+            self.walk(fixed_prefix(pattern), &mut paths)?;
+            let fits = |path: &String| glob.as_ref().is_some_and(|glob| glob.is_match(path));
+            paths.retain(|path| path == pattern || fits(path));
+        } else {
+            self.walk(pattern.trim_end_matches('/'), &mut paths)?;
+        }
+        let is_later = |path: &String| {
+            let found = fs::symlink_metadata(self.full(path)).ok().filter(|it| !it.is_dir());
+            found.is_some_and(|it| changed_ns(&it) > since_ns)
+        };
+        paths.retain(is_later);
+        Ok(paths)
     }
 
     fn matching(
@@ -314,6 +332,11 @@ fn is_absence(error: &io::Error) -> bool {
     use ErrorKind::{InvalidFilename, NotADirectory, NotFound};
     let leads_nowhere = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
     leads_nowhere || matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
+/// What was moved or copied here may have an old time of its own; that it was is not old.
+fn changed_ns(found: &Metadata) -> i64 {
+    stat_of(found).mtime_ns.max(nanos(found.ctime(), found.ctime_nsec()))
 }
 
 fn stat_of(found: &Metadata) -> Stat {

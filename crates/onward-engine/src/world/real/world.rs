@@ -339,6 +339,10 @@ impl World for RealWorld {
         }
     }
 
+    fn changed_since(&mut self, pattern: &str, since_ns: i64) -> Result<Vec<String>, Stop> {
+        self.looker.changed_since(pattern, since_ns)
+    }
+
     fn snapshot(&mut self, of: &Snapshot<'_>) -> Result<Option<Taken>, Stop> {
         self.trees.snapshot(of, &mut self.looker)
     }
@@ -494,12 +498,12 @@ impl World for RealWorld {
         self.remove_taken()?;
         self.trees.forget();
         let heard = self.inputs.wait(until);
+        self.disk.has_not_moved()?;
         let inputs = heard.into_iter().map(|heard| match heard {
             Heard::Input(input) => input,
             Heard::Request(left) => {
-                let request = left.request.clone();
-                self.taken.push(left);
-                Input::Asked(request)
+                self.taken.push(left.clone());
+                Input::Asked(left.request)
             }
         });
         Ok(inputs.collect())
@@ -563,13 +567,11 @@ impl World for RealWorld {
     }
 
     fn known_limit(&mut self, of: Worker<'_>) -> Option<KnownLimit> {
-        let adapter = self.adapter(of.name, of.program);
-        self.shared.limit(&*adapter, wall_clock())
+        self.shared.limit(&*self.adapter(of.name, of.program), wall_clock())
     }
 
     fn limit_met(&mut self, of: Worker<'_>, resets_at: Option<Timestamp>) -> Option<String> {
-        let adapter = self.adapter(of.name, of.program);
-        self.shared.meet(&*adapter, resets_at, wall_clock())
+        self.shared.meet(&*self.adapter(of.name, of.program), resets_at, wall_clock())
     }
 
     fn cleaned(&self, text: String) -> String {
@@ -589,9 +591,7 @@ impl World for RealWorld {
     }
 
     fn published(&mut self, lines: &[u8]) {
-        if let Some(sink) = &mut self.sink {
-            sink(News::Lines(lines));
-        }
+        self.sink.iter_mut().for_each(|sink| sink(News::Lines(lines)));
     }
 
     fn validate(&mut self, schema: &str, result: &serde_json::Value) -> Result<(), Objection> {

@@ -247,7 +247,8 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
 fn greet(config: &HandsConfig, mut stream: UnixStream) -> io::Result<(Hands, Report)> {
     let HandsConfig { place, epoch, env, .. } = config;
     let (run, env) = (place.run.clone(), env.clone());
-    let hello = Request::Hello(Hello { version: PROTOCOL, epoch: *epoch, run, env });
+    let dirs = Some((place.run_dir.clone().into(), place.project_dir.clone().into()));
+    let hello = Request::Hello(Hello { version: PROTOCOL, epoch: *epoch, run, env, dirs });
     let mut message = Vec::new();
     wire::encode(&hello, &mut message);
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;

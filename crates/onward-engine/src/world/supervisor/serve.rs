@@ -138,6 +138,7 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
     let null = null.map_err(os("open /dev/null"))?;
     rustix::stdio::dup2_stdout(&null).map_err(|error| os("let go of stdout")(error.into()))?;
     let outcome = server.run();
+    let place = &server.work.place.clone();
     if let Err(error) = &outcome {
         server.give_up(&place.seals(), error);
     }
@@ -412,6 +413,9 @@ impl Server {
         self.work.take_reports()?;
         self.work.sync()?;
         self.epoch_max = hello.epoch;
+        if let Some((run_dir, project_dir)) = hello.dirs {
+            self.work.move_to(run_dir.into(), project_dir.into());
+        }
         self.work.meet(hello.env);
         self.work.has_engine = true;
         let (alive, log_bytes) = (self.work.alive(), self.work.log_bytes());

@@ -47,8 +47,8 @@ pub(crate) fn is_inside(project_dir: &Path, dir: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct Nursery {
     pub(super) run: RunId,
-    spot: Spot,
-    project_dir: PathBuf,
+    pub(super) spot: Spot,
+    pub(super) project_dir: PathBuf,
     /// Standard input of every child.
     null: File,
     stack: Stack,

@@ -51,6 +51,10 @@ pub(super) struct Hello {
     pub(super) run: RunId,
     /// The environment the engine was started in; children of this connection inherit it.
     pub(super) env: Vec<(OsString, OsString)>,
+    /// Where the run lies now: its directory and its project's. Engines of earlier versions do not
+    /// say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dirs: Option<(OsString, OsString)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,7 +233,7 @@ mod tests {
         use std::os::unix::ffi::OsStringExt as _;
         let env = vec![("A".into(), OsString::from_vec(b"x\n\xff".to_vec()))];
         let run: RunId = "r-1".parse().unwrap();
-        let hello = Request::Hello(Hello { version: PROTOCOL, epoch: 3, run, env });
+        let hello = Request::Hello(Hello { version: PROTOCOL, epoch: 3, run, env, dirs: None });
         let mut bytes = Vec::new();
         encode(&hello, &mut bytes);
         let line = bytes.strip_suffix(b"\n").unwrap();

@@ -11,6 +11,7 @@ use std::{
     fs::File,
     io,
     os::fd::BorrowedFd,
+    path::PathBuf,
 };
 
 use onward_core::{
@@ -47,7 +48,7 @@ use kin::Group;
 use queue::Queue;
 
 pub(super) struct Work {
-    place: Place,
+    pub(super) place: Place,
     pub(super) nursery: Nursery,
     log: Log,
     /// Why nothing begins any more: the log has no room for its end.
@@ -114,6 +115,14 @@ impl Work {
             group: Group::default(),
             noted: BTreeSet::new(),
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
+        }
+    }
+
+    /// The project was moved, and the run's directory with it. Another one is not believed.
+    pub(super) fn move_to(&mut self, run_dir: PathBuf, project_dir: PathBuf) {
+        if Spot::is_of(Some(self.nursery.spot), &run_dir) {
+            self.nursery.project_dir.clone_from(&project_dir);
+            self.place = Place { run_dir, project_dir, ..self.place.clone() };
         }
     }
 
