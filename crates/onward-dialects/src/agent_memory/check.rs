@@ -60,6 +60,8 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
     let later = |phase: u32| state.hint.is_some_and(|it| it >= phase) || began;
     let planned = state.plan || state.graph().is_some() || later(2);
     let built = state.graph().is_some() && told.tasks.is_built();
+    // Only a transition says that it was there.
+    let is_prepared = state.hint.is_some_and(|it| it >= 4);
     for (path, is_missing, who) in [
         (PRD, !state.prd && (planned || later(1)), "intake writes it again"),
         (PLAN, !state.plan && (state.graph().is_some() || later(2)), "planning writes it again"),
@@ -69,7 +71,7 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
             "the breakdown into tasks is made again",
         ),
         (CONSTITUTION, !state.constitution && later(2), "the user is asked for approval again"),
-        (PR, !state.pr && built && later(4), "cleanup and the pull request are prepared again"),
+        (PR, !state.pr && built && is_prepared, "cleanup and the pull request are prepared again"),
     ] {
         if is_missing {
             let message = format!("it is missing: {who}");

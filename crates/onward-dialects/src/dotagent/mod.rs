@@ -269,7 +269,7 @@ impl Dialect for DotagentDialect {
 
 /// The id of a workflow, where one is named.
 fn known_id(inputs: &BTreeMap<String, Value>) -> Option<&str> {
-    inputs.get(ID).and_then(Value::as_str).filter(|it| !it.trim().is_empty())
+    inputs.get(ID).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty())
 }
 
 /// The run that a directory with `memory/` in it holds.

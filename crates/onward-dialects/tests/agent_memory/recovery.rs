@@ -172,6 +172,8 @@ fn finished() -> Built {
 
 #[test]
 fn what_comes_after_the_tasks_is_done_again() {
+    // That of the contracts, and none of a pull request that was never described.
+    assert_eq!(finished().codes(), ["missing-artifact"]);
     assert_eq!(finished().point(), "cleanup 3 cleanup");
     assert_eq!(finished().imported().phase("finished"), Phase::Pending, "it is still to be logged");
     assert_eq!(finished().phase(3).imported().phase("finished"), Phase::Done);
