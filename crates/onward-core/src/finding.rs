@@ -185,7 +185,7 @@ impl Code {
     /// knows better: [`Finding::can_be_accepted`].
     pub fn can_be_accepted(word: &str) -> bool {
         let is_fact = |code: &&Self| code.as_str() == word && code.row().2 == Yes::Not;
-        !ENDS.contains(&word) && !Self::ALL.iter().any(|code| is_fact(&code))
+        ![RUN_OVER, RUN_SUPERSEDED].contains(&word) && !Self::ALL.iter().any(|code| is_fact(&code))
     }
 }
 
@@ -196,9 +196,6 @@ pub const RUN_OVER: &str = "run-over";
 /// Another run lies where the other system kept the one that ours goes on with. Ours is over: no
 /// word takes it up again.
 pub const RUN_SUPERSEDED: &str = "run-superseded";
-
-/// A run with one of these has ended in the other system, whatever our journal waits for.
-pub const ENDS: [&str; 2] = [RUN_OVER, RUN_SUPERSEDED];
 
 /// What a person's yes does to a finding that blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -254,6 +254,37 @@ impl Telling<'_> {
     }
 }
 
+impl Plan {
+    /// The plan of a run in whose place another one lies: it is over, and nothing of it starts.
+    #[must_use]
+    pub fn superseded(mut self, why: &str) -> Self {
+        for row in &mut self.steps {
+            match row.verdict {
+                Verdict::Keep | Verdict::Adopt | Verdict::Skip => continue,
+                Verdict::Verify
+                | Verdict::Reattach
+                | Verdict::Continue
+                | Verdict::Rerun
+                | Verdict::Run
+                | Verdict::Ask => {}
+            }
+            row.verdict = Verdict::Skip;
+            row.why = vec![Why::because("superseded", "another run lies in its place")].into();
+            row.cost_usd = None;
+        }
+        self.counts = counts(&self.steps);
+        self.run.status = Status::Cancelled;
+        self.can_resume = false;
+        self.needs.clear();
+        self.reverts.clear();
+        let point = &mut self.recovery_point;
+        "superseded".clone_into(&mut point.code);
+        why.clone_into(&mut point.summary);
+        point.steps.clear();
+        self
+    }
+}
+
 /// The verdict that asks most of the reader wins, with its reasons.
 fn merge(row: &mut PlannedStep, more: PlannedStep) {
     let cost = [row.cost_usd, more.cost_usd].into_iter().flatten().reduce(|one, other| one + other);

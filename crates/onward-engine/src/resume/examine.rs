@@ -10,7 +10,7 @@ use onward_core::{
     address::Address,
     decide::adoption,
     event::{AttemptFinished, Certainty, EndStatus, Event, Revert},
-    finding::{Code, ENDS, Finding, RUN_SUPERSEDED},
+    finding::{Code, Finding, RUN_OVER, RUN_SUPERSEDED},
     plan::{
         AgeBand, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
         recovery_point, resumption, run_info,
@@ -310,8 +310,8 @@ impl Examined {
         let (mut plan, _) = self.assembled(world, dir)?;
         if let Some(reentry) = &self.reentry {
             plan = self.told_as(reentry, plan);
-        } else if self.has_ended_there() {
-            plan.run.status = Status::Failed;
+        } else if let Some(superseded) = self.superseded() {
+            plan = plan.superseded(&superseded.message);
         }
         Ok(match self.parked_until {
             Some(until) => plan.parked(until),
@@ -360,11 +360,18 @@ impl Examined {
     /// How the run stands, step by step: as its plan says, unless a driver holds it or it is over.
     pub(crate) fn view<W: World>(&self, world: &mut W, dir: &str) -> Result<View, Stop> {
         let Self { run, survey, .. } = self;
-        let status = Status::of(&run.state, survey.driven);
-        let status = if self.has_ended_there() { Status::Failed } else { status };
+        let is_over = survey.findings.iter().any(|it| it.code == RUN_OVER);
+        let status = if self.superseded().is_some() {
+            Status::Cancelled
+        } else if is_over {
+            Status::Failed
+        } else {
+            Status::of(&run.state, survey.driven)
+        };
         let mut view = view(run, run_info(&run.state, survey, status, dir));
-        if self.is_superseded() {
+        if let Some(superseded) = self.superseded() {
             view.gates.clear();
+            view.needs = vec![superseded.message.clone()];
         }
         let damages = [Code::JournalDamaged.as_str(), Code::LostTail.as_str()];
         let is_damage = |it: &&Finding| damages.contains(&it.code.as_str());
@@ -391,13 +398,8 @@ impl Examined {
     }
 
     /// Another run lies in its place: nothing that it waits for comes any more.
-    fn is_superseded(&self) -> bool {
-        self.survey.findings.iter().any(|it| it.code == RUN_SUPERSEDED)
-    }
-
-    /// The other system has ended the run, or another one lies in its place.
-    fn has_ended_there(&self) -> bool {
-        self.survey.findings.iter().any(|it| ENDS.contains(&it.code.as_str()))
+    fn superseded(&self) -> Option<&Finding> {
+        self.survey.findings.iter().find(|it| it.code == RUN_SUPERSEDED)
     }
 
     /// The answers of probes are in: decides again.

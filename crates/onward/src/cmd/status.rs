@@ -241,7 +241,7 @@ fn words(
         let first = style::wrap(first, style::columns(), LABEL, LABEL);
         writeln!(cx.out, "First:          {first}")?;
     }
-    let action = format!("Next action:    {}", next_action(run, damage, !gates.is_empty()));
+    let action = format!("Next action:    {}", next_action(view));
     let action = match action.split_once(": onward ") {
         // Alone in its row, where it does not fit behind the words.
         Some((text, rest)) => {
@@ -306,12 +306,16 @@ fn gate_words(cx: &mut Context, run: &RunInfo, gate: &GateView) -> Result<(), Er
     Ok(())
 }
 
-fn next_action(run: &RunInfo, damage: &[String], has_gate: bool) -> String {
+fn next_action(view: &View) -> String {
+    let View { run, damage, .. } = view;
+    let has_gate = !view.gates.is_empty();
     let which = named_in_commands(run);
     if !damage.is_empty() {
         return format!("onward repair {which}");
     }
     match run.status {
+        // No word takes it up again: what it needs says why.
+        Status::Cancelled if !view.needs.is_empty() => "none; the run is over".to_owned(),
         Status::Cancelled => {
             format!("none; to continue it all the same: onward resume {which} --force")
         }

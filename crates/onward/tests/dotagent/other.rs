@@ -40,7 +40,11 @@ fn is_told_apart(office: &Office, ours: &str) {
     let (phase, ours_before) = (office.bench.text(PHASE), journal(&office.run_dir()));
     let plan = office.bench.exits(&format!("plan --json {ours}"), 0).json();
     assert!(codes(&plan).contains(&"run-superseded"), "{plan:#}");
-    assert_eq!((&plan["can_resume"], &plan["run"]["status"]), (&json!(false), &json!("failed")));
+    assert_eq!((&plan["can_resume"], &plan["run"]["status"]), (&json!(false), &json!("cancelled")));
+    assert_eq!(plan["recovery_point"]["steps"], json!([]), "{plan:#}");
+    assert_eq!(plan["counts"]["run"], Value::Null, "{plan:#}");
+    let status = office.bench.exits(&format!("status {ours}"), 0);
+    assert!(!status.out.contains("onward resume"), "{status:?}");
     for word in ["", " --force", " --accept run-superseded", " --from requirements"] {
         let said = office.bench.exits(&format!("{RESUME} {ours}{word}"), 16);
         assert!(said.err.contains("run-superseded"), "{word}: {said:?}");
@@ -48,7 +52,7 @@ fn is_told_apart(office: &Office, ours: &str) {
     assert_eq!(office.bench.text(PHASE), phase, "nothing is written into the other one");
     assert_eq!(journal(&office.run_dir()), ours_before);
     let all = listed(office);
-    assert!(all.contains(&(ours.to_owned(), "failed".to_owned())), "{all:?}");
+    assert!(all.contains(&(ours.to_owned(), "cancelled".to_owned())), "{all:?}");
     assert!(all.contains(&("wf-other".to_owned(), "interrupted".to_owned())), "{all:?}");
     let plan = office.bench.exits("plan --json", 0).json();
     assert_eq!(plan["run"]["id"], "wf-other", "{plan:#}");
