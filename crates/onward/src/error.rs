@@ -499,9 +499,8 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Workflow(LoadWorkflowError::Altered { .. })
         | EngineError::Stop(Stop::Damaged | Stop::Removed { .. }) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
-        | EngineError::Stop(Stop::Conflicts(_))
+        | EngineError::Stop(Stop::Conflicts(_) | Stop::Moved { .. })
         | EngineError::Misnamed(_)
-        | EngineError::Stop(Stop::Moved { .. })
         | EngineError::BegunElsewhere { .. } => CONFLICTS,
         EngineError::Resume(ResumeError::Parked { .. }) => PARKED,
         EngineError::Stop(Stop::Interrupted) => INTERRUPTED,

@@ -25,7 +25,7 @@ pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<P
             rows.push(planned(before, after, id, resumption, judged));
         }
     }
-    add_vanished(before, after, &mut rows);
+    add_vanished(before, after, resumption, &mut rows);
     rechecks::add(before, after, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
@@ -56,7 +56,7 @@ pub(super) fn steps_beyond_kept(
             rows.push(planned(before, after, id, resumption, judged));
         }
     }
-    add_vanished(before, after, &mut rows);
+    add_vanished(before, after, resumption, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }
@@ -105,7 +105,7 @@ fn end_all(rows: &mut [PlannedStep], gate: &Address, made: &Resumption) {
 
 /// Turns and items that are no more, because something before them runs again: each known instance
 /// has a row, behind the one that it followed.
-fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
+fn add_vanished(before: &Run, after: &Run, made: &Resumption, rows: &mut Vec<PlannedStep>) {
     if before.graph.has_the_nodes_of(&after.graph) {
         return;
     }
@@ -119,8 +119,9 @@ fn add_vanished(before: &Run, after: &Run, rows: &mut Vec<PlannedStep>) {
             place = *at;
         } else if after.graph.find(step).is_none() {
             let (verdict, why) = vanished(before, after, step);
-            let step = step.to_string();
-            let why = vec![why].into();
+            let mut why = vec![why];
+            why.extend(made.reasons.get(step).into_iter().flatten().cloned());
+            let (step, why) = (step.to_string(), why.into());
             let row = PlannedStep { step, verdict, why, cost_usd: None };
             vanished_at.entry(place).or_default().push(row);
         }

@@ -57,22 +57,11 @@ pub fn survey<W: World>(
     let worktrees = worktrees::look(world, run)?;
     survey.findings.extend(worktrees::findings(&worktrees));
     survey.findings.extend(orphans(connected));
-    for other in world.others() {
-        let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
-        survey.findings.push(finding.with_hint("two at work in one tree cannot be told apart"));
-    }
+    survey.findings.extend(world.others().iter().map(|it| at_work(it)));
     doubts::look_for_leftovers(world, run, &mut survey)?;
     let mut all = unfinished(world, run, connected, git.as_ref())?;
     let now = world.now();
-    for one in &mut all {
-        one.left.leave_to(&elsewhere.theirs);
-        // A worktree that the resume makes again is looked into when it is there.
-        let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
-        if one.left.is_lost && worktrees::is_mended(&worktrees, cwd) {
-            one.left = Footprint::default();
-        }
-        one.left.leave_workflow(run);
-    }
+    leave_to_others(&mut all, run, elsewhere, &worktrees);
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -98,8 +87,7 @@ pub fn survey<W: World>(
                 judged = judged.as_of_others();
             }
             let reverts = announce(started, &judged);
-            let is_declared = |it: &&String| one.left.declared.contains(*it);
-            let outputs: Vec<String> = judged.edited.iter().filter(is_declared).cloned().collect();
+            let outputs = one.left.outputs_among(&judged.edited);
             let contested = judged.contested.paths.clone();
             let found = &mut survey.findings;
             let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
@@ -161,6 +149,11 @@ pub fn survey<W: World>(
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+fn at_work(other: &str) -> Finding {
+    let finding = Finding::new(Code::OtherSessionLive, format!("{other} is live"));
+    finding.with_hint("two at work in one tree cannot be told apart")
 }
 
 fn orphans(connected: &Connected) -> Option<Finding> {
@@ -250,8 +243,10 @@ fn unfinished<'r, W: World>(
             | Phase::Lost
             | Phase::Stale => continue,
         };
-        // An undo that was cut short is finished before anything else is undone.
-        left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
+        // What a resume that was cut short is to undo is undone first, and no second time.
+        if run.state.adopted.is_none() {
+            left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
+        }
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
         if started.base.is_none() && started.cwd.is_empty() && has_moved {
@@ -260,6 +255,24 @@ fn unfinished<'r, W: World>(
         all.push(Unfinished { step, entry, left });
     }
     Ok(all)
+}
+
+/// What is no half-done work of an attempt, whoever changed it.
+fn leave_to_others(
+    all: &mut [Unfinished<'_>],
+    run: &Run,
+    elsewhere: &Elsewhere<'_>,
+    worktrees: &[worktrees::Seen],
+) {
+    for one in all {
+        one.left.leave_to(&elsewhere.theirs);
+        // A worktree that the resume makes again is looked into when it is there.
+        let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
+        if one.left.is_lost && worktrees::is_mended(worktrees, cwd) {
+            one.left = Footprint::default();
+        }
+        one.left.leave_workflow(run);
+    }
 }
 
 fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
@@ -278,7 +291,8 @@ pub(super) fn seal_of<'c>(
 /// The path is still as the undo is to find it.
 fn is_announced(change: &Change, reverts: &[Revert]) -> bool {
     let left = change.left.map(|(digest, _)| digest);
-    reverts.iter().any(|revert| revert.path == change.path && revert.left == left)
+    let mut undone = reverts.iter().filter(|revert| !revert.keeps_in_place());
+    undone.any(|revert| revert.path == change.path && revert.left == left)
 }
 
 /// What was committed since is no half-done work.

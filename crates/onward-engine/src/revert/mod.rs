@@ -170,6 +170,11 @@ impl Footprint {
         self.changes.iter().any(|change| !self.declared.contains(&change.path))
     }
 
+    /// Those that the step declares.
+    pub(crate) fn outputs_among(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().filter(|it| self.declared.contains(*it)).cloned().collect()
+    }
+
     /// What stood in a directory in the place of an output of the step is not put back: there the
     /// output belongs, and a person who took the directory away wants it so.
     pub(crate) fn leave_to_outputs(&mut self, outputs: &Evidence) {
