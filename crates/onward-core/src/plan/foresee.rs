@@ -41,7 +41,7 @@ pub fn foresee(run: &mut Run, facts: &Facts, now: Timestamp) -> Result<Lacking, 
                         }
                     }
                     Foreseen::Lacks(needs) => {
-                        lacking.entry(it.0.clone()).or_default().extend(needs)
+                        lacking.entry(it.0.clone()).or_default().extend(needs);
                     }
                     Foreseen::Unknown => {}
                 }

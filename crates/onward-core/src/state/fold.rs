@@ -2,7 +2,7 @@
 //!
 //! Invariant: an event that is refused changes nothing. Every arm looks before it touches.
 
-use std::{fmt::Display, sync::Arc};
+use std::{collections::BTreeMap, fmt::Display, sync::Arc};
 
 use super::{
     Adopted, EffectState, GateState, GroupState, Lifted, LoopState, Phase, RunStatus, State,
@@ -148,9 +148,7 @@ impl State {
                 }
                 self.loops.insert(step, LoopState { turns, ended: Some(reason), ..now });
             }
-            Event::StepSkipped { step, reason: _, needs, reads } => {
-                self.skip(&step, KeyParts { needs, reads, ..KeyParts::default() }, at)?;
-            }
+            Event::StepSkipped { step, needs, reads, .. } => self.skip(&step, reads, needs, at)?,
             Event::StepInvalidated { step, causes } => {
                 self.invalidate(&step)?;
                 self.know_damage(&causes);
@@ -534,12 +532,18 @@ impl State {
         Ok(())
     }
 
-    fn skip(&mut self, step: &Address, from: KeyParts, at: Timestamp) -> Result<(), Violation> {
+    fn skip(
+        &mut self,
+        step: &Address,
+        reads: BTreeMap<String, Digest>,
+        needs: BTreeMap<String, Digest>,
+        at: Timestamp,
+    ) -> Result<(), Violation> {
         // A person may pass over an open gate too.
         let may = |phase: Phase| phase.is_startable() || phase == Phase::Waiting;
         let entry = self.in_phase(step, "pending", may)?;
         entry.phase = Phase::Skipped;
-        entry.key = Some(Key::from(&from));
+        entry.key = Some(Key::from(&KeyParts { reads, needs, ..KeyParts::default() }));
         entry.ended_at = at;
         Ok(())
     }

@@ -14,6 +14,9 @@ use crate::{
     world::{Stop, World},
 };
 
+/// How an attempt came to nothing, and outputs that are not there.
+type Ended = (Option<(Cause, String)>, Vec<String>);
+
 /// How an attempt of which the end is on disk came to nothing, and which of its outputs are not
 /// there. What an agent said of its own end is heard only when the resume takes it in.
 pub(super) fn look<W: World>(
@@ -21,7 +24,7 @@ pub(super) fn look<W: World>(
     run: &Run,
     one: &Unfinished<'_>,
     seal: &Seal,
-) -> Result<(Option<(Cause, String)>, Vec<String>), Stop> {
+) -> Result<Ended, Stop> {
     let failed = judge::failure(&seal.ending);
     let (Some(id), Some(started), None) =
         (run.graph.find(one.step), one.entry.started.as_deref(), &failed)

@@ -111,10 +111,9 @@ fn key_of<'e>(
     connected: &Connected,
 ) -> Option<&'e Key> {
     match entry.phase {
-        Phase::Done | Phase::Tolerated => entry.key.as_ref(),
         // The files of another system go on changing; that system's rules say what counts.
         Phase::Skipped | Phase::Running if run.state.adopted.is_some() => None,
-        Phase::Skipped => entry.key.as_ref(),
+        Phase::Done | Phase::Tolerated | Phase::Skipped => entry.key.as_ref(),
         Phase::Running => {
             let seal = seal_of(connected, step, entry);
             seal.and(entry.started.as_deref()).map(|it| &it.key)

@@ -1,7 +1,7 @@
 //! Rows that did not say what the resume then did: sealed and living steps, fan-outs behind changed
 //! outputs, conditions that read files, items that are no longer listed, headlines beside effects.
 
-use std::{fs, path::PathBuf, time::SystemTime};
+use std::{fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
@@ -102,7 +102,8 @@ fn g1_what_a_step_that_ended_meanwhile_read_is_compared_too() {
     bench.write("in.txt", "2\n");
     // A file system's clock may be a few milliseconds behind.
     let file = fs::File::options().append(true).open(bench.path("in.txt")).unwrap();
-    file.set_modified(SystemTime::now()).unwrap();
+    let later = file.metadata().unwrap().modified().unwrap() + Duration::from_secs(1);
+    file.set_modified(later).unwrap();
     let plan = bench.plan(&run);
     assert_eq!(verdicts(&plan, &["b"]), ["rerun"], "{plan:#}");
     assert!(causes(&plan, "b").contains(&"reads.in.txt".to_owned()), "{plan:#}");
