@@ -17,7 +17,8 @@ use onward_engine::{
 use crate::{
     cmd::Context,
     error::Error,
-    session::{Found, Session, open_run, word},
+    open::Found,
+    session::{Session, open_run, word},
 };
 
 /// Where a pipeline of this project was looked for, in vain.

@@ -25,8 +25,9 @@ use crate::{
     confirm::{Answer, confirm},
     diagnostic::printable,
     error::Error,
+    open::Found,
     outlook,
-    session::{Driving, Found, Session, Wanted, Which, found_in_commands, not_adopted, word},
+    session::{Driving, Session, Wanted, Which, found_in_commands, not_adopted, word},
     style,
 };
 

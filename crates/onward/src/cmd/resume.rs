@@ -32,10 +32,12 @@ use crate::{
     cmd::{Context, adopt, closing, plan},
     consult::{Subject, Way, consult},
     error::{self, Error},
-    meant, next, outlook,
+    meant, next,
+    open::Found,
+    outlook,
     progress::{self, Asks, Telling},
     prompt::Person,
-    session::{Driving, Found, Session, Wanted, Which, id_of, open_run, state_of, with_workflow},
+    session::{Driving, Session, Wanted, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
 };
 
