@@ -17,7 +17,8 @@ use onward_engine::{
 use crate::{
     cmd::Context,
     error::Error,
-    session::{Found, Session, Which, found_in_commands, not_adopted, open_run, word},
+    open::Found,
+    session::{Session, Which, found_in_commands, not_adopted, open_run, word},
 };
 
 /// How a run was named on the command line.

@@ -1,16 +1,21 @@
-//! The runs that can be resumed here, of ours and of other systems, and which of them is meant where
-//! a person names none.
+//! The runs that can be resumed here, of ours and of other systems, and which of them is meant
+//! where a person names none.
 //!
 //! Invariant: one order. What `plan` and `status` show is what `resume` continues, or the first of
 //! those that it lists when it asks.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use onward_core::{
     event::Mode,
     plan::{Plan, Status},
+    run::Run,
+    state::State,
 };
-use onward_engine::locate::FoundSite;
+use onward_engine::{
+    load::checkpoint::Folded,
+    locate::{FoundSite, RunDir},
+};
 
 use crate::{
     cmd::{Context, resume},
@@ -18,9 +23,48 @@ use crate::{
     error::Error,
     meant,
     prompt::{First, Person},
-    session::{Found, Session, Which, found_in_commands},
+    session::{Session, Which, found_in_commands, looked, state_of, with_workflow},
     style::ago,
 };
+
+/// A run on disk, folded. Callers that ask for more than how it stands read its workflow.
+pub(crate) struct Found {
+    pub(crate) dir: RunDir,
+    pub(crate) state: State,
+    pub(crate) status: Status,
+    pub(crate) folded: Option<Arc<Folded>>,
+}
+
+impl Found {
+    pub(crate) fn look(dir: RunDir) -> Result<Self, Error> {
+        let looked = looked(&dir.dir)?;
+        let folded = looked.folded().map(Arc::new);
+        let state = looked.loaded.state;
+        let status = Status::of(&state, dir.is_driven());
+        Ok(Self { dir, state, status, folded })
+    }
+
+    pub(crate) fn is_unfinished(&self) -> bool {
+        match self.status {
+            Status::Completed | Status::Cancelled => false,
+            Status::Fresh
+            | Status::Running
+            | Status::Interrupted
+            | Status::Waiting
+            | Status::Parked
+            | Status::OverBudget
+            | Status::Failed => true,
+        }
+    }
+
+    pub(crate) fn is_complete(dir: &Path) -> Result<bool, Error> {
+        Ok(Status::of(&state_of(dir)?, false) == Status::Completed)
+    }
+
+    pub(crate) fn run(self) -> Result<Run, Error> {
+        with_workflow(&self.dir.dir, self.state)
+    }
+}
 
 /// How many are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +76,8 @@ pub(crate) enum Reach {
 
 /// A run that can be resumed.
 pub(crate) enum Open {
-    Ours(Found),
-    Theirs(Glanced),
+    Ours(Box<Found>),
+    Theirs(Box<Glanced>),
 }
 
 impl Open {
@@ -87,14 +131,15 @@ pub(crate) fn here(cx: &Context, session: &Session, reach: Reach) -> Result<Vec<
     let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
         theirs(session, &here)?.into_iter().partition(|it| it.found.dir == here);
     if at_hand.len() == 1 {
-        return Ok(vec![Open::Theirs(at_hand.remove(0))]);
+        return Ok(vec![Open::Theirs(Box::new(at_hand.remove(0)))]);
     }
     let ours = match reach {
         Reach::Meant => session.first_unfinished()?.into_iter().collect(),
         Reach::All => session.unfinished()?,
     };
-    let theirs = at_hand.into_iter().chain(others).map(Open::Theirs);
-    let mut open: Vec<Open> = ours.into_iter().map(Open::Ours).chain(theirs).collect();
+    let theirs = at_hand.into_iter().chain(others).map(|it| Open::Theirs(Box::new(it)));
+    let mut open: Vec<Open> =
+        ours.into_iter().map(|it| Open::Ours(Box::new(it))).chain(theirs).collect();
     open.sort_by_key(|it| it.rank(session));
     Ok(open)
 }

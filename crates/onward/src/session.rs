@@ -48,7 +48,7 @@ use crate::{
     cmd::Context,
     error::Error,
     meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
-    open::{self, Reach},
+    open::{self, Found, Reach},
     screen::Screen,
 };
 
@@ -196,6 +196,10 @@ impl Session {
         {
             return Ok(meant.which());
         }
+        self.looked_for(cx, wanted)
+    }
+
+    fn looked_for(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         let dir = match wanted.run.map(|run| cx.path(Path::new(run))) {
             None => here(cx, self)?,
             Some(path) => {
@@ -488,45 +492,6 @@ pub(crate) enum Which {
     Foreign(Box<FoundSite>),
 }
 
-/// A run on disk, folded. Callers that ask for more than how it stands read its workflow.
-pub(crate) struct Found {
-    pub(crate) dir: RunDir,
-    pub(crate) state: State,
-    pub(crate) status: Status,
-    folded: Option<Arc<Folded>>,
-}
-
-impl Found {
-    pub(crate) fn look(dir: RunDir) -> Result<Self, Error> {
-        let looked = looked(&dir.dir)?;
-        let folded = looked.folded().map(Arc::new);
-        let state = looked.loaded.state;
-        let status = Status::of(&state, dir.is_driven());
-        Ok(Self { dir, state, status, folded })
-    }
-
-    fn is_unfinished(&self) -> bool {
-        match self.status {
-            Status::Completed | Status::Cancelled => false,
-            Status::Fresh
-            | Status::Running
-            | Status::Interrupted
-            | Status::Waiting
-            | Status::Parked
-            | Status::OverBudget
-            | Status::Failed => true,
-        }
-    }
-
-    pub(crate) fn is_complete(dir: &Path) -> Result<bool, Error> {
-        Ok(Status::of(&state_of(dir)?, false) == Status::Completed)
-    }
-
-    pub(crate) fn run(self) -> Result<Run, Error> {
-        with_workflow(&self.dir.dir, self.state)
-    }
-}
-
 /// Folds a run that this command does not change.
 pub(crate) fn open_run(dir: &Path) -> Result<Run, Error> {
     with_workflow(dir, state_of(dir)?)
@@ -546,7 +511,7 @@ pub(crate) fn state_of(dir: &Path) -> Result<State, Error> {
     Ok(looked(dir)?.loaded.state)
 }
 
-fn looked(dir: &Path) -> Result<Journaled, Error> {
+pub(crate) fn looked(dir: &Path) -> Result<Journaled, Error> {
     let env: Vec<_> = std::env::vars_os().collect();
     let looked = load_looking(dir, &env)
         .map_err(|source| Error::CannotRead { path: dir.join(JOURNAL), source })?;

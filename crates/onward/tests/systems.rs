@@ -248,14 +248,12 @@ fn plan_status_and_resume_mean_the_same_run() {
         text(at, ".onward/config.toml", "[agents.claude]\ncommand = [\"false\"]\n");
         let said = onward(at, home, &["resume", "--no-input"]);
         let first = said.err.lines().find(|it| it.trim_start().starts_with("1. "));
-        match first {
-            Some(first) => assert!(first.contains(meant), "{left:?}: {meant}: {}", said.err),
-            None => {
-                let dir = plan["run"]["dir"].as_str().unwrap();
-                let is_named = said.err.contains(meant) || said.err.contains(dir);
-                assert!(is_named, "{left:?}: {meant}: {}", said.err);
-            }
-        }
+        let dir = plan["run"]["dir"].as_str().unwrap();
+        let is_named = match first {
+            Some(first) => first.contains(meant),
+            None => said.err.contains(meant) || said.err.contains(dir),
+        };
+        assert!(is_named, "{left:?}: {meant}: {}", said.err);
     }
 }
 

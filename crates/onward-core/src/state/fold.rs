@@ -493,7 +493,6 @@ impl State {
         let entry =
             self.entry_where(&adopted.step, "unfinished", |entry| entry.phase != Phase::Done)?;
         let was_running = entry.phase == Phase::Running;
-        // What the run had come to before says nothing about answers that were given since.
         let is_new = entry.phase == Phase::Pending;
         // Work of our own interrupted attempt has a known key; work from elsewhere has none.
         let started = entry.started.take().filter(|_| was_running);
@@ -507,7 +506,7 @@ impl State {
         self.running -= u32::from(was_running);
         self.streak.gain();
         if elsewhere && is_new {
-            // The other system has acted on the answers there were.
+            // The other system came further, and has acted on the answers there were.
             for gate in self.unused_answers.clone() {
                 self.use_answer(&gate);
             }

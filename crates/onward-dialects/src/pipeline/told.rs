@@ -3,16 +3,12 @@
 //! Invariant: `standing` and `step` are two views of one decision, so that the steps which the
 //! recovery point names are exactly those that the decider would start.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
     finding::Finding,
     plan::{RecoveryPoint, Status},
-    plural,
     time::Timestamp,
     told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
 };
@@ -23,7 +19,7 @@ use super::{
     phase::{Phase, Tier},
     progress::{Item, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
     read::{List, MARK, Permanent, Task, TaskStatus},
-    write,
+    report, write,
 };
 use crate::{Files, kit::path::shown, rules::pipeline as rules, seam::Site};
 
@@ -182,7 +178,7 @@ impl Pipeline {
         }
     }
 
-    fn count(&self, status: TaskStatus) -> usize {
+    pub(super) fn count(&self, status: TaskStatus) -> usize {
         self.list.tasks.iter().filter(|task| task.status == status).count()
     }
 
@@ -210,7 +206,7 @@ impl Pipeline {
     }
 
     /// With the phases that are passed over on the way there, and have no word of their own for it.
-    fn summary(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let place = self.place();
         let begun = self.progress.phases.iter().filter(|it| it.vouched == Some(Vouched::Begun));
         let begun: Vec<&str> = begun.map(|it| it.phase.as_str()).collect();
@@ -292,28 +288,6 @@ impl Pipeline {
         let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
         self.permanent.awaits_review && execution.is_some_and(is_settled)
     }
-
-    fn report(&self) -> Vec<String> {
-        let subject = shown(&self.permanent.task.subject);
-        let tier = self.progress.tier.as_str();
-        let (total, done) = (self.list.tasks.len(), self.count(TaskStatus::Completed));
-        let pointer = self.permanent.current.map_or("no phase", Phase::as_str);
-        let mut lines = vec![
-            format!("{subject}: tier {tier}, {done} of {total} work tasks completed"),
-            format!("The pointer of the [PERMANENT] task says {pointer}"),
-        ];
-        for state in &self.progress.phases {
-            lines.push(matrix(state, self.code == Code::Complete));
-        }
-        for item in self.progress.phases.iter().flat_map(|it| &it.items) {
-            if item.stage != Stage::Settled && self.code != Code::Complete {
-                let (id, subject) = (shown(&item.task.id), shown(&item.task.subject));
-                lines.push(format!("Task {id}, {subject}: {}", said(item)));
-            }
-        }
-        lines.push(self.summary());
-        lines
-    }
 }
 
 /// `P6[4]`.
@@ -321,50 +295,11 @@ pub(super) fn address(phase: Phase, task: &Task) -> Address {
     Address::from_text(phase.as_str()).item(&task.id)
 }
 
-/// One line of the phase matrix.
-fn matrix(state: &PhaseState, is_over: bool) -> String {
-    let count = |fits: &dyn Fn(&Item) -> bool| state.items.iter().filter(|it| fits(it)).count();
-    let completed = count(&|it| it.task.is_completed());
-    let failed = count(&|it| it.task.is_failed());
-    let begun = count(&|it| it.task.status == TaskStatus::InProgress && !it.task.is_failed());
-    let (all, name) = (state.items.len(), state.phase.as_str());
-    let pending = all.saturating_sub(completed + failed + begun);
-    let word = if state.is_complete || is_over && all == 0 { "complete" } else { "not complete" };
-    if all == 0 {
-        let why = match (state.vouched, is_over) {
-            (_, true) => "no tasks; it is delivered",
-            (Some(vouched), false) => vouched.why(),
-            (None, false) => "no tasks",
-        };
-        return format!("{name} {}: {word}; {why}", state.phase.title());
-    }
-    format!(
-        "{name} {}: {word}; {}, {completed} completed, {failed} failed, {begun} \
-         interrupted, {pending} pending",
-        state.phase.title(),
-        plural::count(all, "task")
-    )
-}
-
 fn why(stage: &Stage) -> &'static str {
     match stage {
         Stage::Settled => "completed",
         Stage::Doubtful(_) => "verify",
         Stage::Open => "run",
-    }
-}
-
-fn said(item: &Item) -> String {
-    let error = item.task.error.as_deref();
-    match (&item.stage, item.task.status) {
-        (Stage::Settled, _) => "completed".to_owned(),
-        (Stage::Doubtful(doubt), _) => doubt.why(),
-        (Stage::Open, status) => match (error, status) {
-            (Some(error), _) => format!("failed: {}", shown(error)),
-            (None, TaskStatus::InProgress) => "was interrupted; restart it".to_owned(),
-            (None, TaskStatus::Pending) => "pending".to_owned(),
-            (None, TaskStatus::Completed) => "completed, and its commit is gone".to_owned(),
-        },
     }
 }
 
@@ -425,7 +360,7 @@ impl Told for Pipeline {
                 steps: self.steps(),
                 summary: self.summary(),
             },
-            report: self.report(),
+            report: report::report(self),
             needs_agents: self.code != Code::Complete,
             asks: None,
         }
@@ -528,7 +463,7 @@ impl Told for Pipeline {
     }
 
     fn page(&self, format: &str) -> Option<String> {
-        (format == "l1").then(|| self.l1())
+        (format == "l1").then(|| report::l1(self))
     }
 }
 
@@ -592,31 +527,5 @@ impl Pipeline {
     /// It comes after the phase that is gone on with.
     fn is_ahead(&self, phase: Phase) -> bool {
         self.progress.resume.is_some_and(|at| phase > at)
-    }
-
-    /// The short report of the system's own, as YAML.
-    fn l1(&self) -> String {
-        let name = |phase: Option<Phase>| phase.map_or("", Phase::as_str);
-        let last = match self.code {
-            Code::Complete => Some(Phase::P8),
-            Code::Start | Code::RestartPhase | Code::ResumeTasks | Code::Deliver => {
-                self.progress.last_completed()
-            }
-        };
-        let mut page = String::from("domain: cross-cutting\nskill: pipeline-resume\n");
-        for (key, value) in
-            [("last_completed_phase", name(last)), ("resume_phase", name(self.phase()))]
-        {
-            let _ = writeln!(page, "{key}: \"{value}\"");
-        }
-        for (key, count) in [
-            ("total_tasks", self.list.tasks.len()),
-            ("completed_tasks", self.count(TaskStatus::Completed)),
-            ("in_progress_tasks", self.count(TaskStatus::InProgress)),
-            ("pending_tasks", self.count(TaskStatus::Pending)),
-        ] {
-            let _ = writeln!(page, "{key}: {count}");
-        }
-        page
     }
 }

@@ -7,13 +7,42 @@
 use onward_core::{
     address::Address,
     evidence::Cause,
+    finding::Finding,
     recovery::{AttemptFacts, Decision, Rung, row_for},
     run::Run,
     state::{Phase, StepState},
     survey::{InFlight, Survey},
-    told::{Died, StepTold, Told, Undo, UndoWhat},
+    told::{Died, Journaled, StepTold, Told, Undo, UndoWhat},
     workflow::model::Kind,
 };
+
+/// Steps of ours that a change of the files has overtaken run again, and that is said.
+pub(super) fn overtaken(told: &dyn Told, run: &Run, survey: &mut Survey) {
+    for it in told.overtaken(&|step| journaled(run, step)) {
+        let is_it =
+            |other: &Finding| (&other.code, &other.path) == (&it.finding.code, &it.finding.path);
+        if !survey.findings.iter().any(is_it) {
+            survey.findings.push(it.finding);
+        }
+        let says = it.says;
+        survey.disagreements.extend(it.steps.into_iter().map(|step| (step, says.clone())));
+    }
+}
+
+fn journaled(run: &Run, step: &Address) -> Journaled {
+    let Some(entry) = run.state.step(step) else { return Journaled::Open };
+    match entry.phase {
+        Phase::Done => Journaled::Done(entry.result.as_deref().cloned().unwrap_or_default()),
+        Phase::Failed => Journaled::Failed,
+        Phase::Pending
+        | Phase::Running
+        | Phase::Waiting
+        | Phase::Tolerated
+        | Phase::Skipped
+        | Phase::Lost
+        | Phase::Stale => Journaled::Open,
+    }
+}
 
 pub(super) struct Ours<'a> {
     pub(super) told: &'a dyn Told,

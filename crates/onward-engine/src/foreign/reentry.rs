@@ -17,9 +17,8 @@ use onward_core::{
     plan::{AgeBand, PlannedRevert, RevertKind},
     policy::EnterAt,
     run::Run,
-    state::Phase,
     survey::Survey,
-    told::{Change, Deed, Journaled, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
+    told::{Change, Deed, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
 };
 use onward_dialects::{File, Files, Unread, Unreadable, kit::code::Odd, seam::Root};
 
@@ -39,21 +38,6 @@ use crate::{
     },
     world::{At, Hold, Stop, World, files},
 };
-
-fn journaled(run: &Run, step: &Address) -> Journaled {
-    let Some(entry) = run.state.step(step) else { return Journaled::Open };
-    match entry.phase {
-        Phase::Done => Journaled::Done(entry.result.as_deref().cloned().unwrap_or_default()),
-        Phase::Failed => Journaled::Failed,
-        Phase::Pending
-        | Phase::Running
-        | Phase::Waiting
-        | Phase::Tolerated
-        | Phase::Skipped
-        | Phase::Lost
-        | Phase::Stale => Journaled::Open,
-    }
-}
 
 /// What is known before anything is done.
 pub(crate) struct Reentry {
@@ -357,16 +341,7 @@ impl Reentry {
             let untold = &run.state.untold_answers;
             let told = regressed.into_iter().filter(|(step, _)| !untold.contains(step));
             survey.disagreements.extend(told);
-            for it in self.told.overtaken(&|step| journaled(run, step)) {
-                let is_it = |other: &Finding| {
-                    (&other.code, &other.path) == (&it.finding.code, &it.finding.path)
-                };
-                if !survey.findings.iter().any(is_it) {
-                    survey.findings.push(it.finding);
-                }
-                let says = it.says;
-                survey.disagreements.extend(it.steps.into_iter().map(|step| (step, says.clone())));
-            }
+            ours::overtaken(&*self.told, run, survey);
         }
         if let Some(git) = &mut survey.git {
             // One that is gone is told as missing.

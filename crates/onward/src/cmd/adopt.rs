@@ -30,10 +30,10 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     meant::{self, Looked},
-    open::{self, Open, Reach},
+    open::{self, Found, Open, Reach},
     outlook,
     prompt::{Chosen, First, Person},
-    session::{Found, Session, Which, found_in_commands},
+    session::{Session, Which, found_in_commands},
     style::ago,
 };
 

@@ -26,8 +26,9 @@ use crate::{
     diagnostic::printable,
     error::Error,
     meant::Wanted,
+    open::Found,
     outlook,
-    session::{Driving, Found, Session, Which, found_in_commands, not_adopted, word},
+    session::{Driving, Session, Which, found_in_commands, not_adopted, word},
     style::{self, columns_of_errors},
 };
 

@@ -33,10 +33,12 @@ use crate::{
     consult::{Subject, Way, consult},
     error::{self, Error},
     meant::{self, Wanted},
-    next, outlook,
+    next,
+    open::Found,
+    outlook,
     progress::{self, Asks, Telling},
     prompt::Person,
-    session::{Driving, Found, Session, Which, id_of, open_run, state_of, with_workflow},
+    session::{Driving, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
 };
 

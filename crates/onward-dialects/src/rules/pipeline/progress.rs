@@ -158,9 +158,9 @@ pub fn commit_files(pipeline: &Pipeline) -> BTreeSet<String> {
 /// left, and that task.
 pub fn missed<'a>(
     pipeline: &'a Pipeline,
-    gone: impl Iterator<Item = &'a str>,
+    mut gone: impl Iterator<Item = &'a str>,
 ) -> Option<(&'a str, &'a str)> {
-    gone.filter_map(|path| Some((pipeline.left_by(path)?, path))).next()
+    gone.find_map(|path| Some((pipeline.left_by(path)?, path)))
 }
 
 /// The work is in this commit, or there was nothing to be committed.

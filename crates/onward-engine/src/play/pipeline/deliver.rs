@@ -42,8 +42,8 @@ pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
     }
     let changes = changes(&list)?;
     // Of the named files, those that differ from the last commit.
-    let changed = changes.iter().map(|it| it.path.as_str());
-    let (ours, others): (Vec<&str>, Vec<&str>) = changed.partition(|path| wanted.contains(*path));
+    let paths = changes.iter().map(|it| it.path.as_str());
+    let (ours, others): (Vec<&str>, Vec<&str>) = paths.partition(|path| wanted.contains(*path));
     let gone = changes.iter().filter(|it| it.is_gone).map(|it| it.path.as_str());
     if let Some((task, path)) = rules::missed(&pipeline, gone) {
         let message =
