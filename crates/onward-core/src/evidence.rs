@@ -173,7 +173,12 @@ impl Cause {
         }
     }
 
-    /// The word in files and on the screen.
+    /// The same word in a sentence: `schema violation`.
+    pub fn in_words(self) -> String {
+        self.as_str().replace('_', " ")
+    }
+
+    /// The word in files and in settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Crash => "crash",

@@ -5,6 +5,7 @@
 
 mod more;
 mod planned;
+mod tally;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use crate::{
 };
 
 pub use planned::as_planned;
+pub use tally::{Tally, is_stopped};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct View {

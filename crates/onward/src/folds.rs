@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use onward_core::{address::Address, run::Run, state::Phase, time::Timestamp};
+use onward_core::{address::Address, run::Run, state::Phase, time::Timestamp, view::is_stopped};
 
-use crate::{style::took, summary::is_stopped};
+use crate::style::took;
 
 /// Fan-outs of more items than this are folded.
 const FOLD_OVER: usize = 20;

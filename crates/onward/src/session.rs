@@ -318,10 +318,8 @@ impl Session {
             let open = found.iter().filter(|it| !self.is_over(it));
             let open: Vec<FoundSite> = open.cloned().collect();
             found = if open.is_empty() { found } else { open };
-            // The newest activity first.
             found.sort_by_key(|it| Reverse(it.site.last_activity));
         }
-        // As among runs of ours.
         if wanted.newest && wanted.run.is_none() && wanted.tasks.is_none() {
             found.truncate(1);
         }
@@ -329,7 +327,7 @@ impl Session {
             let line = |it: &FoundSite| format!("{} ({})", found_in_commands(it), it.card().name);
             let list: Vec<String> = found.iter().map(line).collect();
             let first = found.first().map(found_in_commands).unwrap_or_default();
-            return Err(Error::SeveralRuns { list, first });
+            return Err(Error::SeveralRuns { list, first, command: wanted.command });
         }
         match found.pop() {
             Some(found) => self.adopted_or_foreign(found),
@@ -490,6 +488,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tasks: Option<&'a Path>,
     /// Where nothing is named, the last active one is meant: for what only looks.
     pub(crate) newest: bool,
+    /// The command that asks, for a hint.
+    pub(crate) command: &'static str,
 }
 
 impl Wanted<'_> {

@@ -465,7 +465,7 @@ pub fn needs_a_person(state: &State) -> Vec<String> {
     let failed = state.steps.noteworthy().filter(|(_, it)| it.phase == Phase::Failed);
     let needs = failed.filter_map(|(step, entry)| {
         let (cause, detail) = entry.failure.as_deref()?;
-        Some(format!("{step} needs you: {} ({detail})", cause.as_str()))
+        Some(format!("{step} needs you: {} ({detail})", cause.in_words()))
     });
     needs.collect()
 }
