@@ -146,7 +146,7 @@ impl Cause {
         }
     }
 
-    /// As people read it.
+    /// As people read it: `schema violation`.
     pub fn in_words(self) -> String {
         self.as_str().replace('_', " ")
     }
@@ -187,7 +187,7 @@ impl Cause {
         }
     }
 
-    /// The word in files and on the screen.
+    /// The word in files and in settings.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Crash => "crash",

@@ -5,6 +5,7 @@
 
 mod more;
 mod planned;
+mod tally;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ use crate::{
 
 pub use more::has_more;
 pub use planned::as_planned;
+pub use tally::{Tally, is_stopped};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct View {

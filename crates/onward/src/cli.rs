@@ -28,7 +28,8 @@ pub(crate) struct Cli {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Print one JSON object on standard output
+    /// Print one JSON object on standard output; `run` and `resume` one a line, an event each, and
+    /// the outcome last
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// `text`, or `json` for what --json prints

@@ -59,15 +59,19 @@ pub(crate) enum Error {
     Usage { message: String, hint: String },
     #[error(transparent)]
     Call(#[from] onward_engine::play::CallError),
-    #[error("`{name}` is not a valid workflow: {first}")]
-    InvalidWorkflow { name: String, first: String },
+    /// `is_told` = each problem was shown before.
+    #[error("`{name}` cannot be run: {first}")]
+    InvalidWorkflow { name: String, first: String, is_told: bool },
     #[error("there is nothing to resume here")]
     NothingToResume,
+    /// It can be taken up again, by a word of its own.
+    #[error("there is nothing to resume here: run {run} was cancelled")]
+    LastIsCancelled { run: String },
     #[error("there is nothing to resume here: run {run} is complete")]
     LastIsComplete { run: String },
     /// It is no file, and no built-in workflow is called so.
     #[error("cannot read `{}`: no such file or directory", path.display())]
-    NoSuchWorkflow { path: PathBuf, near: Option<String> },
+    NoSuchWorkflow { path: PathBuf, near: Option<String>, known: Vec<String> },
     /// In the words of the system that wrote it.
     #[error("{what}")]
     AlreadyComplete { what: String },
@@ -75,8 +79,9 @@ pub(crate) enum Error {
     Cancelled { run: String },
     #[error("several runs wait for an answer:\n{}", numbered(list))]
     SeveralWait { list: Vec<String>, first: String },
-    #[error("several runs can be resumed:\n{}", numbered(list))]
-    SeveralRuns { list: Vec<String>, first: String },
+    /// `command` = what was asked of the run; nothing where any command may have been.
+    #[error("several runs can be {}:\n{}", asked(command), numbered(list))]
+    SeveralRuns { list: Vec<String>, first: String, command: &'static str },
     #[error("nothing says that the pipeline in `{}` is this project's", list.display())]
     WhoseList { list: PathBuf },
     #[error("the plan of `{run}` was not confirmed")]
@@ -155,6 +160,18 @@ fn left(command: &str) -> &'static str {
     if command.starts_with("onward attach") { "the run continues" } else { "nothing was done" }
 }
 
+/// The command that ends a run for good.
+pub(crate) const CANCEL: &str = "cancel";
+
+/// What can be done with each of several runs.
+fn asked(command: &str) -> &'static str {
+    match command {
+        "resume" => "resumed",
+        CANCEL => "cancelled",
+        _ => "meant",
+    }
+}
+
 fn numbered(list: &[String]) -> String {
     let lines = list.iter().enumerate().map(|(index, line)| format!("  {}. {line}", index + 1));
     lines.collect::<Vec<_>>().join("\n")
@@ -212,6 +229,7 @@ impl Error {
             Self::InvalidWorkflow { .. } => "invalid_workflow",
             Self::NothingToResume
             | Self::LastIsComplete { .. }
+            | Self::LastIsCancelled { .. }
             | Self::AlreadyComplete { .. }
             | Self::Cancelled { .. } => "nothing_to_resume",
             Self::SeveralWait { .. } | Self::SeveralRuns { .. } => "several_runs",
@@ -259,6 +277,7 @@ impl Error {
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Left { hint, .. } => hint.clone(),
             Self::Call(error) => error.hint.clone(),
+            Self::InvalidWorkflow { is_told: true, .. } => None,
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
@@ -269,17 +288,20 @@ impl Error {
             Self::NoSuchWorkflow { near: Some(near), .. } => {
                 Some(format!("did you mean `{near}`?"))
             }
-            Self::NoSuchWorkflow { near: None, .. } => {
-                Some("check the path; relative ones start at `--cwd`, or here".into())
-            }
-            Self::SeveralRuns { first, .. } => {
-                Some(format!("say which, such as `onward resume {first}`, or take `--all`"))
-            }
+            Self::NoSuchWorkflow { near: None, known, .. } => Some(format!(
+                "check the path; relative ones start at `--cwd`, or here; known here: {}",
+                known.join(", ")
+            )),
+            Self::SeveralRuns { first, command, .. } => Some(match *command {
+                "resume" => format!("say which, such as `onward resume {first}`, or take `--all`"),
+                "" => format!("say which, such as `{first}`"),
+                command => format!("say which, such as `onward {command} {first}`"),
+            }),
             Self::WhoseList { list } => {
                 let list = word(&list.display().to_string());
                 Some(format!("if it is, continue it here: `onward resume {list}`"))
             }
-            Self::Cancelled { run } => {
+            Self::Cancelled { run } | Self::LastIsCancelled { run } => {
                 Some(format!("continue it all the same with `onward resume {run} --force`"))
             }
             Self::SeveralWait { first, .. } => Some(format!("say which, such as `{first}`")),
@@ -352,6 +374,7 @@ impl Error {
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
             | Self::SeveralWait { .. }
+            | Self::SeveralRuns { command: CANCEL, .. }
             | Self::Config(_)
             | Self::NoSuchDialect { .. } => INVALID,
             Self::SeveralRuns { .. } | Self::WhoseList { .. } | Self::NotConfirmed { .. } => {
@@ -361,6 +384,7 @@ impl Error {
             Self::Find(FindError::LostJournal { .. }) => DAMAGED,
             Self::NothingToResume
             | Self::LastIsComplete { .. }
+            | Self::LastIsCancelled { .. }
             | Self::AlreadyComplete { .. }
             | Self::Cancelled { .. }
             | Self::Engine(EngineError::Stop(Stop::MissingFile { .. }))
@@ -442,9 +466,11 @@ fn conflicts_hint(findings: &[Finding]) -> String {
     codes.sort_unstable();
     codes.dedup();
     let is_over = codes.contains(&RUN_OVER);
-    // Beside a fact that has to be mended no flag helps.
-    if findings.iter().any(|it| it.code != RUN_OVER && !it.can_be_accepted()) {
-        return "see `onward plan`".to_owned();
+    // Beside a fact that has to be mended no flag helps: how that is done is said at once.
+    let mut stuck = findings.iter().filter(|it| it.code != RUN_OVER && !it.can_be_accepted());
+    if let Some(first) = stuck.next() {
+        let remedy = first.hint.clone().filter(|it| stuck.next().is_none() && !it.is_empty());
+        return remedy.unwrap_or_else(|| "see `onward plan`".to_owned());
     }
     codes.retain(|code| *code != RUN_OVER);
     let mut flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();

@@ -8,9 +8,10 @@ use onward_core::{
     run::Run,
     state::Phase,
     time::Timestamp,
+    view::is_stopped,
 };
 
-use crate::{style::took, summary::is_stopped};
+use crate::style::took;
 
 /// Fan-outs of more items than this are folded.
 const FOLD_OVER: usize = 20;

@@ -7,11 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onward_core::address::Address;
+use onward_core::{address::Address, plan::Status};
 use onward_engine::{
     care::archive::collectable,
     dialects::{Home, dialect, dialects},
-    locate::{FindError, FoundSite, Project, RunDir, Search, near},
+    locate::{FindError, FoundSite, Project, Search, near},
 };
 
 use crate::{
@@ -32,6 +32,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) tasks: Option<&'a Path>,
     /// Where nothing is named, the last active one is meant: for what only looks.
     pub(crate) newest: bool,
+    /// The command that asks, for a hint.
+    pub(crate) command: &'static str,
 }
 
 impl Wanted<'_> {
@@ -93,7 +95,7 @@ pub(crate) fn called(
     let last = path.file_name().and_then(|it| it.to_str()).unwrap_or(name);
     let mut found = match path.parent().filter(|it| name.contains('/') && it.is_dir()) {
         Some(dir) => search.at(dir, None)?,
-        None => search.below(&cx.path(Path::new(".")))?,
+        None => search.below(&std::path::absolute(cx.path(Path::new(".")))?)?,
     };
     let is_it = |it: &FoundSite| it.site.name == last;
     if found.iter().any(is_it) {
@@ -119,6 +121,10 @@ pub(crate) fn unknown(
             message: format!("`{name}` is a workflow file, not a run"),
             hint: format!("`onward check {file}` looks at it, `onward run {file}` starts it"),
         };
+    }
+    // A run that is here is meant before one that was put away.
+    if let FindError::Several { .. } = error {
+        return error.into();
     }
     if let Some(archived) = archived(project, name) {
         return archived;
@@ -180,12 +186,21 @@ pub(crate) fn run_of_step(session: &Session, wanted: Option<&str>, error: Error)
     }
 }
 
-/// No run is unfinished. The last one may be complete.
+/// No run is unfinished. The last one may be complete, or cancelled.
 pub(crate) fn none_unfinished(session: &Session) -> Error {
-    let is_complete = |it: &RunDir| Found::is_complete(&it.dir).unwrap_or(false);
-    match session.project.last_run().ok().filter(is_complete) {
-        Some(run) => Error::LastIsComplete { run: run.id.to_string() },
-        None => Error::NothingToResume,
+    let last = session.project.last_run().ok().and_then(|it| Found::look(it).ok());
+    let Some(last) = last else { return Error::NothingToResume };
+    let run = last.dir.id.to_string();
+    match last.status {
+        Status::Completed => Error::LastIsComplete { run },
+        Status::Cancelled => Error::LastIsCancelled { run },
+        Status::Fresh
+        | Status::Running
+        | Status::Interrupted
+        | Status::Waiting
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed => Error::NothingToResume,
     }
 }
 

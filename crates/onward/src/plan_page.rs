@@ -82,11 +82,26 @@ struct Page<'a> {
 impl Page<'_> {
     fn headline(&self, out: &mut dyn Write) -> io::Result<()> {
         let run = &self.plan.run;
-        let style = style::of_status(run.status);
-        let status = run.status.as_str();
-        let age = ago(run.age_seconds);
+        let is_damaged = self.has(Code::JournalDamaged);
+        let style = if is_damaged { BAD } else { style::of_status(run.status) };
+        let status = if is_damaged { "damaged" } else { run.status.as_str() };
+        let age = match run.status {
+            // It runs now; what is old is its last sign.
+            Status::Running if !is_damaged => format!("last active {}", ago(run.age_seconds)),
+            Status::Running
+            | Status::Fresh
+            | Status::Interrupted
+            | Status::Waiting
+            | Status::Parked
+            | Status::OverBudget
+            | Status::Completed
+            | Status::Failed
+            | Status::Cancelled => ago(run.age_seconds),
+        };
         let until = next::until(run, self.now).filter(|_| run.status == Status::Parked);
         let by = until.or_else(|| stopped_by(self.plan).map(str::to_owned));
+        // What ended it is not known where lines cannot be read.
+        let by = by.filter(|_| !is_damaged);
         let by = by.map_or(String::new(), |by| format!(" {by}"));
         let name = printable(style::name_of(run));
         writeln!(out, "{STRONG}{name}{STRONG:#}  {style}{status}{style:#} {age}{by}")?;
@@ -113,6 +128,10 @@ impl Page<'_> {
         Ok(())
     }
 
+    fn has(&self, code: Code) -> bool {
+        self.plan.findings.iter().any(|it| it.code == code.as_str())
+    }
+
     /// `7 steps kept, 2 still running, 3 to run`.
     fn counts(&self) -> String {
         let mut counts = BTreeMap::new();
@@ -121,12 +140,18 @@ impl Page<'_> {
         }
         let of = |verdict: Verdict| counts.get(&verdict).copied().unwrap_or(0);
         let mut parts = Vec::new();
-        let kept = of(Verdict::Keep);
+        let adopted = of(Verdict::Adopt);
+        let kept = of(Verdict::Keep) + adopted;
         if kept > 0 {
-            parts.push(format!("{} kept", count(kept, "step")));
+            // They are kept, as the last words about the run will count them.
+            let meanwhile = match adopted {
+                0 => String::new(),
+                adopted if adopted == kept => " (finished meanwhile)".to_owned(),
+                adopted => format!(" ({adopted} finished meanwhile)"),
+            };
+            parts.push(format!("{} kept{meanwhile}", count(kept, "step")));
         }
         for (number, what) in [
-            (of(Verdict::Adopt), "finished meanwhile"),
             (of(Verdict::Reattach), "still running"),
             (of(Verdict::Continue), "to continue"),
             (of(Verdict::Verify), "to verify"),
@@ -161,7 +186,10 @@ impl Page<'_> {
             let pad = width.saturating_sub(width::of(&name));
             let at = indent.max(2 + VERDICT + 2 + width::of(&name) + 2);
             let detail = wrap(&detail, self.width, at, indent);
-            let row = format!("{name}{}  {detail}", " ".repeat(pad));
+            let row = match detail.strip_prefix('\n') {
+                Some(next_row) => format!("{name}\n{next_row}"),
+                None => format!("{name}{}  {detail}", " ".repeat(pad)),
+            };
             writeln!(out, "  {style}{verdict:<VERDICT$}{style:#}  {}", row.trim_end())?;
         }
         Ok(())
@@ -345,9 +373,8 @@ impl Page<'_> {
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { plan, whom: For::Reader, .. } = self else { return Ok(()) };
-        let has = |code: Code| plan.findings.iter().any(|it| it.code == code.as_str());
         let run = named_in_commands(&plan.run);
-        if has(Code::JournalDamaged) {
+        if self.has(Code::JournalDamaged) {
             return writeln!(out, "\nonward repair {run}");
         }
         // At a terminal a resume asks about what needs the user; elsewhere it would be refused.

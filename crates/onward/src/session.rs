@@ -191,7 +191,7 @@ impl Session {
     /// The run that is meant, of ours or of another system. Without a name: the one in this very
     /// directory, the one of ours that was active last, or the one that another system left below.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
-        if let Wanted { run: None, dialect: None, tasks: None, newest: true } = wanted
+        if let Wanted { run: None, dialect: None, tasks: None, newest: true, command: _ } = wanted
             && let Some(meant) = open::here(cx, self, Reach::Meant)?.into_iter().next()
         {
             return Ok(meant.which());
@@ -328,10 +328,8 @@ impl Session {
             let open = found.iter().filter(|it| !self.is_over(it));
             let open: Vec<FoundSite> = open.cloned().collect();
             found = if open.is_empty() { found } else { open };
-            // The newest activity first.
             found.sort_by_key(|it| Reverse(it.site.last_activity));
         }
-        // As among runs of ours.
         if wanted.newest && wanted.run.is_none() && wanted.tasks.is_none() {
             found.truncate(1);
         }
@@ -339,7 +337,7 @@ impl Session {
             let line = |it: &FoundSite| format!("{} ({})", found_in_commands(it), it.card().name);
             let list: Vec<String> = found.iter().map(line).collect();
             let first = found.first().map(found_in_commands).unwrap_or_default();
-            return Err(Error::SeveralRuns { list, first });
+            return Err(Error::SeveralRuns { list, first, command: wanted.command });
         }
         match found.pop() {
             Some(found) => self.adopted_or_foreign(found),
@@ -423,7 +421,7 @@ impl Session {
 
     /// The last active one that is neither complete nor superseded.
     pub(crate) fn first_unfinished(&self) -> Result<Option<Found>, Error> {
-        for run in self.project.runs()? {
+        for run in self.originals()? {
             let found = Found::look(run)?;
             if self.is_to_do(&found) {
                 return Ok(Some(found));
@@ -432,15 +430,18 @@ impl Session {
         Ok(None)
     }
 
+    /// All runs but copies of others.
+    fn originals(&self) -> Result<impl Iterator<Item = RunDir>, Error> {
+        Ok(self.project.runs()?.into_iter().filter(|run| !Misnamed::is_copy(&run.dir)))
+    }
+
     fn is_to_do(&self, found: &Found) -> bool {
         found.is_unfinished() && !self.is_superseded(&found.dir, &found.state)
     }
 
     /// Runs that are neither complete nor superseded, the last active one first.
     pub(crate) fn unfinished(&self) -> Result<Vec<Found>, Error> {
-        let mut runs = self.project.runs()?;
-        runs.retain(|run| !Misnamed::is_copy(&run.dir));
-        let looked = runs.into_iter().map(Found::look);
+        let looked = self.originals()?.map(Found::look);
         let mut found = looked.collect::<Result<Vec<Found>, Error>>()?;
         found.retain(|it| self.is_to_do(it));
         if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {

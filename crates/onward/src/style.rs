@@ -85,6 +85,10 @@ pub(crate) fn wrap(text: &str, width: Option<usize>, at: usize, indent: usize) -
     wrap_by(text, width, at, indent, |word| width::of(&ink::printed(word, false)))
 }
 
+/// A column that begins behind half of the width leaves no room: its text goes to the next row, at
+/// so many columns.
+const NEXT_ROW: usize = 8;
+
 /// The same, with how many columns a word takes. A line is not broken where its rest would begin no
 /// further left.
 pub(crate) fn wrap_by(
@@ -97,10 +101,17 @@ pub(crate) fn wrap_by(
     let Some(width) = width else { return text.to_owned() };
     let words = text.trim_start_matches(' ');
     let lead = text.len() - words.len();
+    let all: usize = pieces(words).map(|word| columns_of(word) + 1).sum();
+    let fits = at + lead + all <= width + 1;
+    let is_cramped = !fits && at > NEXT_ROW && indent > width / 2;
+    let indent = if is_cramped { NEXT_ROW } else { indent };
+    // What stands before the first word leaves no room for it.
+    let is_full = |length: usize| at > indent && at + lead + length > width;
     let (mut lines, mut line, mut column) = (Vec::new(), " ".repeat(lead), at + lead);
     for (number, word) in pieces(words).enumerate() {
         let length = columns_of(word);
-        if number > 0 && column > indent && column + 1 + length > width {
+        let is_first = number == 0 && (is_cramped || is_full(length));
+        if is_first || number > 0 && column > indent && column + 1 + length > width {
             lines.push(std::mem::take(&mut line));
             column = indent;
         } else if number > 0 {
@@ -326,6 +337,17 @@ mod tests {
         assert_eq!(wrap("  one two", Some(7), 0, 4), "  one\n    two");
         let coloured = format!("{GOOD}keep{GOOD:#} it as it is");
         assert_eq!(wrap(&coloured, Some(10), 0, 2), format!("{GOOD}keep{GOOD:#} it as\n  it is"));
+    }
+
+    #[test]
+    fn a_column_without_room_goes_to_the_next_row() {
+        let text = "stopped by the user, and runs again";
+        assert_eq!(wrap(text, Some(40), 5, 5), text);
+        let shown = "\n        stopped by the user, and runs\n        again";
+        assert_eq!(wrap(text, Some(40), 30, 30), shown);
+        assert_eq!(wrap("short", Some(40), 35, 35), "short");
+        // What begins further left is broken before its first word, if that does not fit.
+        assert_eq!(wrap("stopped by it", Some(40), 36, 4), "\n    stopped by it");
     }
 
     #[test]

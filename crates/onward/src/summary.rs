@@ -8,15 +8,13 @@ use std::{collections::BTreeSet, path::Path};
 use onward_core::{
     address::Address,
     decide::used_up,
-    evidence::Cause,
-    graph::Role,
     plan::Status,
     plural::count,
     run::Run,
     state::{Phase, StepState},
     survey::outputs_to_check,
     time::Timestamp,
-    view,
+    view::{self, Tally},
     worktree::{WorktreePlace, worktree_path},
 };
 
@@ -65,7 +63,7 @@ pub(crate) fn lines(
     if brief {
         return lines;
     }
-    let facts = facts(run, since);
+    let facts = facts(run, status, since);
     if !facts.is_empty() {
         lines.push(format!("  {}", facts.join(", ")));
     }
@@ -100,73 +98,24 @@ fn worked(run: &Run) -> impl Iterator<Item = (&Address, &StepState)> {
     run.state.steps.iter().filter(|(_, it)| it.attempts > 0 && it.gate.is_none())
 }
 
-/// Every step that the run has now, gates too: as the plan of a resume counts them.
-fn leaves(run: &Run) -> impl Iterator<Item = (&Address, &StepState)> {
-    let is_leaf = |step: &Address| {
-        let id = run.graph.find(step);
-        id.is_some_and(|id| run.graph.node(id).role == Role::Leaf)
-    };
-    run.state.steps.iter().filter(move |(step, _)| is_leaf(step))
-}
-
-/// How many steps came to what. Each is in one of these, so that they add up; `again` is a part of
-/// `ran`.
-#[derive(Default)]
-struct Tally {
-    ran: usize,
-    again: usize,
-    kept: usize,
-    taken_over: usize,
-    answered: usize,
-    skipped: usize,
-    failed: usize,
-    stopped: usize,
-    parked: usize,
-}
-
-impl Tally {
-    fn of(run: &Run, since: Timestamp) -> Self {
-        let mut tally = Self::default();
-        for (step, it) in leaves(run) {
-            let is_old = it.ended_at < since && it.started_at < since;
-            match it.phase {
-                Phase::Skipped => tally.skipped += 1,
-                Phase::Failed if run.state.is_parked(step) => tally.parked += 1,
-                Phase::Failed if is_stopped(it) => tally.stopped += 1,
-                Phase::Failed => tally.failed += 1,
-                Phase::Done | Phase::Tolerated if is_old => tally.kept += 1,
-                Phase::Done | Phase::Tolerated if it.elsewhere => tally.taken_over += 1,
-                Phase::Done | Phase::Tolerated if it.gate.is_some() => tally.answered += 1,
-                // What was waited for ended in this drive, too.
-                Phase::Done | Phase::Tolerated if it.attempts > 0 => {
-                    tally.ran += 1;
-                    tally.again += usize::from(it.started_at >= since && it.begun() > 1);
-                }
-                // A person did it by hand, or it is to come.
-                Phase::Done
-                | Phase::Tolerated
-                | Phase::Pending
-                | Phase::Running
-                | Phase::Waiting
-                | Phase::Lost
-                | Phase::Stale => {}
-            }
-        }
-        tally
-    }
-}
-
-fn facts(run: &Run, since: Timestamp) -> Vec<String> {
+/// `3 ran (1 again), 2 kept`: each step is in one of them.
+fn facts(run: &Run, status: Status, since: Timestamp) -> Vec<String> {
     let tally = Tally::of(run, since);
+    // Of a run that is over nothing comes.
+    let to_come = if status == Status::Cancelled { "not done" } else { "to come" };
     let mut facts = Vec::new();
     let others = [
         (tally.kept, "kept"),
         (tally.taken_over, "taken over"),
         (tally.answered, "answered"),
+        (tally.by_hand, "done by hand"),
         (tally.skipped, "skipped"),
         (tally.failed, "failed"),
         (tally.stopped, "stopped"),
         (tally.parked, "parked"),
+        (tally.running, "running"),
+        (tally.waiting, "waiting"),
+        (tally.to_come, to_come),
     ];
     let is_alone = others.iter().all(|(number, _)| *number == 0);
     let ran = tally.ran;
@@ -183,12 +132,6 @@ fn facts(run: &Run, since: Timestamp) -> Vec<String> {
         facts.push(format!("{} spent", usd(spent)));
     }
     facts
-}
-
-/// The user stopped it, and it did not end by itself.
-pub(crate) fn is_stopped(step: &StepState) -> bool {
-    let by_user = step.failure.as_deref().is_some_and(|(cause, _)| *cause == Cause::Interrupted);
-    step.phase == Phase::Failed && by_user
 }
 
 fn slowest(run: &Run, since: Timestamp) -> Vec<String> {

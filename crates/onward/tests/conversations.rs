@@ -85,6 +85,7 @@ fn a_run_is_told_from_its_start_to_its_end() {
     TIME done  fan[b]  0.0 s
     TIME gate  ask  opened
     run story-ID waits for your answer: 3 of 5 steps done, 0.0 s
+      3 ran, 1 waiting, 1 to come
     ask waits for your answer: Go on?
       look at one
     onward decide story-ID ask approve --hash DIGEST
@@ -208,7 +209,7 @@ fn what_cannot_be_done_is_said_with_what_can() {
     assert_snapshot!(talk.onward("run nowhere.yaml"), @r#"
     --- stderr
     error: cannot read `nowhere.yaml`: no such file or directory
-    help: check the path; relative ones start at `--cwd`, or here
+    help: check the path; relative ones start at `--cwd`, or here; known here: w.yaml, agent-memory, conference, dotagent, epic, pipeline, qa-loop, sdc, ship, spec
     --- exit 1
     "#);
     assert_snapshot!(talk.onward("run w.yaml --input topic=bees"), @r#"

@@ -99,7 +99,8 @@ fn a_conference_is_planned_where_it_lies() {
     let project = project();
     // The file that a finding is about makes one line wider than a screen, a setting another one.
     let said = onward(project.path(), "plan talks/tea");
-    let setting = "; or put `[agents.claude] command = [...]` in .onward/config.toml";
+    let setting = "; or put `agents.claude.command = [\"PROGRAM\", \"{prompt}\"]` at the top of \
+        .onward/config.toml";
     assert!(said.contains("themselves (conference.md)") && said.contains(setting), "{said}");
     assert_snapshot!(said.replace(" (conference.md)", "").replace(setting, ""), @r"
     tea  interrupted 2 h ago

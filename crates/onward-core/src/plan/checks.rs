@@ -72,7 +72,7 @@ fn resumes(run: &Run) -> Option<Finding> {
         return Some(Finding::new(Code::ResumesInVain, message).with_hint(hint));
     }
     if let Some((cause, count)) = state.streak.in_vain().filter(|it| it.1 >= RESUMES_MANY) {
-        let cause = cause.as_str();
+        let cause = cause.in_words();
         let message =
             format!("{count} resumes in a row ended in `{cause}` with nothing finished in between");
         let hint = "fix the cause first (see `onward log --step STEP`), then accept this";

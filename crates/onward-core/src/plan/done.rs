@@ -247,7 +247,7 @@ impl Resumption {
         let hint = self.sequel("the change is kept, and steps that use it run again");
         let finding = Finding::new(Code::ArtifactChanged, message);
         self.findings.push(finding.at_step(step).at_path(path).with_hint(hint));
-        self.explain(step, "artifact-changed", format!("{path}, kept as it is"));
+        self.explain(step, "artifact-changed", format!("{path} was changed since, and stays so"));
     }
 
     /// It counts no more, because its step runs again.

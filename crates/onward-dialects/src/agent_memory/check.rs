@@ -74,7 +74,7 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         (PR, !state.pr && built && is_prepared, "cleanup and the pull request are prepared again"),
     ] {
         if is_missing {
-            let message = format!("it is missing: {who}");
+            let message = format!("{path} is missing: {who}");
             all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use onward_core::{
     address::Address,
     finding::{Code, DialectCode, Finding, Severity},
-    plural::count,
+    plural::{self, count},
     time::Timestamp,
 };
 
@@ -217,9 +217,15 @@ fn rows(conference: &Conference) -> Vec<Finding> {
 fn shared_rows(conference: &Conference) -> Option<Finding> {
     let count = conference.history.iterations();
     let is_lost = conference.results.is_none() && count > 0;
-    let message = format!("{RESULTS} is missing, and {count} iterations are logged");
-    let hint = format!("a resume rebuilds it with {count} rows from the log and the other results");
+    let message = format!("{RESULTS} is missing, and {} logged", iterations_are(count));
+    let rows = plural::count(count, "row");
+    let hint = format!("a resume rebuilds it with {rows} from the log and the other results");
     is_lost.then(|| Own::SharedRowsMissing.found(message).at_path(RESULTS).with_hint(hint))
+}
+
+/// `1 iteration is`, `2 iterations are`.
+fn iterations_are(count: usize) -> String {
+    format!("{} {}", plural::count(count, "iteration"), if count == 1 { "is" } else { "are" })
 }
 
 fn rows_of(conference: &Conference, researcher: &str) -> Vec<Finding> {
@@ -228,8 +234,9 @@ fn rows_of(conference: &Conference, researcher: &str) -> Vec<Finding> {
     let trials = rounds.filter_map(|(number, it)| Some((*number, it.trials.get(researcher)?)));
     if conference.results_of(researcher).is_none() {
         let count: usize = trials.map(|(_, trials)| trials.len()).sum();
-        let message = format!("{path} is missing, and {count} iterations are logged");
-        let hint = format!("a resume rebuilds it with {count} rows from the event log");
+        let message = format!("{path} is missing, and {} logged", iterations_are(count));
+        let rows = plural::count(count, "row");
+        let hint = format!("a resume rebuilds it with {rows} from the event log");
         let finding = (count > 0).then(|| found(Code::RowsMissing, &path, message, &hint));
         return finding.into_iter().collect();
     }

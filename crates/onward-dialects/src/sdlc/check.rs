@@ -341,7 +341,7 @@ fn artifacts(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
                     all.push(Odd::PathRefused.finding(message));
                 }
                 Some(path) if !told.files.contains(&path) && !is_same_path(told, &path) => {
-                    let message = format!("it is missing: {why}; the run can go on without it");
+                    let message = format!("{path} is missing: {why}; the run can go on without it");
                     all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
                 }
                 Some(_) => {}

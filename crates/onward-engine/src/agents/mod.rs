@@ -41,7 +41,7 @@ use std::{collections::BTreeMap, fmt, ops::Deref, path::PathBuf, sync::Arc};
 
 use onward_core::{launch::StopSignal, said::Said, workflow::permissions::Permissions};
 
-pub use resolve::{AgentError, Commands, Known, missing, missing_agent, missing_of};
+pub use resolve::{AgentError, Commands, Known, missing, missing_agent, missing_of, own_agent};
 pub use transcripts::{Continuation, Continuations};
 
 /// One kind of agent program.

@@ -52,15 +52,11 @@ fn together(errors: &[AgentError], said: impl Fn(&AgentError) -> String) -> Stri
 impl AgentError {
     pub fn hint(&self) -> String {
         match self {
-            Self::NoCommand(name) | Self::EmptyCommand(name) => {
-                format!("put `[agents.{name}] command = [...]` in .onward/config.toml")
-            }
+            Self::NoCommand(name) | Self::EmptyCommand(name) => own_agent(name),
             Self::NotInstalled { agent, program, install } => {
                 let known = install.map(str::to_owned);
                 let install = known.unwrap_or_else(|| format!("install {program}"));
-                format!(
-                    "{install}; or put `[agents.{agent}] command = [...]` in .onward/config.toml"
-                )
+                format!("{install}; or {}", own_agent(agent))
             }
             Self::NoContinuation(name) => {
                 format!("put `continue` and `transcript` under [agents.{name}] again")
@@ -69,6 +65,14 @@ impl AgentError {
             Self::Several(errors) => together(errors, Self::hint),
         }
     }
+}
+
+/// How an agent gets a command of its own. The line is TOML wherever no table is open yet.
+pub fn own_agent(name: &str) -> String {
+    format!(
+        "put `agents.{name}.command = [\"PROGRAM\", \"{{prompt}}\"]` at the top of \
+         .onward/config.toml"
+    )
 }
 
 /// Every agent or call of a workflow that could not be started, before anything is. An agent
@@ -533,7 +537,7 @@ mod tests {
         assert_eq!(error.to_string(), "agent `claude`: the program `claude` is not on the PATH");
         let hint = error.hint();
         assert!(hint.contains("npm install -g @anthropic-ai/claude-code"), "{hint}");
-        assert!(hint.contains("[agents.claude] command"), "{hint}");
+        assert!(hint.contains("`agents.claude.command = ["), "{hint}");
     }
 
     #[test]
@@ -544,7 +548,7 @@ mod tests {
         let known = Nothing::default();
         let error = known.known(&[]).resolve(&mut launch, "r", &path).unwrap_err();
         assert_eq!(error.to_string(), "agent `scribe` has no command");
-        assert_eq!(error.hint(), "put `[agents.scribe] command = [...]` in .onward/config.toml");
+        assert_eq!(error.hint(), own_agent("scribe"));
     }
 
     #[test]

@@ -98,6 +98,18 @@ pub fn archive_run(run_dir: &Path, machine: &Machine) -> Result<Archived, CareEr
     })
 }
 
+/// Whether the run could still go on, so that archiving it gives it up. Refused where `archive_run`
+/// would be.
+pub fn gives_up(run_dir: &Path, machine: &Machine) -> Result<bool, CareError> {
+    let at = RunPlace::of(run_dir, machine)?;
+    let _lock = RunLock::take(run_dir, &at.place.run, wall_clock()).map_err(EngineError::from)?;
+    let state = Opened::read(&at, RealWorld::new(at.setup(machine), None))?.run.state;
+    must_be_dead(&at.place)?;
+    // A move that a crash cut short was agreed to before.
+    let is_moving = announced(&state, run_dir)?.is_some();
+    Ok(!state.is_ended() && !is_moving)
+}
+
 /// Removes those that hold nothing but what is committed.
 fn remove_worktrees(at: &RunPlace, env: &Env) -> Result<Vec<ArchivedWorktree>, CareError> {
     let run = at.place.run.as_str();

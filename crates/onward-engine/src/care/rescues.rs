@@ -77,6 +77,9 @@ pub struct Rescue {
     pub at: String,
     pub dir: String,
     pub paths: Vec<RescuedPath>,
+    /// The rescue whose `undo` replaced what this one has; without it, an attempt's work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -260,7 +263,8 @@ impl BringBack {
         }
         let (schema, step) = (self.found.note.schema.clone(), step.clone());
         let (attempt, at) = (self.found.note.attempt, wall_clock());
-        let note = Note { schema, step, attempt, at, reference: None, commit: None, paths };
+        let (reference, commit, replaced_by) = (None, None, Some(self.found.number));
+        let note = Note { schema, step, attempt, at, reference, commit, replaced_by, paths };
         let mut text = serde_json::to_vec_pretty(&note).expect("a note is plain data");
         text.push(b'\n');
         let name = format!("{dir}/{NOTE}");
@@ -302,6 +306,7 @@ fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareErr
         at: note.at.to_string(),
         dir: found.dir.display().to_string(),
         paths,
+        replaced_by: note.replaced_by,
     })
 }
 

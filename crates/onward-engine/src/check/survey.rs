@@ -158,7 +158,10 @@ fn at_work(other: &str) -> Finding {
 
 fn orphans(connected: &Connected) -> Option<Finding> {
     let count = Some(connected.orphans).filter(|it| *it > 0)?;
-    let message = format!("{count} processes of this run have lost their supervisor");
+    let message = match count {
+        1 => "a process of this run has lost its supervisor".to_owned(),
+        count => format!("{count} processes of this run have lost their supervisor"),
+    };
     Some(Finding::new(Code::OrphanProcess, message).with_hint("the resume ends them"))
 }
 

@@ -48,6 +48,9 @@ pub struct Note {
     pub reference: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
+    /// The rescue whose `undo` replaced what this one has; without it, an attempt's work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
     /// In path order.
     pub paths: Vec<Undone>,
 }
@@ -169,6 +172,7 @@ impl Undoing {
             at: world.now(),
             reference: kept.as_ref().map(|kept| kept.reference.clone()),
             commit: kept.as_ref().map(|kept| kept.commit.clone()),
+            replaced_by: None,
             paths: undone.collect(),
         };
         let mut text = serde_json::to_vec_pretty(&note).expect("a note is plain data");

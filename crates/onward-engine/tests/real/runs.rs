@@ -162,5 +162,5 @@ fn an_agent_is_a_command_of_the_configuration() {
     let error = bench.resume(&run).unwrap_err();
     let EngineError::Resume(ResumeError::Conflicts(found)) = error else { panic!("{error}") };
     assert_eq!(found[0].message, "agent `claude`: the program `claude` is not on the PATH");
-    assert!(found[0].hint.as_ref().unwrap().contains("[agents.claude] command"), "{found:?}");
+    assert!(found[0].hint.as_ref().unwrap().contains("`agents.claude.command = "), "{found:?}");
 }

@@ -89,7 +89,10 @@ fn which_of(
         None if person.was_interrupted() => {
             Err(Error::Interrupted { command: "onward resume".to_owned() })
         }
-        None => Err(Error::SeveralRuns { list, first: open.swap_remove(0).name() }),
+        None => {
+            let first = open.swap_remove(0).name();
+            Err(Error::SeveralRuns { list, first, command: "resume" })
+        }
     }
 }
 
@@ -379,7 +382,10 @@ fn how_old(plan: &Plan) -> String {
     let counted = [(of(Severity::Blocking), "conflict"), (of(Severity::Warning), "warning")];
     let counted = counted.into_iter().filter(|(many, _)| *many > 0);
     let counted: Vec<String> = counted.map(|(many, what)| count(many, what)).collect();
-    let found = if counted.is_empty() { "clean".to_owned() } else { counted.join(", ") };
+    let found = match counted.as_slice() {
+        [] => "clean".to_owned(),
+        [..] => format!("found {}", counted.join(", ")),
+    };
     format!("{} {}, validation {found}", plan.run.status.as_str(), ago(plan.run.age_seconds))
 }
 

@@ -11,6 +11,7 @@ use onward_engine::{
         CareError, RunRef,
         archive::{
             Archive, Archived, ArchivedWorktree, Collectable, archive_run, collectable, delete,
+            gives_up,
         },
         clean,
     },
@@ -28,23 +29,24 @@ use crate::{
     meant::Wanted,
     open::Found,
     outlook,
-    session::{Driving, Session, Which, found_in_commands, not_adopted, word},
+    session::{Driving, Session, Which, found_in_commands, id_of, word},
     style::{self, columns_of_errors},
 };
 
 /// Move a run that is over, or given up, to the archive
 ///
 /// Nothing is deleted: the run's directory goes to `.onward/archive`. A run that is driven, or of
-/// which a process lives, stays. Its worktrees go if all that is in them is committed; their
-/// branches stay. A run of another system is given up: its state file moves into an archive beside
-/// it, and stories that it left half-way are ready again.
+/// which a process lives, stays. One that is not over is asked about first. Its worktrees go if all
+/// that is in them is committed; their branches stay. A run of another system that has an archive
+/// of its own (dotagent, SDLC) is given up there: its state moves into that archive, and stories
+/// that it left half-way are ready again. Files of the other systems stay where they are.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward archive\n  onward archive release-20261115-k3fq")]
 pub(crate) struct ArchiveArgs {
     /// Which run; without it the last active one that is completed or cancelled
     #[arg(add = crate::complete::run())]
     run: Option<String>,
-    /// For a run of another system: put its state away without asking
+    /// Give up a run that is not over, or one of another system, without asking
     #[arg(short, long)]
     yes: bool,
 }
@@ -53,13 +55,32 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
     let session = Session::new(cx, &Driving::default())?;
     let dir = match &args.run {
         Some(wanted) => {
-            match session.which(cx, &Wanted { run: Some(wanted), ..Wanted::default() })? {
+            match session
+                .which(cx, &Wanted { run: Some(wanted), command: "archive", ..Wanted::default() })?
+            {
                 Which::Ours(dir) => dir,
                 Which::Foreign(found) => return give_up(cx, &found, args.yes, session.now),
             }
         }
         None => last_that_is_over(&session)?,
     };
+    if gives_up(&dir, &session.machine)? {
+        let id = id_of(&dir);
+        let question = format!("Run {id} is not over. Give it up? Its files stay.");
+        match confirm(cx, args.yes, &question) {
+            Answer::Yes => {}
+            Answer::No => {
+                writeln!(cx.err, "nothing was done")?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Answer::NotAsked => {
+                return Err(Error::Care(CareError::NeedsYes {
+                    what: format!("run {id} is not over; this would give it up"),
+                    hint: format!("say `onward archive {} --yes`", word(&id)),
+                }));
+            }
+        }
+    }
     let archived = archive_run(&dir, &session.machine)?;
     if cx.global.json {
         return cx.print_json(&archived);
@@ -70,15 +91,17 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
     let to = word(&to.display().to_string());
     writeln!(cx.err, "{}", style::wrap_with(&text, &to, columns_of_errors(), 0, 2))?;
     for step in &archived.lost {
-        writeln!(cx.err, "  {step} was killed half-way; what it left in the tree stays there")?;
+        let said = format!("  {step} was killed half-way; what it left in the tree stays there");
+        writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 4))?;
     }
     for worktree in &archived.worktrees {
         let ArchivedWorktree { path, branch, removed } = worktree;
-        if *removed {
-            writeln!(cx.err, "  {path} was removed; its commits stay on {branch}")?;
+        let said = if *removed {
+            format!("  {path} was removed; its commits stay on {branch}")
         } else {
-            writeln!(cx.err, "  {path} has changes that {branch} does not, so it stays")?;
-        }
+            format!("  {path} has changes that {branch} does not, so it stays")
+        };
+        writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 4))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -87,7 +110,7 @@ pub(crate) fn run(cx: &mut Context, args: &ArchiveArgs) -> Result<ExitCode, Erro
 fn put_away(cx: &mut Context, session: &Session, found: &FoundSite) -> Result<ExitCode, Error> {
     let name = found.card().name;
     if !retire(found, &session.machine)? {
-        return Err(not_adopted(found));
+        return Err(no_archive(found));
     }
     let (run, to) = (RunRef::of(&found.dir), found.dir.display().to_string());
     if cx.global.json {
@@ -119,7 +142,7 @@ pub(crate) fn give_up(
     }
     let clean = clean::look(found, &session.machine, now)?;
     if clean.is_none() && !retires(found, &session.machine)? {
-        return Err(not_adopted(found));
+        return Err(no_archive(found));
     }
     if clean.is_none() && status == Status::Fresh {
         let what = format!("{name} has not begun: there is nothing to put away");
@@ -159,6 +182,15 @@ pub(crate) fn give_up(
         writeln!(cx.err, "{}", outlook::start_over(found))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The system that wrote it has no archive, and no run of ours continues it.
+fn no_archive(found: &FoundSite) -> Error {
+    let (name, system) = (found_in_commands(found), found.card().name);
+    Error::Care(CareError::Refused {
+        what: format!("{name} stays: {system} has no archive, and no run continues it yet"),
+        hint: format!("its files are yours to move; or go on with it: `onward resume {name}`"),
+    })
 }
 
 /// What giving a run up does, line by line.

@@ -141,7 +141,8 @@ fn read_alone(path: &Path, name: &str, cast: &Cast) -> Result<Result<Loaded, Vec
     if let Err(error) = &read
         && error.kind() == io::ErrorKind::NotFound
     {
-        return Err(Error::NoSuchWorkflow { path: path.to_owned(), near: meant(path, here, name) });
+        let (path, near) = (path.to_owned(), meant(path, here, name));
+        return Err(Error::NoSuchWorkflow { path, near, known: known(here) });
     }
     let text = match read.map_err(cannot_read)? {
         Bounded::Text(text) => text,
@@ -169,9 +170,15 @@ fn meant(path: &Path, here: &Path, name: &str) -> Option<String> {
         let file = Path::new(name).with_file_name(file);
         return Some(file.to_string_lossy().into_owned());
     }
+    let known = known(here);
+    nearest(path.file_name()?.to_str()?, known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// The workflow files in a directory, and the built-in workflows.
+fn known(here: &Path) -> Vec<String> {
     let mut known = workflow_files(here);
     known.extend(builtin_names().map(str::to_owned));
-    nearest(path.file_name()?.to_str()?, known.iter().map(String::as_str)).map(str::to_owned)
+    known
 }
 
 /// The names of the workflow files in a directory, sorted.

@@ -41,7 +41,7 @@ fn needs(outcome: &Outcome) -> Vec<String> {
     let failed = outcome
         .failed
         .iter()
-        .map(|it| format!("{} needs you: {} ({})", it.step, it.cause.as_str(), it.detail));
+        .map(|it| format!("{} needs you: {} ({})", it.step, it.cause.in_words(), it.detail));
     gates.chain(failed).collect()
 }
 

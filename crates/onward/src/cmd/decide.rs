@@ -14,14 +14,14 @@ use onward_engine::{
 };
 
 use crate::{
-    cmd::{Context, run_and_rest},
+    cmd::{Context, resume::in_a_line, run_and_rest},
     confirm::{self, confirm},
     diagnostic::printable,
-    error::Error,
+    error::{self, Error},
     gates::Gate,
     seen,
     session::{Driving, Session, id_of, is_driven, open_run, word},
-    shapes,
+    shapes, style,
 };
 
 /// Answer a gate
@@ -229,7 +229,7 @@ pub(crate) fn pause(cx: &mut Context, args: &AskArgs) -> Result<ExitCode, Error>
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward cancel\n  onward cancel release-20261115-k3fq")]
 pub(crate) struct CancelArgs {
-    /// Which run; without it the last active one, after a question
+    /// Which run; without it the only one that is not over, after a question
     #[arg(add = crate::complete::run())]
     run: Option<String>,
     /// End it without asking
@@ -239,7 +239,10 @@ pub(crate) struct CancelArgs {
 
 pub(crate) fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, args.run.as_deref())?;
+    let dir = match args.run.as_deref() {
+        Some(run) => session.named(cx, run)?,
+        None => the_one_to_cancel(cx, &session)?,
+    };
     // A person who names the run means it.
     if args.run.is_none() && !cx.global.json {
         let question = format!("End run {} for good? Its files stay.", id_of(&dir));
@@ -249,6 +252,22 @@ pub(crate) fn cancel(cx: &mut Context, args: &CancelArgs) -> Result<ExitCode, Er
         }
     }
     ask(cx, &session, &dir, &Request::Cancel)
+}
+
+/// The run that is meant when none is named: the only one that is not over. The one that was active
+/// last may be over, and another one go on.
+fn the_one_to_cancel(cx: &Context, session: &Session) -> Result<PathBuf, Error> {
+    let mut open = session.unfinished()?;
+    match open.len() {
+        0 => session.named_or_last(cx, None),
+        1 => Ok(open.remove(0).dir.dir),
+        _ => {
+            let first = open[0].dir.id.to_string();
+            let lines = open.into_iter().map(|found| in_a_line(session, found));
+            let list = lines.collect::<Result<Vec<String>, Error>>()?;
+            Err(Error::SeveralRuns { list, first, command: error::CANCEL })
+        }
+    }
 }
 
 fn ask(
@@ -280,6 +299,13 @@ fn ask(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The steps and groups beside it that it needs, and that are not done.
+fn unfinished_before(run: &Run, step: &Address) -> Vec<String> {
+    let Some(id) = run.graph.find(step) else { return Vec::new() };
+    let open = run.graph.effective_needs(id).into_iter().map(|it| run.graph.node(it));
+    open.filter(|it| !it.is_settled()).map(|it| printable(it.address.as_str())).collect()
+}
+
 /// Record that you finished a step by hand
 ///
 /// Its declared outputs must exist; its check must pass.
@@ -305,5 +331,12 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
         return cx.print_json(&shapes::Done { schema, step });
     }
     writeln!(cx.err, "{step} now counts as done")?;
+    let run = open_run(&dir)?;
+    let before = unfinished_before(&run, &Address::from_text(step));
+    if !before.is_empty() {
+        let said = format!("note: it came before what it needs: {}", before.join(", "));
+        writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 2))?;
+    }
+    writeln!(cx.err, "onward resume {}", id_of(&dir))?;
     Ok(ExitCode::SUCCESS)
 }

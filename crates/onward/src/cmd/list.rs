@@ -10,7 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::{Counts, View, of_plan},
 };
-use onward_engine::engine::view_runs;
+use onward_engine::{engine::view_runs, load::journal::JOURNAL};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     ink::{self, Style},
     meant, next,
-    session::{Driving, Session},
+    session::{Driving, Session, word},
     style::{self, ago},
     width,
 };
@@ -166,6 +166,19 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// The command without which nothing goes on, where the journal is damaged or lost.
+    pub(crate) fn repair(&self) -> Option<String> {
+        let is_broken = match &self.shown {
+            Ok(view) => !view.damage.is_empty(),
+            Err(_) => !Path::new(&self.dir).join(JOURNAL).is_file() && self.place.is_none(),
+        };
+        is_broken.then(|| format!("onward repair {}", word(&self.id)))
+    }
+
+    pub(crate) fn is_of(&self, id: &str) -> bool {
+        self.id == id
+    }
+
     fn needs_a_person(&self) -> bool {
         self.shown.as_ref().map_or(true, |view| view.run.status == Status::Waiting)
     }

@@ -161,8 +161,9 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
             let view = row.shown.as_ref().ok().filter(|it| it.run.dialect != "onward")?;
             next::command(&named_in_commands(&view.run), view.run.status)
         });
-        let nothing = "nothing to resume; start something with `onward run FILE`".to_owned();
-        writeln!(cx.out, "\n{}", open.unwrap_or(nothing))?;
+        let repair = rows.iter().find_map(list::Row::repair);
+        let nothing = || "nothing to resume; start something with `onward run FILE`".to_owned();
+        writeln!(cx.out, "\n{}", repair.or(open).unwrap_or_else(nothing))?;
         return Ok(ExitCode::SUCCESS);
     }
     // What waits for a person comes before what runs, and that before what stopped.
@@ -181,6 +182,10 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     };
     let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
+    if let Some(repair) = rows.iter().find(|it| it.is_of(&id)).and_then(list::Row::repair) {
+        writeln!(cx.out, "\n{repair}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let run = first.run()?;
     let asks = matches!(status, Status::Waiting | Status::Running);
     // A gate behind steps that run again first has nothing to be answered yet.

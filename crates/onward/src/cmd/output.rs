@@ -55,7 +55,7 @@ pub(crate) fn show(
     let run = open_run(dir)?;
     let last = attempts(&run, &address, wanted.step)?;
     if last == 0 && wanted.attempt.is_none() {
-        return nothing(cx, &run, dir, &address);
+        return nothing(cx, &run, dir, (&address, wanted.follow));
     }
     let voice = voice_of(&run, &address, &session.machine).filter(|_| !wanted.raw);
     let mut speech = voice.map(Speech::of);
@@ -134,7 +134,12 @@ fn attempts(run: &Run, address: &Address, step: &str) -> Result<u32, Error> {
 }
 
 /// Why there is no output: it has not started, or there is nothing that could print.
-fn nothing(cx: &mut Context, run: &Run, dir: &Path, step: &Address) -> Result<ExitCode, Error> {
+fn nothing(
+    cx: &mut Context,
+    run: &Run,
+    dir: &Path,
+    (step, follow): (&Address, bool),
+) -> Result<ExitCode, Error> {
     if cx.global.json {
         return cx.print_json(&Output {
             schema: "onward.output/1".to_owned(),
@@ -154,7 +159,7 @@ fn nothing(cx: &mut Context, run: &Run, dir: &Path, step: &Address) -> Result<Ex
         Some(Role::Leaf) | None if run.state.phase(step) == Phase::Skipped => "was skipped",
         Some(Role::Leaf) | None => "has not started",
         Some(Role::Root | Role::Group | Role::Each | Role::Item | Role::Loop | Role::Turn) => {
-            return steps_of(cx, run, dir, step);
+            return steps_of(cx, run, dir, (step, follow));
         }
     };
     writeln!(cx.err, "{DIM}{name} {why}{DIM:#}")?;
@@ -165,7 +170,12 @@ fn nothing(cx: &mut Context, run: &Run, dir: &Path, step: &Address) -> Result<Ex
 const NAMED_MAX: usize = 10;
 
 /// A group prints nothing itself: the commands that show its steps, those that print first.
-fn steps_of(cx: &mut Context, run: &Run, dir: &Path, group: &Address) -> Result<ExitCode, Error> {
+fn steps_of(
+    cx: &mut Context,
+    run: &Run,
+    dir: &Path,
+    (group, follow): (&Address, bool),
+) -> Result<ExitCode, Error> {
     let nodes = run.graph.in_order().into_iter().map(|id| run.graph.node(id));
     let mut inside: Vec<(bool, &Address)> = nodes
         .filter(|it| it.role == Role::Leaf && it.address.is_within(group))
@@ -180,7 +190,8 @@ fn steps_of(cx: &mut Context, run: &Run, dir: &Path, group: &Address) -> Result<
     }
     writeln!(cx.err, "{DIM}{name} is a group; one of its steps:{DIM:#}")?;
     for (_, step) in inside.iter().take(NAMED_MAX) {
-        writeln!(cx.err, "onward log {} --step {}", id_of(dir), word(step.as_str()))?;
+        let follow = if follow { " -f" } else { "" };
+        writeln!(cx.err, "onward log {} --step {}{follow}", id_of(dir), word(step.as_str()))?;
     }
     let more = inside.len().saturating_sub(NAMED_MAX);
     if more > 0 {

@@ -49,6 +49,7 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         dialect: args.dialect.as_deref(),
         tasks: args.tasks.as_deref(),
         newest: true,
+        command: "plan",
     };
     let plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {

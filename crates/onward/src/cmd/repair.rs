@@ -3,7 +3,8 @@
 use onward_engine::world::open;
 use std::{path::PathBuf, process::ExitCode};
 
-use crate::ink::{AnsiColor, Style};
+use crate::ink::{self, AnsiColor, Style};
+use onward_core::{plan::Status, plural::count};
 use onward_engine::{
     care::{
         CareError,
@@ -16,9 +17,12 @@ use onward_engine::{
 use crate::{
     cmd::{Context, run::inputs},
     confirm::{Answer, confirm},
+    diagnostic::printable,
     error::Error,
     meant::left_here,
-    session::{Driving, Session},
+    next,
+    session::{Driving, Session, state_of},
+    style, width,
 };
 
 /// Rebuild a damaged or lost journal from what else is known
@@ -81,7 +85,11 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
     } else {
         writeln!(cx.err, "run {id} is repaired")?;
     }
-    writeln!(cx.err, "onward plan {id}\nonward resume {id}")?;
+    let status = Status::of(&state_of(&dir)?, false);
+    match next::command(&id, status) {
+        Some(next) => writeln!(cx.err, "onward plan {id}\n{next}")?,
+        None => writeln!(cx.err, "it is {}: onward status {id}", status.as_str())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -123,7 +131,11 @@ fn show(cx: &mut Context, report: &Report) -> Result<(), Error> {
     if !report.needed {
         return Ok(());
     }
-    writeln!(cx.err, "{bold}Kept{bold:#}\n  {} records before it", report.kept)?;
+    writeln!(
+        cx.err,
+        "{bold}Kept{bold:#}\n  {} before it",
+        count(usize::try_from(report.kept).unwrap_or(usize::MAX), "record")
+    )?;
     if let Some(from) = &report.opened_from {
         writeln!(cx.err, "  run.opened, from {from}")?;
     }
@@ -133,7 +145,9 @@ fn show(cx: &mut Context, report: &Report) -> Result<(), Error> {
         let attempt = it.attempt.map(|it| format!(" {it}")).unwrap_or_default();
         let what = format!("{step}{attempt}");
         let (kind, certainty, source) = (&it.kind, &it.certainty, &it.source);
-        writeln!(cx.err, "  {kind:<17} {what:<20} {certainty} by {source}: {}", it.why)?;
+        let told = format!("{certainty} by {source}: {}", it.why);
+        let told = printable(&told);
+        row(cx, &format!("  {kind:<17} {what:<20} "), &told)?;
     }
     if report.rebuilt.is_empty() {
         writeln!(cx.err, "  nothing")?;
@@ -142,14 +156,23 @@ fn show(cx: &mut Context, report: &Report) -> Result<(), Error> {
         writeln!(cx.err, "{bold}Left out{bold:#}")?;
     }
     for it in &report.dropped {
-        writeln!(cx.err, "  record {} {}: {}", it.seq, it.kind, it.why)?;
+        row(cx, "  ", &printable(&format!("record {} {}: {}", it.seq, it.kind, it.why)))?;
     }
     writeln!(cx.err, "{bold}Steps{bold:#}")?;
     for it in &report.steps {
         let style = style_of(it.fate);
         let fate = it.fate.as_str();
-        writeln!(cx.err, "  {style}{fate:<12}{style:#} {:<20} {}", it.step, it.why)?;
+        let head = format!("  {style}{fate:<12}{style:#} {:<20} ", printable(&it.step));
+        row(cx, &head, &printable(&it.why))?;
     }
+    Ok(())
+}
+
+/// Words behind a head, in their own column.
+fn row(cx: &mut Context, head: &str, text: &str) -> Result<(), Error> {
+    let at = width::of(&ink::printed(head, false));
+    let row = format!("{head}{}", style::wrap(text, style::columns_of_errors(), at, at.max(4)));
+    writeln!(cx.err, "{}", row.trim_end())?;
     Ok(())
 }
 

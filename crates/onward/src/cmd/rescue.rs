@@ -112,6 +112,9 @@ pub(crate) struct Shown {
     attempt: u32,
     at: String,
     dir: String,
+    /// The rescue whose `undo` replaced what this one has; without it, an attempt's work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced_by: Option<u32>,
     paths: Vec<RescuedPath>,
     /// What each path was when it was undone; `null` = the attempt had deleted it.
     contents: BTreeMap<String, Option<String>>,
@@ -151,9 +154,19 @@ fn one(
         };
         let contents = rescue.paths.iter().map(|it| (it.path.clone(), content(&it.path)));
         let contents = contents.collect();
-        let Rescue { number, step, attempt, at, dir, paths } = rescue.clone();
+        let Rescue { number, step, attempt, at, dir, paths, replaced_by } = rescue.clone();
         let schema = "onward.rescue/1".to_owned();
-        return cx.print_json(&Shown { schema, number, step, attempt, at, dir, paths, contents });
+        return cx.print_json(&Shown {
+            schema,
+            number,
+            step,
+            attempt,
+            at,
+            dir,
+            replaced_by,
+            paths,
+            contents,
+        });
     }
     show(cx, rescue)?;
     for path in &rescue.paths {
@@ -197,7 +210,7 @@ fn number_of(text: &str) -> Result<u32, Error> {
 }
 
 fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
-    let Rescue { number, step, attempt, at, .. } = rescue;
+    let Rescue { number, step, attempt, at, replaced_by, .. } = rescue;
     let at = style::moment(at, wall_clock());
     let step = printable(step);
     let what = if rescue.paths.iter().all(|it| it.by_hand) { "saved" } else { "undone" };
@@ -205,7 +218,12 @@ fn show(cx: &mut Context, rescue: &Rescue) -> Result<(), Error> {
         0 => step,
         _ => format!("{step}, attempt {attempt}"),
     };
-    writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {of}, {what} {at}")?;
+    let what = match replaced_by {
+        Some(other) => format!("what `undo {other}` replaced {at} ({of})"),
+        None => format!("{of}, {what} {at}"),
+    };
+    let what = style::wrap(&what, style::columns(), 5, 5);
+    writeln!(cx.out, "{STRONG}{number:>3}{STRONG:#}  {what}")?;
     for path in &rescue.paths {
         writeln!(cx.out, "     {:<8} {}", word_of(path.now), printable(&path.path))?;
     }
@@ -246,12 +264,13 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     let number = number_of(number)?;
     let session = Session::new(cx, &Driving::default())?;
     let dir = session.named_or_last(cx, run)?;
-    let back = BringBack::prepare(&dir, &session.machine, number)?;
+    // The run is not held while the user thinks.
+    let shown = BringBack::prepare(&dir, &session.machine, number)?.rescue;
     if !cx.global.json {
-        show(cx, &back.rescue)?;
+        show(cx, &shown)?;
     }
     let mut replace: BTreeSet<String> = args.replace.iter().cloned().collect();
-    if can_come_back(&back.rescue) {
+    if can_come_back(&shown) {
         match confirm(cx, args.yes, "Restore this?") {
             Answer::Yes => {}
             Answer::No => {
@@ -259,7 +278,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
                 return Ok(ExitCode::SUCCESS);
             }
             Answer::NotAsked => {
-                let changed = back.rescue.paths.iter().filter(|it| it.now == Now::Changed);
+                let changed = shown.paths.iter().filter(|it| it.now == Now::Changed);
                 let replace =
                     changed.fold(String::new(), |all, it| all + " --replace " + &word(&it.path));
                 let words = args.words.join(" ");
@@ -270,7 +289,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
             }
         }
         if !args.yes {
-            for path in back.rescue.paths.iter().filter(|it| it.now == Now::Changed) {
+            for path in shown.paths.iter().filter(|it| it.now == Now::Changed) {
                 let question = format!(
                     "{} was edited since. Replace it? The edited version is saved.",
                     path.path
@@ -280,6 +299,13 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
                 }
             }
         }
+    }
+    let back = BringBack::prepare(&dir, &session.machine, number)?;
+    if back.rescue != shown {
+        return Err(Error::Care(CareError::Refused {
+            what: format!("files of rescue {number} changed while you were asked"),
+            hint: format!("look again: `onward undo {}`", args.words.join(" ")),
+        }));
     }
     let brought = back.adopt(&replace)?;
     if cx.global.json {

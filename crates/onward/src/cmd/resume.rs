@@ -160,11 +160,14 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
         dialect: args.dialect.as_deref(),
         tasks: args.tasks.as_deref(),
         newest: false,
+        command: "resume",
     };
     let which = match wanted {
         Wanted { run: None, dialect: None, tasks: None, .. } => {
             match adopt::choose(cx, &session, &mut person, args.driving.yes) {
-                Err(Error::NothingToResume) if args.force => last_cancelled(&session),
+                Err(Error::NothingToResume | Error::LastIsCancelled { .. }) if args.force => {
+                    last_cancelled(&session)
+                }
                 Ok(None) => {
                     let fresh = "`onward run WORKFLOW` starts a new run";
                     writeln!(cx.err, "nothing was done; {fresh}")?;

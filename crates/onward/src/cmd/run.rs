@@ -31,7 +31,7 @@ use crate::{
     diagnostic::{self, printable},
     error::{self, Error},
     prompt::Person,
-    session::{Driving, Session, id_of, open_run},
+    session::{Driving, Session, id_of, open_run, word},
     style,
 };
 
@@ -45,7 +45,7 @@ use crate::{
     onward run --again release-20261115-k3fq")]
 pub(crate) struct RunArgs {
     /// The workflow file, or the name of a built-in workflow such as `conference`
-    #[arg(required_unless_present = "again", add = crate::complete::workflow())]
+    #[arg(add = crate::complete::workflow())]
     file: Option<PathBuf>,
     /// Start over with the workflow and inputs of this run; it is cancelled, and its files stay
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "inputs", "detach"])]
@@ -71,7 +71,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         let person = Person::at_terminal(cx, &args.driving);
         return again(cx, &session, &dir, person);
     }
-    let file = args.file.as_deref().expect("clap wants one of the two");
+    let Some(file) = args.file.as_deref() else { return Err(which_workflow(cx)) };
     let mut session = Session::new(cx, &args.driving)?;
     if args.agent.is_some() && cx.path(file).is_file() {
         return Err(Error::Usage {
@@ -109,6 +109,20 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         return super::attach::leave(cx, &session, &begun.leave(), &[]);
     }
     drive_new(cx, &session, begun, person)
+}
+
+/// No workflow was named: those that are here, or else how one is made.
+fn which_workflow(cx: &Context) -> Error {
+    let files = check::workflow_files(&cx.path(Path::new(".")));
+    let hint = match files.as_slice() {
+        [] => "write one with `onward init hello`, or name a built-in one".to_owned(),
+        files => {
+            let all: Vec<String> =
+                files.iter().map(|it| format!("`onward run {}`", word(it))).collect();
+            all.join(", ")
+        }
+    };
+    Error::Usage { message: "say which workflow".into(), hint }
 }
 
 fn has_worktrees(steps: &[Step]) -> bool {
@@ -267,14 +281,18 @@ pub(crate) fn load(cx: &mut Context, file: &Path, cast: &Cast) -> Result<Loaded,
         Ok(loaded) => Ok(loaded),
         Err(problems) if cx.global.json => {
             let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
-            Err(Error::InvalidWorkflow { name: name.into_owned(), first })
+            Err(Error::InvalidWorkflow { name: name.into_owned(), first, is_told: false })
         }
         Err(problems) => {
             for problem in &problems {
                 diagnostic::problem(&mut *cx.err, problem)?;
             }
-            let first = onward_core::plural::count(problems.len(), "problem");
-            Err(Error::InvalidWorkflow { name: name.into_owned(), first })
+            let errors = problems
+                .iter()
+                .filter(|it| it.severity == onward_core::workflow::Severity::Error)
+                .count();
+            let first = onward_core::plural::count(errors, "error");
+            Err(Error::InvalidWorkflow { name: name.into_owned(), first, is_told: true })
         }
     }
 }

@@ -14,7 +14,6 @@ use crate::{
     next,
     session::{Driving, Session, Which, is_driven, named_in_commands, word},
     style::{self, ago, cut, took},
-    summary::is_stopped,
     undone::{self, Why},
 };
 use onward_core::{
@@ -24,7 +23,7 @@ use onward_core::{
     plan::{RunInfo, Status},
     policy::{Choices, Depth},
     time::Timestamp,
-    view::{GateView, StepView, View, of_plan},
+    view::{GateView, StepView, View, is_stopped, of_plan},
 };
 use onward_engine::{
     care::rescues::{Now, list as all_rescues},
@@ -53,7 +52,8 @@ pub(crate) struct StatusArgs {
 pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, dialect) = (args.run.as_deref(), args.dialect.as_deref());
-    let wanted = Wanted { run, dialect, tasks: args.tasks.as_deref(), newest: true };
+    let wanted =
+        Wanted { run, dialect, tasks: args.tasks.as_deref(), newest: true, command: "status" };
     let which = session.which(cx, &wanted)?;
     let (mut first, mut stopped) = (Vec::new(), BTreeSet::new());
     let view = match &which {
@@ -138,7 +138,7 @@ fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error>
 fn costs(cx: &mut Context, bill: &Bill) -> Result<(), Error> {
     let Bill { useful, repeated, reverted, under_way, waiting, by_cause, steps, drives } = bill;
     let rows = steps.keys().chain(by_cause.keys());
-    let widths = rows.map(|it| printable(it).chars().count() + 2);
+    let widths = rows.map(|it| printable(it).chars().count() + 11);
     let width = widths.max().unwrap_or(0).clamp(15, 50);
     let heads = format!("{:>8} {:>12} {:>10} {:>10}", "attempts", "time", "tokens", "US$");
     writeln!(cx.out, "\n{:<width$} {heads}", "Cost")?;
@@ -146,6 +146,9 @@ fn costs(cx: &mut Context, bill: &Bill) -> Result<(), Error> {
         let Sum { attempts, seconds, input_tokens, output_tokens, .. } = sum;
         let (span, tokens) = (span(*seconds), style::thousands(input_tokens + output_tokens));
         let (name, money) = (cut(&printable(name), width), money(sum));
+        // Time in which no attempt ran is of none.
+        let is_idle = *attempts == 0 && *seconds > 0.0;
+        let attempts = if is_idle { "-".to_owned() } else { attempts.to_string() };
         Ok(writeln!(cx.out, "{name:<width$} {attempts:>8} {span:>12} {tokens:>10} {money:>10}")?)
     };
     for (name, sum) in [
@@ -158,7 +161,9 @@ fn costs(cx: &mut Context, bill: &Bill) -> Result<(), Error> {
         line(name, sum)?;
     }
     for (cause, sum) in by_cause {
-        line(&format!("  {cause}"), sum)?;
+        let is_idle = sum.attempts == 0 && sum.seconds > 0.0;
+        let name = if is_idle { format!("  waited ({cause})") } else { format!("  {cause}") };
+        line(&name, sum)?;
     }
     if steps.is_empty() {
         return Ok(());

@@ -149,5 +149,7 @@ steps:
     agent: claude
     prompt: Do the part called {{ item }}.
   - id: approve
-    gate: Each part is on a branch of its own. Are they ready to be merged?
+    gate: |
+      Are the parts ready to be merged? Each is on a branch of its own:
+      git branch --list 'onward/{{ run.id }}/*'
 ";

@@ -73,7 +73,8 @@ struct Cause {
 pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = super::run_and_rest(&args.words);
-    let which = session.which(cx, &Wanted { run, newest: true, ..Wanted::default() })?;
+    let which =
+        session.which(cx, &Wanted { run, newest: true, command: "why", ..Wanted::default() })?;
     let (dir, plan) = match which {
         Which::Ours(dir) => {
             let plan = plan_run(&dir, &session.machine, &Choices::default())?;

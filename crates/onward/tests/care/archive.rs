@@ -60,7 +60,7 @@ fn a_run_that_is_driven_or_lives_stays_where_it_is() {
     assert!(said.err.contains("onward resume"), "{said:?}");
     kill_all(&run);
     // Given up: no process of it lives, no driver holds it.
-    let said = bench.exits(&format!("archive {}", id(&run)), 0);
+    let said = bench.exits(&format!("archive {} --yes", id(&run)), 0);
     assert!(said.err.contains("one was killed half-way"), "{said:?}");
     assert_eq!(archives(&bench).len(), 1);
 }

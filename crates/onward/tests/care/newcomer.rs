@@ -137,7 +137,7 @@ fn every_agent_that_is_missing_is_named_at_once() {
     for agent in ["claude", "codex"] {
         let line = format!("agent `{agent}`: the program `{agent}` is not on the PATH");
         assert_eq!(said.err.matches(&line).count(), 1, "{said:?}");
-        assert!(said.err.contains(&format!("[agents.{agent}] command")), "{said:?}");
+        assert!(said.err.contains(&format!("agents.{agent}.command = ")), "{said:?}");
     }
 }
 

@@ -91,7 +91,7 @@ fn what_was_undone_comes_back_and_goes_again() {
     bench.exits("undo 2 --yes", 0);
     assert_eq!(tree(&bench), ["old", "-", "was", "#!"]);
     let said = bench.exits("rescue list", 0);
-    assert!(said.out.contains("3  one, attempt 1"), "{said:?}");
+    assert!(said.out.contains("3  what `undo 2` replaced "), "{said:?}");
 }
 
 #[test]

@@ -78,8 +78,7 @@ fn a_damaged_run_is_looked_after_in_words() {
       keep         one                  sealed, and its outputs are there (recorded by seal)
       keep         two                  it can be read (recorded by journal)
     run RUN is repaired; the damaged journal is kept as journal.damaged-1.jsonl
-    onward plan RUN
-    onward resume RUN
+    it is completed: onward status RUN
     --- exit 0
     "#);
     assert_snapshot!(said(&bench, &run, "verify"), @r#"

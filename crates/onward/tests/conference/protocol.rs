@@ -116,7 +116,7 @@ fn an_evaluator_that_lacks_a_file_says_which_and_works_when_that_is_committed() 
     let hall = Hall::new(|text| needs(text.replace("Max rounds:** 3", "Max rounds:** 1")));
     hall.bench.write("plus.txt", "0\n");
     let said = hall.bench.exits("run conference --no-input", 10);
-    let cause = "the evaluator does not work for researcher A: it ended with exit status: 1: cat";
+    let cause = "the evaluator does not work for researcher A: it ended with exit 1: cat";
     assert!(said.err.contains(cause) && said.err.contains("plus.txt"), "{said:?}");
     hall.git(&["add", "plus.txt"]);
     hall.git(&["commit", "--quiet", "--message=what the evaluator needs"]);

@@ -59,6 +59,6 @@ fn a_researcher_knows_the_guard_and_its_log_says_why_there_is_no_number() {
     let prompt = hall.bench.text("prompt-B");
     assert!(prompt.contains("whatever a change would gain): Keep the kettle."), "{prompt}");
     let log = hall.bench.text("researcher_A_log.md");
-    let why = "- **Analysis:** no result: it ended with exit status: 124; see the rows";
+    let why = "- **Analysis:** no result: it ended with exit 124; see the rows";
     assert!(log.contains(why), "{log}");
 }

@@ -269,7 +269,7 @@ fn an_archived_run_leaves_its_branches_and_what_is_not_committed() {
     bench.exits("gc --keep 0 --yes", 0);
     assert_eq!(git(&bench, &format!("rev-parse onward/{}/draft", id(&run))), tip);
     let (bench, run) = interrupted();
-    let said = bench.exits(&format!("archive {}", id(&run)), 0);
+    let said = bench.exits(&format!("archive {} --yes", id(&run)), 0);
     assert!(said.err.contains("so it stays"), "{said:?}");
     bench.exits("gc --keep 0 --yes", 0);
     let half = fs::read_to_string(path(&bench, &run, "draft").join("half.txt")).unwrap();

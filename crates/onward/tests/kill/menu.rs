@@ -418,7 +418,8 @@ fn a_run_that_nobody_can_accept_to_go_on_names_its_reasons_and_the_ways_out() {
         let said = said.replace(&id(&run), "ID");
         for text in [
             "ID cannot be resumed yet:\n  prerequisite-missing: agent `amp` has no command\n",
-            "put `[agents.amp] command = [...]` in .onward/config.toml",
+            "put `agents.amp.command = [\"PROGRAM\", \"{prompt}\"]` at the top of \
+             .onward/config.toml",
             "stays valid a",
             "onward run --again ID",
             "continue where it stopped:\n    onward resume ID\n",

@@ -13,6 +13,7 @@ use onward_core::time::Timestamp;
 
 use super::{Check, Health};
 use crate::{
+    agents::own_agent,
     care::programs::{self, Installed},
     engine::Machine,
     locate::Project,
@@ -80,7 +81,7 @@ fn agent(project: &Project, machine: &Machine, name: &str, command: &[String]) -
     let what = format!("agent {name}");
     let Some(program) = command.first() else {
         return Check::new("agent", Health::Problem, format!("{what} has no command"))
-            .with_hint(format!("put `[agents.{name}] command = [...]` in .onward/config.toml"));
+            .with_hint(own_agent(name));
     };
     let found = located(project.root(), machine, program);
     if found.as_deref().is_some_and(|path| is_of_project(project.root(), path)) {

@@ -86,8 +86,10 @@ fn journal(run: &RunDir) -> Option<Check> {
         }
         Ok(loaded) => match loaded.tail.rest {
             Rest::Damaged(damage) => {
-                let lines = damage.listed.len() as u64 + damage.more;
-                let message = format!("the journal of run {id} is damaged: {lines} lines");
+                let lines =
+                    damage.listed.len() + usize::try_from(damage.more).unwrap_or(usize::MAX);
+                let lines = plural::count(lines, "line");
+                let message = format!("the journal of run {id} is damaged: {lines}");
                 Some(problem("journal-damaged", message).with_hint(repair))
             }
             Rest::Clean | Rest::Torn(_) => {

@@ -138,7 +138,7 @@ impl Outcome {
             let differs = content(&self.files, name) != content(&reference.files, name);
             differs && !restless.contains(*name)
         });
-        all.extend(other.take(NAMED_MAX).map(|name| format!("{name} is another")));
+        all.extend(other.take(NAMED_MAX).map(|name| format!("{name} has another content")));
         let steps: BTreeSet<&String> = self.states.keys().chain(reference.states.keys()).collect();
         for step in steps {
             let word = |states: &BTreeMap<String, &'static str>| states.get(step).copied();
@@ -365,7 +365,7 @@ impl<'s> Case<'s> {
         let ended =
             engine::Outcome::new(Status::of(&run.state, false), place.run, self.run_dir.clone())
                 .of(&run);
-        let why = |it: &FailedStep| format!("{}: {}, {}", it.step, it.cause.as_str(), it.detail);
+        let why = |it: &FailedStep| format!("{}: {}, {}", it.step, it.cause.in_words(), it.detail);
         Ok(Outcome {
             status: ended.status,
             failed: ended.failed.iter().map(why).collect(),

@@ -109,7 +109,7 @@ impl<W: World> Rebuilder<'_, W> {
         }
         let why = match &finished.outcome {
             Outcome::Done => "sealed, and its outputs are there".to_owned(),
-            Outcome::Failed { cause, detail } => format!("{}: {detail}", cause.as_str()),
+            Outcome::Failed { cause, detail } => format!("{}: {detail}", cause.in_words()),
         };
         let event = Event::AttemptFinished(Box::new(finished));
         Ok(self.push(seal.at, event, Source::Seal, why).is_ok())

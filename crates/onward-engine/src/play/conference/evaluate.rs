@@ -48,7 +48,10 @@ fn once(command: &str, dir: &Path, env: &[(&str, String)]) -> Result<Measured, C
     let _ = std::io::stderr().write_all(&complaints);
     let why = match ended.status {
         None => format!("it took longer than {} s (exit 124)", TIME_MAX.as_secs()),
-        Some(status) if !status.success() => format!("it ended with {status}"),
+        Some(status) if !status.success() => match status.code() {
+            Some(code) => format!("it ended with exit {code}"),
+            None => format!("it ended with {status}"),
+        },
         Some(_) => match number_in(&String::from_utf8_lossy(&ended.out)) {
             Some(number) => return Ok(Ok(number)),
             None => "it printed no number".to_owned(),
