@@ -8,7 +8,7 @@ use onward_core::{
     time::Timestamp,
     workflow::{
         self,
-        model::Template,
+        model::{Place, Template},
         pattern,
         template::{Context, FileTexts, Quoting, condition, render, script, value},
     },
@@ -76,7 +76,7 @@ fn workflow(input: &[u8]) {
 fn template(input: &[u8]) {
     let source = String::from_utf8_lossy(input).into_owned();
     let _ = pattern::matcher(&source, true);
-    let template = Template { source, ..Template::default() };
+    let template = Template::new(source, Place::default());
     let names: BTreeMap<String, serde_json::Value> = serde_json::from_str(
         "{\"inputs\": {\"x\": \"it's\", \"list\": [1, \"two\", null], \"map\": {\"k\": 1.5}}, \
          \"steps\": {\"a\": {\"status\": \"done\", \"stdout\": \"line\\nline\\n\"}}}",

@@ -310,7 +310,9 @@ impl Defs {
         for (index, More { children, sources }) in more.into_iter().map(|(at, it)| (at, &**it)) {
             index.pack(&mut to);
             children.len().pack(&mut to);
-            children.iter().for_each(|child| child.0.pack(&mut to));
+            for child in children {
+                child.0.pack(&mut to);
+            }
             sources.pack(&mut to);
         }
         own.len().pack(&mut to);

@@ -16,6 +16,7 @@ use std::{
 use onward_dialects::seam::{
     Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Project as Evidence, Root, Site,
 };
+use rustix::fs::FsWord;
 
 use super::Project;
 use crate::world::{
@@ -408,13 +409,11 @@ fn marks_and_dirs(dir: &Path, marks: &BTreeSet<&str>) -> BTreeMap<String, bool> 
 /// Whether it is sure that a directory holds no other one: each would be linked to it by its `..`,
 /// on the file systems that are known to count these.
 fn is_leaf(dir: &Path) -> bool {
-    const EXT4: i64 = 0xef53;
-    const TMPFS: i64 = 0x0102_1994;
-    const XFS: i64 = 0x5846_5342;
+    const EXT4: FsWord = 0xef53;
+    const TMPFS: FsWord = 0x0102_1994;
+    const XFS: FsWord = 0x5846_5342;
     let links = || fs::symlink_metadata(dir).is_ok_and(|it| it.is_dir() && it.nlink() == 2);
-    let counts = |it: rustix::fs::StatFs| {
-        i64::try_from(it.f_type).is_ok_and(|it| [EXT4, TMPFS, XFS].contains(&it))
-    };
+    let counts = |it: rustix::fs::StatFs| [EXT4, TMPFS, XFS].contains(&it.f_type);
     links() && rustix::fs::statfs(dir).is_ok_and(counts)
 }
 
