@@ -286,10 +286,13 @@ impl Talk<'_> {
             }
             // What another system left half done is undone or kept as a whole.
             let own = |it: &PlannedRevert| match it.kind {
-                RevertKind::RestoreFile | RevertKind::RemoveFile | RevertKind::ReplaceFile => {
+                RevertKind::RestoreFile | RevertKind::RemoveFile => {
                     it.step.as_ref() == Some(&planned.step)
                 }
-                RevertKind::TruncateRows | RevertKind::ResetWorktree => false,
+                // What a person changed is asked about by its finding.
+                RevertKind::ReplaceFile | RevertKind::TruncateRows | RevertKind::ResetWorktree => {
+                    false
+                }
             };
             let undone: Vec<&str> =
                 self.plan.reverts.iter().filter(|it| own(it)).map(|it| it.path.as_str()).collect();

@@ -134,9 +134,9 @@ fn e3_a_copy_of_a_run_beside_it_is_told_and_never_continued() {
     let doctor = bench.onward("doctor").out;
     assert!(doctor.contains("goes by its own name"), "{doctor}");
     // Where none is named, the copy is not meant, however new it is.
-    let now = std::time::SystemTime::now() + std::time::Duration::from_mins(1);
     let journal = std::fs::File::options().append(true).open(copy.join("journal.jsonl")).unwrap();
-    journal.set_modified(now).unwrap();
+    let now = journal.metadata().unwrap().modified().unwrap();
+    journal.set_modified(now + std::time::Duration::from_mins(1)).unwrap();
     bench.exits("resume --no-input", 0);
     assert_eq!((bench.ran("a"), bench.ran("b")), (vec![1], vec![1, 2]));
     // Without the original it is a run that was renamed.
@@ -156,7 +156,7 @@ fn movable() -> (tempfile::TempDir, Bench) {
     (dir, bench)
 }
 
-fn moved(bench: Bench) -> Bench {
+fn moved(bench: &Bench) -> Bench {
     let to = bench.root.with_file_name("there");
     std::fs::rename(&bench.root, &to).unwrap();
     Bench::at_existing(to)
@@ -168,7 +168,7 @@ fn e3_a_step_that_lives_is_found_after_its_project_was_moved() {
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("begun"));
     engine.kill().unwrap();
-    let bench = moved(bench);
+    let bench = moved(&bench);
     let plan = bench.plan(&its_run(&bench, &run));
     assert_eq!(plan["steps"][1]["verdict"], "reattach", "{plan:#}");
     let mut resumed = bench.start("resume --no-input");
@@ -183,7 +183,7 @@ fn e3_a_driver_whose_project_is_moved_says_where_to_and_its_steps_live_on() {
     let (_dir, bench) = movable();
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("begun"));
-    let bench = moved(bench);
+    let bench = moved(&bench);
     bench.write("go", "");
     assert_eq!(engine.wait().unwrap().code(), Some(16), "{}", bench.text("said"));
     let said = bench.text("said");

@@ -5,7 +5,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use onward_core::event::Event;
@@ -26,8 +26,9 @@ fn edit(bench: &Bench, path: &str) {
 }
 
 fn later(path: &Path) {
-    let then = SystemTime::now() + Duration::from_mins(1);
-    fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    let now = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(now + Duration::from_mins(1)).unwrap();
 }
 
 fn only_run(bench: &Bench) -> PathBuf {
