@@ -121,6 +121,8 @@ pub struct InFlight {
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
     pub session_lacks: Option<String>,
+    /// What it did, or may have done, that no undo takes back: a line for each kind.
+    pub stays: Vec<String>,
 }
 
 /// What of an attempt is not undone before a person has said which version counts.

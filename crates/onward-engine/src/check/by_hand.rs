@@ -12,7 +12,7 @@ use onward_core::{
 
 use crate::{
     revert::rescue::{self, Undoing},
-    world::{Stop, World},
+    world::{Stop, World, files::Leads},
 };
 
 /// Looks at steps that were done before. Each that has such outputs gets a rescue of its own.
@@ -30,11 +30,18 @@ pub(crate) fn look<W: World>(
         };
         let mut reverts = Vec::new();
         let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
-        let mut paths = Vec::new();
+        let (mut paths, mut away) = (Vec::new(), Vec::new());
         for path in candidates(step, entry, survey) {
             // A directory may stand in its place: what is in it is the person's.
             paths.extend(world.in_the_way(&path)?.into_iter().filter(|it| *it != path));
-            paths.push(path);
+            // A link may: the step would write through it.
+            let leads = world.leads(&path)?;
+            paths.push(path.clone());
+            match leads {
+                Leads::Nowhere => {}
+                Leads::To(behind) => paths.push(behind),
+                Leads::Away => away.push(path),
+            }
         }
         for path in paths {
             let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
@@ -44,13 +51,15 @@ pub(crate) fn look<W: World>(
             if is_kept || was_made_by_the_run(&run.state, &path, digest) {
                 continue;
             }
+            // What is not kept behind a link is kept by taking the link away.
+            let base = Some((digest, kind)).filter(|_| !away.contains(&path));
             reverts.push(Revert {
                 path,
                 left: Some(digest),
-                base: Some(digest),
+                base: base.map(|it| it.0),
                 rescue: rescue::name(number, step),
                 left_kind: kind,
-                base_kind: kind,
+                base_kind: base.map(|it| it.1).unwrap_or_default(),
                 step: Some(step.clone()),
             });
         }

@@ -11,6 +11,7 @@ pub(crate) mod needs;
 mod outputs;
 mod overwriters;
 mod reads;
+mod stays;
 pub mod survey;
 pub(crate) mod turns;
 pub(crate) mod witness;

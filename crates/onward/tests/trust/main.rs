@@ -1,7 +1,7 @@
 //! What broke when strangers attacked the program, each as a test named by its number in the list
 //! of findings: `a1_…` to `a27_…` the plan, `b1_…` to `b9_…` what is finished, `c1_…` to `c8_…`
 //! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
-//! found about them.
+//! found about them, `g_undo` what a fourth one found about undos.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -38,6 +38,7 @@ mod e_links;
 mod e_shell;
 mod e_undo;
 mod f_promises;
+mod g_undo;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]
