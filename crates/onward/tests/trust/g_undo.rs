@@ -444,4 +444,10 @@ fn g18_a_branch_that_is_named_after_a_secret_is_the_same_branch_and_not_shown() 
     let plan = onward("plan --json");
     assert!(codes(&plan.json()).contains(&"branch-mismatch"), "{plan:?}");
     assert!(!plan.out.contains("tok-5f0c9a77d1"), "{plan:?}");
+    onward("resume --no-input --yes --accept branch-mismatch");
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    for name in ["journal.jsonl", "opened.json"] {
+        let text = fs::read(run.join(name)).unwrap();
+        assert!(!String::from_utf8_lossy(&text).contains("tok-5f0c9a77d1"), "{name}");
+    }
 }
