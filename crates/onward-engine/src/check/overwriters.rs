@@ -24,7 +24,7 @@ use onward_core::{
 
 use crate::{
     revert::rescue::{self, Undoing},
-    world::{Stop, World},
+    world::{Stop, World, files::Leads},
 };
 
 /// Says of each path that a person changed which steps may write it. One that no step of the run
@@ -56,7 +56,18 @@ pub(super) fn look<W: World>(
             found.entry(path.clone()).or_default().push(by);
         }
     }
+    let mut behind = BTreeSet::new();
     for path in &strange {
+        // What is written to a link is written there.
+        if let Some(by) = found.get(path).cloned()
+            && let Leads::To(target) = world.leads(path)?
+            && !made.contains(&target)
+        {
+            found.entry(target.clone()).or_insert(by);
+            behind.insert(target);
+        }
+    }
+    for path in strange.union(&behind) {
         let Some(by) = found.get(path).and_then(|it| it.first()) else { continue };
         let Some((digest, kind)) = world.look(path)?.map(crate::world::Looked::content) else {
             continue;

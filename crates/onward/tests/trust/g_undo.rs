@@ -8,6 +8,8 @@ use std::{
     process::Command,
 };
 
+use onward_engine::{care::harness::Watch, revert::rescue};
+
 use crate::{
     bench::{Bench, Said, codes, id, kill_all, sees},
     support::repo::rescued,
@@ -184,6 +186,37 @@ fn g5_a_directory_that_became_a_link_comes_back_as_it_was() {
 }
 
 #[test]
+fn g5_killed_in_the_middle_of_such_an_undo_the_tree_ends_the_same() {
+    let prepare = format!(
+        "{GIT}mkdir lib; for n in $(seq 200); do echo $n > lib/$n; done; echo said > .gitignore\n{COMMIT}"
+    );
+    let attempt = "mv lib src; ln -s src lib; echo half > src/1";
+    let bench = project(EDITS, &prepare, attempt, Ends::IsKilled);
+    let run = begun(&bench, Ends::IsKilled);
+    let count = |name: &str| fs::read_dir(bench.path(name)).map_or(0, Iterator::count);
+    let lib_is_back = || !is_link(&bench.path("lib")) && count("lib") > 0;
+    let moments: [&dyn Fn() -> bool; 4] = [
+        &|| run.join("rescue/1-a/UNDO.json").exists(),
+        &|| !is_link(&bench.path("lib")),
+        &|| count("src") < 200,
+        &lib_is_back,
+    ];
+    for (number, moment) in moments.iter().enumerate() {
+        let mut watch = Watch::new(&run);
+        let mut engine = bench.start(&format!("resume --no-input --yes {}", id(&run)));
+        assert!(watch.until(&mut engine, |_| moment()).unwrap(), "{number} {}", bench.text("said"));
+        engine.kill().unwrap();
+    }
+    bench.exits("resume --no-input --yes", 0);
+    assert!(!is_link(&bench.path("lib")) && !bench.path("src").exists());
+    for number in 1..=200 {
+        assert_eq!(bench.text(&format!("lib/{number}")), format!("{number}\n"));
+    }
+    assert!(is_link(&saved(&run, 1, "lib")));
+    assert_eq!(fs::read_to_string(saved(&run, 1, "src/1")).unwrap(), "half\n");
+}
+
+#[test]
 fn g5_what_was_written_through_such_a_link_is_undone_too() {
     for ends in BOTH {
         let prepare = "mkdir g; echo 1 > g/x\nCOMMIT";
@@ -351,6 +384,27 @@ fn g2_what_a_link_in_the_place_of_an_output_leads_to_is_kept() {
             assert_eq!(kept, "hours of work\n");
         }
     }
+}
+
+#[test]
+fn g2_what_a_link_of_a_persons_leads_to_is_kept_before_a_later_step_writes() {
+    let bench = Bench::new(
+        "  - { id: e, edits: true, run: 'echo e > e.txt' }\n  - { id: g, gate: '?' }\n  \
+         - { id: b, run: 'echo 2 > out.txt', writes: [out.txt] }\n",
+    );
+    bench.write(".onward/.gitignore", "*\n");
+    sh(&bench, &format!("{GIT}{COMMIT}"));
+    bench.exits("run w.yaml --no-input", 11);
+    let run = bench.project().runs().unwrap().remove(0).dir;
+    sh(&bench, "mkdir final; echo hours > final/report.txt; ln -s final/report.txt out.txt");
+    bench.exits("approve", 0);
+    bench.exits("resume --no-input --yes --accept artifact-changed", 0);
+    assert_eq!(bench.text("final/report.txt"), "2\n");
+    let kept = rescue::list(&run).unwrap().rescues.into_iter().map(|it| it.dir);
+    let kept: Vec<String> = kept
+        .filter_map(|dir| fs::read_to_string(dir.join("files/final/report.txt")).ok())
+        .collect();
+    assert_eq!(kept, ["hours\n"]);
 }
 
 #[test]
