@@ -188,7 +188,8 @@ fn g5_a_directory_that_became_a_link_comes_back_as_it_was() {
 #[test]
 fn g5_killed_in_the_middle_of_such_an_undo_the_tree_ends_the_same() {
     let prepare = format!(
-        "{GIT}mkdir lib; for n in $(seq 200); do echo $n > lib/$n; done; echo said > .gitignore\n{COMMIT}"
+        "{GIT}mkdir lib; for n in $(seq 200); do echo $n > lib/$n; done\n\
+         echo said > .gitignore\n{COMMIT}"
     );
     let attempt = "mv lib src; ln -s src lib; echo half > src/1";
     let bench = project(EDITS, &prepare, attempt, Ends::IsKilled);
@@ -291,9 +292,9 @@ fn g7_what_was_not_committed_comes_back_when_an_attempt_resets_the_branch() {
             let plan = bench.plan(&run);
             let reverts = plan["reverts"].to_string();
             assert!(reverts.contains("base.txt"), "{plan:#}");
-            let accept =
-                codes(&plan).iter().map(|it| format!(" --accept {it}")).collect::<String>();
-            bench.exits(&format!("resume --no-input --yes{accept}"), 0);
+            let accepts =
+                codes(&plan).iter().flat_map(|it| [" --accept ", *it]).collect::<String>();
+            bench.exits(&format!("resume --no-input --yes{accepts}"), 0);
         }
         assert_eq!(bench.text("base.txt"), "one\ntwo\nmine\n", "{ends:?}");
         assert!(!bench.path("z").exists(), "{ends:?}");
