@@ -127,6 +127,8 @@ pub struct InFlight {
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
     pub session_lacks: Option<String>,
+    /// What it did, or may have done, that no undo takes back: a line for each kind.
+    pub stays: Vec<String>,
 }
 
 impl InFlight {

@@ -221,6 +221,11 @@ impl Resumption {
             self.explain(step, "session", text.clone());
             self.events.push(Event::Note { text, step: Some(step.clone()) });
         }
+        for text in seen.stays.iter().filter(|_| unseen_end) {
+            self.explain(step, "stays", text.clone());
+            // Of no step, so that it is said on the screen.
+            self.events.push(Event::Note { text: format!("{step}: {text}"), step: None });
+        }
         match row.decision {
             Decision::AdoptSeal if seen.failed.is_none() => self.take_as_edited(step, kept),
             Decision::Start | Decision::AdoptSeal | Decision::Reattach => {}

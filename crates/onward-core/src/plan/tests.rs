@@ -80,6 +80,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
         }),
         probed: None,
         session_lacks: None,
+        stays: Vec::new(),
     }
 }
 

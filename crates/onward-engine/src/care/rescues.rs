@@ -26,6 +26,7 @@ use crate::{
     locate::{RunLock, Share, TakeOver, TreeLock},
     revert::{
         self, CutShort,
+        links::Links,
         rescue::{self, FILES, NOTE, Note, Undone},
     },
     world::{
@@ -204,6 +205,7 @@ impl BringBack {
         }
         let mut foreign = Vec::new();
         let mut bring = Vec::new();
+        let links = links(&self.found.note);
         for (undone, shown) in self.found.note.paths.iter().zip(&self.rescue.paths) {
             match shown.now {
                 Now::Back => {}
@@ -211,7 +213,7 @@ impl BringBack {
                     foreign.push(undone.path.clone());
                 }
                 Now::Undone | Now::Changed => {
-                    let now = self.world.content(&undone.path)?;
+                    let now = held(&mut self.world, &links, &undone.path)?;
                     bring.push((undone.clone(), left(&self.found, undone)?, now));
                 }
             }
@@ -222,10 +224,14 @@ impl BringBack {
                 hint: "look at them; name those to be replaced with `--replace PATH`".to_owned(),
             });
         }
+        self.must_have_room(&bring)?;
         let brought: Vec<String> = bring.iter().map(|(undone, ..)| undone.path.clone()).collect();
         if !bring.is_empty() {
             self.keep_replaced(&bring)?;
-            for (undone, left, _) in &bring {
+            // What goes makes room for what comes back.
+            let (gone, back): (Vec<_>, Vec<_>) =
+                bring.iter().partition(|(_, left, _)| left.is_none());
+            for (undone, left, _) in gone.into_iter().chain(back) {
                 put(&mut self.world, At::Project(&undone.path), left)?;
             }
         }
@@ -240,6 +246,24 @@ impl BringBack {
         }
         let run = RunRef::of(&self.at.place.run_dir);
         Ok(BroughtBack { schema: "onward.undo/1".to_owned(), run, rescue, brought, replaced_in })
+    }
+
+    /// All or nothing: what stands in the way of one path, and does not go with the others, is seen
+    /// before anything is done.
+    fn must_have_room(&mut self, bring: &[(Undone, Held, Held)]) -> Result<(), CareError> {
+        let goes = |path: &String| {
+            bring.iter().any(|(undone, left, _)| left.is_none() && undone.path == *path)
+        };
+        for (undone, ..) in bring.iter().filter(|(_, left, _)| left.is_some()) {
+            let in_the_way = self.world.in_the_way(&undone.path)?;
+            if let Some(other) = in_the_way.iter().find(|it| !goes(it)) {
+                return Err(CareError::Refused {
+                    what: format!("{} cannot come back: {other} is in the way", undone.path),
+                    hint: "move it elsewhere, and try again; nothing was changed".to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// What is there now goes to a rescue of its own, so that this can be undone too.
@@ -285,8 +309,9 @@ fn put(world: &mut RealWorld, at: At<'_>, wanted: &Held) -> Result<(), Stop> {
 fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareError> {
     let note = &found.note;
     let mut paths = Vec::new();
+    let links = links(note);
     for undone in &note.paths {
-        let held = world.content(&undone.path)?;
+        let held = held(world, &links, &undone.path)?;
         let is = held.map(|(bytes, kind)| (Digest::of(&bytes), kind));
         let was = |digest: Option<Digest>, kind| digest.map(|digest| (digest, kind));
         let now = if is == was(undone.left, undone.left_kind) {
@@ -308,6 +333,18 @@ fn told(world: &mut RealWorld, found: &rescue::Rescue) -> Result<Rescue, CareErr
         paths,
         replaced_by: note.replaced_by,
     })
+}
+
+/// The links that come or go with what a rescue has.
+fn links(note: &Note) -> Links<'_> {
+    Links::among(note.paths.iter().map(|it| {
+        let left = it.left.map(|_| it.left_kind);
+        (it.path.as_str(), left, it.base.map(|_| it.base_kind))
+    }))
+}
+
+fn held(world: &mut RealWorld, links: &Links<'_>, path: &str) -> Result<Held, Stop> {
+    if links.hide(world, path)? { Ok(None) } else { world.content(path) }
 }
 
 /// What the attempt left, from the rescue; it must be what the note says.

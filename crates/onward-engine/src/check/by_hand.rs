@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    event::{AttemptStarted, FileKind, Revert},
-    name,
+    event::{AttemptStarted, Revert},
     run::Run,
     state::{Glance, Phase, StepState},
     survey::{Survey, was_made_by_the_run},
@@ -17,7 +16,7 @@ use crate::{
         self,
         rescue::{self, Undoing},
     },
-    world::{At, Stop, World},
+    world::{Stop, World, files::Leads},
 };
 
 /// Looks at steps that ran before. Each that has such outputs gets a rescue of its own. `beside`
@@ -41,7 +40,9 @@ pub(super) fn look<W: World>(
             // A directory may stand in its place: what is in it is the person's.
             paths.extend(world.in_the_way(&path)?.into_iter().filter(|it| *it != path));
             // A step that writes to a link writes to the file that it leads to.
-            paths.extend(led_to(world, &path)?);
+            if let Leads::To(behind) = world.leads(&path)? {
+                paths.push(behind);
+            }
             paths.push(path);
         }
         let kept = kept(world, run, (step, entry.attempts), paths, undoing)?;
@@ -71,13 +72,16 @@ pub(super) fn kept<W: World>(
         if is_kept || was_made_by_the_run(&run.state, &path, digest) {
             continue;
         }
+        // What is not kept behind a link is kept by taking the link away.
+        let stays = world.leads(&path)? != Leads::Away;
+        let base = stays.then_some((digest, kind));
         reverts.push(Revert {
             path,
             left: Some(digest),
-            base: Some(digest),
+            base: base.map(|it| it.0),
             rescue: rescue::name(number, step),
             left_kind: kind,
-            base_kind: kind,
+            base_kind: base.map(|it| it.1).unwrap_or_default(),
             step: Some(step.clone()),
         });
     }
@@ -87,43 +91,6 @@ pub(super) fn kept<W: World>(
         undoing.insert(first.rescue.clone(), kept);
     }
     Ok(reverts)
-}
-
-/// Links after each other, as the system follows them.
-const LINKS_MAX: usize = 40;
-
-/// The paths of the project that a link leads to, one after another.
-fn led_to<W: World>(world: &mut W, path: &str) -> Result<Vec<String>, Stop> {
-    let mut found = Vec::new();
-    let mut at = path.to_owned();
-    while let Some((to, FileKind::Link)) = world.content(&at)? {
-        let root = world.absolute(At::Project(""));
-        match within(&root, &at, &name::text(&to)) {
-            Some(next) if found.len() < LINKS_MAX => at = next,
-            Some(_) | None => break,
-        }
-        found.push(at.clone());
-    }
-    Ok(found)
-}
-
-/// Where a link at a path leads, from the project; `None` if that is outside.
-fn within(root: &str, at: &str, to: &str) -> Option<String> {
-    let (mut parts, rest): (Vec<&str>, &str) = match to.strip_prefix('/') {
-        Some(_) => (Vec::new(), to.strip_prefix(root.trim_end_matches('/'))?.strip_prefix('/')?),
-        None => (at.split('/').collect(), to),
-    };
-    if !to.starts_with('/') {
-        parts.pop();
-    }
-    for part in rest.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// Of a done step the outputs that changed now or before; of a stale one all it had; of one that
@@ -163,24 +130,4 @@ fn candidates<W: World>(
         }
         Phase::Pending | Phase::Waiting | Phase::Skipped => Vec::new(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_leads_to_a_path_of_the_project_or_out_of_it() {
-        for (at, to, leads) in [
-            ("x.md", "mine.txt", Some("mine.txt")),
-            ("out/x.md", "../mine.txt", Some("mine.txt")),
-            ("out/x.md", "./a/../b", Some("out/b")),
-            ("x.md", "/p/deep/mine.txt", Some("deep/mine.txt")),
-            ("x.md", "/pp/mine.txt", None),
-            ("x.md", "../mine.txt", None),
-            ("x.md", ".", None),
-        ] {
-            assert_eq!(within("/p", at, to).as_deref(), leads, "{at} -> {to}");
-        }
-    }
 }

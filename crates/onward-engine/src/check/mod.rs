@@ -13,6 +13,7 @@ pub(crate) mod needs;
 mod outputs;
 mod overwriters;
 mod reads;
+mod stays;
 pub mod survey;
 mod whens;
 pub(crate) mod witness;

@@ -25,7 +25,7 @@ use onward_core::{
 use super::{by_hand, reads, survey::Ours};
 use crate::{
     revert::rescue::Undoing,
-    world::{Connected, Stop, World},
+    world::{Connected, Stop, World, files::Leads},
 };
 
 /// Says of each path that a person changed which steps may write it. One that no step of the run
@@ -62,7 +62,18 @@ pub(super) fn look<W: World>(
             found.entry(path.clone()).or_default().push(by);
         }
     }
+    let mut behind = BTreeSet::new();
     for path in &strange {
+        // What is written to a link is written there.
+        if let Some(by) = found.get(path).cloned()
+            && let Leads::To(target) = world.leads(path)?
+            && !made.contains(&target)
+        {
+            found.entry(target.clone()).or_insert(by);
+            behind.insert(target);
+        }
+    }
+    for path in strange.union(&behind) {
         let Some(by) = found.get(path).and_then(|it| it.first()) else { continue };
         let attempts = run.state.step(&by.step).map_or(0, |entry| entry.attempts);
         let kept = by_hand::kept(world, run, (&by.step, attempts), vec![path.clone()], undoing)?;

@@ -27,7 +27,7 @@ use onward_core::{
 use crate::{
     check::{
         by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, outputs, overwriters,
-        reads, witness, worktrees,
+        reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -347,9 +347,12 @@ fn test<'o>(
 fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
     let resumed = run.state.resumed.as_ref().and_then(|it| it.git.clone());
     let known = resumed.or_else(|| run.state.opened.as_ref().and_then(|it| it.git.clone()));
-    let (Some(mut known), Some(now)) = (known, world.head("")?) else { return Ok(None) };
+    let (Some(mut known), Some(mut now)) = (known, world.head("")?) else { return Ok(None) };
     // Commits of the run's own steps are known as soon as a step ended on them.
     known.head = run.state.head.clone().or(known.head);
+    // The journal has the branch without the secrets that its name holds.
+    known.branch = known.branch.map(|it| world.cleaned(it));
+    now.branch = now.branch.map(|it| world.cleaned(it));
     let mut seen = GitSeen { known, now, ..GitSeen::default() };
     if seen.known.head != seen.now.head {
         if let Some(now) = &seen.now.head {
@@ -357,6 +360,9 @@ fn git<W: World>(world: &mut W, run: &Run) -> Result<Option<GitSeen>, Stop> {
         }
         if let Some(known) = &seen.known.head {
             seen.missing = world.commits("", seen.now.head.as_deref(), known)?;
+        }
+        for commit in seen.commits.iter_mut().chain(&mut seen.missing) {
+            commit.subject = world.cleaned(std::mem::take(&mut commit.subject));
         }
     }
     Ok(Some(seen))
@@ -463,6 +469,7 @@ fn in_flight<W: World>(
         checked: None,
         probed: blind.then_some(recovery::Probed::Unknown),
         session_lacks,
+        stays: stays::told(&commits, &one.left.unseen),
     })
 }
 

@@ -323,7 +323,7 @@ impl<'w, W: World> Driver<'w, W> {
             return Ok(());
         }
         let inherited = self.inherited(&mut launch, goes_on)?;
-        let undo = if revert_previous && inherited.is_none() {
+        let mut undo = if revert_previous && inherited.is_none() {
             match self.undo_of_previous(&step)? {
                 Some(undo) => undo,
                 None => return Ok(()),
@@ -332,6 +332,10 @@ impl<'w, W: World> Driver<'w, W> {
             UndoOfPrevious::default()
         };
         let continues = inherited.is_some();
+        let behind = Behind { reverts: &undo.reverts.clone(), continues };
+        if !continues {
+            self.take_links_away(&step, attempt, &writes, &mut undo)?;
+        }
         let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
             (base, saved, kinds)
         } else {
@@ -354,7 +358,6 @@ impl<'w, W: World> Driver<'w, W> {
             // One that is to be continued was found free a moment ago; a new one is ours alone.
             self.world.hold_session(session);
         }
-        let behind = Behind { reverts: &reverts, continues };
         brief::attach(self.world, &self.run, &mut launch, &behind)?;
         let is_in_tree = base.is_some() && launch.cwd.is_empty();
         self.world.resolve(&mut launch)?;

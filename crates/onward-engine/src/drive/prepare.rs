@@ -25,7 +25,10 @@ use crate::{
     check::hear,
     drive::Driver,
     revert::{self, Others, Test, Unfinished, snapshot_of},
-    world::{Condition, SessionOf, Snapshot, Stop, Taken, When, World, files},
+    world::{
+        Condition, SessionOf, Snapshot, Stop, Taken, When, World,
+        files::{self, Leads},
+    },
 };
 
 /// More paths than this are not written into the journal: git has them all.
@@ -250,8 +253,8 @@ impl<W: World> Driver<'_, W> {
         }
     }
 
-    /// Keeps every file that matches the declared outputs, and notes those that are not there, as
-    /// they are once the undo is done.
+    /// Keeps every file that matches the declared outputs, and what a link among them leads to, and
+    /// notes those that are not there, as they are once the undo is done.
     pub(crate) fn save(&mut self, writes: &[String], undo: &UndoOfPrevious) -> Result<Saved, Stop> {
         let reverts = &undo.reverts;
         let (mut saved, mut kinds) = Saved::default();
@@ -268,11 +271,17 @@ impl<W: World> Driver<'_, W> {
                     saved.insert(file.path, None);
                     continue;
                 }
-                let content = files::save(self.world, &file.path)?;
-                if let Some((_, kind)) = content.filter(|(_, kind)| !kind.is_plain()) {
-                    kinds.insert(file.path.clone(), kind);
+                let behind = match self.world.leads(&file.path)? {
+                    Leads::To(path) => Some(path),
+                    Leads::Nowhere | Leads::Away => None,
+                };
+                for path in [file.path].into_iter().chain(behind) {
+                    let content = files::save(self.world, &path)?;
+                    if let Some((_, kind)) = content.filter(|(_, kind)| !kind.is_plain()) {
+                        kinds.insert(path.clone(), kind);
+                    }
+                    saved.insert(path, content.map(|(digest, _)| digest));
                 }
-                saved.insert(file.path, content.map(|(digest, _)| digest));
             }
         }
         for revert in reverts {
@@ -284,6 +293,34 @@ impl<W: World> Driver<'_, W> {
             }
         }
         Ok((saved, kinds))
+    }
+
+    /// An output that is a link to a file which is not kept: the link is rescued and taken away, so
+    /// that the attempt writes a file of the project and not that one.
+    pub(crate) fn take_links_away(
+        &mut self,
+        step: &Address,
+        attempt: u32,
+        writes: &[String],
+        undo: &mut UndoOfPrevious,
+    ) -> Result<(), Stop> {
+        let mut links = Vec::new();
+        for pattern in writes {
+            for file in self.world.glob(pattern, &[])? {
+                let is_known = undo.reverts.iter().any(|it| it.path == file.path);
+                if !is_known && self.world.leads(&file.path)? == Leads::Away {
+                    links.extend(revert::link_change(self.world, file.path)?);
+                }
+            }
+        }
+        links.dedup_by(|one, other| one.path == other.path);
+        let first = undo.reverts.first().and_then(Revert::rescue_number);
+        let number = first.unwrap_or(self.run.state.rescues) + 1;
+        let started = AttemptStarted::bare(step.clone(), attempt);
+        let undoing = revert::undoing(number, &started, &links);
+        undoing.keep(self.world)?;
+        undo.reverts.extend(undoing.reverts);
+        Ok(())
     }
 
     /// Rescues what the failed attempt left. `None` when a person must look first: then the step

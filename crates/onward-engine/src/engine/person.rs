@@ -39,6 +39,7 @@ use crate::{
         journal::{JOURNAL, load},
     },
     locate::{LockError, Pinned, RunLock, TakeOver},
+    revert,
     world::{
         At, Request, World as _, inbox,
         real::{RealWorld, wall_clock},
@@ -313,6 +314,11 @@ fn by_hand(
         stdout: None,
         branch_head,
     };
+    // The tree as it is counts as the step's work, also what its killed attempt left there.
+    let started = run.state.step(step).and_then(|entry| entry.started.as_deref());
+    if let Some(started) = started.filter(|it| it.base.is_some()) {
+        world.snapshot(&revert::snapshot_of(started))?;
+    }
     Ok(Event::AttemptAdopted(Box::new(AttemptAdopted {
         step: step.clone(),
         source: "person".to_owned(),

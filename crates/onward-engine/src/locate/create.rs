@@ -168,7 +168,8 @@ pub fn create_run(
             boot_id: new.boot_id.clone(),
             mode: new.mode,
         };
-        let event = Event::RunOpened(Box::new(opened));
+        let mut event = Event::RunOpened(Box::new(opened));
+        redactor.clean(&mut event);
         let record = Record { seq: 0, at: new.now, epoch: 1, batch: 1, event };
         let mut journal = Vec::new();
         encode(&record, &mut journal).map_err(|it| CreateError::Unwritable(it.to_string()))?;

@@ -9,6 +9,7 @@
 //! all are undone; or only those declared outputs are for which that holds, and a person is asked
 //! about the rest.
 
+pub(crate) mod links;
 pub mod rescue;
 pub mod theirs;
 
@@ -31,8 +32,11 @@ use onward_core::{
     worktree::WorktreePlace,
 };
 
-use self::rescue::Undoing;
-use crate::world::{At, Change, Condition, Snapshot, Stop, When, World, files};
+use self::{
+    links::{Links, instead_of_dir},
+    rescue::Undoing,
+};
+use crate::world::{At, Change, Condition, Looked, Snapshot, Stop, When, World, files};
 
 /// How long after the last sign of life a change may still be the attempt's own.
 pub(crate) const AFTERGLOW_MS: u64 = 2_000;
@@ -45,6 +49,9 @@ pub struct Footprint {
     pub changes: Vec<Change>,
     /// Paths that the step declares.
     pub declared: BTreeSet<String>,
+    /// Paths that no snapshot covers and that the step does not declare, such as repositories of
+    /// their own: what it did there is not known.
+    pub unseen: Vec<String>,
     /// The snapshot that it would have to be compared with is gone.
     pub is_lost: bool,
 }
@@ -69,10 +76,21 @@ fn changed<W: World>(
     let Some(base) = &started.base else { return Ok(found) };
     match world.changes(&snapshot_of(started), base, after)? {
         None => found.is_lost = true,
-        Some(changes) => {
+        Some(mut changes) => {
+            // A link that was taken away before the attempt is in the snapshot, and was not there.
+            let is_away = |path: &str| {
+                let mut links = started.reverts.iter().filter(|it| it.left_kind == FileKind::Link);
+                links.any(|it| it.base.is_none() && it.path == path)
+            };
+            for change in changes.all.iter_mut().filter(|it| is_away(&it.path)) {
+                change.base = None;
+            }
+            changes.all.retain(|it| it.left.is_some() || it.base.is_some());
             // Of what the snapshots cover, they know more: what was committed is not half-done.
             found.changes.retain(|change| changes.skipped.contains(&change.path));
             found.changes.extend(changes.all);
+            let is_unseen = |it: &String| !found.declared.contains(it);
+            found.unseen = changes.skipped.into_iter().filter(is_unseen).collect();
             found.changes.sort_by(|one, other| one.path.cmp(&other.path));
             found.changes.dedup_by(|one, other| one.path == other.path);
         }
@@ -108,22 +126,45 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
         }
     }
     let mut changes = Vec::new();
+    let mut instead = BTreeMap::new();
     for path in &declared {
         let saved = started.saved.get(path).copied().flatten();
         let kind = started.kinds.get(path).copied().unwrap_or_default();
         let base = saved.map(|digest| (digest, kind));
-        let seen = world.look(path)?;
-        let left = seen.map(crate::world::Looked::content);
+        // A directory was there: what stands in its place was put there since.
+        let above = instead_of_dir(world, path)?;
+        let (left, changed_ns) = match &above {
+            Some(above) => (None, world.look(above)?),
+            None => world.look(path).map(|seen| (seen.map(Looked::content), seen))?,
+        };
         if left != base {
-            let changed_ns = match seen {
+            let changed_ns = match changed_ns {
                 Some(seen) => Some(seen.changed_ns),
                 None => world.dir_changed_ns(path)?,
             };
+            instead.extend(above.map(|above| (above, changed_ns)));
             let (path, base_at) = (path.clone(), String::new());
             changes.push(Change { path, left, base, base_at, changed_ns, moved: false });
         }
     }
-    Ok(Footprint { changes, declared, is_lost: false })
+    for (path, changed_ns) in instead {
+        let left = world.look(&path)?.map(Looked::content);
+        let base_at = String::new();
+        declared.insert(path.clone());
+        changes.push(Change { path, left, base: None, base_at, changed_ns, moved: false });
+    }
+    changes.retain(|it| it.left != it.base);
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
+    changes.dedup_by(|one, other| one.path == other.path);
+    Ok(Footprint { changes, declared, unseen: Vec::new(), is_lost: false })
+}
+
+/// A link that is to be taken away; `None` when it is gone.
+pub(crate) fn link_change<W: World>(world: &mut W, path: String) -> Result<Option<Change>, Stop> {
+    let Some(seen) = world.look(&path)? else { return Ok(None) };
+    let (left, changed_ns) = (Some(seen.content()), Some(seen.changed_ns));
+    let base_at = String::new();
+    Ok(Some(Change { path, left, base: None, base_at, changed_ns, moved: false }))
 }
 
 /// Until when a change is an attempt's own, if no snapshot was taken after it.
@@ -370,11 +411,11 @@ enum Stands {
     Neither,
 }
 
-fn stands<W: World>(world: &mut W, revert: &Revert) -> Result<Stands, Stop> {
+fn stands<W: World>(world: &mut W, revert: &Revert, links: &Links<'_>) -> Result<Stands, Stop> {
     if is_in_gone_worktree(world, &revert.path)? {
         return Ok(Stands::Base);
     }
-    let now = world.look(&revert.path)?.map(crate::world::Looked::content);
+    let now = links.look(world, &revert.path)?;
     let base = revert.base.map(|digest| (digest, revert.base_kind));
     let left = revert.left.map(|digest| (digest, revert.left_kind));
     Ok(if now == base {
@@ -388,7 +429,7 @@ fn stands<W: World>(world: &mut W, revert: &Revert) -> Result<Stands, Stop> {
 
 /// The path is as it was before.
 pub(crate) fn is_back<W: World>(world: &mut W, revert: &Revert) -> Result<bool, Stop> {
-    Ok(stands(world, revert)? == Stands::Base)
+    Ok(stands(world, revert, &Links::default())? == Stands::Base)
 }
 
 /// An undo that a crash cut short.
@@ -405,9 +446,10 @@ impl CutShort {
         let mut found = Self::default();
         // What was only kept is not to be put back, and half a write of ours is no person's.
         let is_ours = |it: &&Revert| it.path.ends_with(files::NEW_SUFFIX);
+        let links = Links::of(announced);
         let announced = announced.iter().filter(|it| !it.keeps_in_place() && !is_ours(it));
         for revert in announced {
-            match stands(world, revert)? {
+            match stands(world, revert, &links)? {
                 Stands::Base => {}
                 Stands::Left => found.rest.push(revert.clone()),
                 Stands::Neither => found.strange.push(revert.path.clone()),
@@ -430,10 +472,11 @@ impl CutShort {
 /// Puts each path back, unless it is back already or a person changed it. Returns the latter.
 pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
     let mut foreign = Vec::new();
+    let links = Links::of(reverts);
     // What goes makes room for what comes back: a file may have taken a directory's place.
     let (gone, back): (Vec<&Revert>, _) = reverts.iter().partition(|it| it.base.is_none());
     for revert in gone.into_iter().chain(back) {
-        match stands(world, revert)? {
+        match stands(world, revert, &links)? {
             Stands::Left => {}
             Stands::Base => continue,
             Stands::Neither => {
@@ -444,23 +487,20 @@ pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, 
         let at = At::Project(&revert.path);
         match revert.base {
             None => {
-                match world.remove(at) {
-                    Err(Stop::Io { source, .. }) if is_in_the_way(source.kind()) => {
-                        foreign.push(revert.path.clone());
-                    }
-                    other => other?,
+                if !went(world.remove(at))? {
+                    foreign.push(revert.path.clone());
                 }
                 world.sync_dir(at)?;
             }
             Some(base) => match files::saved(world, base)? {
-                Some(bytes) => match files::put_durably(world, at, &bytes, revert.base_kind) {
+                Some(bytes) => {
                     // A directory appeared there just now: the other paths are undone all the same.
-                    Err(Stop::Io { source, .. }) if is_in_the_way(source.kind()) => {
-                        world.remove(At::Project(&files::temporary_name(&revert.path)))?;
+                    if !went(files::put_durably(world, at, &bytes, revert.base_kind))? {
+                        let half = files::temporary_name(&revert.path);
+                        went(world.remove(At::Project(&half)))?;
                         foreign.push(revert.path.clone());
                     }
-                    other => other?,
-                },
+                }
                 None => foreign.push(revert.path.clone()),
             },
         }
@@ -468,8 +508,19 @@ pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, 
     Ok(foreign)
 }
 
-/// A directory, or what the system does not let be replaced.
+/// Whether nothing was in the way.
+fn went(done: Result<(), Stop>) -> Result<bool, Stop> {
+    match done {
+        Err(Stop::Io { source, .. }) if is_in_the_way(source.kind()) => Ok(false),
+        other => other.map(|()| true),
+    }
+}
+
+/// A directory, or none where one should be; a link that leads out; or what the system does not let
+/// be replaced.
 fn is_in_the_way(kind: ErrorKind) -> bool {
-    use ErrorKind::{DirectoryNotEmpty, IsADirectory, NotADirectory, PermissionDenied};
-    matches!(kind, IsADirectory | NotADirectory | PermissionDenied | DirectoryNotEmpty)
+    use ErrorKind::{AlreadyExists, DirectoryNotEmpty, InvalidInput, IsADirectory};
+    use ErrorKind::{NotADirectory, PermissionDenied};
+    matches!(kind, IsADirectory | NotADirectory | DirectoryNotEmpty)
+        || matches!(kind, PermissionDenied | AlreadyExists | InvalidInput)
 }

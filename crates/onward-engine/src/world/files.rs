@@ -53,6 +53,17 @@ pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool
     Ok(world.look(&file.path)?.is_some_and(|it| it.kind == FileKind::Link))
 }
 
+/// Where a link leads, for a step that writes to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// To no file, or there is no link.
+    Nowhere,
+    /// To this file of the project: what it holds is kept before a step writes.
+    To(String),
+    /// To a file that is not kept, as it lies outside of the project or is too large.
+    Away,
+}
+
 /// Where the content with this digest is kept.
 fn saved_name(digest: Digest) -> String {
     format!("saved/{digest}")

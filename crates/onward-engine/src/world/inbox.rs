@@ -123,6 +123,11 @@ pub fn remove(left: &Left) -> Result<(), Stop> {
     }
 }
 
+/// The same for each of these.
+pub(crate) fn remove_all(all: &mut Vec<Left>) -> Result<(), Stop> {
+    all.drain(..).try_for_each(|left| remove(&left))
+}
+
 /// Removes what was asked of an earlier driver, before this moment; answers are kept.
 pub fn forget_stops(run_dir: &Path, before: Timestamp) -> Result<(), Stop> {
     for left in waiting(run_dir)?.into_iter().filter(|it| it.at() < before) {

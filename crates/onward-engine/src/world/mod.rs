@@ -226,9 +226,14 @@ pub trait World {
     /// above it that is there.
     fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop>;
     /// What keeps a file from being put at a path: everything in a directory that stands there,
-    /// or the path itself where it cannot be replaced. As a rule nothing.
+    /// the path itself where it cannot be replaced; or what stands in the place of a directory
+    /// above it, a file or a link that leads to no directory of the project. As a rule nothing.
     fn in_the_way(&mut self, _path: &str) -> Result<Vec<String>, Stop> {
         Ok(Vec::new())
+    }
+    /// Where a link at a path leads.
+    fn leads(&mut self, _path: &str) -> Result<files::Leads, Stop> {
+        Ok(files::Leads::Nowhere)
     }
     /// The digest of a project file, or `None` when it is not there.
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;

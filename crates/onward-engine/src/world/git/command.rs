@@ -65,9 +65,10 @@ impl GitError {
 }
 
 /// Settings of the person that would make git do more than it is asked, or less durably.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
+    "core.ignoreStat=false",
     "core.splitIndex=false",
     "core.safecrlf=false",
     "core.quotePath=false",

@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use onward_core::name;
@@ -14,6 +14,7 @@ use onward_core::name;
 use super::{
     command::{Git, GitError},
     head::head,
+    hidden::{LeftOut, uncover},
     snapshot::{Chain, NAME_ONLY, copy_index, head_in, include, refresh},
 };
 use crate::world::aside::Aside;
@@ -64,13 +65,14 @@ impl Now {
         fs::create_dir(&objects).map_err(GitError::io("make", &objects))?;
         let repo = chain.repo();
         let git = repo.aside(&index, &objects);
-        copy_index(chain.index_to_start_from(), &index)?;
-        let mut skipped = refresh(repo, &git, &NAME_ONLY);
-        if skipped.is_err() {
-            copy_index(&repo.index, &index)?;
-            skipped = refresh(repo, &git, &NAME_ONLY);
-        }
-        let skipped = skipped?;
+        let start = |from: &Path| {
+            copy_index(from, &index)?;
+            if from == repo.index {
+                uncover(repo.dir(), &git, LeftOut::Goes)?;
+            }
+            refresh(repo, &git, &NAME_ONLY)
+        };
+        let skipped = start(chain.index_to_start_from()).or_else(|_| start(&repo.index))?;
         let head = head(repo.dir()).and_then(|it| it.head);
         Ok(Self { chain, git, head, skipped, included: BTreeSet::new(), dir, exports: 0 })
     }
@@ -89,7 +91,8 @@ impl Now {
     /// when git no longer has one of them.
     ///
     /// What the branch moved on to since is no work of an attempt: such a path's base is what the
-    /// branch has, and one that is as the branch has it does not differ.
+    /// branch has, and one that is as the branch has it does not differ. What was not committed
+    /// then comes back all the same where the branch did not move on, but back or aside.
     pub fn changes(
         &self,
         base: &str,
@@ -106,7 +109,10 @@ impl Now {
             Some(after) => diff(&self.git, base, after)?,
             None => self.since(base)?,
         };
-        let moved_head = self.moved_head(base_head.as_deref())?;
+        let mut moved_head = self.moved_head(base_head.as_deref())?;
+        for path in self.dropped(base, base_head.as_deref())?.keys() {
+            moved_head.remove(path);
+        }
         let since = match after {
             Some(after) => self.since(after)?,
             None => BTreeMap::new(),
@@ -155,6 +161,20 @@ impl Now {
         }
     }
 
+    /// What was not committed at a snapshot, where the branch stands on nothing that follows from
+    /// it: such a move writes the files as they were committed elsewhere.
+    fn dropped(&self, base: &str, was: Option<&str>) -> Result<Sides, GitError> {
+        let (Some(was), Some(is)) = (was, &self.head) else { return Ok(Sides::new()) };
+        if was == is {
+            return Ok(Sides::new());
+        }
+        let follows = self.git.ask(&["merge-base", "--is-ancestor", was, is], &[])?;
+        if follows.code == Some(0) {
+            return Ok(Sides::new());
+        }
+        Ok(diff(&self.git, was, base).unwrap_or_default())
+    }
+
     /// Where the branch stands.
     pub fn head(&self) -> Option<&str> {
         self.head.as_deref()
@@ -163,31 +183,16 @@ impl Now {
     /// Paths that git ignored when the snapshot was taken. The snapshot cannot say whether they
     /// were there, so they count as no attempt's work. They show up only when the rules changed.
     fn ignored_then(&self, base: &str, all: &Sides) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        const RULES: &[u8] = b".gitignore";
-        let is_rules = |path: &[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(RULES);
         let is_new = |(path, (base, _)): &(&Vec<u8>, &(Option<Side>, Option<Side>))| {
             let declared = str::from_utf8(path).is_ok_and(|path| self.included.contains(path));
             base.is_none() && !declared
         };
         let new: Vec<&Vec<u8>> = all.iter().filter(is_new).map(|(path, _)| path).collect();
-        if new.is_empty() || !all.keys().any(|path| is_rules(path)) {
+        if new.is_empty() || !all.keys().any(|path| is_named(path, IGNORES)) {
             return Ok(BTreeSet::new());
         }
-        let tree = self.git.run(&["ls-tree", "-r", "-z", "--full-tree", base])?;
-        let mut list = Vec::new();
-        for entry in tree.split(|byte| *byte == 0) {
-            // `MODE TYPE OBJECT<TAB>PATH`, of which the index wants all but the type.
-            let mut words = entry.splitn(3, |byte| *byte == b' ');
-            let (Some(mode), Some(_), Some(rest)) = (words.next(), words.next(), words.next())
-            else {
-                continue;
-            };
-            let path = rest.splitn(2, |byte| *byte == b'\t').nth(1);
-            if path.is_some_and(is_rules) {
-                list.extend([mode, b" ", rest, b"\0"].concat());
-            }
-        }
-        let dir = self.write_out("rules", &list)?;
+        let list = self.all_named(base, IGNORES)?;
+        let dir = self.write_out(&self.git, "rules", &list)?;
         let prefix = &self.chain.repo().prefix;
         let named = new.iter().flat_map(|path| [prefix.as_slice(), path, b"\0"].concat());
         let git = self.chain.repo().with_tree(&dir).looking();
@@ -201,32 +206,58 @@ impl Now {
         Ok(found.filter_map(|path| path.strip_prefix(prefix.as_slice())).map(Vec::from).collect())
     }
 
-    /// Writes the bases of these into a directory, as a checkout would write them. Gives the
-    /// directory; what is not there could not be written.
-    pub fn export(&mut self, differences: &[Difference]) -> Result<PathBuf, GitError> {
-        self.exports += 1;
+    /// Every file of this name in a snapshot, as `update-index --index-info` takes it.
+    fn all_named(&self, base: &str, name: &[u8]) -> Result<Vec<u8>, GitError> {
+        let tree = self.git.run(&["ls-tree", "-r", "-z", "--full-tree", base])?;
         let mut list = Vec::new();
-        for difference in differences {
+        for entry in tree.split(|byte| *byte == 0) {
+            // `MODE TYPE OBJECT<TAB>PATH`, of which the index wants all but the type.
+            let mut words = entry.splitn(3, |byte| *byte == b' ');
+            let (Some(mode), Some(_), Some(rest)) = (words.next(), words.next(), words.next())
+            else {
+                continue;
+            };
+            let path = rest.splitn(2, |byte| *byte == b'\t').nth(1);
+            if path.is_some_and(|path| is_named(path, name)) {
+                list.extend([mode, b" ", rest, b"\0"].concat());
+            }
+        }
+        Ok(list)
+    }
+
+    /// Writes the bases of these into a directory, as a checkout of the snapshot would have written
+    /// them: by its own attributes, whatever became of them since. Gives the directory; what is not
+    /// there could not be written.
+    pub fn export(&mut self, base: &str, of: &[Difference]) -> Result<PathBuf, GitError> {
+        self.exports += 1;
+        let mut git = self.git.clone();
+        if of.iter().any(|it| is_named(&it.path, ATTRIBUTES)) {
+            let list = self.all_named(base, ATTRIBUTES)?;
+            let dir = self.write_out(&git, &format!("attributes-{}", self.exports), &list)?;
+            git = self.chain.repo().with_tree(&dir).looking();
+        }
+        let mut list = Vec::new();
+        for difference in of {
             let Some(Side { mode, object }) = &difference.base else { continue };
             list.extend_from_slice(format!("{mode:o} {object}\t").as_bytes());
             list.extend_from_slice(&self.chain.repo().prefix);
             list.extend_from_slice(&difference.path);
             list.push(0);
         }
-        let dir = self.write_out(&format!("base-{}", self.exports), &list)?;
+        let dir = self.write_out(&git, &format!("base-{}", self.exports), &list)?;
         let ours = String::from_utf8_lossy(&self.chain.repo().prefix).into_owned();
         Ok(dir.join(ours))
     }
 
     /// Writes what a list for `--index-info` names into a directory of this name.
-    fn write_out(&self, name: &str, list: &[u8]) -> Result<PathBuf, GitError> {
+    fn write_out(&self, git: &Git, name: &str, list: &[u8]) -> Result<PathBuf, GitError> {
         let dir = self.dir.path().join(name);
         fs::create_dir_all(&dir).map_err(GitError::io("make", &dir))?;
         if list.is_empty() {
             return Ok(dir);
         }
         let index = self.dir.path().join(format!("index-{name}"));
-        let git = self.git.clone().with("GIT_INDEX_FILE", &index);
+        let git = git.clone().with("GIT_INDEX_FILE", &index);
         git.feed(&["update-index", "-z", "--index-info"], list)?;
         let prefix = format!("--prefix={}/", dir.display());
         git.run(&["checkout-index", "--all", "--force", "--quiet", &prefix])?;
@@ -251,6 +282,14 @@ impl Now {
     fn empty_tree(&self) -> Result<String, GitError> {
         self.git.line(&["hash-object", "-t", "tree", "/dev/null"])
     }
+}
+
+/// Files that say what git ignores, and how it writes what it checks out.
+const IGNORES: &[u8] = b".gitignore";
+const ATTRIBUTES: &[u8] = b".gitattributes";
+
+fn is_named(path: &[u8], name: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next() == Some(name)
 }
 
 type Sides = BTreeMap<Vec<u8>, (Option<Side>, Option<Side>)>;

@@ -100,12 +100,13 @@ impl Repo {
             };
             let status = ["status", "--porcelain=v1", "-z", "--no-renames", "--ignored", "-uall"];
             let dirty = ask(&[&status[..], &["--"]].concat())?;
-            let tracked = ask(&["ls-files", "-z", "--"])?;
+            let tracked = ask(&["ls-files", "-v", "-z", "--"])?;
             let dirty: BTreeSet<&[u8]> = dirty
                 .split(|byte| *byte == 0)
                 .filter_map(|entry| entry.get(3..).and_then(|path| self.ours(path)))
                 .collect();
-            let tracked = tracked.split(|byte| *byte == 0).filter(|it| !it.is_empty());
+            // Any other tag: git was told not to look at it, and so does not know.
+            let tracked = tracked.split(|byte| *byte == 0).filter_map(|it| it.strip_prefix(b"H "));
             let is_clean = tracked.filter(|path| !dirty.contains(path));
             clean.extend(is_clean.map(name::text));
         }

@@ -3,6 +3,7 @@
 //! - `command` runs git, past `locks` that a killed one left.
 //! - `repo` finds the repository, `head` reads where the branch stands.
 //! - `snapshot` records the tree on the run's own chain, `compare` holds trees against each other.
+//! - `hidden` sees what git was told not to look at, in copies of the person's index.
 //! - `history` reads commits and who made them, `since` what became of some files,
 //!   `rescue` keeps what is about to be undone.
 //! - `refs` finds what git keeps for a run, and lets go of it when the run is gone.
@@ -17,6 +18,7 @@ mod compare;
 mod facts;
 mod fifos;
 mod head;
+mod hidden;
 mod history;
 mod locks;
 mod refs;
@@ -38,6 +40,7 @@ pub use repo::{Env, Repo};
 pub use rescue::{Rescued, Undoing};
 pub use since::since;
 pub(crate) use snapshot::copy_index;
+pub(crate) use snapshot::link_above;
 pub use snapshot::{ALL_BYTES_MAX, Chain, FILE_BYTES_MAX, Taken, index_of};
 pub use worktree::Condition;
 pub(crate) use worktree::{ADD_ALL, START};

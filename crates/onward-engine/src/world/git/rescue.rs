@@ -95,6 +95,8 @@ impl Chain {
             &parent,
             &id,
         ])?;
+        // git makes it for whom the user's mask says.
+        remove_if_there(&index)?;
         Ok(Rescued { reference, commit: id, undone: parent, patch })
     }
 }

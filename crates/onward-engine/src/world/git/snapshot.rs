@@ -24,6 +24,7 @@ use onward_core::name;
 use super::{
     command::{Git, GitError},
     head::head,
+    hidden::{LeftOut, uncover},
     repo::Repo,
 };
 
@@ -108,7 +109,11 @@ impl Chain {
     /// The sum at the end of an index takes longer than all else about writing one, and only onward
     /// reads this one: a torn one is made again.
     pub(super) fn git(&self) -> Git {
-        self.repo.writing(&self.index).set("index.skipHash=true")
+        self.git_with(&self.index)
+    }
+
+    fn git_with(&self, index: &Path) -> Git {
+        self.repo.writing(index).set("index.skipHash=true")
     }
 
     /// Records the tree as it is now. The last snapshot is given again while nothing has changed.
@@ -172,9 +177,22 @@ impl Chain {
         {
             return Ok(tree);
         }
-        copy_index(&self.repo.index, &self.index)?;
+        self.begin()?;
         remove_if_there(&lock)?;
         record(&self.repo, &git, also)
+    }
+
+    /// The index starts as the person's, without the bits that hide files: the last step alone
+    /// counts.
+    fn begin(&self) -> Result<(), GitError> {
+        let new = self.index.with_added_extension("new");
+        remove_if_there(&new.with_added_extension("lock"))?;
+        copy_index(&self.repo.index, &new)?;
+        if !new.exists() {
+            return remove_if_there(&self.index);
+        }
+        uncover(&self.repo.dir, &self.git_with(&new), LeftOut::Goes)?;
+        fs::rename(&new, &self.index).map_err(GitError::io("rename", &new))
     }
 
     pub(super) fn tip(&self) -> Result<Option<Tip>, GitError> {
@@ -262,7 +280,7 @@ pub(super) fn refresh(repo: &Repo, git: &Git, add: &[&str]) -> Result<Vec<String
     let mut budget = Budget::default();
     // A link took the place of their directory: git does not look for them behind it.
     let (gone, tracked): (Vec<&[u8]>, Vec<&[u8]>) =
-        moved.tracked.iter().map(Vec::as_slice).partition(|it| is_behind_link(&repo.dir, it));
+        moved.tracked.iter().map(Vec::as_slice).partition(|it| link_above(&repo.dir, it).is_some());
     if !gone.is_empty() {
         git.feed(&FORGET, &list(&gone))?;
     }
@@ -307,17 +325,17 @@ const ADD: [&str; 6] = ["update-index", "--add", "--remove", "--replace", "-z", 
 pub(super) const NAME_ONLY: [&str; 7] =
     ["update-index", "--info-only", "--add", "--remove", "--replace", "-z", "--stdin"];
 
-const FORGET: [&str; 4] = ["update-index", "--force-remove", "-z", "--stdin"];
+pub(super) const FORGET: [&str; 4] = ["update-index", "--force-remove", "-z", "--stdin"];
 
-fn list(paths: &[&[u8]]) -> Vec<u8> {
+pub(super) fn list(paths: &[&[u8]]) -> Vec<u8> {
     paths.iter().flat_map(|path| [*path, b"\0"]).flatten().copied().collect()
 }
 
-/// Whether one of the directories that a path names is a link to elsewhere.
-fn is_behind_link(dir: &Path, path: &[u8]) -> bool {
-    let is_link = |it: &Path| dir.join(it).symlink_metadata().is_ok_and(|it| it.is_symlink());
+/// The directory that a path names and that is a link to elsewhere: git looks behind none.
+pub(crate) fn link_above<'p>(dir: &Path, path: &'p [u8]) -> Option<&'p Path> {
+    let is_link = |it: &&Path| dir.join(it).symlink_metadata().is_ok_and(|it| it.is_symlink());
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
-    path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).any(is_link)
+    path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty()).filter(is_link).last()
 }
 
 fn moved(repo: &Repo, git: &Git) -> Result<Moved, GitError> {

@@ -361,7 +361,7 @@ fn a_directory_of_a_repository_is_a_tree_of_its_own() {
     let changes = now.changes(&id, None).unwrap().unwrap();
     let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
     assert_eq!(paths, [&b"c"[..], b"new"]);
-    let exported = now.export(&changes).unwrap();
+    let exported = now.export(&id, &changes).unwrap();
     assert_eq!(fs::read_to_string(exported.join("c")).unwrap(), "c\n");
 }
 
@@ -409,7 +409,7 @@ fn a_comparison_leaves_no_trace() {
     let mut now = Now::look(bench.chain()).unwrap();
     let changes = now.changes(&id, None).unwrap().unwrap();
     assert_eq!(changes.len(), 3);
-    let exported = now.export(&changes).unwrap();
+    let exported = now.export(&id, &changes).unwrap();
     assert_eq!(fs::read_to_string(exported.join("b")).unwrap(), "b\n");
     assert_eq!(now.moved().unwrap(), ["a", "b", "new"]);
     assert!(before == picture());
@@ -450,7 +450,7 @@ fn what_the_branch_moved_on_to_is_nobodys_half_done_work() {
     let mut now = Now::look(bench.chain()).unwrap();
     let changes = now.changes(&base, None).unwrap().unwrap();
     assert_eq!(changes.iter().map(|it| it.is_of_branch).collect::<Vec<_>>(), [true, false]);
-    let exported = now.export(&changes).unwrap();
+    let exported = now.export(&base, &changes).unwrap();
     assert_eq!(fs::read_to_string(exported.join("a")).unwrap(), "committed\n");
     assert_eq!(fs::read_to_string(exported.join("b")).unwrap(), "b\n");
 }
@@ -469,7 +469,7 @@ fn bases_come_back_as_a_checkout_would_write_them() {
     }
     let mut now = Now::look(bench.chain()).unwrap();
     let changes = now.changes(&base, None).unwrap().unwrap();
-    let exported = now.export(&changes).unwrap();
+    let exported = now.export(&base, &changes).unwrap();
     assert_eq!(fs::read(exported.join("dos.txt")).unwrap(), b"one\r\ntwo\r\n");
     assert_eq!(fs::metadata(exported.join("a")).unwrap().permissions().mode() & 0o111, 0o111);
     assert_eq!(fs::read_link(exported.join("link")).unwrap(), Path::new("a"));

@@ -4,7 +4,7 @@
 //! taken away. A branch is only moved on, and only to what follows from it. Whatever is done here
 //! can be cut short between any two commands and done again.
 
-use crate::world::open;
+use crate::world::{aside::Aside, open};
 use std::{
     collections::BTreeSet,
     fs,
@@ -16,8 +16,9 @@ use onward_core::event::GitHead;
 use super::{
     command::GitError,
     head::{branch_head, git_dir, head},
+    hidden::{LeftOut, left_out, uncover},
     repo::Repo,
-    snapshot::{Chain, commit, copy_index, move_ref},
+    snapshot::{Chain, commit, copy_index, move_ref, remove_if_there},
 };
 
 /// How a worktree was found.
@@ -127,9 +128,16 @@ impl Repo {
         if self.condition(dir, branch) != Condition::Fine {
             return Ok(false);
         }
-        // What git ignores is not on the branch either.
+        let Some(git_dir) = git_dir(dir) else { return Ok(false) };
+        let aside =
+            Aside::new().map_err(GitError::io("make a directory in", &std::env::temp_dir()))?;
+        let index = aside.path().join("index");
+        copy_index(&git_dir.join("index"), &index)?;
+        let git = self.in_dir(dir).with("GIT_INDEX_FILE", &index);
+        // What git ignores is not on the branch, nor is what it was told not to look at.
+        uncover(dir, &git, LeftOut::Stays)?;
         let asked = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored"];
-        if !self.in_dir(dir).run(&asked)?.is_empty() {
+        if !git.run(&asked)?.is_empty() {
             return Ok(false);
         }
         let answer = self.plain().ask(&["worktree", "remove", "--", &text(dir)?], &[])?;
@@ -230,16 +238,33 @@ impl Chain {
     /// The head of the branch, or a commit on it with all that is not committed.
     fn start_of_worktree(&self) -> Result<String, GitError> {
         let _lock = self.lock()?;
-        let tree = self.record(&[])?;
+        let tree = self.with_left_out(self.record(&[])?.id)?;
         let git = self.git();
         let head = head(self.repo().dir()).and_then(|it| it.head);
         if let Some(head) = &head
-            && git.line(&["rev-parse", &format!("{head}^{{tree}}")])? == tree.id
+            && git.line(&["rev-parse", &format!("{head}^{{tree}}")])? == tree
         {
             return Ok(head.clone());
         }
         let parents: Vec<String> = head.into_iter().collect();
-        commit(&git, &tree.id, &parents, START, None)
+        commit(&git, &tree, &parents, START, None)
+    }
+
+    /// What a sparse checkout leaves out of the tree is on the branch all the same.
+    fn with_left_out(&self, tree: String) -> Result<String, GitError> {
+        let repo = self.repo();
+        let left_out = left_out(repo.dir(), &repo.prefix, &repo.looking())?;
+        if left_out.is_empty() {
+            return Ok(tree);
+        }
+        let index = self.dir().join("index.start");
+        remove_if_there(&index.with_added_extension("lock"))?;
+        copy_index(self.index_to_start_from(), &index)?;
+        let git = repo.writing(&index);
+        git.feed(&["update-index", "-z", "--index-info"], &left_out)?;
+        let whole = git.line(&["write-tree"])?;
+        remove_if_there(&index)?;
+        Ok(whole)
     }
 }
 
@@ -255,6 +280,7 @@ impl Chain {
         copy_index(&repo.index, &index)?;
         let git = repo.writing(&index);
         let _ = fs::remove_file(index.with_added_extension("lock"));
+        uncover(repo.dir(), &git, LeftOut::Stays)?;
         git.run(&ADD_ALL)?;
         let tree = git.line(&["write-tree"])?;
         let unclear = || GitError::Unclear { what: "HEAD".to_owned() };

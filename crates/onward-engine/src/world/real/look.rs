@@ -34,7 +34,7 @@ use rustix::{
 };
 
 use super::{disk::io_stop, stats};
-use crate::world::{Looked, Stop};
+use crate::world::{Looked, Stop, files::Leads};
 
 /// Directories that belong to tools, not to the work.
 const SKIPPED: [&str; 2] = [".git", ".onward"];
@@ -121,8 +121,12 @@ impl Looker {
     }
 
     /// All that is in a directory at `path`, whatever it is called, what git ignores included; the
-    /// path itself if the system does not let it be replaced.
+    /// path itself if the system does not let it be replaced; what stands where a directory above
+    /// it should be.
     pub(super) fn in_the_way(&self, path: &str) -> Vec<String> {
+        if let Some(above) = self.no_dir_above(path) {
+            return vec![above];
+        }
         let full = self.full(path);
         let Ok(found) = fs::symlink_metadata(&full) else { return Vec::new() };
         if !found.is_dir() {
@@ -149,6 +153,42 @@ impl Looker {
         }
         found.sort_unstable();
         found
+    }
+
+    /// What stands in the place of a directory above a path.
+    fn no_dir_above(&self, path: &str) -> Option<String> {
+        let names = path.match_indices('/').map(|(at, _)| &path[..at]);
+        for above in names.filter(|it| !it.is_empty() && !path.starts_with('/')) {
+            let found = fs::symlink_metadata(self.full(above)).ok()?;
+            let leads_on = || self.full(above).is_dir() && self.links_inside(above);
+            if !(found.is_dir() || found.is_symlink() && leads_on()) {
+                return Some(above.to_owned());
+            }
+        }
+        None
+    }
+
+    /// Where a link at a path leads.
+    pub(super) fn leads(&self, path: &str) -> Leads {
+        let full = self.full(path);
+        let is_link = fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink());
+        let target = if is_link { fs::canonicalize(&full).ok() } else { None };
+        let Some((target, found)) = target.and_then(|it| Some((it.clone(), it.metadata().ok()?)))
+        else {
+            return Leads::Nowhere;
+        };
+        if !found.is_file() {
+            return Leads::Nowhere;
+        }
+        let project = fs::canonicalize(&self.project_dir).unwrap_or_default();
+        let inside = target.strip_prefix(project).ok();
+        let is_work = |it: &&Path| !SKIPPED.iter().any(|dir| it.starts_with(dir));
+        match inside.filter(is_work) {
+            Some(inside) if found.len() <= open::FILE_BYTES_MAX => {
+                Leads::To(name::text(inside.as_os_str().as_bytes()))
+            }
+            Some(_) | None => Leads::Away,
+        }
     }
 
     /// A pattern without wildcards names one file, or a directory and all files in it. One with

@@ -7,6 +7,7 @@ use crate::world::open;
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -27,6 +28,7 @@ use super::{
 };
 use crate::world::{
     Change, Changes, Content, Snapshot, Stop, Undo, When,
+    files::Leads,
     git::{
         self, Chain, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing,
         index_of,
@@ -146,7 +148,7 @@ impl Trees {
         };
         now.include(&also)?;
         let Some(found) = now.changes(base, after)? else { return Ok(None) };
-        let exported = now.export(&found)?;
+        let exported = now.export(base, &found)?;
         let skipped = now.skipped.iter().map(|path| below(of.tree, path)).collect();
         let head = now.head().unwrap_or_default().to_owned();
         let mut all = Vec::new();
@@ -165,11 +167,16 @@ impl Trees {
                 self.bases.insert(digest, full);
                 (digest, kind)
             });
+            let link = git::link_above(&self.place.project_dir.join(of.tree), &path);
+            let link = link.map(|it| below(of.tree, &name::text(it.as_os_str().as_bytes())));
             let path = below(of.tree, &text);
-            let seen = looker.look(&path)?;
-            let changed_ns = match seen {
-                Some(seen) => Some(seen.changed_ns),
-                None => looker.dir_changed_ns(&path),
+            let (seen, changed_ns) = match link {
+                // In the place of a directory: what lies behind it is not this.
+                Some(link) => (None, looker.look(&link)?.map(|it| it.changed_ns)),
+                None => match looker.look(&path)? {
+                    Some(seen) => (Some(seen), Some(seen.changed_ns)),
+                    None => (None, looker.dir_changed_ns(&path)),
+                },
             };
             let left = seen.map(crate::world::Looked::content);
             // What was put back while we looked.
@@ -351,8 +358,15 @@ fn also(looker: &mut Looker, tree: &str, writes: &[String]) -> Result<Vec<String
     let mut also = Vec::new();
     for pattern in writes {
         let found = looker.glob(pattern, &[])?;
-        let found = found.into_iter().filter(|file| file.stat != Stat::OUTSIDE);
-        also.extend(found.map(|file| strip(tree, &file.path).to_owned()));
+        for file in found.into_iter().filter(|file| file.stat != Stat::OUTSIDE) {
+            // What a step writes through a link is there.
+            if let Leads::To(path) = looker.leads(&file.path)
+                && is_in(tree, &path)
+            {
+                also.push(strip(tree, &path).to_owned());
+            }
+            also.push(strip(tree, &file.path).to_owned());
+        }
     }
     Ok(also)
 }
@@ -360,6 +374,10 @@ fn also(looker: &mut Looker, tree: &str, writes: &[String]) -> Result<Vec<String
 /// A path in a tree, as the project names it.
 fn below(tree: &str, path: &str) -> String {
     if tree.is_empty() { path.to_owned() } else { format!("{tree}/{path}") }
+}
+
+fn is_in(tree: &str, path: &str) -> bool {
+    tree.is_empty() || path.strip_prefix(tree).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn strip<'p>(tree: &str, path: &'p str) -> &'p str {

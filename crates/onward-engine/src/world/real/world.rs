@@ -54,7 +54,7 @@ use crate::agents::{
 };
 use crate::world::{
     At, Changes, Condition, Connected, Hold, Input, KnownLimit, Looked, Rescued, SessionLack,
-    SessionOf, Snapshot, Stop, Taken, Undo, WorktreeHead, World,
+    SessionOf, Snapshot, Stop, Taken, Undo, WorktreeHead, World, files,
     git::Git,
     inbox::{self, Left},
     out_name,
@@ -136,7 +136,7 @@ impl RealWorld {
     /// The driver is through: requests are removed, the journal gets its true length, and a
     /// supervisor without children leaves.
     pub fn finish(mut self) -> Result<(), Stop> {
-        self.remove_taken()?;
+        inbox::remove_all(&mut self.taken)?;
         self.disk.close_journal()?;
         if let Some(hands) = &mut self.hands {
             // Whether it hears that or not, it leaves by itself a little later.
@@ -148,7 +148,7 @@ impl RealWorld {
     /// Waits for a moment before the journal is opened, unless a person wants something else. What
     /// was asked at the last call has been done by now.
     pub(crate) fn wait_until(&mut self, moment: Timestamp) -> Result<Waited, Stop> {
-        self.remove_taken()?;
+        inbox::remove_all(&mut self.taken)?;
         self.hear_person()?;
         let waited = self.inputs.until(moment);
         if let Waited::Asked(requests) = &waited {
@@ -169,13 +169,6 @@ impl RealWorld {
             inbox::forget_stops(dir, self.begun_at)?;
             let watched = self.inputs.watch_inbox(dir.clone());
             watched.map_err(io_stop("watch the inbox of", dir))?;
-        }
-        Ok(())
-    }
-
-    fn remove_taken(&mut self) -> Result<(), Stop> {
-        for left in self.taken.drain(..) {
-            inbox::remove(&left)?;
         }
         Ok(())
     }
@@ -310,6 +303,10 @@ impl World for RealWorld {
 
     fn in_the_way(&mut self, path: &str) -> Result<Vec<String>, Stop> {
         Ok(self.looker.in_the_way(path))
+    }
+
+    fn leads(&mut self, path: &str) -> Result<files::Leads, Stop> {
+        Ok(self.looker.leads(path))
     }
 
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop> {
@@ -495,7 +492,7 @@ impl World for RealWorld {
     }
 
     fn wait(&mut self, until: Option<Timestamp>) -> Result<Vec<Input>, Stop> {
-        self.remove_taken()?;
+        inbox::remove_all(&mut self.taken)?;
         self.trees.forget();
         let heard = self.inputs.wait(until);
         self.disk.has_not_moved()?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use onward_core::{
-    event::{AttemptFinished, AttemptStarted, Event},
+    event::{AttemptFinished, AttemptStarted, Event, GitHead},
     evidence::{Cause, Ending, Outcome},
     kept::Kept,
     key::Key,
@@ -38,9 +38,10 @@ impl Redactor {
             | Event::RunEnded { why: Some(text), .. }
             | Event::StepSkipped { reason: text, .. }
             | Event::Note { text, .. } => self.put(text),
-            Event::RunOpened(_)
-            | Event::RunAdopted { .. }
-            | Event::RunResumed(_)
+            // The inputs were refused if they hold one.
+            Event::RunOpened(opened) => self.clean_head(opened.git.as_mut()),
+            Event::RunResumed(resumed) => self.clean_head(resumed.git.as_mut()),
+            Event::RunAdopted { .. }
             | Event::RunPaused { .. }
             | Event::RunEnded { why: None, .. }
             | Event::RunArchived { .. }
@@ -57,6 +58,12 @@ impl Redactor {
             | Event::BudgetHit { .. }
             | Event::WorkflowChanged { .. }
             | Event::JournalRepaired { .. } => {}
+        }
+    }
+
+    fn clean_head(&self, head: Option<&mut GitHead>) {
+        if let Some(branch) = head.and_then(|it| it.branch.as_mut()) {
+            self.put(branch);
         }
     }
 
