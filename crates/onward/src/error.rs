@@ -268,6 +268,7 @@ impl Error {
                 Some("choose another name".into())
             }
             Self::CannotRead { .. }
+            | Self::InvalidWorkflow { is_told: true, .. }
             | Self::CannotMake { .. }
             | Self::CannotWrite(_)
             | Self::AlreadyComplete { .. }
@@ -277,7 +278,6 @@ impl Error {
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Left { hint, .. } => hint.clone(),
             Self::Call(error) => error.hint.clone(),
-            Self::InvalidWorkflow { is_told: true, .. } => None,
             Self::InvalidWorkflow { name, .. } => Some(format!("see `onward check {name}`")),
             Self::NothingToResume => {
                 Some("start something with `onward run FILE`, or see `onward list`".into())
