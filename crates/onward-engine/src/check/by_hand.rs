@@ -10,7 +10,7 @@ use onward_core::{
     survey::{Survey, was_made_by_the_run},
 };
 
-use super::{overwriters, survey::Ours};
+use super::{ours::Ours, overwriters};
 use crate::{
     revert::{
         self,

@@ -10,6 +10,7 @@ pub(crate) mod foresee;
 pub mod hear;
 pub(crate) mod lists;
 pub(crate) mod needs;
+mod ours;
 mod outputs;
 mod overwriters;
 mod reads;

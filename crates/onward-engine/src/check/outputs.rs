@@ -15,7 +15,7 @@ use onward_core::{
     survey::{Damage, OutputSeen, Survey, outputs_as_made, outputs_kept, outputs_where},
 };
 
-use super::{survey::Ours, witness};
+use super::{ours::Ours, witness};
 use crate::{
     revert,
     world::{At, Connected, Stop, World},

@@ -22,7 +22,7 @@ use onward_core::{
     worktree::{below, worktree_path},
 };
 
-use super::{by_hand, reads, survey::Ours};
+use super::{by_hand, ours::Ours, reads};
 use crate::{
     revert::rescue::Undoing,
     world::{Connected, Stop, World, files::Leads},
@@ -93,6 +93,11 @@ fn since_the_end<W: World>(
 ) -> Result<Vec<String>, Stop> {
     let run = ours.run;
     let alone_since_ns = reads::alone_since_ns(run, connected);
+    // A journal that was rebuilt without any times cannot say until when the run was at work: what
+    // lies there may be its own.
+    if alone_since_ns <= reads::ns(run.state.opened_at) {
+        return Ok(Vec::new());
+    }
     let undone = run.state.resumed.as_deref().map_or(&[][..], |it| &it.reverts);
     let mut found = BTreeSet::new();
     for node in run.graph.unsettled().filter(|node| node.role == Role::Leaf) {

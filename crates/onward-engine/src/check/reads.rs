@@ -18,7 +18,7 @@ use onward_core::{
     worktree::{below, worktree_path},
 };
 
-use super::survey::{Ours, seal_of};
+use super::{ours::Ours, survey::seal_of};
 use crate::{
     check::{needs::find_out, whens},
     revert,
@@ -127,7 +127,7 @@ fn is_newer<W: World>(world: &mut W, path: &str, since_ns: i64) -> Result<bool, 
     Ok(world.glob(path, &[])?.iter().any(|file| file.path == path && file.stat.mtime_ns > since_ns))
 }
 
-fn ns(moment: Timestamp) -> i64 {
+pub(super) fn ns(moment: Timestamp) -> i64 {
     moment.as_micros().saturating_mul(1000)
 }
 

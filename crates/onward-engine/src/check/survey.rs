@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     digest::Digest,
-    event::{AttemptStarted, Revert},
+    event::{AttemptStarted, EndStatus, Revert},
     evidence::Evidence,
     finding::{Code, Finding},
     graph::NodeId,
@@ -15,7 +15,7 @@ use onward_core::{
     policy::Depth,
     recovery,
     run::Run,
-    state::{Phase, StepState},
+    state::{Phase, RunStatus, StepState},
     survey::{
         CommitSeen, GitSeen, InFlight, Proof, Survey, was_logged_by_the_run, was_made_by_the_run,
     },
@@ -26,8 +26,8 @@ use onward_core::{
 
 use crate::{
     check::{
-        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, outputs, overwriters,
-        reads, stays, witness, worktrees,
+        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, ours::Ours, outputs,
+        overwriters, reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -143,7 +143,9 @@ pub fn survey<W: World>(
         worktrees::look_for_commits(world, run, git)?;
         let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
         let strange = ours.moved.difference(&unfinished).filter(|it| !is_told(it));
-        git.changed = strange.cloned().collect();
+        // After a run is complete its tree is the person's.
+        let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
+        git.changed = strange.filter(|_| !is_complete).cloned().collect();
         retain_strange(world, run, &mut git.changed)?;
     }
     survey.git = git;
@@ -591,23 +593,4 @@ enum Rests {
     OnItself,
     /// Only the step's `check` can tell, and nothing ran it yet.
     OnItsCheck,
-}
-
-/// What the run itself changed is no drift.
-pub(super) struct Ours<'r> {
-    pub(super) run: &'r Run,
-    /// What is not as the last snapshot has it.
-    moved: BTreeSet<String>,
-    /// Worktrees whose files say nothing.
-    silent: BTreeSet<String>,
-}
-
-impl Ours<'_> {
-    /// Whether a later attempt changed the path without declaring it, and no one since; or whether
-    /// nothing can be said of it, because its whole worktree is not what it was.
-    pub(super) fn is(&self, path: &str, since: Timestamp) -> bool {
-        let touched = self.run.state.touched.get(path);
-        touched.is_some_and(|at| *at > since) && !self.moved.contains(path)
-            || self.silent.iter().any(|tree| path.starts_with(tree))
-    }
 }

@@ -93,8 +93,12 @@ fn a_plan_that_is_written_again_in_our_own_run_is_not_approved_again() {
         let step = format!("restore/{}", lost.trim_end_matches(".md"));
         let runs = plan["steps"].as_array().unwrap().iter();
         let runs = runs.filter(|it| it["verdict"] == "rerun" || it["verdict"] == "verify");
-        let runs: Vec<&str> = runs.filter_map(|it| it["step"].as_str()).collect();
-        assert_eq!(runs, [step.as_str()]);
+        let again: Vec<&str> = runs.filter_map(|it| it["step"].as_str()).collect();
+        // What was written again before runs once more; what was not, for the first time.
+        match verdict(&plan, &step).as_str() {
+            "run" => assert_eq!(again, [""; 0], "{plan:#}"),
+            _ => assert_eq!(again, [step.as_str()], "{plan:#}"),
+        }
         assert_eq!(verdict(&plan, "approve"), "keep");
         desk.bench.exits(RESUME, 11);
         assert_eq!(started(&desk).last(), Some(&step));
