@@ -421,13 +421,13 @@ fn a_file_that_is_not_there_cannot_be_read() {
     insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
     --- stderr
     error: cannot read `flow.yaml`: no such file or directory
-    help: check the path; relative ones start at `--cwd`, or here
+    help: check the path; relative ones start at `--cwd`, or here; known here: agent-memory, conference, dotagent, epic, pipeline, qa-loop, sdc, ship, spec
     --- exit 1
     "#);
     insta::assert_snapshot!(project.onward("check flow.yaml --json"), @r#"
     {
       "code": "cannot_read",
-      "hint": "check the path; relative ones start at `--cwd`, or here",
+      "hint": "check the path; relative ones start at `--cwd`, or here; known here: agent-memory, conference, dotagent, epic, pipeline, qa-loop, sdc, ship, spec",
       "message": "cannot read `flow.yaml`: no such file or directory",
       "schema": "onward.error/1"
     }

@@ -249,9 +249,7 @@ fn unfinished<'r, W: World>(
             | Phase::Stale => continue,
         };
         // What a resume that was cut short is to undo is undone first, and no second time.
-        if run.state.adopted.is_none() {
-            left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
-        }
+        left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
         if started.base.is_none() && started.cwd.is_empty() && has_moved {

@@ -250,7 +250,7 @@ fn an_archive_is_named_as_its_directory_is() {
 fn a_command_line_that_is_none_is_told_whole_to_scripts_too() {
     let bench = Bench::new("  - { id: a, run: LOG }\n");
     for (arguments, words) in [
-        ("run", "call it as `onward run FILE`"),
+        ("run", "say which workflow"),
         ("check", "call it as `onward check FILE`"),
         ("log --attempt 2", "--step <STEP>"),
         ("init --from nonsense", "commands, review"),

@@ -76,7 +76,9 @@ fn accept(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
     let pipeline = list.read()?;
     let files = rules::commit_files(&pipeline);
-    let gone = deliver::changes(&list)?.into_iter().filter(|it| it.is_gone).map(|it| it.path);
+    // Where git cannot tell, nothing is committed either.
+    let changes = deliver::changes(&list).unwrap_or_default().into_iter();
+    let gone = changes.filter(|it| it.is_gone).map(|it| it.path);
     let gone: Vec<String> = gone.filter(|it| files.contains(it)).collect();
     list.write(&rules::accept(&pipeline, &list.held(files)))?;
     Ok(json!({ "files": rules::delivered(&pipeline), "gone": gone }))
