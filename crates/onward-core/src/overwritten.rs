@@ -10,7 +10,7 @@ use crate::{
     address::Address,
     digest::Digest,
     event::Event,
-    graph::NodeId,
+    graph::{Graph, NodeId},
     key::Difference,
     run::Run,
     state::{Phase, State},
@@ -95,16 +95,17 @@ fn key_in(step: &Address, group: &Address) -> Option<String> {
 /// Done steps that come after one of `again` and left a version of a path that it writes, too: when
 /// it has run, their version is no more.
 pub fn overwritten(run: &Run, again: BTreeSet<Address>) -> Vec<Overwritten> {
-    let mut search = Search::of(run, again, |_| false);
+    let mut search = Search::of((&run.graph, &run.state), again, |_| false);
     while search.look_later() {}
     search.found
 }
 
 /// The same at a resume, and before it the steps whose version of a path one of `again` read and
-/// replaced. `stays` names steps that a person keeps; `is_there` says that the path has the content
-/// that the step read.
+/// replaced. The graph is the one before the resume, with all turns that were taken; the state the
+/// one after it. `stays` names steps that a person keeps; `is_there` says that the path has the
+/// content that the step read.
 pub fn overwritten_at_resume(
-    run: &Run,
+    run: (&Graph, &State),
     again: BTreeSet<Address>,
     stays: impl Fn(&Address) -> bool,
     is_there: impl Fn(&Address, &str, Digest) -> bool,
@@ -119,7 +120,8 @@ pub fn overwritten_at_resume(
 }
 
 struct Search<'r, S> {
-    run: &'r Run,
+    graph: &'r Graph,
+    state: &'r State,
     stays: S,
     known: BTreeSet<Address>,
     /// Those of `known` whose outputs were not looked at yet.
@@ -129,22 +131,20 @@ struct Search<'r, S> {
 }
 
 impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
-    fn of(run: &'r Run, again: BTreeSet<Address>, stays: S) -> Self {
-        let open = again.iter().cloned().collect();
-        let (found, followers) = (Vec::new(), BTreeMap::new());
+    fn of((graph, state): (&'r Graph, &'r State), known: BTreeSet<Address>, stays: S) -> Self {
         // The files of another system go on changing; that system's rules say what counts.
-        if run.state.adopted.is_some() {
-            return Self { run, stays, known: again, open: Vec::new(), found, followers };
-        }
-        Self { run, stays, known: again, open, found, followers }
+        let is_ours = state.adopted.is_none();
+        let open = known.iter().filter(|_| is_ours).cloned().collect();
+        let (found, followers) = (Vec::new(), BTreeMap::new());
+        Self { graph, state, stays, known, open, found, followers }
     }
 
     /// Whether any was found.
     fn look_later(&mut self) -> bool {
-        let run = self.run;
+        let state = self.state;
         let mut wanted: BTreeMap<String, Vec<Address>> = BTreeMap::new();
         for step in std::mem::take(&mut self.open) {
-            for (path, _) in written(&run.state, &step) {
+            for (path, _) in written(state, &step) {
                 wanted.entry(path.to_owned()).or_default().push(step.clone());
             }
         }
@@ -152,7 +152,7 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
             return false;
         }
         let before = self.found.len();
-        for (step, path, was) in writers(&run.state, |path| wanted.contains_key(path)) {
+        for (step, path, was) in writers(state, |path| wanted.contains_key(path)) {
             if self.known.contains(step) || (self.stays)(step) {
                 continue;
             }
@@ -165,20 +165,20 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
     }
 
     fn look_earlier(&mut self, is_there: &impl Fn(&Address, &str, Digest) -> bool) {
-        let run = self.run;
+        let state = self.state;
         let mut rest = self.open.clone();
         while let Some(step) = rest.pop() {
-            let key = run.state.step(&step).and_then(|entry| entry.key.as_ref());
+            let key = state.step(&step).and_then(|entry| entry.key.as_ref());
             let Some(key) = key else { continue };
             let reads = key.get().reads;
-            for (path, left) in written(&run.state, &step) {
+            for (path, left) in written(state, &step) {
                 let Some(read) = reads.get(path) else { continue };
                 if left == Some(*read) || is_there(&step, path, *read) {
                     continue;
                 }
                 let mut last = None;
-                for (maker, _, was) in writers(&run.state, |it| it == path) {
-                    let ended_at = run.state.step(maker).map(|it| it.ended_at);
+                for (maker, _, was) in writers(state, |it| it == path) {
+                    let ended_at = state.step(maker).map(|it| it.ended_at);
                     let is_later = last.is_none_or(|(_, _, known)| known <= ended_at);
                     if *maker != step && is_later && self.follows(&step, maker) {
                         last = Some((maker, was, ended_at));
@@ -200,10 +200,26 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
         self.found.push(Overwritten { step, path, cause, was });
     }
 
+    fn standing(&self, step: &Address) -> Option<Standing> {
+        if let Some(id) = self.graph.find(step) {
+            return Some(Standing::There(id));
+        }
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            let around = inner.group_and_key().map(|(group, _)| group);
+            let turning = around.filter(|it| self.state.loops.contains_key(it));
+            if let Some(id) = turning.and_then(|it| self.graph.find(&it)) {
+                return Some(Standing::ToCome(id));
+            }
+            scope = inner.parent();
+        }
+        None
+    }
+
     /// Whether `later` waits for `earlier`, directly or by way of others.
     fn follows(&mut self, later: &Address, earlier: &Address) -> bool {
-        let graph = &self.run.graph;
-        let (Some(later), Some(earlier)) = (standing(self.run, later), graph.find(earlier)) else {
+        let graph = self.graph;
+        let (Some(later), Some(earlier)) = (self.standing(later), graph.find(earlier)) else {
             return false;
         };
         let followers = self.followers.entry(earlier).or_insert_with(|| graph.followers(earlier));
@@ -224,24 +240,8 @@ enum Standing {
     ToCome(NodeId),
 }
 
-fn standing(run: &Run, step: &Address) -> Option<Standing> {
-    if let Some(id) = run.graph.find(step) {
-        return Some(Standing::There(id));
-    }
-    let mut scope = Some(step.clone());
-    while let Some(inner) = scope {
-        let around = inner.group_and_key().map(|(group, _)| group);
-        let id = around.filter(|it| run.state.loops.contains_key(it));
-        if let Some(id) = id.and_then(|it| run.graph.find(&it)) {
-            return Some(Standing::ToCome(id));
-        }
-        scope = inner.parent();
-    }
-    None
-}
-
 /// What a step left, declared or not.
-fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Digest>)> {
+pub(crate) fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Digest>)> {
     let entry = state.step(step);
     let files = entry.into_iter().flat_map(|entry| &entry.evidence.files);
     let declared = files.map(|file| (file.path.as_str(), Some(file.hash)));

@@ -143,13 +143,15 @@ impl Resumption {
         if again.is_empty() || self.is_over {
             return;
         }
+        // Work that this resume adopts is among it.
+        let Ok(after) = self.folded(run, survey) else { return };
         let stays = |step: &Address| self.choices.keeps(step) || self.is_unlisted(step);
         let is_there = |step: &Address, path: &str, read: Digest| {
             let mut outputs = survey.outputs.get(step).into_iter().flatten();
             let output = outputs.find(|it| it.path == path).and_then(|it| it.now.as_ref());
             output.is_some_and(|now| now.hash == read)
         };
-        for found in overwritten_at_resume(run, again, stays, is_there) {
+        for found in overwritten_at_resume((&run.graph, &after.state), again, stays, is_there) {
             let step = &found.step;
             // What a person made of its files counts no more, either.
             let is_taken =

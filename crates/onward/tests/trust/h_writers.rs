@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{
     bench::{Bench, LOG},
+    g_rows::{WAITS, ended},
     support::repo::{git, repo},
 };
 
@@ -124,6 +125,22 @@ fn h1_the_same_when_the_driver_finds_the_first_of_them_stale() {
     assert_eq!((bench.ran("gen"), bench.ran("note")), (vec![1, 2], vec![1]));
     assert_eq!(bench.ran("fmt"), [1, 2]);
     ships(&bench);
+}
+
+#[test]
+fn h1_an_attempt_that_ended_meanwhile_runs_again_when_its_file_is_written_again() {
+    let bench = Bench::new(&format!(
+        "  - {{ id: gen, run: 'LOG; echo x > f; echo 1 > other', writes: [f, other] }}\n  \
+         - {{ id: fmt, run: 'LOG; sed -i s/x/FORMATTED/ f; {WAITS}', writes: [f] }}\n  \
+         - {{ id: ship, run: 'LOG; cp f shipped', writes: [shipped] }}\n"
+    ));
+    let run = ended(&bench, "fmt");
+    fs::remove_file(bench.path("other")).unwrap();
+    let plan = bench.plan(&run);
+    assert_eq!(verdicts(&plan, &["gen", "fmt", "ship"]), ["rerun", "rerun", "run"], "{plan:#}");
+    bench.exits("resume --no-input --yes", 0);
+    assert_eq!((bench.ran("gen"), bench.ran("fmt")), (vec![1, 2], vec![1, 2]));
+    assert_eq!(bench.text("shipped"), "FORMATTED\n");
 }
 
 #[test]
