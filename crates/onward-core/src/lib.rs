@@ -24,6 +24,7 @@ mod listed;
 pub mod mark;
 pub mod name;
 pub mod nearest;
+pub mod overwritten;
 pub mod plan;
 pub mod plural;
 pub mod policy;

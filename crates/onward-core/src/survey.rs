@@ -274,6 +274,28 @@ pub fn outputs_where(
     last.into_iter().filter_map(proof).collect()
 }
 
+/// When a step of the run last wrote each path, declared or not. What lies there now says nothing
+/// about a step that read it before.
+pub fn last_written(state: &State) -> BTreeMap<String, Timestamp> {
+    let mut last = state.touched.clone();
+    let mut note = |path: &str, at: Timestamp| match last.get_mut(path) {
+        Some(known) => *known = at.max(*known),
+        None => {
+            last.insert(path.to_owned(), at);
+        }
+    };
+    for (_, glance) in state.steps.glances() {
+        let at = glance.ended_at();
+        match glance {
+            Glance::Plain(plain) => plain.files().for_each(|file| note(file.path, at)),
+            Glance::Whole(entry) => {
+                entry.evidence.files.iter().for_each(|file| note(&file.path, at));
+            }
+        }
+    }
+    last
+}
+
 /// Whether `path` is a log of the other system, with this content when the run last wrote to it.
 pub fn was_logged_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
     let Some(adopted) = &state.adopted else { return false };

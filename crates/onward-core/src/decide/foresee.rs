@@ -11,6 +11,7 @@ use crate::{
     event::{Event, LoopEnd},
     facts::{Facts, Need},
     graph::{NodeId, Role},
+    overwritten::{Overwritten, overwritten, run_again},
     run::Run,
     state::Phase,
     time::Timestamp,
@@ -29,7 +30,13 @@ pub enum Foreseen {
 /// What the decider records about a ready node before it starts, asks about or opens it.
 pub fn foreseen(run: &Run, facts: &Facts, id: NodeId) -> Foreseen {
     match Decider::new(run, facts, Timestamp::default()).foreseen(id) {
-        Ok(events) => Foreseen::Goes(events),
+        Ok(mut events) => {
+            let again = run_again(events.iter());
+            if !again.is_empty() {
+                events.extend(overwritten(run, again).iter().map(Overwritten::event));
+            }
+            Foreseen::Goes(events)
+        }
         Err(Hold::Lacks(needs)) => Foreseen::Lacks(needs),
         Err(Hold::Fails(_)) => Foreseen::Unknown,
     }

@@ -21,6 +21,7 @@ use crate::{
     graph::{NodeId, Word},
     key::{Difference, Key, KeyParts},
     launch::Launch,
+    overwritten::{overwritten, run_again},
     plural::count,
     run::{Run, Worker},
     scope::Scope,
@@ -347,6 +348,7 @@ impl Decider<'_> {
             let decided = self.control(id);
             self.take(id, decided);
         }
+        self.add_overwritten();
         let (parallel, running) = (run.defs.limits().parallel, run.state.running);
         let mut slots = parallel.saturating_sub(running);
         let mut ahead = self.facts.ahead.saturating_sub(running.saturating_sub(parallel));
@@ -368,6 +370,21 @@ impl Decider<'_> {
                 break;
             }
             self.take(id, decided);
+        }
+    }
+
+    /// What was decided to count no more takes later versions of its files with it.
+    fn add_overwritten(&mut self) {
+        let events = self.commands.iter().filter_map(|command| match command {
+            Command::Record(event) => Some(event),
+            Command::Start(_) | Command::Need { .. } | Command::StopAll | Command::WakeAt(_) => {
+                None
+            }
+        });
+        let again = run_again(events);
+        if !again.is_empty() {
+            let found = overwritten(self.run, again);
+            self.commands.extend(found.iter().map(|it| Command::Record(it.event())));
         }
     }
 

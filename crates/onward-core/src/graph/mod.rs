@@ -208,6 +208,42 @@ impl Graph {
         all
     }
 
+    /// Every node that waits for this one, directly or by way of others, and all that is in them.
+    pub(crate) fn followers(&self, id: NodeId) -> BTreeSet<NodeId> {
+        let mut found = BTreeSet::new();
+        let mut rest = vec![id];
+        while let Some(id) = rest.pop() {
+            if found.contains(&id) {
+                rest.extend(self.node(id).children.iter().filter(|child| found.insert(**child)));
+            }
+            // What waits for a scope waits for all that is in it.
+            let mut scope = Some(id);
+            while let Some(inner) = scope {
+                let node = self.node(inner);
+                rest.extend(node.dependents.iter().filter(|it| found.insert(**it)));
+                scope = node.parent;
+            }
+        }
+        found
+    }
+
+    /// Whether a node waits for another one, directly or by way of others.
+    pub fn comes_after(&self, later: NodeId, earlier: NodeId) -> bool {
+        self.followers(earlier).contains(&later)
+    }
+
+    /// Whether a node stands in this scope, at whatever depth.
+    pub(crate) fn stands_in(&self, id: NodeId, scope: NodeId) -> bool {
+        let mut around = self.node(id).parent;
+        while let Some(inner) = around {
+            if inner == scope {
+                return true;
+            }
+            around = self.node(inner).parent;
+        }
+        false
+    }
+
     /// Those that a key is made of. An item is what its value says: when the step that listed it
     /// lists it again, it stands.
     fn compared_needs(&self, id: NodeId) -> Few {

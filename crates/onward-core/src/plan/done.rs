@@ -10,6 +10,7 @@ use crate::{
     evidence::Evidence,
     finding::{Code, Finding},
     key::{Difference, Key, KeyParts, part_in_words, parts_in_words},
+    overwritten::{overwritten_at_resume, run_again},
     run::Run,
     state::{Phase, State, StepState},
     survey::{Damage, OutputSeen, ReadSeen, Survey},
@@ -131,6 +132,35 @@ impl Resumption {
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
             self.verified(step, Some(adopted), None, EDITED);
+        }
+    }
+
+    /// Steps whose version of a file is lost, because another step that writes or reads it runs
+    /// again.
+    pub(super) fn overwrite(&mut self, run: &Run, survey: &Survey) {
+        let mut again = run_again(self.events.iter());
+        again.retain(|step| !self.passed_over.contains(step));
+        if again.is_empty() || self.is_over {
+            return;
+        }
+        // Work that this resume adopts is among it.
+        let Ok(after) = self.folded(run, survey) else { return };
+        let stays = |step: &Address| self.choices.keeps(step) || self.is_unlisted(step);
+        let is_there = |step: &Address, path: &str, read: Digest| {
+            let mut outputs = survey.outputs.get(step).into_iter().flatten();
+            let output = outputs.find(|it| it.path == path).and_then(|it| it.now.as_ref());
+            output.is_some_and(|now| now.hash == read)
+        };
+        for found in overwritten_at_resume((&run.graph, &after.state), again, stays, is_there) {
+            let step = &found.step;
+            // What a person made of its files counts no more, either.
+            let is_taken =
+                |it: &Event| matches!(it, Event::AttemptVerified(of) if of.step == *step);
+            self.events.retain(|it| !is_taken(it));
+            self.forget_change(step);
+            let why = Why::changed(&found.difference(), found.detail());
+            self.reasons.entry(step.clone()).or_default().push(why);
+            self.events.push(found.event());
         }
     }
 

@@ -30,7 +30,7 @@ use crate::{
     address::Address,
     bill,
     event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, Revert, RunResumed},
-    finding::{Finding, Severity},
+    finding::{Code, Finding, Severity},
     key::Difference,
     policy::{self, Choices},
     run::Run,
@@ -538,7 +538,12 @@ impl Resumption {
         if self.is_over {
             return Ok(after);
         }
-        let resumed = self.resumed(&run.state, Mode::Autopilot, String::new(), None);
+        let mut resumed = self.resumed(&run.state, Mode::Autopilot, String::new(), None);
+        // Without that answer nothing is resumed, and with it the loop turns once more.
+        let is_used_up = |it: &&Finding| it.code == Code::TurnsUsedUp.as_str();
+        let used_up = self.findings.iter().filter(is_used_up).filter_map(|it| it.step.as_ref());
+        let given = used_up.map(|step| format!("{}@{step}", Code::TurnsUsedUp.as_str()));
+        resumed.accepted.extend(given);
         let first = Event::RunResumed(Box::new(resumed));
         for event in std::iter::once(first).chain(self.events.iter().cloned()) {
             let record = next_record(&after.state, survey.now, event);

@@ -130,6 +130,7 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
     made.turn_again(run, survey);
     made.relist(run, survey);
     made.enter(run, survey);
+    made.overwrite(run, survey);
     made.keep_as_asked(run, survey);
     made.supersede(run, survey);
     made

@@ -14,6 +14,7 @@ use crate::{
     finding::{Code, Finding},
     graph::{NodeId, Role},
     key::Difference,
+    overwritten::written,
     recovery::{Decision, Rung},
     run::Run,
     state::{EffectState, Phase, StepState},
@@ -169,7 +170,9 @@ impl Resumption {
                 | Decision::Refuse => false,
             };
             let is_open = takes && after.state.phase(step) == Phase::Running;
-            if is_open && !self.may_count(&after, step) {
+            let seen = survey.in_flight.get(step);
+            let changed = seen.map_or(&[][..], |seen| &seen.reverts);
+            if is_open && !self.may_count(&after, step, changed) {
                 given_up.push(step.clone());
             }
         }
@@ -185,8 +188,9 @@ impl Resumption {
     }
 
     /// Whether all that an attempt in flight stands on is there, or is only made again because its
-    /// outputs are gone, so that it may well come out the same.
-    fn may_count(&self, after: &Run, step: &Address) -> bool {
+    /// outputs are gone, so that it may well come out the same; and none of that replaces what the
+    /// attempt changed.
+    fn may_count(&self, after: &Run, step: &Address, changed: &[Revert]) -> bool {
         let Some(id) = after.graph.find(step) else { return false };
         let started = after.state.step(step).and_then(|entry| entry.started.as_deref());
         let was = started.map(|it| it.key.get().needs).unwrap_or_default();
@@ -204,7 +208,11 @@ impl Resumption {
             rest.extend(after.graph.effective_needs(need));
             let waits = match after.state.phase(&node.address) {
                 Phase::Done | Phase::Skipped | Phase::Tolerated => !node.is_reachable(),
-                Phase::Stale => self.only_gone(&node.address),
+                Phase::Stale => {
+                    let left = written(&after.state, &node.address);
+                    let replaces = |it: &Revert| left.iter().any(|(path, _)| *path == it.path);
+                    self.only_gone(&node.address) && !changed.iter().any(replaces)
+                }
                 Phase::Pending | Phase::Running | Phase::Waiting | Phase::Failed | Phase::Lost => {
                     node.role != Role::Leaf && !node.children.is_empty()
                 }

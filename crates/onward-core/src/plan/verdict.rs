@@ -241,9 +241,25 @@ fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict,
             let detail = "a step that it needs failed, and is not tried again by this resume";
             (Verdict::Verify, vec![because("blocked", detail)])
         }
-        Phase::Pending | Phase::Running => (Verdict::Run, Vec::new()),
+        Phase::Pending | Phase::Running => match used_up_before(after, id, made) {
+            None => (Verdict::Run, Vec::new()),
+            Some(turning) => {
+                let detail = format!("runs if {turning} is through after its turn");
+                (Verdict::Verify, vec![because("upstream", &detail)])
+            }
+        },
     };
     (verdict, Reason::Because(why))
+}
+
+/// A loop that a step waits for, that used up its turns and gets one more.
+fn used_up_before<'m>(after: &Run, id: NodeId, made: &'m Resumption) -> Option<&'m str> {
+    let is_used_up = |it: &&Finding| it.code == Code::TurnsUsedUp.as_str();
+    let mut used_up = made.findings.iter().filter(is_used_up).filter_map(|it| it.step.as_deref());
+    used_up.find(|step| {
+        let turning = after.graph.find(&Address::from_text(step));
+        turning.is_some_and(|turning| after.graph.comes_after(id, turning))
+    })
 }
 
 /// A step that was passed over until now has never run.
@@ -385,6 +401,9 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     let was = KeyParts { needs: was, ..KeyParts::default() };
     let needs = after.graph.need_digests(id, &after.defs);
     let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
+    if differences.is_empty() {
+        return vec![because("writes", "a step before it runs again, and writes its files first")];
+    }
     differences.iter().map(|it| Why::changed(it, "its output changed")).collect()
 }
 

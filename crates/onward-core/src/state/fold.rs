@@ -478,7 +478,7 @@ impl State {
         self.running -= 1;
         self.head = head.or(self.head.take());
         if self.phase(&step).is_settled() {
-            self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+            self.leave(&step, &footprint, at);
             self.tell_answers(&step);
         }
         if self.running > 0 && !footprint.is_empty() {

@@ -78,6 +78,8 @@ pub struct State {
     pub shared: BTreeMap<Address, Vec<String>>,
     /// Paths that finished attempts changed without declaring them, and when the last one ended.
     pub touched: BTreeMap<String, Timestamp>,
+    /// The same by the step whose last attempt changed them.
+    pub footprints: BTreeMap<Address, Vec<String>>,
     pub spent: Usd,
     /// Tokens that went in and came out, over all attempts.
     pub tokens: u64,
@@ -329,6 +331,16 @@ impl State {
         self.steps.glance(address).map_or(Phase::Pending, Glance::phase)
     }
 
+    /// What a finished attempt changed without declaring it.
+    fn leave(&mut self, step: &Address, footprint: &[String], at: Timestamp) {
+        self.touched.extend(footprint.iter().map(|path| (path.clone(), at)));
+        if footprint.is_empty() {
+            self.footprints.remove(step);
+        } else {
+            self.footprints.insert(step.clone(), footprint.to_vec());
+        }
+    }
+
     /// Loops that took all their turns for nothing, and how many these were.
     pub fn used_up(&self) -> impl Iterator<Item = (&Address, u32)> {
         let ended = |it: &LoopState| it.ended == Some(LoopEnd::Exhausted);
@@ -432,6 +444,12 @@ impl StepState {
             Counting::Attempt => billed.attempt,
             Counting::Session => billed.session_before.plus(billed.attempt),
         })
+    }
+
+    /// When it read its files.
+    pub fn read_at(&self) -> Timestamp {
+        // One that is passed over was never started.
+        if self.phase == Phase::Skipped { self.ended_at } else { self.started_at }
     }
 
     /// What dependents compare: the evidence, or, for a step that leaves none, that it ran.

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Another number whenever anything in here, or in the state, is written differently.
-const LAYOUT: u32 = 3;
+const LAYOUT: u32 = 4;
 
 /// A step that is done and of which nothing else is to be told: nearly all steps of a large run.
 const PLAIN: u8 = 0;

@@ -15,8 +15,9 @@ use onward_core::{
     judge::{Objection, ResultSeen},
     recovery::Probed,
     run::Run,
-    state::{Phase, StepState},
-    survey::{outputs_to_check, was_made_by_the_run},
+    state::{Phase, State, StepState},
+    survey::{last_written, outputs_to_check, was_made_by_the_run},
+    time::Timestamp,
     workflow::model::{Kind, Span, Step},
     worktree::worktree_path,
 };
@@ -88,11 +89,15 @@ pub fn verify_run(run_dir: &Path, machine: &Machine) -> Result<Verified, CareErr
         return Err(EngineError::from(LockError::RunHeld { run, holder }).into());
     }
     let Opened { world, run, .. } = Opened::read(&at, RealWorld::new(at.setup(machine), None))?;
-    let mut notary = Prover { at: &at, world, env: &machine.env, reads: BTreeMap::new() };
     let mut last_writer: BTreeMap<&Address, Vec<&FileProof>> = BTreeMap::new();
+    let writers = writers(&run.state);
     for (step, file) in outputs_to_check(&run.state) {
-        last_writer.entry(step).or_default().push(file);
+        if writers.get(&file.path) == Some(step) {
+            last_writer.entry(step).or_default().push(file);
+        }
     }
+    let (reads, written) = (BTreeMap::new(), last_written(&run.state));
+    let mut notary = Prover { at: &at, world, env: &machine.env, reads, writers, written };
     let mut steps = Vec::new();
     for id in run.graph.in_order() {
         let step = &run.graph.node(id).address;
@@ -111,12 +116,32 @@ pub fn verify_run(run_dir: &Path, machine: &Machine) -> Result<Verified, CareErr
     Ok(Verified { schema, run, steps, counts, proved })
 }
 
+/// The done step that wrote each path last, declared or not.
+fn writers(state: &State) -> BTreeMap<String, Address> {
+    let declared = outputs_to_check(state).into_iter().map(|(step, file)| (step, &file.path));
+    let changed =
+        state.footprints.iter().flat_map(|(step, it)| it.iter().map(move |it| (step, it)));
+    let mut last: BTreeMap<String, (Timestamp, Address)> = BTreeMap::new();
+    for (step, path) in declared.chain(changed) {
+        let Some(entry) = state.step(step).filter(|it| it.phase == Phase::Done) else { continue };
+        let is_later = last.get(path).is_none_or(|known| known.0 <= entry.ended_at);
+        if is_later {
+            last.insert(path.clone(), (entry.ended_at, step.clone()));
+        }
+    }
+    last.into_iter().map(|(path, (_, step))| (path, step)).collect()
+}
+
 struct Prover<'a> {
     at: &'a RunPlace,
     world: RealWorld,
     env: &'a [(OsString, OsString)],
     /// Files that steps read, hashed once.
     reads: BTreeMap<String, Option<Digest>>,
+    /// The step that wrote each path last, declared or not.
+    writers: BTreeMap<String, Address>,
+    /// When each path was last written by a step.
+    written: BTreeMap<String, Timestamp>,
 }
 
 /// What is found out about one step, bit by bit.
@@ -153,6 +178,7 @@ impl Prover<'_> {
         let declared = run.defs.step(node.def);
         let mut found = Findings { answer: Answer::Done, why: Vec::new() };
         self.outputs(outputs, &mut found)?;
+        self.replaced(run, id, entry, &mut found);
         self.inputs(run, entry, &mut found)?;
         if let Kind::Gate(_) = declared.kind {
             found.good("a person decided it");
@@ -201,6 +227,23 @@ impl Prover<'_> {
         Ok(())
     }
 
+    /// Files that another step wrote last: a later one, or one before it, that ran again.
+    fn replaced(&self, run: &Run, id: NodeId, entry: &StepState, found: &mut Findings) {
+        let step = &run.graph.node(id).address;
+        let declared = entry.evidence.files.iter().map(|file| &file.path);
+        let footprint = run.state.footprints.get(step).into_iter().flatten();
+        for path in declared.chain(footprint) {
+            let Some(by) = self.writers.get(path).filter(|by| *by != step) else { continue };
+            let writer = run.graph.find(by);
+            if writer.is_some_and(|writer| run.graph.comes_after(id, writer)) {
+                let why = format!("{path} was written again by {by}, which comes before it");
+                found.bad(Answer::Stale, why);
+            } else {
+                found.good(format!("{path} is the work of {by} since"));
+            }
+        }
+    }
+
     fn inputs(&mut self, run: &Run, entry: &StepState, found: &mut Findings) -> Result<(), Stop> {
         let Some(key) = &entry.key else { return Ok(()) };
         for (path, was) in key.get().reads {
@@ -212,7 +255,8 @@ impl Prover<'_> {
                 now
             };
             let ours = now.is_some_and(|now| was_made_by_the_run(&run.state, &path, now));
-            if now != Some(was) && !ours {
+            let is_replaced = self.written.get(&path).is_some_and(|last| *last > entry.read_at());
+            if now != Some(was) && !ours && !is_replaced {
                 found.bad(Answer::Stale, format!("{path}, which it read, was changed"));
             }
         }

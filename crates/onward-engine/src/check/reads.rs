@@ -1,6 +1,9 @@
 //! What done steps read, and whether it is still what they read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use onward_core::{
     address::Address,
@@ -9,7 +12,7 @@ use onward_core::{
     key::Key,
     run::Run,
     state::{Glance, Phase, StepState},
-    survey::{ReadSeen, Survey, was_made_by_the_run},
+    survey::{ReadSeen, Survey, last_written, was_made_by_the_run},
     time::Timestamp,
     workflow::{
         pattern::{is_glob, matcher},
@@ -35,6 +38,7 @@ pub(super) fn look<W: World>(
     let run = ours.run;
     let alone_since_ns = alone_since_ns(run, connected);
     let mut seen = BTreeMap::new();
+    let writes = OnceCell::new();
     let names_reads = memchr::memmem::Finder::new("\"reads\":");
     let may_read = run.defs.ids().any(|id| run.defs.brief(id).has_reads());
     for (step, glance) in run.state.steps.glances() {
@@ -55,10 +59,15 @@ pub(super) fn look<W: World>(
             continue;
         }
         let reads = key.get().reads;
+        // What lies there now belongs to the step that wrote it last.
+        let is_replaced = |path: &str| {
+            let last = writes.get_or_init(|| last_written(&run.state)).get(path);
+            last.is_some_and(|last| *last > entry.read_at())
+        };
         for pattern in patterns {
             for file in world.glob(pattern, &[])? {
                 let is_new = file.stat.mtime_ns > alone_since_ns && !reads.contains_key(&file.path);
-                if is_new && !unfinished.contains(&file.path) {
+                if is_new && !unfinished.contains(&file.path) && !is_replaced(&file.path) {
                     let read = ReadSeen { path: file.path, was: None, now: Some(file.hash) };
                     survey.reads.entry(step.clone()).or_default().push(read);
                 }
@@ -75,6 +84,7 @@ pub(super) fn look<W: World>(
             // Asked only of what changed: each answer looks through all outputs of the run.
             let is_ours = || {
                 ours.is(path, entry.started_at)
+                    || is_replaced(path)
                     || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now))
             };
             if now == Some(*was) || is_ours() {

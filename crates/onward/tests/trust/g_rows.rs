@@ -32,7 +32,7 @@ fn summary(plan: &Value) -> &str {
 }
 
 /// Waits as long as `wait.o` is there.
-const WAITS: &str = "touch began.o; while test -e wait.o; do sleep 0.02; done";
+pub(crate) const WAITS: &str = "touch began.o; while test -e wait.o; do sleep 0.02; done";
 
 /// Runs until the step that waits has begun, and kills the engine.
 fn begun(bench: &Bench) -> PathBuf {
@@ -44,7 +44,7 @@ fn begun(bench: &Bench) -> PathBuf {
 }
 
 /// The same, and lets the step end.
-fn ended(bench: &Bench, step: &str) -> PathBuf {
+pub(crate) fn ended(bench: &Bench, step: &str) -> PathBuf {
     let run = begun(bench);
     fs::remove_file(bench.path("wait.o")).unwrap();
     waits_for_seal(&run, step);

@@ -1,7 +1,8 @@
 //! What broke when strangers attacked the program, each as a test named by its number in the list
 //! of findings: `a1_…` to `a27_…` the plan, `b1_…` to `b9_…` what is finished, `c1_…` to `c8_…`
 //! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
-//! found about them; `g_rows` and `g_undo` what a fourth one found about rows of a plan and undos.
+//! found about them; `g_rows` and `g_undo` what a fourth one found about rows of a plan and undos;
+//! `h_writers` what a fifth one found about files that several steps write.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -44,6 +45,7 @@ mod f_hands;
 mod f_promises;
 mod g_rows;
 mod g_undo;
+mod h_writers;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

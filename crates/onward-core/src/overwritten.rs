@@ -1,0 +1,269 @@
+//! Files that several steps write, one after the other: which finished work is lost when one of
+//! these steps runs again.
+//!
+//! Invariant: what is found is named with the path and the other step. A step is found once, and
+//! never for the sake of a step that stays as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    address::Address,
+    digest::Digest,
+    event::Event,
+    graph::{Graph, NodeId},
+    key::Difference,
+    run::Run,
+    state::{Phase, State},
+    survey::outputs_kept,
+};
+
+/// A done step that counts no more, because another one runs again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overwritten {
+    pub step: Address,
+    pub path: String,
+    pub cause: Cause,
+    /// What the step made of the path, where it declared it.
+    was: Option<Digest>,
+}
+
+/// What the other step does to the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It comes before, and writes the path again.
+    WrittenAgain { by: Address },
+    /// It comes after, reads the path, and has replaced it since.
+    ReadAgain { by: Address },
+}
+
+impl Overwritten {
+    pub fn difference(&self) -> Difference {
+        let is = match &self.cause {
+            Cause::WrittenAgain { by } => format!("written again by {by}"),
+            Cause::ReadAgain { by } => format!("replaced by {by}"),
+        };
+        let was = self.was.map(|was| was.to_string());
+        Difference { part: format!("writes.{}", self.path), was, is: Some(is) }
+    }
+
+    pub fn detail(&self) -> String {
+        let path = &self.path;
+        match &self.cause {
+            Cause::WrittenAgain { by } => format!("{by}, which runs again, writes {path} first"),
+            Cause::ReadAgain { by } => {
+                format!("{by}, which runs again, reads {path} as this step left it")
+            }
+        }
+    }
+
+    pub fn event(&self) -> Event {
+        Event::StepInvalidated { step: self.step.clone(), causes: vec![self.difference()] }
+    }
+}
+
+/// The steps that run again by these events: they count no more, and are neither passed over nor
+/// left out of a list.
+pub fn run_again<'e>(events: impl Iterator<Item = &'e Event>) -> BTreeSet<Address> {
+    let mut again = BTreeSet::new();
+    for event in events {
+        if let Event::StepInvalidated { step, .. } = event {
+            again.insert(step.clone());
+        } else if let Event::StepSkipped { step, .. } = event {
+            again.remove(step);
+        } else if let Event::GroupExpanded { step: group, items, .. } = event {
+            let is_listed = |key: String| items.iter().any(|item| item.key == key);
+            again.retain(|step| key_in(step, group).is_none_or(is_listed));
+        }
+    }
+    again
+}
+
+/// The item of a group in which a step stands.
+fn key_in(step: &Address, group: &Address) -> Option<String> {
+    let mut scope = Some(step.clone());
+    while let Some(inner) = scope {
+        if let Some((around, key)) = inner.group_and_key()
+            && around == *group
+        {
+            return Some(key.to_owned());
+        }
+        scope = inner.parent();
+    }
+    None
+}
+
+/// Done steps that come after one of `again` and left a version of a path that it writes, too: when
+/// it has run, their version is no more.
+pub fn overwritten(run: &Run, again: BTreeSet<Address>) -> Vec<Overwritten> {
+    let mut search = Search::of((&run.graph, &run.state), again, |_| false);
+    while search.look_later() {}
+    search.found
+}
+
+/// The same at a resume, and before it the steps whose version of a path one of `again` read and
+/// replaced. The graph is the one before the resume, with all turns that were taken; the state the
+/// one after it. `stays` names steps that a person keeps; `is_there` says that the path has the
+/// content that the step read.
+pub fn overwritten_at_resume(
+    run: (&Graph, &State),
+    again: BTreeSet<Address>,
+    stays: impl Fn(&Address) -> bool,
+    is_there: impl Fn(&Address, &str, Digest) -> bool,
+) -> Vec<Overwritten> {
+    let mut search = Search::of(run, again, stays);
+    loop {
+        search.look_earlier(&is_there);
+        if !search.look_later() {
+            return search.found;
+        }
+    }
+}
+
+struct Search<'r, S> {
+    graph: &'r Graph,
+    state: &'r State,
+    stays: S,
+    known: BTreeSet<Address>,
+    /// Those of `known` whose outputs were not looked at yet.
+    open: Vec<Address>,
+    found: Vec<Overwritten>,
+    followers: BTreeMap<NodeId, BTreeSet<NodeId>>,
+}
+
+impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
+    fn of((graph, state): (&'r Graph, &'r State), known: BTreeSet<Address>, stays: S) -> Self {
+        // The files of another system go on changing; that system's rules say what counts.
+        let is_ours = state.adopted.is_none();
+        let open = known.iter().filter(|_| is_ours).cloned().collect();
+        let (found, followers) = (Vec::new(), BTreeMap::new());
+        Self { graph, state, stays, known, open, found, followers }
+    }
+
+    /// Whether any was found.
+    fn look_later(&mut self) -> bool {
+        let state = self.state;
+        let mut wanted: BTreeMap<String, Vec<Address>> = BTreeMap::new();
+        for step in std::mem::take(&mut self.open) {
+            for (path, _) in written(state, &step) {
+                wanted.entry(path.to_owned()).or_default().push(step.clone());
+            }
+        }
+        if wanted.is_empty() {
+            return false;
+        }
+        let before = self.found.len();
+        for (step, path, was) in writers(state, |path| wanted.contains_key(path)) {
+            if self.known.contains(step) || (self.stays)(step) {
+                continue;
+            }
+            let by = wanted[path].iter().find(|by| self.follows(step, by)).cloned();
+            if let Some(by) = by {
+                self.add(step, path, was, Cause::WrittenAgain { by });
+            }
+        }
+        self.found.len() > before
+    }
+
+    fn look_earlier(&mut self, is_there: &impl Fn(&Address, &str, Digest) -> bool) {
+        let state = self.state;
+        let mut rest = self.open.clone();
+        while let Some(step) = rest.pop() {
+            let key = state.step(&step).and_then(|entry| entry.key.as_ref());
+            let Some(key) = key else { continue };
+            let reads = key.get().reads;
+            for (path, left) in written(state, &step) {
+                let Some(read) = reads.get(path) else { continue };
+                if left == Some(*read) || is_there(&step, path, *read) {
+                    continue;
+                }
+                let mut last = None;
+                for (maker, _, was) in writers(state, |it| it == path) {
+                    let ended_at = state.step(maker).map(|it| it.ended_at);
+                    let is_later = last.is_none_or(|(_, _, known)| known <= ended_at);
+                    if *maker != step && is_later && self.follows(&step, maker) {
+                        last = Some((maker, was, ended_at));
+                    }
+                }
+                let last = last.filter(|it| !self.known.contains(it.0) && !(self.stays)(it.0));
+                if let Some((maker, was, _)) = last {
+                    self.add(maker, path, was, Cause::ReadAgain { by: step.clone() });
+                    rest.push(maker.clone());
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, step: &Address, path: &str, was: Option<Digest>, cause: Cause) {
+        let (step, path) = (step.clone(), path.to_owned());
+        self.known.insert(step.clone());
+        self.open.push(step.clone());
+        self.found.push(Overwritten { step, path, cause, was });
+    }
+
+    fn standing(&self, step: &Address) -> Option<Standing> {
+        if let Some(id) = self.graph.find(step) {
+            return Some(Standing::There(id));
+        }
+        let mut scope = Some(step.clone());
+        while let Some(inner) = scope {
+            let around = inner.group_and_key().map(|(group, _)| group);
+            let turning = around.filter(|it| self.state.loops.contains_key(it));
+            if let Some(id) = turning.and_then(|it| self.graph.find(&it)) {
+                return Some(Standing::ToCome(id));
+            }
+            scope = inner.parent();
+        }
+        None
+    }
+
+    /// Whether `later` waits for `earlier`, directly or by way of others.
+    fn follows(&mut self, later: &Address, earlier: &Address) -> bool {
+        let graph = self.graph;
+        let (Some(later), Some(earlier)) = (self.standing(later), graph.find(earlier)) else {
+            return false;
+        };
+        let followers = self.followers.entry(earlier).or_insert_with(|| graph.followers(earlier));
+        match later {
+            Standing::There(id) => followers.contains(&id),
+            Standing::ToCome(scope) => {
+                let is_around = || graph.stands_in(earlier, scope);
+                followers.contains(&scope) || is_around()
+            }
+        }
+    }
+}
+
+/// Where a step stands in the graph.
+enum Standing {
+    There(NodeId),
+    /// In a turn that its loop takes again later.
+    ToCome(NodeId),
+}
+
+/// What a step left, declared or not.
+pub(crate) fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Digest>)> {
+    let entry = state.step(step);
+    let files = entry.into_iter().flat_map(|entry| &entry.evidence.files);
+    let declared = files.map(|file| (file.path.as_str(), Some(file.hash)));
+    let footprint = state.footprints.get(step).into_iter().flatten();
+    declared.chain(footprint.map(|path| (path.as_str(), None))).collect()
+}
+
+/// Each done step that left a path which fits.
+fn writers(state: &State, fits: impl Fn(&str) -> bool) -> Vec<(&Address, &str, Option<Digest>)> {
+    let mut all = Vec::new();
+    for (place, file) in outputs_kept(state) {
+        if fits(file.path)
+            && let Some(step) = state.steps.name(place)
+        {
+            all.push((step, file.path, Some(file.hash)));
+        }
+    }
+    for (step, paths) in &state.footprints {
+        if state.phase(step) == Phase::Done {
+            let fitting = paths.iter().filter(|path| fits(path));
+            all.extend(fitting.map(|path| (step, path.as_str(), None)));
+        }
+    }
+    all
+}
