@@ -48,8 +48,11 @@ impl Pipeline {
         let list = List::of(own);
         let permanent = list.permanents.last()?.clone();
         let progress = progress(&list, &permanent, files);
+        // In a project that is not known to be its own, no commit of it is missing.
+        let is_ours = !site.elsewhere && !site.unsure;
+        let is_lost = is_ours && is_lost(&permanent.task, files);
         let facts = Facts {
-            delivered: permanent.is_delivered() && !is_lost(&permanent.task, files),
+            delivered: permanent.is_delivered() && !is_lost,
             work: !list.tasks.is_empty(),
             open: progress.resume.is_some(),
             by_task: progress.by_task,
