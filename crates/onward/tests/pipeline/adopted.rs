@@ -197,6 +197,9 @@ fn a_person_enters_at_an_earlier_phase_and_is_told_what_is_done_again() {
     let before = content(&list, 3);
     let said = kitchen.onward("resume --yes --no-input --from P7");
     assert_eq!(said.code, 16, "it lies ahead: {said:#?}");
+    assert!(said.err.contains("`--force` enters there") && !said.err.contains("--accept"));
+    kitchen.exits("resume --yes --no-input --from P7 --accept phase-ahead-of-evidence", 16);
+    assert_eq!(content(&list, 3), before);
     kitchen.exits("resume --yes --no-input --from P2", 11);
     assert_eq!((kitchen.calls("P2[4]/work"), kitchen.calls("P3[5]/work")), (1, 1));
     assert_eq!(kitchen.calls("P1[3]/work"), 0);
