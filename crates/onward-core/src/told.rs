@@ -112,6 +112,11 @@ pub trait Told {
         None
     }
 
+    /// Those formats.
+    fn formats(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether files that no agent of ours writes say how far this step is. Only then does what the
     /// other system did count against an attempt of ours that was cut short.
     fn vouches(&self, _at: &Address) -> bool {

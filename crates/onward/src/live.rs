@@ -13,6 +13,8 @@ use std::{
 use onward_core::{
     address::Address,
     event::{Event, Record},
+    plan::Status,
+    run::Run,
     state::State,
     time::Timestamp,
     view::{Counts, Live},
@@ -20,6 +22,7 @@ use onward_core::{
 use onward_engine::{
     agents::Spoken,
     engine::{Machine, voice_of},
+    locate::Project,
     world::{open, out_name, real::file_time},
 };
 
@@ -27,10 +30,24 @@ use crate::{
     diagnostic::printable,
     plain,
     screen::Size,
+    session::state_of,
     speech,
     style::{BUSY, DIM, GOOD, WARN, cut, fraction, parked, thousands, took, usd},
     width,
 };
+
+/// The last run of the same workflow that was completed, for how long things take.
+pub(crate) fn earlier(dir: &Path, run: &Run) -> Option<State> {
+    const LOOKED_AT: usize = 5;
+    let name = &run.state.opened.as_ref()?.workflow;
+    let project = Project::of_run(dir)?;
+    let runs = project.runs().ok()?.into_iter().filter(|it| it.dir != dir).take(LOOKED_AT);
+    let mut states = runs.filter_map(|it| state_of(&it.dir).ok());
+    states.find(|state| {
+        let same = state.opened.as_ref().is_some_and(|it| it.workflow == *name);
+        same && Status::of(state, false) == Status::Completed
+    })
+}
 
 /// What runs now, by address.
 #[derive(Default)]

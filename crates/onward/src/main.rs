@@ -34,6 +34,7 @@ mod style;
 mod summary;
 mod undone;
 mod user;
+mod warned;
 #[cfg(feature = "watch")]
 mod watch;
 mod width;

@@ -96,6 +96,13 @@ impl Open {
         }
     }
 
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Self::Ours(it) => it.status,
+            Self::Theirs(it) => it.plan.run.status,
+        }
+    }
+
     pub(crate) fn in_a_line(&self, session: &Session) -> Result<String, Error> {
         match self {
             Self::Ours(it) => resume::in_a_line(session, Found::look(it.dir.clone())?),

@@ -18,7 +18,6 @@ use onward_core::{
     evidence::{Cause, Outcome},
     journal::decode_line,
     key::part_in_words,
-    plan::Status,
     recovery::Rung,
     run::Run,
     state::{Phase, State, StepState},
@@ -27,7 +26,6 @@ use onward_core::{
 };
 use onward_engine::{
     engine::Machine,
-    locate::Project,
     world::real::{News, Sink, wall_clock},
 };
 
@@ -37,14 +35,14 @@ use crate::{
     diagnostic::printable,
     folds::{self, Folds, Repeats, TakenOver},
     ink::Printer,
-    live::{Row, Running, Scene},
+    live::{Row, Running, Scene, earlier},
     screen::{self, Screen},
     session::{Session, id_of, open_run, word},
     style::{
         BAD, DIM, GOOD, WARN, clock, columns_of_errors, failure, fraction, paragraph, parked,
         seconds, took, wrap,
     },
-    undone,
+    undone, warned,
 };
 
 /// How the run is told.
@@ -110,19 +108,6 @@ pub(crate) fn telling(
         drawn: now,
         beat: now,
     }))
-}
-
-/// The last run of the same workflow that was completed, for how long things take.
-fn earlier(dir: &Path, run: &Run) -> Option<State> {
-    const LOOKED_AT: usize = 5;
-    let name = &run.state.opened.as_ref()?.workflow;
-    let project = Project::of_run(dir)?;
-    let runs = project.runs().ok()?.into_iter().filter(|it| it.dir != dir).take(LOOKED_AT);
-    let mut states = runs.filter_map(|it| crate::session::state_of(&it.dir).ok());
-    states.find(|state| {
-        let same = state.opened.as_ref().is_some_and(|it| it.workflow == *name);
-        same && Status::of(state, false) == Status::Completed
-    })
 }
 
 /// How often the block is drawn again while nothing happens.
@@ -445,7 +430,7 @@ impl Words {
             .map(|began| finished.ended.unwrap_or(at).ms_since(began))
             .map(|ms| ms.saturating_sub(finished.waited));
         match &finished.outcome {
-            Outcome::Done => self.done(step, at, ms),
+            Outcome::Done => self.done(finished, at, ms),
             Outcome::Failed { cause: Cause::Interrupted, .. } => self.stopped(step, at, ms),
             Outcome::Failed { cause, .. } if cause.is_limit() => {
                 let until = self.live.as_ref().and_then(|live| live.lifted_at(step));
@@ -467,8 +452,14 @@ impl Words {
         self.folds.begin(step, at)
     }
 
-    fn done(&mut self, step: &Address, at: Timestamp, ms: Option<u64>) {
-        if self.is_folded(step, at) {
+    fn done(&mut self, finished: &AttemptFinished, at: Timestamp, ms: Option<u64>) {
+        let step = &finished.step;
+        let is_folded = self.is_folded(step, at);
+        let run = self.live.as_ref().map(Live::run);
+        if let Some(why) = run.and_then(|run| warned::by(run, finished)) {
+            return self.line(at, &format!("{WARN}warn{WARN:#}  {step}  {}", printable(&why)));
+        }
+        if is_folded {
             return;
         }
         let span = ms.map_or(String::new(), |ms| format!("  {}", took(ms)));

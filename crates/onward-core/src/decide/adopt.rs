@@ -5,7 +5,7 @@
 //! Invariant: nothing is adopted that the files do not prove, nor that the decider would not have
 //! come to; so what is left when nothing more can be adopted is the recovery point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Command, Decider, Hold};
 use crate::{
@@ -93,8 +93,10 @@ fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
 /// and those of which they are the witness. Also steps that were passed over, and are not any more,
-/// and lists that have grown since.
+/// and lists that have grown since. A turn of a loop after which a run of ours has begun another one
+/// is history: where the files tell only of the last one, nothing speaks against it.
 pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
+    let begun = turns_begun(run);
     let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
         Phase::Done | Phase::Tolerated => {
             run.graph.find(step).is_some()
@@ -104,7 +106,11 @@ pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
                         done.has_grown_since(given) || done.is_taken_back(given)
                     }
                     StepTold::Undone | StepTold::Unproved(_) => true,
-                    StepTold::PassedOver(_) | StepTold::Silent => entry.elsewhere,
+                    StepTold::PassedOver(_) => entry.elsewhere,
+                    StepTold::Silent => {
+                        let is_history = |(it, turn)| begun.get(it).is_some_and(|at| turn < *at);
+                        entry.elsewhere && !turns_of(step).any(is_history)
+                    }
                 }
         }
         Phase::Skipped => was_passed_over(run, step) && source.passed_over(step).is_none(),
@@ -118,6 +124,32 @@ pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
     let says = format!("the files of the {} do not", source.dialect);
     let gone = run.state.steps.iter().filter(is_gone);
     gone.map(|(step, _)| (step.clone(), says.clone())).collect()
+}
+
+/// The last turn of each loop in which a run of ours has begun a step itself.
+fn turns_begun(run: &Run) -> BTreeMap<&str, u32> {
+    let mut begun = BTreeMap::new();
+    if run.state.loops.is_empty() {
+        return begun;
+    }
+    let loops: BTreeSet<&str> = run.state.loops.keys().map(Address::as_str).collect();
+    let ours = run.state.steps.iter().filter(|(_, it)| it.has_begun() && !it.elsewhere);
+    for (of, turn) in ours.flat_map(|(step, _)| turns_of(step)) {
+        if let Some(of) = loops.get(of) {
+            let last = begun.entry(*of).or_insert(turn);
+            *last = turn.max(*last);
+        }
+    }
+    begun
+}
+
+/// The places in an address that can be turns: what stands before the number, and the number.
+fn turns_of(step: &Address) -> impl Iterator<Item = (&str, u32)> {
+    let text = step.as_str();
+    text.match_indices('[').filter_map(move |(at, _)| {
+        let number = text[at + 1..].split(']').next()?;
+        Some((&text[..at], number.parse().ok()?))
+    })
 }
 
 /// Skipped, and not by a `when` of its own.

@@ -97,6 +97,12 @@ impl Task {
         self.state == Told::Pending && self.attempts == 0 && !self.was_implemented
     }
 
+    /// Our run has spoken of it last, and not where it is executed for the first time.
+    pub fn is_past_first_pass(&self) -> bool {
+        let first = ["claim", "record"].map(|step| format!("{}/{step}", self.address()));
+        self.step.as_ref().is_some_and(|it| !first.contains(it))
+    }
+
     /// Our run has taken it up after its first pass over all tasks.
     pub fn is_reworked(&self) -> bool {
         self.step.as_deref().is_some_and(|step| step.starts_with("rework"))

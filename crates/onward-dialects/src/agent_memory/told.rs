@@ -225,6 +225,10 @@ impl AgentMemoryTold {
         match task.stage {
             Stage::Unverified if step == "record" && task.is_unrecorded() => StepTold::Silent,
             Stage::Unverified | Stage::Mending | Stage::Done => implemented(),
+            // What became of it later does not undo that.
+            Stage::Blocked | Stage::UsedUp if task.was_implemented && task.is_past_first_pass() => {
+                implemented()
+            }
             // Others have ended it while our agent was at it: the claim finds that out.
             Stage::Blocked | Stage::UsedUp if step == "claim" && task.was_taken() => {
                 StepTold::Undone

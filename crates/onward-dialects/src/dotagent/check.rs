@@ -177,7 +177,7 @@ fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
     let ahead: Vec<&str> = ahead.map(Phase::as_str).collect();
     if !ahead.is_empty() {
         let message = format!(
-            "the run is in {}, and nothing says that {} was completed",
+            "the run is in {}, and `completed_phases` does not name {}",
             current.as_str(),
             ahead.join(", ")
         );

@@ -5,8 +5,9 @@
 //! branch of the `[PERMANENT]` task is a branch of the project, and none that many projects have.
 //! It is another's when a task has another slug, whatever files it names: many projects have a
 //! `src/main.rs`. Without a slug it is another's when a task names a file by an absolute path that
-//! lies outside and is no temporary one; then ours when a file of some task is there, and another's
-//! when completed tasks name files and none is there. A list that says nothing either way is shown
+//! lies outside and is no temporary one; then ours when a file of some task is there, unless it is
+//! delivered (a name alone does not say whose commit that is), and another's when completed tasks
+//! name files and none is there. A list that says nothing either way is shown
 //! everywhere, and gone on with only by a person's word: it may well be another project's. Where
 //! none of its files would even have a directory, or its `[PERMANENT]` task cannot be read, the
 //! person has to name it.
@@ -102,7 +103,8 @@ fn owner(list: &List, project: &Project) -> Owner {
         return Owner::Another;
     }
     if tasks().any(|task| task.files.iter().any(|it| is_here(it))) {
-        return Owner::Ours;
+        let is_over = permanent.is_some_and(Permanent::is_delivered);
+        return if is_over { Owner::Unknown } else { Owner::Ours };
     }
     let completed = || list.tasks.iter().filter(|task| task.is_completed());
     let is_gone = !project.files.is_empty() && completed().any(|task| !task.files.is_empty());

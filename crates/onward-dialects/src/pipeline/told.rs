@@ -48,8 +48,11 @@ impl Pipeline {
         let list = List::of(own);
         let permanent = list.permanents.last()?.clone();
         let progress = progress(&list, &permanent, files);
+        // In a project that is not known to be its own, no commit of it is missing.
+        let is_ours = !site.elsewhere && !site.unsure;
+        let is_lost = is_ours && is_lost(&permanent.task, files);
         let facts = Facts {
-            delivered: permanent.is_delivered() && !is_lost(&permanent.task, files),
+            delivered: permanent.is_delivered() && !is_lost,
             work: !list.tasks.is_empty(),
             open: progress.resume.is_some(),
             by_task: progress.by_task,
@@ -259,6 +262,12 @@ impl Pipeline {
         self.progress.phase(phase).filter(|_| self.code != Code::Complete)?.vouched
     }
 
+    /// Its tasks are known, and not all of them are completed.
+    fn is_under_way(&self, phase: Phase) -> bool {
+        let state = self.progress.phase(phase).filter(|_| self.permanent.listing.is_none());
+        state.is_some_and(|it| !it.items.is_empty() && !it.is_complete)
+    }
+
     /// Some task of it is to be worked on.
     fn is_open(&self, phase: Phase) -> bool {
         let state = self.progress.phase(phase).filter(|_| self.code != Code::Complete);
@@ -424,6 +433,8 @@ impl Told for Pipeline {
         let (first, rest) = at.as_str().split_once('/').unwrap_or((at.as_str(), ""));
         match (first, rest) {
             ("open", "") => Address::from_text("intake"),
+            // Its tasks have rows of their own: the phase is not done because they are known.
+            ("breakdown", "") if self.is_under_way(Phase::P6) => Address::from_text("intake"),
             ("breakdown", "") => Address::from_text("P6"),
             ("accept", "") | ("review[1]", _) if self.lacks_review_only() => {
                 Address::from_text("P6")
@@ -464,6 +475,10 @@ impl Told for Pipeline {
 
     fn page(&self, format: &str) -> Option<String> {
         (format == "l1").then(|| report::l1(self))
+    }
+
+    fn formats(&self) -> &'static [&'static str] {
+        &["l1"]
     }
 }
 

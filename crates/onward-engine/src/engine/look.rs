@@ -1,7 +1,7 @@
 //! What every front end that only looks calls: the plan of a run, how it stands, and the same for
 //! runs of other systems. All of it is one examination, shown in one way or another.
 
-use std::{io::ErrorKind, panic, path::Path, sync::Arc, thread};
+use std::{collections::BTreeSet, io::ErrorKind, panic, path::Path, sync::Arc, thread};
 
 use onward_core::{
     address::Address,
@@ -14,6 +14,7 @@ use onward_core::{
     run::{Run, Worker},
     state::{RunStatus, State},
     time::Timestamp,
+    told::Told,
     view::View,
     workflow::{Loaded, model::Workflow},
 };
@@ -231,39 +232,59 @@ pub fn plan_site(
     Ok(plan)
 }
 
-/// A report of another system's run in a format of that system; `None` when it has no such format.
+/// A report in a format of another system, or else the formats that it has.
+pub type Page = Result<String, &'static [&'static str]>;
+
+/// A report of another system's run in a format of that system.
 pub fn page_of_site(
     found: &FoundSite,
     machine: &Machine,
     format: &str,
-) -> Result<Option<String>, EngineError> {
+) -> Result<Page, EngineError> {
     let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-    page(&found.project, machine, (&foreign, &found.seen), format)
+    let told = told_by(&found.project, machine, (&foreign, &found.seen))?;
+    Ok(page(told.as_deref(), format))
 }
 
-/// The same of a run of ours that goes on with one of another system; `None` for any other.
-pub fn page_of_run(
+/// The same of a run of ours that goes on with one of another system; any other has no format.
+pub fn page_of_run(run_dir: &Path, machine: &Machine, format: &str) -> Result<Page, EngineError> {
+    Ok(page(told_of_run(run_dir, machine)?.as_deref(), format))
+}
+
+fn page(told: Option<&dyn Told>, format: &str) -> Page {
+    let Some(told) = told else { return Err(&[]) };
+    told.page(format).ok_or_else(|| told.formats())
+}
+
+/// Of these steps of a run of ours, those that the other system's plan shows in this row.
+pub fn steps_in_row<'a>(
     run_dir: &Path,
     machine: &Machine,
-    format: &str,
-) -> Result<Option<String>, EngineError> {
+    row: &str,
+    steps: impl Iterator<Item = &'a str>,
+) -> Result<BTreeSet<&'a str>, EngineError> {
+    let Some(told) = told_of_run(run_dir, machine)? else { return Ok(BTreeSet::new()) };
+    let is_in_it = |step: &&str| told.row(&Address::from_text(step)).as_str() == row;
+    Ok(steps.filter(is_in_it).collect())
+}
+
+/// What the files tell of a run of ours that goes on with one of another system.
+fn told_of_run(run_dir: &Path, machine: &Machine) -> Result<Option<Box<dyn Told>>, EngineError> {
     let project = RunPlace::of(run_dir, machine)?.project;
     match adopt::foreign_of(&project, run_dir, &machine.env) {
-        Some(foreign) => page(&project, machine, (&foreign, &Seen::default()), format),
+        Some(foreign) => told_by(&project, machine, (&foreign, &Seen::default())),
         None => Ok(None),
     }
 }
 
-fn page(
+fn told_by(
     project: &Project,
     machine: &Machine,
     (foreign, seen): (&Foreign, &Seen),
-    format: &str,
-) -> Result<Option<String>, EngineError> {
+) -> Result<Option<Box<dyn Told>>, EngineError> {
     let mut world = look_place(project, &machine.looking());
     let files = seen.files(&mut world, &foreign.site, foreign.dialect.card())?;
-    let reading = foreign.parse(files)?;
-    Ok(reading.told.and_then(|told| told.page(format)))
+    Ok(foreign.parse(files)?.told)
 }
 
 /// A run that goes on with the site, in memory.

@@ -67,8 +67,8 @@ pub use crate::{
         compare::{compare_run, compare_site},
         listing::view_runs,
         look::{
-            Looking, examine_run, last_sign, page_of_run, page_of_site, plan_and_end, plan_run,
-            plan_site, view_run, voice_of,
+            Looking, Page, examine_run, last_sign, page_of_run, page_of_site, plan_and_end,
+            plan_run, plan_site, steps_in_row, view_run, voice_of,
         },
         person::{Decided, cancel, decide, done, end},
     },

@@ -34,8 +34,14 @@ impl Entered {
         let (changes, refused) = match told.enter(&entering) {
             Ok(changes) => (changes, None),
             Err(NoEntry::Ahead(why)) => {
-                let finding = Finding::new(Code::EntersAhead, why);
-                (Vec::new(), Some(finding.with_hint("leave `--from` out")))
+                // Nothing would be written, so that a yes could not take the run there.
+                let finding = Finding::new(Code::EntersAhead, why).as_a_fact();
+                let forced = Entering { force: true, ..entering };
+                let hint = match told.enter(&forced) {
+                    Ok(_) => "`--force` enters there all the same",
+                    Err(_) => "leave `--from` out, or enter earlier",
+                };
+                (Vec::new(), Some(finding.with_hint(hint)))
             }
             Err(unknown @ NoEntry::Unknown(_)) => return Err(unknown),
         };

@@ -49,7 +49,8 @@ use crate::{
     gates::Gate,
     ink::Printer,
     next,
-    session::{Driving, Session, named_in_commands, word},
+    open::{self, Open, Reach},
+    session::{Driving, Session, word},
     style,
 };
 
@@ -135,7 +136,6 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         return list::list(cx, &list::ListArgs::default());
     }
     let session = Session::new(cx, &Driving::default())?;
-    let runs = session.unfinished()?;
     let mut rows = list::rows(cx, &session, None)?;
     if rows.is_empty()
         && let Some(next) = begins_here(cx)
@@ -155,17 +155,6 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         return Ok(ExitCode::SUCCESS);
     }
     list::print(cx, &mut rows, session.now)?;
-    if runs.is_empty() {
-        // A run that another system left is continued by its directory.
-        let open = rows.iter().find_map(|row| {
-            let view = row.shown.as_ref().ok().filter(|it| it.run.dialect != "onward")?;
-            next::command(&named_in_commands(&view.run), view.run.status)
-        });
-        let repair = rows.iter().find_map(list::Row::repair);
-        let nothing = || "nothing to resume; start something with `onward run FILE`".to_owned();
-        writeln!(cx.out, "\n{}", repair.or(open).unwrap_or_else(nothing))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     // What waits for a person comes before what runs, and that before what stopped.
     let rank = |status: Status| match status {
         Status::Waiting => 0,
@@ -178,8 +167,19 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         | Status::Cancelled
         | Status::Completed => 2,
     };
-    let Some(first) = runs.into_iter().min_by_key(|it| rank(it.status)) else {
-        return Ok(ExitCode::SUCCESS);
+    let open = open::here(cx, &session, Reach::All)?;
+    let meant = open.into_iter().min_by_key(|it| (!it.is_sure(false), rank(it.status())));
+    let first = match meant {
+        Some(Open::Ours(first)) => *first,
+        theirs @ (Some(Open::Theirs(_)) | None) => {
+            let sure = theirs.as_ref().filter(|it| it.is_sure(false));
+            let lost = rows.iter().find_map(list::Row::repair).filter(|_| sure.is_none());
+            // A run that another system left is continued by its directory.
+            let next = lost.or(theirs.and_then(|it| next::command(&it.name(), it.status())));
+            let nothing = || "nothing to resume; start something with `onward run FILE`".to_owned();
+            writeln!(cx.out, "\n{}", next.unwrap_or_else(nothing))?;
+            return Ok(ExitCode::SUCCESS);
+        }
     };
     let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
     if let Some(repair) = rows.iter().find(|it| it.is_of(&id)).and_then(list::Row::repair) {

@@ -7,7 +7,9 @@ use onward_core::{
     plan::Plan,
     policy::{Choices, Depth},
 };
-use onward_engine::engine::{compare_run, compare_site, page_of_run, page_of_site, plan_and_end};
+use onward_engine::engine::{
+    Page, compare_run, compare_site, page_of_run, page_of_site, plan_and_end,
+};
 
 use crate::{
     cmd::Context,
@@ -90,18 +92,14 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
 }
 
 /// A report in the words of the other system.
-fn page(
-    cx: &mut Context,
-    text: Option<String>,
-    name: &str,
-    format: &str,
-) -> Result<ExitCode, Error> {
-    let Some(text) = text else {
-        return Err(Error::Usage {
+fn page(cx: &mut Context, page: Page, name: &str, format: &str) -> Result<ExitCode, Error> {
+    let text = page.map_err(|formats| {
+        let known = formats.iter().map(|it| format!("take `--format {it}`, "));
+        Error::Usage {
             message: format!("the run {name} has no format `{format}`"),
-            hint: "leave `--format` out, or take `--json`".to_owned(),
-        });
-    };
+            hint: format!("{}leave `--format` out, or take `--json`", known.collect::<String>()),
+        }
+    })?;
     write!(cx.out, "{text}")?;
     Ok(ExitCode::SUCCESS)
 }

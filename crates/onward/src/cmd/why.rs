@@ -16,7 +16,7 @@ use onward_core::{
     workflow::model::{Kind, Step, Workflow},
 };
 use onward_engine::{
-    engine::plan_run,
+    engine::{plan_run, steps_in_row},
     locate::{Origin, Project, load_pinned},
     world::open,
 };
@@ -90,6 +90,16 @@ pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
             plan.steps.iter().filter(|it| is_inside(&it.step, step)).collect();
         if !inner.is_empty() {
             return group(cx, step, &inner, session.now);
+        }
+        // Before a run of ours took it up, the plan had the other system's rows.
+        if plan.run.dialect != "onward" {
+            let all = plan.steps.iter().map(|it| it.step.as_str());
+            let of_row = steps_in_row(&dir, &session.machine, step, all).unwrap_or_default();
+            let is_in_it = |it: &&PlannedStep| of_row.contains(it.step.as_str());
+            let inner: Vec<&PlannedStep> = plan.steps.iter().filter(is_in_it).collect();
+            if !inner.is_empty() {
+                return group(cx, step, &inner, session.now);
+            }
         }
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
         return Err(Error::NoSuchStep { step: step.to_owned(), known });

@@ -191,6 +191,10 @@ fn a_person_enters_where_they_say_and_never_ahead_of_what_is_done() {
     desk.bench.exits("resume --no-input --yes --from nonsense", 1);
     let refused = desk.bench.exits("resume --no-input --yes --from cleanup", 16);
     assert!(refused.err.contains("phase-ahead-of-evidence"), "{refused:?}");
+    assert!(refused.err.contains("leave `--from` out") && !refused.err.contains("--accept"));
+    let accepted = "resume --no-input --yes --from cleanup --accept phase-ahead-of-evidence";
+    desk.bench.exits(accepted, 16);
+    desk.bench.exits("resume --no-input --yes --from cleanup --force", 16);
     assert!(!desk.path("events/onward").exists(), "a refused resume writes nothing");
     desk.bench.exits("resume --no-input --yes --from execute[T001]", 0);
     let names = desk.names();
@@ -371,4 +375,26 @@ fn a_run_that_is_cancelled_at_its_approval_is_cancelled_for_the_original_too() {
     fs::remove_dir_all(desk.bench.path(".onward/runs")).unwrap();
     let plan = desk.bench.exits("plan --json", 0).json();
     assert_eq!(plan["run"]["status"], "failed", "{plan:#}");
+}
+
+/// Adopted as implemented, and blocked by our own run later.
+#[test]
+fn an_answer_about_a_task_that_was_adopted_counts_at_the_next_resume() {
+    let judge = "  *verify|*look)\n";
+    let silent = "  *verify|*look) echo '{\"verdicts\": []}' > \"$ONWARD_RESULT\" ;;\n  never)\n";
+    let desk = Desk::with(|agent| agent.replace(judge, silent));
+    begun(&desk);
+    desk.bench.exits("resume --no-input --yes", 11);
+    let status = desk.bench.exits("status --json", 0).json();
+    let gate = status["gates"][0]["step"].as_str().unwrap().to_owned();
+    let before = desk.names().len();
+    desk.bench.exits(&format!("decide {gate} retry"), 0);
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert!(!codes(&plan).contains(&"status-disagrees"), "{plan:#}");
+    desk.bench.exits("resume --no-input --yes", 11);
+    let names = desk.names().split_off(before);
+    assert!(names.contains(&"task-unblocked T001".to_owned()), "{names:?}");
+    assert!(names.contains(&"task-claimed T001".to_owned()), "{names:?}");
+    let asked = journal(&desk.run_dir()).matches("\"gate.opened\"").count();
+    assert_eq!(asked, 3, "the approval, and one question each time that it is stuck");
 }

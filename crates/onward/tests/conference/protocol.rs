@@ -124,6 +124,20 @@ fn an_evaluator_that_lacks_a_file_says_which_and_works_when_that_is_committed() 
     assert_eq!(count(&hall, "researcher.iteration"), 9);
 }
 
+/// It works for the state at the start of a round, and for no proposal.
+#[test]
+fn a_score_that_could_not_be_taken_is_told_on_the_screen() {
+    let broken = "`test $CONFERENCE_ITERATION = 0 || cat score.txt && echo $((";
+    let breaks = |text: String| text.replace("`echo $((", broken);
+    let hall = Hall::new(|text| breaks(text.replace("Max rounds:** 3", "Max rounds:** 1")));
+    let said = hall.bench.onward("run conference --no-input");
+    let mut of_score = said.err.lines().filter(|line| line.contains("iterate[1]/score"));
+    let told = of_score.find(|line| line.contains("warn")).unwrap_or_default();
+    assert!(told.contains("nothing was measured"), "{said:#?}");
+    assert!(told.contains("the evaluator: it ended with exit 1: cat: score.txt"), "{told}");
+    assert!(!said.err.contains("done  round[1]/research[A]/iterate[1]/score"), "{said:#?}");
+}
+
 /// Agents that fail until there is a file `repaired`.
 fn broken() -> Hall {
     let until = "    test -e \"$CONFERENCE_DIR/repaired\" || exit 3\n    value=$(cat";

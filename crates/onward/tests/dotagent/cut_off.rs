@@ -2,12 +2,12 @@
 
 use std::{fs, process::Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     bench::{codes, journal, kill_all, sees, signal},
     leash::Leash,
-    office::{EXECUTION, Office, RESUME, RUN},
+    office::{EXECUTION, Office, PHASE, RESUME, RUN, caught},
 };
 
 /// The agent that `does` something waits as long as `.onward/waits` is there, and the other tasks
@@ -132,4 +132,37 @@ fn what_the_original_counted_after_a_kill_is_not_counted_twice() {
     office.put(EXECUTION, &execution);
     ends(&office, End::Killed);
     assert_eq!(attempt(&office, "task-001"), ("running".into(), 2.into()));
+}
+
+/// The original's try was rejected, ours is killed: what was adopted is history by then.
+#[test]
+fn a_try_that_was_adopted_is_not_done_again_when_the_next_one_is_cut_off() {
+    let does = "printf '1\\n2\\n3\\n' > count.txt";
+    let office = Office::with(|agent| {
+        let waits = "echo begun > \"$project/.onward/at\"
+    while [ -e \"$project/.onward/waits\" ]; do sleep 0.05; done; ";
+        let changed = agent.replacen(does, &format!("{waits}{does}"), 1);
+        assert!(changed.contains(waits));
+        changed
+    });
+    let caught = caught();
+    for file in [PHASE, "memory/reports/demand.json", "memory/reports/final_design.json"] {
+        office.put(file, &caught.object(file));
+    }
+    let task = json!({"id": "task-003", "status": "pre_complete", "attempts": 1,
+        "output": "memory/tasks/task-003/output.json"});
+    office.put(EXECUTION, &json!({"workflow_id": "wf-greet", "tasks": [task]}));
+    let output = json!({"task_id": "task-003", "status": "pre_complete"});
+    office.put("memory/tasks/task-003/output.json", &output);
+    let verdict = json!({"task_id": "task-003", "verdict": "FAIL", "failures": ["no three"]});
+    office.put("memory/tasks/task-003/verification.json", &verdict);
+    office.bench.write(".onward/waits", "");
+    ends(&office, End::Killed);
+    fs::remove_file(office.bench.path(".onward/waits")).unwrap();
+    let plan = office.bench.exits("plan --json", 0).json();
+    assert!(!codes(&plan).contains(&"status-disagrees"), "{plan:#}");
+    office.bench.exits(RESUME, 0);
+    let ledger = office.ledger();
+    assert!(!ledger.iter().any(|it| it.contains("[task-003]/try[1]/")), "{ledger:?}");
+    assert!(!office.bench.path("memory/tasks/task-003/verification.2.json").exists());
 }

@@ -197,6 +197,9 @@ fn a_person_enters_at_an_earlier_phase_and_is_told_what_is_done_again() {
     let before = content(&list, 3);
     let said = kitchen.onward("resume --yes --no-input --from P7");
     assert_eq!(said.code, 16, "it lies ahead: {said:#?}");
+    assert!(said.err.contains("`--force` enters there") && !said.err.contains("--accept"));
+    kitchen.exits("resume --yes --no-input --from P7 --accept phase-ahead-of-evidence", 16);
+    assert_eq!(content(&list, 3), before);
     kitchen.exits("resume --yes --no-input --from P2", 11);
     assert_eq!((kitchen.calls("P2[4]/work"), kitchen.calls("P3[5]/work")), (1, 1));
     assert_eq!(kitchen.calls("P1[3]/work"), 0);
@@ -305,4 +308,24 @@ fn a_phase_that_a_run_of_ours_settled_is_done_again_on_the_users_word() {
     kitchen.approve();
     let committed = kitchen.git(&["show", "--name-only", "--format=", "HEAD"]);
     assert_eq!(committed, "src/leaves.txt\nsrc/pot.txt\nsrc/water.txt");
+}
+
+/// The tasks of a phase being known is not the phase being done.
+#[test]
+fn a_phase_whose_tasks_are_open_has_no_row_that_says_it_is_done() {
+    let kitchen = Kitchen::new("-");
+    let _list = list(&kitchen, "TRIVIAL", "P0:2+ P6:3~ P6:4-");
+    let plan = kitchen.exits("plan --json", 0).json();
+    let rows: Vec<&str> =
+        plan["steps"].as_array().unwrap().iter().map(|it| it["step"].as_str().unwrap()).collect();
+    assert!(rows.contains(&"P6[3]") && !rows.contains(&"P6"), "{rows:?}");
+    let status = kitchen.exits("status --json", 0).json();
+    assert_ne!(status["last_completed"]["step"], "P6", "{status:#}");
+    // Once it is ours, a row of that plan is still a name for its steps.
+    kitchen.bench.write("agent.sh", "exit 1\n");
+    kitchen.exits("resume --yes --no-input", 10);
+    let why = kitchen.exits("why intake", 0);
+    assert!(why.out.starts_with("intake"), "{why:#?}");
+    let none = kitchen.exits("plan --format l9", 2);
+    assert!(none.err.contains("`--format l1`"), "{none:#?}");
 }

@@ -149,3 +149,55 @@ fn a_yes_counts_for_the_files_that_it_saw() {
     assert_eq!(kitchen.git(&["log", "--format=%s"]).trim(), "start", "nothing is committed yet");
     kitchen.approve();
 }
+
+/// A delivered pipeline of the kitchen, seen from another project of the same user.
+fn elsewhere(kitchen: &Kitchen, file: &str) -> (TempDir, impl Fn(&str) -> Said) {
+    kitchen.exits("run pipeline --no-input --input request=tea", 11);
+    kitchen.approve();
+    let other = TempDir::new().unwrap();
+    let root = fs::canonicalize(other.path()).unwrap();
+    program::git(&root, &["init", "--quiet"]);
+    fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+    fs::write(root.join(file), "its own\n").unwrap();
+    let kitchen_env = kitchen.env.clone();
+    let from = move |arguments: &str| {
+        let mut command = program::onward(&root, arguments);
+        command.envs(kitchen_env.iter().cloned());
+        Said::of(&command.output().unwrap())
+    };
+    (other, from)
+}
+
+/// Also where a file happens to have the name of one that the pipeline made.
+#[test]
+fn a_delivered_pipeline_of_another_project_is_completed_and_not_chosen() {
+    for file in ["notes.txt", "src/pot.txt"] {
+        let kitchen = Kitchen::new("TRIVIAL");
+        let (_other, from) = elsewhere(&kitchen, file);
+        let list = from("list --json").json();
+        assert_eq!(list["runs"][0]["status"], "completed", "{file}: {list:#}");
+        let bare = from("");
+        assert!(
+            bare.out.ends_with("start something with `onward run FILE`\n"),
+            "{file}: {bare:#?}"
+        );
+        assert_eq!(from("resume --no-input").code, 17, "{file}");
+    }
+}
+
+/// Bare `onward` names the run that a resume would continue.
+#[test]
+fn a_bare_onward_names_what_a_resume_continues() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let list = silent(&kitchen);
+    // The tasks name another project.
+    let task = json!({"id": "2", "subject": "do it", "status": "in_progress",
+        "metadata": {"phase": "P6", "projectSlug": "another", "files": ["src/new.txt"]}});
+    fs::write(Path::new(&list).join("2.json"), task.to_string()).unwrap();
+    let bare = kitchen.exits("", 0);
+    assert!(bare.out.contains("session-1") && !bare.out.contains("onward resume"), "{bare:#?}");
+    kitchen.exits("resume --no-input", 17);
+    kitchen.exits("run pipeline --no-input --input request=tea", 11);
+    let bare = kitchen.exits("", 0);
+    assert!(bare.out.contains("onward approve pipeline-"), "{bare:#?}");
+}

@@ -182,6 +182,23 @@ fn a_wave_that_its_gate_sends_back_is_mended_in_sections_of_the_developer_alone(
     assert!(went_beyond.bench.text(story).contains("It greets"), "nothing was merged");
 }
 
+/// The rows of the plan before the run was ours are names for its steps after it.
+#[test]
+fn a_row_of_the_others_plan_is_explained_when_the_run_is_ours() {
+    let yard = Yard::with(|_| "exit 1\n".to_owned());
+    yard.write("docs/stories/2.1.story.md", &TEXT.replace("4.2", "2.1").replace("Draft", "Review"));
+    let told = "{\"storyId\": \"2.1\", \"currentIteration\": 1, \"updatedAt\": \
+                \"2026-02-17T10:00:00Z\", \"history\": []}";
+    yard.write("qa/2.1/loop-status.json", told);
+    let plan = yard.bench.exits("plan --json qa-loop-2.1", 0).json();
+    let rows = plan["steps"].as_array().unwrap().iter().map(|it| it["step"].as_str().unwrap());
+    let row = rows.into_iter().find(|it| it.starts_with("review[")).unwrap().to_owned();
+    yard.bench.exits(&format!("why qa-loop-2.1 {row}"), 0);
+    yard.bench.exits("resume qa-loop-2.1 --yes --no-input --accept stale-age", 10);
+    let said = yard.bench.exits(&format!("why qa-loop-2.1 {row}"), 0);
+    assert!(said.out.contains("turn["), "{said:#?}");
+}
+
 #[test]
 fn two_runs_of_one_directory_are_told_apart_and_named_in_every_command() {
     let yard = Yard::new();

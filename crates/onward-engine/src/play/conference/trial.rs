@@ -114,10 +114,15 @@ pub(super) fn score(order: &Order) -> Result<Value, CallError> {
         }
         with_rescued(result, &rescued)
     };
+    // The iteration is spent, and what was proposed is not judged: the user should know at once.
+    let unscored = |why: &str, who: &str| {
+        let warning = format!("nothing was measured, the iteration counts: {who}{why}");
+        json!({"ok": false, "why": why, "warning": warning})
+    };
     let Some(command) = &conference.settings.evaluator else {
         let given = order.proposal["score"].as_f64();
         let given = given.map(|score| json!({"ok": true, "value": score.to_string()}));
-        return Ok(told(given.unwrap_or_else(|| no("the researcher gave no score"))));
+        return Ok(told(given.unwrap_or_else(|| unscored("the researcher gave no score", ""))));
     };
     let env = [
         ("CONFERENCE_DIR", dir.display().to_string()),
@@ -133,7 +138,7 @@ pub(super) fn score(order: &Order) -> Result<Value, CallError> {
             let message = format!("the evaluator does not work for researcher {researcher}: {why}");
             Err(CallError::new(message).hint(format!("it is `{command}`, in conference.md")))
         }
-        Err(why) => Ok(told(no(&why))),
+        Err(why) => Ok(told(unscored(&why, "the evaluator: "))),
     }
 }
 
