@@ -10,10 +10,10 @@ use crate::{
     address::Address,
     digest::Digest,
     event::Event,
-    graph::{Graph, NodeId},
+    graph::{Graph, NodeId, Role},
     key::Difference,
     run::Run,
-    state::{Phase, State},
+    state::{EffectState, Phase, State},
     survey::outputs_kept,
 };
 
@@ -56,6 +56,17 @@ impl Overwritten {
         }
     }
 
+    /// The same where it is not known yet whether the other one runs again.
+    pub fn condition(&self) -> String {
+        let path = &self.path;
+        match &self.cause {
+            Cause::WrittenAgain { by } => format!("{by} runs again, which writes {path} first"),
+            Cause::ReadAgain { by } => {
+                format!("{by} runs again, which reads {path} as this step left it")
+            }
+        }
+    }
+
     pub fn event(&self) -> Event {
         Event::StepInvalidated { step: self.step.clone(), causes: vec![self.difference()] }
     }
@@ -93,16 +104,13 @@ fn key_in(step: &Address, group: &Address) -> Option<String> {
 }
 
 /// Done steps that come after one of `again` and left a version of a path that it writes, too: when
-/// it has run, their version is no more.
+/// it has run, their version is no more. And steps before it whose version it read and replaced.
 pub fn overwritten(run: &Run, again: BTreeSet<Address>) -> Vec<Overwritten> {
-    let mut search = Search::of((&run.graph, &run.state), again, |_| false);
-    while search.look_later() {}
-    search.found
+    overwritten_at_resume((&run.graph, &run.state), again, |_| false, |_, _, _| false)
 }
 
-/// The same at a resume, and before it the steps whose version of a path one of `again` read and
-/// replaced. The graph is the one before the resume, with all turns that were taken; the state the
-/// one after it. `stays` names steps that a person keeps; `is_there` says that the path has the
+/// The same at a resume. The graph is the one before it, with all turns that were taken; the state
+/// the one after it. `stays` names steps that a person keeps; `is_there` says that the path has the
 /// content that the step read.
 pub fn overwritten_at_resume(
     run: (&Graph, &State),
@@ -117,6 +125,26 @@ pub fn overwritten_at_resume(
             return search.found;
         }
     }
+}
+
+/// Steps that run again if a done step that is still compared with what it needs does.
+pub fn overwritten_if_compared(run: &Run) -> BTreeMap<Address, Overwritten> {
+    let unsettled = run.graph.unsettled().filter(|node| node.role == Role::Leaf);
+    let done = unsettled.filter(|node| run.state.phase(&node.address) == Phase::Done);
+    let compared: BTreeSet<Address> = done.map(|node| node.address.clone()).collect();
+    if compared.is_empty() {
+        return BTreeMap::new();
+    }
+    let mut search = Search::of((&run.graph, &run.state), compared, |_| false);
+    search.look_earlier(&|_, _, _| false);
+    if search.found.is_empty() {
+        // Later versions of their files are compared themselves.
+        return BTreeMap::new();
+    }
+    while search.look_later() {
+        search.look_earlier(&|_, _, _| false);
+    }
+    search.found.into_iter().map(|it| (it.step.clone(), it)).collect()
 }
 
 struct Search<'r, S> {
@@ -168,10 +196,11 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
         let state = self.state;
         let mut rest = self.open.clone();
         while let Some(step) = rest.pop() {
+            let left = written(state, &step);
             let key = state.step(&step).and_then(|entry| entry.key.as_ref());
-            let Some(key) = key else { continue };
+            let Some(key) = key.filter(|_| !left.is_empty()) else { continue };
             let reads = key.get().reads;
-            for (path, left) in written(state, &step) {
+            for (path, left) in left {
                 let Some(read) = reads.get(path) else { continue };
                 if left == Some(*read) || is_there(&step, path, *read) {
                     continue;
@@ -184,6 +213,11 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
                         last = Some((maker, was, ended_at));
                     }
                 }
+                // What it did beyond this machine is not done twice for a file.
+                let is_effect = |it: &Address| {
+                    state.step(it).is_some_and(|entry| entry.effect != EffectState::None)
+                };
+                let last = last.filter(|it| !is_effect(it.0));
                 let last = last.filter(|it| !self.known.contains(it.0) && !(self.stays)(it.0));
                 if let Some((maker, was, _)) = last {
                     self.add(maker, path, was, Cause::ReadAgain { by: step.clone() });

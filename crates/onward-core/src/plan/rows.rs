@@ -9,6 +9,7 @@ use super::{
 use crate::{
     address::Address,
     graph::{NodeId, Role},
+    overwritten::{Overwritten, overwritten_if_compared},
     run::Run,
     state::{Glance, Phase},
     time::Timestamp,
@@ -16,12 +17,14 @@ use crate::{
 
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
     let mut rows = Vec::with_capacity(after.graph.len());
+    let lent = overwritten_if_compared(after);
     for id in after.graph.in_order() {
-        if let Some((step, moment)) = unread(before, after, id, resumption) {
+        let unread = unread(before, after, id, resumption);
+        if let Some((step, moment)) = unread.filter(|it| !lent.contains_key(it.0)) {
             let (step, why) = (step.as_str().to_owned(), Whys::done_at(moment));
             rows.push(PlannedStep { step, verdict: Verdict::Keep, why, cost_usd: None });
         } else if is_shown(after, id, resumption) {
-            let judged = judge(before, after, id, resumption);
+            let judged = judged(before, after, id, (resumption, &lent));
             rows.push(planned(before, after, id, resumption, judged));
         }
     }
@@ -41,15 +44,17 @@ pub(super) fn steps_beyond_kept(
     resumption: &Resumption,
 ) -> (Vec<PlannedStep>, usize) {
     let (mut rows, mut kept) = (Vec::new(), 0);
+    let lent = overwritten_if_compared(after);
     for id in after.graph.in_order() {
-        if unread(before, after, id, resumption).is_some() {
+        let unread = unread(before, after, id, resumption);
+        if unread.is_some_and(|it| !lent.contains_key(it.0)) {
             kept += 1;
             continue;
         }
         if !is_shown(after, id, resumption) {
             continue;
         }
-        let judged = judge(before, after, id, resumption);
+        let judged = judged(before, after, id, (resumption, &lent));
         if matches!(judged, (Verdict::Keep, Reason::Settled | Reason::DoneAt(_))) {
             kept += 1;
         } else {
@@ -62,6 +67,20 @@ pub(super) fn steps_beyond_kept(
     }
     kept += rows.iter().filter(|row| row.verdict == Verdict::Keep).count();
     (rows, kept)
+}
+
+/// Its verdict; a kept step may run again for the sake of one that is compared first.
+fn judged(
+    before: &Run,
+    after: &Run,
+    id: NodeId,
+    (made, lent): (&Resumption, &BTreeMap<Address, Overwritten>),
+) -> (Verdict, Reason) {
+    let judged = judge(before, after, id, made);
+    let lent = lent.get(&after.graph.node(id).address).filter(|_| judged.0 == Verdict::Keep);
+    let Some(lent) = lent else { return judged };
+    let detail = format!("kept, unless {}", lent.condition());
+    (Verdict::Verify, Reason::Because(vec![because("writes", &detail)]))
 }
 
 /// Whether a node has a row.

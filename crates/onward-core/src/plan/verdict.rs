@@ -233,23 +233,21 @@ fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict,
             Verdict::Verify,
             vec![because("upstream", "kept if the steps before it give the same output")],
         ),
-        // A step that it needs failed while the engine was down, and has no try left.
-        Phase::Pending | Phase::Running
-            if ended_meanwhile(after, made).is_some()
-                && after.graph.is_blocked(id, &after.state) =>
-        {
-            let detail = "a step that it needs failed, and is not tried again by this resume";
-            (Verdict::Verify, vec![because("blocked", detail)])
-        }
-        Phase::Pending | Phase::Running => match used_up_before(after, id, made) {
-            None => (Verdict::Run, Vec::new()),
-            Some(turning) => {
-                let detail = format!("runs if {turning} is through after its turn");
-                (Verdict::Verify, vec![because("upstream", &detail)])
-            }
-        },
+        Phase::Pending | Phase::Running => to_come(after, id, made),
     };
     (verdict, Reason::Because(why))
+}
+
+/// A step that has not begun.
+fn to_come(after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
+    // A step that it needs failed while the engine was down, and has no try left.
+    if ended_meanwhile(after, made).is_some() && after.graph.is_blocked(id, &after.state) {
+        let detail = "a step that it needs failed, and is not tried again by this resume";
+        return (Verdict::Verify, vec![because("blocked", detail)]);
+    }
+    let Some(turning) = used_up_before(after, id, made) else { return (Verdict::Run, Vec::new()) };
+    let detail = format!("runs if {turning} is through after its turn");
+    (Verdict::Verify, vec![because("upstream", &detail)])
 }
 
 /// A loop that a step waits for, that used up its turns and gets one more.

@@ -165,6 +165,28 @@ fn h1_a_step_that_reads_what_it_replaces_gets_it_as_it_was() {
 }
 
 #[test]
+fn h1_the_same_when_the_driver_finds_out_that_it_runs_again() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo a > f', writes: [f] }\n  \
+         - { id: o, run: 'LOG; cat in > o', reads: [in], writes: [o], needs: [] }\n  \
+         - { id: c, run: 'LOG; cat o >> f', reads: [f], writes: [f], needs: [a, o] }\n  \
+         - { id: g, gate: 'ok?' }\n",
+    );
+    bench.write("in", "1\n");
+    let run = at_gate(&bench);
+    assert_eq!(bench.text("f"), "a\n1\n");
+    bench.write("in", "2\n");
+    let plan = bench.plan(&run);
+    let rows = verdicts(&plan, &["a", "o", "c"]);
+    assert_eq!(rows, ["verify", "rerun", "verify"], "{plan:#}");
+    let why = causes(&plan, "a");
+    assert!(why.contains("c runs again, which reads f as this step left it"), "{why}");
+    bench.exits("resume --no-input --yes", 11);
+    assert_eq!(bench.text("f"), "a\n2\n");
+    assert_eq!(["a", "o", "c"].map(|it| bench.ran(it).len()), [2, 2, 2]);
+}
+
+#[test]
 fn h9_a_changed_file_is_the_matter_of_steps_behind_its_last_writer() {
     let steps = "  - id: lp\n    repeat: { max: 4, until: '{{ lp >= 3 }}' }\n    steps:\n      \
          - { id: draft, run: 'LOG; echo {{ lp }} >> draft.md', writes: [draft.md] }\n      \
