@@ -93,8 +93,8 @@ fn adopted(step: Address, done: Done, source: Source<'_>) -> Event {
 
 /// Done steps that the files should prove, and do not any more: those that were learned from them,
 /// and those of which they are the witness. Also steps that were passed over, and are not any more,
-/// and lists that have grown since. A turn of a loop after which a run of ours has begun another one
-/// is history: where the files tell only of the last one, nothing speaks against it.
+/// and lists that have grown since. A turn of a loop after which a run of ours has begun another
+/// one is history: where the files tell only of the last one, nothing speaks against it.
 pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
     let begun = turns_begun(run);
     let is_gone = |(step, entry): &(&Address, &StepState)| match entry.phase {
