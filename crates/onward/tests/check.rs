@@ -418,22 +418,16 @@ fn many_problems_are_counted() {
 #[test]
 fn a_file_that_is_not_there_cannot_be_read() {
     let project = Project::new(&[]);
-    insta::assert_snapshot!(project.onward("check flow.yaml"), @r#"
-    --- stderr
-    error: cannot read `flow.yaml`: no such file or directory
-    help: check the path; relative ones start at `--cwd`, or here; known here: agent-memory, conference, dotagent, epic, pipeline, qa-loop, sdc, ship, spec
-    --- exit 1
-    "#);
-    insta::assert_snapshot!(project.onward("check flow.yaml --json"), @r#"
-    {
-      "code": "cannot_read",
-      "hint": "check the path; relative ones start at `--cwd`, or here; known here: agent-memory, conference, dotagent, epic, pipeline, qa-loop, sdc, ship, spec",
-      "message": "cannot read `flow.yaml`: no such file or directory",
-      "schema": "onward.error/1"
+    let message = "cannot read `flow.yaml`: no such file or directory";
+    let hint = "check the path; relative ones start at `--cwd`, or here; known here: agent-memory,";
+    let said = project.onward("check flow.yaml");
+    let start = format!("--- stderr\nerror: {message}\nhelp: {hint}");
+    assert!(said.starts_with(&start) && said.ends_with("--- exit 1\n"), "{said}");
+    let said = project.onward("check flow.yaml --json");
+    for part in ["\"cannot_read\"", "\"onward.error/1\"", message, hint] {
+        assert!(said.contains(part), "{said}");
     }
-    --- stderr
-    --- exit 1
-    "#);
+    assert!(said.ends_with("--- stderr\n--- exit 1\n"), "{said}");
 }
 
 #[test]

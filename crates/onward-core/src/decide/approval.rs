@@ -1,8 +1,8 @@
 //! A yes counts for what it saw.
 //!
-//! Invariant: what a gate showed is compared with what it would show now right before the first step
-//! that needs its answer starts; where no step does, before the loop around it goes on, or before the
-//! run ends. If it has moved, the gate asks again.
+//! Invariant: what a gate showed is compared with what it would show now right before the first
+//! step that needs its answer starts; where no step does, before the loop around it goes on, or
+//! before the run ends. If it has moved, the gate asks again.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,6 @@ use crate::{
         Exported, LoopEnd, Record, Revert, RunOpened, RunResumed,
     },
     evidence::{Cause, Evidence, FileProof, FreeTries, Outcome, Usd},
-    finding::Code,
     key::{Difference, Key, KeyParts},
     recovery::Rung,
     time::Timestamp,
@@ -296,7 +295,7 @@ impl State {
         for (step, turning) in &mut self.loops {
             // A loop that ran out of turns may have more of them now.
             if turning.ended == Some(LoopEnd::Exhausted) {
-                let is_given = |it: &String| is_given_a_turn(it, step);
+                let is_given = |it: &String| LoopState::is_given_a_turn(it, step);
                 turning.granted += u32::from(accepted.iter().any(is_given));
                 turning.ended = None;
             }
@@ -592,10 +591,4 @@ impl State {
 
 fn unfit(step: &Address, phase: Phase, attempts: u32, wanted: impl Display) -> String {
     format!("step `{step}` is {} at attempt {attempts}, not {wanted}", phase.as_str())
-}
-
-/// A person accepted that this loop used up its turns, or any: it gets one more.
-fn is_given_a_turn(accepted: &str, step: &Address) -> bool {
-    let (code, at) = accepted.split_once('@').unwrap_or((accepted, step.as_str()));
-    code == Code::TurnsUsedUp.as_str() && at == step.as_str()
 }

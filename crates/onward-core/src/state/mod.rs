@@ -30,6 +30,7 @@ use crate::{
         RunResumed, SourceFile,
     },
     evidence::{Cause, Evidence, FreeTries, Usd},
+    finding::Code,
     key::Key,
     recovery::Rung,
     said::{Counting, Spent},
@@ -145,6 +146,14 @@ pub struct LoopState {
     pub ended: Option<LoopEnd>,
     /// Turns beyond its `max`, one for each time that a person gave it one more.
     pub granted: u32,
+}
+
+impl LoopState {
+    /// A person accepted that this loop used up its turns, or any: it gets one more.
+    fn is_given_a_turn(accepted: &str, step: &Address) -> bool {
+        let (code, at) = accepted.split_once('@').unwrap_or((accepted, step.as_str()));
+        code == Code::TurnsUsedUp.as_str() && at == step.as_str()
+    }
 }
 
 /// One step instance.

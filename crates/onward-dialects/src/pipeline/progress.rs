@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     Files,
-    kit::{order::is_circular, path::shown},
+    kit::{
+        order::is_circular,
+        path::{literal, shown},
+    },
 };
 
 /// The root of a site that holds the project's files.
@@ -168,12 +171,18 @@ impl PhaseState {
     }
 }
 
-pub(super) fn progress(list: &List, permanent: &Permanent, files: &Files) -> Progress {
+/// `asked` are the files of the project that were looked for.
+pub(super) fn progress(
+    list: &List,
+    permanent: &Permanent,
+    files: &Files,
+    asked: &[String],
+) -> Progress {
     let gone = gone(list, files);
     let tier = permanent.tier.unwrap_or_else(|| likely_tier(&list.tasks));
     let (placed, by_phase) = places(list, permanent, tier, &gone);
     let (mut changed, done) = (stale(&list.tasks, files), done(list, &gone));
-    changed.extend(missed(&list.tasks, files));
+    changed.extend(missed(&list.tasks, files, asked));
     let mut phases: Vec<PhaseState> = Vec::new();
     for phase in Phase::working() {
         let tasks = by_phase.get(&phase).cloned().unwrap_or_default();
@@ -318,13 +327,14 @@ fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, Doubt> {
 }
 
 /// Completed tasks by id, each with a file that is gone and that was there when it was completed:
-/// a run of ours noted what it held, or the last commit has it.
-fn missed<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, Doubt> {
+/// a run of ours noted what it held, or the last commit has it. One that no task named when the site
+/// was found was not looked for.
+fn missed<'a>(tasks: &'a [Task], files: &Files, asked: &[String]) -> BTreeMap<&'a str, Doubt> {
     let Some(git) = &files.git else { return BTreeMap::new() };
     let deleted: BTreeSet<&str> = git.changes.iter().filter_map(|line| deleted(line)).collect();
     let mut missed = BTreeMap::new();
     for (path, namers) in namers(tasks) {
-        let is_there = files.file_in(PROJECT, path).is_some();
+        let is_there = files.file_in(PROJECT, path).is_some() || !asked.contains(&literal(path));
         let is_under_way = namers.iter().any(|it| it.status == TaskStatus::InProgress);
         let completed = namers.iter().filter(|it| it.is_completed());
         let last = completed.max_by_key(|it| it.modified).filter(|_| !is_there && !is_under_way);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{
     Code, Facts, check, code,
     phase::{Phase, Tier},
-    progress::{Item, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
+    progress::{Item, PROJECT, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
     read::{List, MARK, Permanent, Task, TaskStatus},
     report, write,
 };
@@ -47,7 +47,8 @@ impl Pipeline {
         let own = files.iter().map(|(path, file)| (path, file.bytes.as_slice(), file.modified));
         let list = List::of(own);
         let permanent = list.permanents.last()?.clone();
-        let progress = progress(&list, &permanent, files);
+        let asked = site.roots.get(PROJECT).map_or(&[][..], |root| &root.reads);
+        let progress = progress(&list, &permanent, files, asked);
         // In a project that is not known to be its own, no commit of it is missing.
         let is_ours = !site.elsewhere && !site.unsure;
         let is_lost = is_ours && is_lost(&permanent.task, files);

@@ -96,7 +96,7 @@ steps:
     assert!(log.ends_with("> r[2]/ok=approve\nask r[2]/ok: Go?\n"), "{log}");
     let log = after(turns, "r[1]/ok=reject", "two", "r[2]/ok=approve r[2]/ok=approve");
     assert!(log.ends_with("> r[2]/ok=approve\nend r after 2: Until\nend Completed\n"), "{log}");
-    // What was asked again is answered otherwise: the loop has not ended on the strength of the yes.
+    // What was asked again is answered otherwise: the loop has not ended because of the yes.
     let log = after(turns, "r[1]/ok=reject", "two", "r[2]/ok=approve r[2]/ok=reject");
     assert!(log.ends_with("> r[2]/ok=reject\nturn r 3\nask r[3]/ok: Go?\n"), "{log}");
 }
