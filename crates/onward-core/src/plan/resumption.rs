@@ -199,17 +199,8 @@ impl Resumption {
                 }
             }
         }
-        let why = match row.decision {
-            Decision::Ask => seen.contested.why(row.why),
-            Decision::Start
-            | Decision::AdoptSeal
-            | Decision::Reattach
-            | Decision::AdoptProof
-            | Decision::Continue
-            | Decision::Rerun
-            | Decision::RevertThenRerun
-            | Decision::Refuse => row.why,
-        };
+        let asks = row.decision == Decision::Ask;
+        let why = if asks { seen.contested.why(row.why) } else { row.why };
         self.explain(step, row.rung.as_str(), why.to_owned());
         if let Some((_, detail)) =
             seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal)

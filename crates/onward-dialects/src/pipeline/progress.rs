@@ -327,8 +327,8 @@ fn stale<'a>(tasks: &'a [Task], files: &Files) -> BTreeMap<&'a str, Doubt> {
 }
 
 /// Completed tasks by id, each with a file that is gone and that was there when it was completed:
-/// a run of ours noted what it held, or the last commit has it. One that no task named when the site
-/// was found was not looked for.
+/// a run of ours noted what it held, or the last commit has it. One that no task named when the
+/// site was found was not looked for.
 fn missed<'a>(tasks: &'a [Task], files: &Files, asked: &[String]) -> BTreeMap<&'a str, Doubt> {
     let Some(git) = &files.git else { return BTreeMap::new() };
     let deleted: BTreeSet<&str> = git.changes.iter().filter_map(|line| deleted(line)).collect();

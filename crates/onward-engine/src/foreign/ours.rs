@@ -16,8 +16,12 @@ use onward_core::{
     workflow::model::Kind,
 };
 
-/// Steps of ours that a change of the files has overtaken run again, and that is said.
+/// Steps of ours that a change of the files has overtaken run again, and that is said. While an
+/// attempt of ours lives, the files are what it has come to.
 pub(super) fn overtaken(told: &dyn Told, run: &Run, survey: &mut Survey) {
+    if survey.in_flight.values().any(|it| it.facts.alive) {
+        return;
+    }
     for it in told.overtaken(&|step| journaled(run, step)) {
         let is_it =
             |other: &Finding| (&other.code, &other.path) == (&it.finding.code, &it.finding.path);

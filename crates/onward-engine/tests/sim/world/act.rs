@@ -224,7 +224,11 @@ impl SimWorld {
         let played = stage.play(&self.disk, launch);
         let result = match &played.result {
             Ok(result) => Act::Result(result.to_string()),
-            Err(why) => panic!("{}: {why}: {}", launch.step, self.story),
+            Err(why) => {
+                let journal = self.disk.read("run/journal.jsonl").unwrap_or_default();
+                let journal = String::from_utf8_lossy(journal);
+                panic!("{}: {why}: {}\n{journal}", launch.step, self.story)
+            }
         };
         let acts = played.writes.iter().map(|it| Act::Put(it.clone())).chain([result]);
         let agent = self.supervisor.agents.get_mut(key).expect("it acts");
