@@ -260,7 +260,7 @@ fn unfinished<'r, W: World>(
     Ok(all)
 }
 
-/// What is no half-done work of an attempt, whoever changed it.
+/// What is no half-done work of an attempt, whether the run or a person changed it.
 fn leave_to_others(
     all: &mut [Unfinished<'_>],
     run: &Run,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{bench::Bench, leash::Leash, support::program};
@@ -117,6 +117,22 @@ impl Desk {
         left.insert("events".to_owned(), events.join("\n"));
         left
     }
+}
+
+/// What the original's agents leave of three tasks, up to the approval.
+pub(crate) fn graph_of_three(desk: &Desk) {
+    let at = desk.path("");
+    fs::create_dir_all(at.join("tasks")).unwrap();
+    for name in ["prd.md", "plan.md", "constitution.md"] {
+        fs::write(at.join(name), "# Written by the original\n").unwrap();
+    }
+    let task = |id: &str, after: &[&str]| {
+        fs::write(at.join(format!("tasks/{id}.md")), "a contract\n").unwrap();
+        json!({"id": id, "title": id, "phase": 1, "dependencies": after})
+    };
+    let tasks = [task("T001", &[]), task("T002", &["T001"]), task("T003", &["T001"])];
+    fs::write(at.join("task-graph.json"), json!({"tasks": tasks}).to_string()).unwrap();
+    say(desk, "orchestrator", r#"{"type":"phase_transition","from_phase":1,"to_phase":2"#);
 }
 
 /// A line of another actor, with the time that it is now.

@@ -6,25 +6,14 @@ use serde_json::{Value, json};
 
 use crate::{
     bench::{codes, journal},
-    desk::{Desk, RUN, say},
+    desk::{Desk, RUN, graph_of_three, say},
 };
 
 const RESUME: &str = "resume --no-input --yes";
 
 /// What the original leaves: approved, and the first of three tasks is done.
 fn approved(desk: &Desk) {
-    let at = desk.path("");
-    fs::create_dir_all(at.join("tasks")).unwrap();
-    for name in ["prd.md", "plan.md", "constitution.md"] {
-        fs::write(at.join(name), "# Written by the original\n").unwrap();
-    }
-    let task = |id: &str, after: &[&str]| {
-        fs::write(at.join(format!("tasks/{id}.md")), "a contract\n").unwrap();
-        json!({"id": id, "title": id, "phase": 1, "dependencies": after})
-    };
-    let tasks = [task("T001", &[]), task("T002", &["T001"]), task("T003", &["T001"])];
-    fs::write(at.join("task-graph.json"), json!({"tasks": tasks}).to_string()).unwrap();
-    say(desk, "orchestrator", r#"{"type":"phase_transition","from_phase":1,"to_phase":2"#);
+    graph_of_three(desk);
     say(desk, "executor", r#"{"event_type":"task-claimed","task_id":"T001""#);
     say(desk, "executor", r#"{"event_type":"task-verified","task_id":"T001""#);
 }

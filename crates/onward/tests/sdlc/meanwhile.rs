@@ -55,7 +55,7 @@ fn severity(plan: &Value, code: &str) -> Value {
 const SDC: &str = "run sdc --input story=4.2 --no-input";
 const GOODBYE: (&str, &str) = ("1. It greets.\n", "1. It greets.\n2. It says goodbye.\n");
 
-/// While the developer was at work, and while the one who looks after them was: whoever is killed,
+/// The developer, the product owner or QA is killed at work, and a person edits the story then:
 /// the criterion is the person's.
 #[test]
 fn a_criterion_that_a_person_adds_is_a_conflict_and_no_agents_fault() {
@@ -99,7 +99,7 @@ fn a_person_may_edit_the_story_of_a_loop_meanwhile() {
     }
 }
 
-/// The call has looked right behind the agent, and nobody was there but the agent: it is put back,
+/// The call has looked right behind the agent, and no one but the agent was there: it is put back,
 /// or a person takes it for their own.
 #[test]
 fn what_an_agent_changed_beyond_its_own_stays_refused_until_a_person_takes_it() {
