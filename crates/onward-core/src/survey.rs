@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{Edit, Exported, GitHead, Item, Revert},
+    event::{AttemptFinished, Edit, Exported, GitHead, Item, Revert},
     evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -112,6 +112,8 @@ pub struct InFlight {
     pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
     pub failed: Option<(Cause, String)>,
+    /// How the resume will judge it, where it ended well and no agent's word counts.
+    pub finished: Option<Box<AttemptFinished>>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
     pub contested: Contested,

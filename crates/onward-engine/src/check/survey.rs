@@ -431,9 +431,9 @@ fn in_flight<W: World>(
     };
     let seal = seal_of(connected, step, one.entry);
     let sealed = seal.is_some();
-    let (failed, gone) = match seal {
+    let ended::Ended { failed, finished, gone } = match seal {
         Some(seal) => ended::look(world, run, one, seal)?,
-        None => (None, Vec::new()),
+        None => ended::Ended::default(),
     };
     let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
@@ -461,6 +461,7 @@ fn in_flight<W: World>(
             contested: !judged.contested.is_empty(),
         },
         failed,
+        finished,
         gone,
         reverts: Vec::new(),
         contested: judged.contested,
