@@ -124,6 +124,9 @@ pub fn survey<W: World>(
     let changes = all.iter().flat_map(|one| &one.left.changes);
     let mut unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
     unfinished.extend(announced(world, run)?);
+    // What lives may write its outputs between two of these looks.
+    let living = all.iter().filter(|one| lives(connected, one));
+    unfinished.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
     let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
     for tree in worktrees::trees(&worktrees) {
         moved.extend(world.moved(tree)?);

@@ -241,7 +241,6 @@ fn announced_and_left<W: World>(
         let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
         let announced: BTreeSet<&str> = announced.collect();
         git.changed.retain(|path| !announced.contains(path.as_str()));
-        survey.strange_by_hand.retain(|it| !announced.contains(it.path.as_str()));
     }
     let (mut rest, strange) = (pending.rest, pending.strange.into_iter().collect());
     for (step, entry) in run.state.steps.noteworthy() {
