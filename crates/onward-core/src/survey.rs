@@ -62,6 +62,8 @@ pub struct Survey {
     pub outdated_approvals: Vec<Address>,
     /// The workflow file, where it is no longer the one the run keeps a copy of.
     pub edited: Option<Edited>,
+    /// Effects in flight that an earlier resume found to be asked for differently, part by part.
+    pub begun: BTreeMap<Address, Vec<Difference>>,
     /// What the layers below found: torn tail, damage, another driver.
     pub findings: Vec<Finding>,
 }

@@ -137,6 +137,7 @@ pub fn survey<W: World>(
     by_hand::look(world, &ours, (&edited, &unfinished), &mut undoing, &mut survey)?;
     lists::look(world, run, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
+    doubts::look_at_asked(world, run, &mut survey)?;
     survey.disagreements = doubts::disagreements(run, connected);
     match depth {
         Depth::Glance | Depth::Quick => {}

@@ -5,6 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use onward_engine::care::harness::Watch;
 
 use crate::{
+    a_plan::waits_for_seal,
     bench::{Bench, codes, id, kill_all, sees},
     support::{
         program::Said,
@@ -96,5 +97,40 @@ fn i2_what_other_hands_made_of_a_path_of_an_undo_that_was_cut_short_is_in_a_resc
         let name = path.strip_prefix(&bench.root).unwrap();
         let kept = rescued(&run, 2).dir.join("files").join(name);
         assert_eq!(fs::read_to_string(kept).unwrap(), "by other hands\n");
+    }
+}
+
+#[test]
+fn i3_an_effect_that_is_asked_for_differently_is_made_again_though_two_drivers_die() {
+    for (flags, edits, ran, text) in [
+        ("--yes", true, 2, "v2\n"),
+        ("--yes --redo e", false, 2, "v1\n"),
+        // A person keeps it as it is.
+        ("--yes --keep e", true, 1, "v1\n"),
+    ] {
+        let bench = Bench::new(
+            "  - { id: e, effect: outside, probe: { run: test -e sent }, \
+             run: 'LOG; touch begun; while ! test -e go; do sleep 0.02; done; echo v1 > sent' }\n",
+        );
+        let (mut engine, run) = bench.start_run();
+        sees(&bench.path("begun"));
+        engine.kill().unwrap();
+        if edits {
+            let text = bench.text("w.yaml").replace("v1", "v2");
+            bench.write("w.yaml", &text);
+        }
+        let mut engine = bench.start(&format!("resume --no-input {flags} {}", id(&run)));
+        // They come in one batch.
+        let last = if edits { "workflow.changed" } else { "run.resumed" };
+        let is_there = |it: &Watch| it.records.iter().any(|it| it.event.kind() == last);
+        assert!(Watch::new(&run).until(&mut engine, is_there).unwrap(), "{}", bench.text("said"));
+        engine.kill().unwrap();
+        bench.write("go", "");
+        waits_for_seal(&run, "e");
+        let plan = bench.plan(&run);
+        let verdict = if ran == 2 { "rerun" } else { "adopt" };
+        assert_eq!(plan["steps"][0]["verdict"], verdict, "{flags}: {plan:#}");
+        bench.exits("resume --no-input --yes", 0);
+        assert_eq!((bench.ran("e").len(), bench.text("sent")), (ran, text.into()), "{flags}");
     }
 }
