@@ -46,7 +46,10 @@ pub struct Survey {
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
     /// The same of paths that no step of the run made, and that a step to come writes.
     pub strange_by_hand: Vec<Revert>,
-    /// For each path of these two: the steps that may write it.
+    /// What a person had not committed, and an unfinished attempt replaced by a commit: kept in a
+    /// rescue, whatever becomes of the attempt.
+    pub overlaid: BTreeMap<Address, Vec<Revert>>,
+    /// For each path of the former two: the steps that may write it.
     pub overwriters: BTreeMap<String, Vec<Overwriter>>,
     /// Groups that were opened, and would have other items now.
     pub relisted: BTreeMap<Address, Relisted>,

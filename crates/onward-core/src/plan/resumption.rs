@@ -127,6 +127,7 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
             Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }
+    made.keep_overlaid(survey);
     made.turn_again(run, survey);
     made.relist(run, survey);
     made.enter(run, survey);
