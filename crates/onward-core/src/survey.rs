@@ -46,6 +46,8 @@ pub struct Survey {
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
     /// The same of paths that no step of the run made, and that a step to come writes.
     pub strange_by_hand: Vec<Revert>,
+    /// What done steps that are to be done again changed in place, to be undone first.
+    pub redone: BTreeMap<Address, Vec<Revert>>,
     /// What a person had not committed, and an unfinished attempt replaced by a commit: kept in a
     /// rescue, whatever becomes of the attempt.
     pub overlaid: BTreeMap<Address, Vec<Revert>>,

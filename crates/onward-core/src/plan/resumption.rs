@@ -133,6 +133,7 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
     made.enter(run, survey);
     made.overwrite(run, survey);
     made.keep_as_asked(run, survey);
+    made.undo_redone(survey);
     made.supersede(run, survey);
     made
 }

@@ -344,6 +344,16 @@ impl Resumption {
         }
     }
 
+    /// What a step changed in place and is to change once more.
+    pub(super) fn undo_redone(&mut self, survey: &Survey) {
+        for (step, reverts) in &survey.redone {
+            let Some(first) = reverts.first().filter(|_| self.invalidates(step)) else { continue };
+            let detail = format!("what it changed is undone first, and kept in {}", first.rescue);
+            self.explain(step, "undone", detail);
+            self.reverts.extend(reverts.iter().cloned());
+        }
+    }
+
     /// What a person had not committed, and an attempt replaced by a commit that stays.
     pub(super) fn keep_overlaid(&mut self, survey: &Survey) {
         let is_over = self.is_over;

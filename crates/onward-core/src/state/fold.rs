@@ -202,10 +202,7 @@ impl State {
                 self.limits.insert(agent.unwrap_or_default(), lifted);
             }
             Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
-            Event::WorkflowChanged { hash, edits } => {
-                self.workflow_hash = Some(hash);
-                self.note_edits(&edits);
-            }
+            Event::WorkflowChanged { hash, edits } => self.take_up(hash, &edits),
             Event::JournalRepaired { .. } | Event::Note { text: _, step: _ } => {}
         }
         Ok(())

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::{EffectState, Lifted, LoopState, Phase, RunStatus, State, StepState, Violation};
 use crate::{
     address::Address,
+    digest::Digest,
     event::{Edit, EditClass, EndStatus, LoopEnd, Revert, RunResumed},
     evidence::FreeTries,
     time::Timestamp,
@@ -84,7 +85,8 @@ impl State {
     }
 
     /// Edits of the workflow that are taken up with a resume, unless it keeps the step as it is.
-    pub(super) fn note_edits(&mut self, edits: &[Edit]) {
+    pub(super) fn take_up(&mut self, hash: Digest, edits: &[Edit]) {
+        self.workflow_hash = Some(hash);
         let accepted = self.resumed.as_ref().map_or(&[][..], |it| &it.accepted);
         let kept: Vec<Address> = named(accepted, "keep ").collect();
         let counts = |it: &&Edit| it.class != EditClass::Cosmetic;

@@ -55,7 +55,7 @@ pub(super) fn look<W: World>(
 
 /// Announces that these paths are kept as they are, in a rescue of their own, but for what the run
 /// itself made or keeps already.
-pub(super) fn kept<W: World>(
+pub(crate) fn kept<W: World>(
     world: &mut W,
     run: &Run,
     (step, attempt): (&Address, u32),
@@ -95,17 +95,19 @@ pub(super) fn kept<W: World>(
 
 /// What a person had not committed and an unfinished attempt replaced by a commit gets a rescue of
 /// its own.
-pub(super) fn keep_overlaid(
+pub(super) fn keep_overlaid<'u>(
     run: &Run,
-    one: &Unfinished<'_>,
+    ended: impl Iterator<Item = &'u Unfinished<'u>>,
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
 ) {
-    let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
-    let kept = revert::overlaid(run, one, number);
-    if let Some(first) = kept.reverts.first() {
-        survey.overlaid.insert(one.step.clone(), kept.reverts.clone());
-        undoing.insert(first.rescue.clone(), kept);
+    for one in ended {
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+        let kept = revert::overlaid(run, one, number);
+        if let Some(first) = kept.reverts.first() {
+            survey.overlaid.insert(one.step.clone(), kept.reverts.clone());
+            undoing.insert(first.rescue.clone(), kept);
+        }
     }
 }
 

@@ -118,16 +118,9 @@ pub fn survey<W: World>(
             }
         }
     }
-    for one in all.iter().filter(|one| !lives(connected, one)) {
-        by_hand::keep_overlaid(run, one, &mut undoing, &mut survey);
-    }
-    // What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
-    let changes = all.iter().flat_map(|one| &one.left.changes);
-    let mut unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
-    unfinished.extend(announced(world, run)?);
-    // What lives may write its outputs between two of these looks.
-    let living = all.iter().filter(|one| lives(connected, one));
-    unfinished.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
+    let ended = all.iter().filter(|one| !lives(connected, one));
+    by_hand::keep_overlaid(run, ended, &mut undoing, &mut survey);
+    let unfinished = half_done(world, run, connected, &all)?;
     let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
     for tree in worktrees::trees(&worktrees) {
         moved.extend(world.moved(tree)?);
@@ -170,6 +163,22 @@ fn orphans(connected: &Connected) -> Option<Finding> {
         count => format!("{count} processes of this run have lost their supervisor"),
     };
     Some(Finding::new(Code::OrphanProcess, message).with_hint("the resume ends them"))
+}
+
+/// What unfinished attempts wrote is their own: it says nothing about an earlier writer.
+fn half_done<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    all: &[Unfinished<'_>],
+) -> Result<BTreeSet<String>, Stop> {
+    let changes = all.iter().flat_map(|one| &one.left.changes);
+    let mut paths: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    paths.extend(announced(world, run)?);
+    // What lives may write its outputs between two looks.
+    let living = all.iter().filter(|one| lives(connected, one));
+    paths.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
+    Ok(paths)
 }
 
 /// Paths that a start or a resume announced to be put back, and nothing put back yet: what is there

@@ -26,6 +26,7 @@ use onward_core::{
 };
 use onward_dialects::seam::Card;
 
+use super::redone;
 use crate::{
     check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
     foreign::{Foreign, Importing as _, Onlooker, Reentry, as_undone, import, import_announced},
@@ -163,7 +164,8 @@ fn examined<W: World>(
     let counts = |it: &Card| it.agents_declare || !it.keeps.is_empty();
     let told = reentry.as_ref().filter(|it| counts(it.foreign.card()));
     let elsewhere = Elsewhere { theirs, told: told.map(|it| &*it.told) };
-    let seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
+    let mut seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
+    redone::look(world, &run, &choices, &mut seen)?;
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);

@@ -370,8 +370,8 @@ impl Others {
     }
 }
 
-/// What a commit of the attempt replaced, kept in a rescue of its own and left as it is in the tree.
-/// What is in a rescue already is not kept once more.
+/// What a commit of the attempt replaced, kept in a rescue of its own and left as it is in the
+/// tree. What is in a rescue already is not kept once more.
 pub fn overlaid(run: &Run, of: &Unfinished<'_>, number: u32) -> Undoing {
     let rescue = rescue::name(number, of.step);
     let is_new = |(path, (digest, _)): &&(String, Content)| {

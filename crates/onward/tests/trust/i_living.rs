@@ -70,7 +70,8 @@ fn i2_what_a_living_step_writes_while_the_run_is_looked_at_is_its_own() {
 
 #[test]
 fn i2_what_other_hands_made_of_a_path_of_an_undo_that_was_cut_short_is_in_a_rescue() {
-    let steps = "  - id: a\n    writes: [many/*]\n    run: |\n      LOG\n      mkdir -p many\n      \
+    let steps = "  - id: a\n    writes: [many/*]\n    run: |\n      LOG\n      \
+        mkdir -p many\n      \
         for n in $(seq 200); do echo $ONWARD_ATTEMPT > many/$n; done\n      \
         [ $ONWARD_ATTEMPT = 2 ] && exit\n      touch begun.o\n      exec sleep 1000\n";
     for bench in [Bench::new(steps), repo("", steps)] {

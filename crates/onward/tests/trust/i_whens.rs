@@ -68,9 +68,9 @@ fn i1_a_when_behind_a_step_that_ended_meanwhile_is_decided_by_its_output() {
 #[test]
 fn i1_a_loop_behind_a_step_that_ended_meanwhile_is_through_or_turns() {
     for (until, verdict) in [("no", "no row"), ("yes", "run")] {
+        let until_it = format!("until: \"{{{{ steps.a.stdout | trim == '{until}' }}}}\"");
         let bench = Bench::new(&format!(
-            "  - id: l\n    \
-                 repeat: {{ max: 2, until: \"{{{{ steps.a.stdout | trim == '{until}' }}}}\" }}\n    \
+            "  - id: l\n    repeat: {{ max: 2, {until_it} }}\n    \
                  steps: [ {{ id: a, run: '{WAITS}' }} ]\n  \
              - {{ id: z, run: 'LOG' }}\n"
         ));

@@ -48,6 +48,7 @@ mod g_rows;
 mod g_undo;
 mod h_writers;
 mod i_living;
+mod i_redo;
 mod i_whens;
 mod paste;
 mod soak;
