@@ -108,7 +108,8 @@ fn with_new(steps: Vec<StepView>, after: &Run, plan: &Plan) -> Vec<StepView> {
 fn stand(step: &mut StepView, row: &PlannedStep, was_over: bool) -> bool {
     let has = |cause: &str| row.why.iter().any(|why| why.cause == cause);
     let (state, is_over) = match row.verdict {
-        Verdict::Keep if was_over => (None, true),
+        // One that failed for good and is kept has failed all the same.
+        Verdict::Keep if was_over || has("failed") => (None, true),
         // The answer to a gate ends the run: the rest was neither done nor passed over.
         Verdict::Skip if was_over || has("cancelled") => (None, was_over),
         Verdict::Skip => (Some("skipped"), true),
