@@ -86,6 +86,13 @@ impl Address {
         last.split('[').next().unwrap_or(last)
     }
 
+    /// The ids alone: which step of the workflow it is an instance of.
+    pub fn declared(&self) -> String {
+        let segments = self.as_str().split('/');
+        let ids = segments.map(|segment| segment.split('[').next().unwrap_or(segment));
+        ids.collect::<Vec<_>>().join("/")
+    }
+
     /// Whether `self` is `ancestor` or lies below it.
     pub fn is_within(&self, ancestor: &Self) -> bool {
         let rest = self.0.strip_prefix(&*ancestor.0);

@@ -275,7 +275,7 @@ enum Standing {
 }
 
 /// What a step left, declared or not.
-pub(crate) fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Digest>)> {
+pub fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Digest>)> {
     let entry = state.step(step);
     let files = entry.into_iter().flat_map(|entry| &entry.evidence.files);
     let declared = files.map(|file| (file.path.as_str(), Some(file.hash)));

@@ -58,6 +58,13 @@ impl Scope<'_> {
         template::condition(it, &self.context(&it.refs, Some(turn))?, &self.facts.texts)
     }
 
+    /// It looks at nothing that a step may still change: what it says now, it says later, unless it
+    /// reads a file.
+    pub(crate) fn is_settled(&self, it: &Template) -> bool {
+        let takes_inputs = it.refs.names.contains("inputs");
+        it.refs.steps.is_empty() && !(takes_inputs && self.enclosing_sub().is_some())
+    }
+
     pub(crate) fn value(&self, it: &Template) -> Result<Value, RenderError> {
         template::value(it, &self.context(&it.refs, None)?, &self.facts.texts)
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{Edit, Exported, GitHead, Item, Revert},
+    event::{AttemptFinished, Edit, Exported, GitHead, Item, Revert},
     evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -46,7 +46,12 @@ pub struct Survey {
     pub by_hand: BTreeMap<Address, Vec<Revert>>,
     /// The same of paths that no step of the run made, and that a step to come writes.
     pub strange_by_hand: Vec<Revert>,
-    /// For each path of these two: the steps that may write it.
+    /// What done steps that are to be done again changed in place, to be undone first.
+    pub redone: BTreeMap<Address, Vec<Revert>>,
+    /// What a person had not committed, and an unfinished attempt replaced by a commit: kept in a
+    /// rescue, whatever becomes of the attempt.
+    pub overlaid: BTreeMap<Address, Vec<Revert>>,
+    /// For each path of the former two: the steps that may write it.
     pub overwriters: BTreeMap<String, Vec<Overwriter>>,
     /// Groups that were opened, and would have other items now.
     pub relisted: BTreeMap<Address, Relisted>,
@@ -62,6 +67,8 @@ pub struct Survey {
     pub outdated_approvals: Vec<Address>,
     /// The workflow file, where it is no longer the one the run keeps a copy of.
     pub edited: Option<Edited>,
+    /// Effects in flight that an earlier resume found to be asked for differently, part by part.
+    pub begun: BTreeMap<Address, Vec<Difference>>,
     /// What the layers below found: torn tail, damage, another driver.
     pub findings: Vec<Finding>,
 }
@@ -112,6 +119,8 @@ pub struct InFlight {
     pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
     pub failed: Option<(Cause, String)>,
+    /// How the resume will judge it, where it ended well and no agent's word counts.
+    pub finished: Option<Box<AttemptFinished>>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,
     pub contested: Contested,

@@ -139,6 +139,7 @@ impl Page<'_> {
             *counts.entry(step.verdict).or_insert(0_usize) += 1;
         }
         let of = |verdict: Verdict| counts.get(&verdict).copied().unwrap_or(0);
+        let may_run = self.plan.steps.iter().filter(|it| it.waits_for_when()).count();
         let mut parts = Vec::new();
         let adopted = of(Verdict::Adopt);
         let kept = of(Verdict::Keep) + adopted;
@@ -154,9 +155,10 @@ impl Page<'_> {
         for (number, what) in [
             (of(Verdict::Reattach), "still running"),
             (of(Verdict::Continue), "to continue"),
-            (of(Verdict::Verify), "to verify"),
+            (of(Verdict::Verify) - may_run, "to verify"),
             (of(Verdict::Rerun), "to run again"),
             (of(Verdict::Run), "to run"),
+            (may_run, "that may run"),
             (of(Verdict::Ask), "to decide"),
         ] {
             if number > 0 && parts.is_empty() {

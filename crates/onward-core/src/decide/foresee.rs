@@ -13,6 +13,7 @@ use crate::{
     graph::{NodeId, Role},
     overwritten::{Overwritten, overwritten, run_again},
     run::Run,
+    scope::Scope,
     state::Phase,
     time::Timestamp,
 };
@@ -60,6 +61,22 @@ pub fn passing(run: &Run, facts: &Facts, id: NodeId) -> Passing {
         Ok(Some(_)) => Passing::Fails,
         Err(Hold::Lacks(needs)) => Passing::Lacks(needs),
         Err(Hold::Fails(_)) => Passing::Unknown,
+    }
+}
+
+/// What the `when` of a step says whatever the steps before it come out as; `None` where that
+/// depends on them, or on a file.
+pub fn passing_already(run: &Run, id: NodeId) -> Option<bool> {
+    let (facts, node) = (Facts::default(), run.graph.node(id));
+    let when = run.defs.step(node.def).when.as_ref()?;
+    let scope = Scope { run, node: id, facts: facts.of(&node.address) };
+    if !scope.is_settled(when) {
+        return None;
+    }
+    match passing(run, &facts, id) {
+        Passing::Holds => Some(true),
+        Passing::Fails => Some(false),
+        Passing::Lacks(_) | Passing::Unknown => None,
     }
 }
 

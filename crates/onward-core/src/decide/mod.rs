@@ -35,7 +35,7 @@ use crate::{
 
 pub use adopt::{Source, adoption, adoptions, regressed};
 pub use approval::{Content, gate_content, unused_answers};
-pub use foresee::{Foreseen, Passing, foreseen, passing};
+pub use foresee::{Foreseen, Passing, foreseen, passing, passing_already};
 
 /// What the engine is asked to do, in this order.
 #[derive(Clone, Debug, PartialEq)]

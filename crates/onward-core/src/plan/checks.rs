@@ -3,7 +3,7 @@
 //! Each function looks at one thing and says what it found; what follows from it for a step is said
 //! in `resumption`.
 
-use super::{AgeBand, edits::declared};
+use super::AgeBand;
 use crate::{
     address::Address,
     decide::used_up,
@@ -275,7 +275,7 @@ impl Touch {
     fn of(run: &Run, edited: &Edited, edit: &Edit) -> Self {
         let inner = format!("{}/", edit.step);
         let is_its = |step: &Address| {
-            let name = declared(step);
+            let name = step.declared();
             name == edit.step || name.starts_with(&inner)
         };
         match edit.class {

@@ -40,7 +40,7 @@ pub fn edited(
     let mut redefined: BTreeMap<Address, Vec<Difference>> = BTreeMap::new();
     for id in run.graph.in_order().into_iter().filter(done) {
         let address = &run.graph.node(id).address;
-        let name = declared(address);
+        let name = address.declared();
         let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) else { continue };
         if edit.class == EditClass::Cosmetic {
             continue;
@@ -73,7 +73,7 @@ pub fn edited(
     }
     let begun = begun(run, facts, &edits, &mut lacking);
     for (step, difference) in turning_again(pinned, run) {
-        let name = declared(&step);
+        let name = step.declared();
         if let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) {
             edit.class = EditClass::TouchesDone;
         }
@@ -83,7 +83,7 @@ pub fn edited(
         // It was one step and is several now, or the other way round.
         let id = run.graph.find(step);
         if id.is_none_or(|id| run.graph.node(id).role != Role::Leaf) {
-            let name = declared(step);
+            let name = step.declared();
             if let Some(edit) = edits.iter_mut().find(|edit| edit.step == name) {
                 edit.class = EditClass::TouchesDone;
             }
@@ -91,7 +91,7 @@ pub fn edited(
     }
     for gone in edits.iter_mut().filter(|edit| !names(new, &edit.step)) {
         let had_done = |(step, entry): (&Address, &StepState)| {
-            entry.phase.is_concluded() && declared(step) == gone.step
+            entry.phase.is_concluded() && step.declared() == gone.step
         };
         if run.state.steps.iter().any(had_done) {
             gone.class = EditClass::TouchesDone;
@@ -118,7 +118,7 @@ fn begun(
         let started = entry.started.as_deref().filter(|_| entry.phase == Phase::Running);
         let id = run.graph.find(step).filter(|id| run.graph.node(*id).role == Role::Leaf);
         let (Some(started), Some(id)) = (started, id) else { continue };
-        let name = declared(step);
+        let name = step.declared();
         let is_it = |edit: &&Edit| edit.step == name && edit.class != EditClass::Cosmetic;
         if edits.iter().find(is_it).is_none() || run.defs.brief(run.graph.node(id).def).is_gate() {
             continue;
@@ -156,7 +156,7 @@ fn turning_again(pinned: &Workflow, run: &Run) -> Vec<(Address, Difference)> {
     let mut all = Vec::new();
     for (step, turning) in &run.state.loops {
         let (Some(end), Some(id)) = (turning.ended, run.graph.find(step)) else { continue };
-        let was = found(pinned, &declared(step)).map(|it| &it.many);
+        let was = found(pinned, &step.declared()).map(|it| &it.many);
         let is = &run.defs.step(run.graph.node(id).def).many;
         let (Some(Many::Repeat(was)), Many::Repeat(is)) = (was, is) else { continue };
         let text = |until: &Option<Template>| until.as_ref().map(|it| it.source.clone());
@@ -202,13 +202,6 @@ fn found<'a>(workflow: &'a Workflow, path: &str) -> Option<&'a Step> {
         last = Some(step);
     }
     last
-}
-
-/// `round[2]/research[A]/score` was declared as `round/research/score`.
-pub(super) fn declared(step: &Address) -> String {
-    let segments = step.as_str().split('/');
-    let ids = segments.map(|segment| segment.split('[').next().unwrap_or(segment));
-    ids.collect::<Vec<_>>().join("/")
 }
 
 /// Walks both lists of steps by id.

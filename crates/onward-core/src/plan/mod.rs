@@ -8,6 +8,7 @@ mod done;
 mod edits;
 mod enter;
 mod foresee;
+mod headline;
 mod outdated;
 mod phases;
 mod preflight;
@@ -19,6 +20,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod verdict;
+mod whens;
 mod whys;
 
 use std::collections::BTreeMap;
@@ -355,7 +357,7 @@ pub fn assemble(
     let steps = rows::steps(run, after, resumption);
     let counts = counts(&steps);
     let kept = counts.get(Verdict::Keep.as_str()).map_or(0, |it| *it as usize);
-    let recovery_point = verdict::recovery_point(after, resumption, (&steps, kept), status);
+    let recovery_point = headline::recovery_point(after, resumption, (&steps, kept), status);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
     let mut reverts: Vec<PlannedRevert> =
@@ -407,7 +409,7 @@ pub fn recovery_point(
 ) -> RecoveryPoint {
     let status = Status::of(&run.state, survey.driven);
     let (steps, kept) = rows::steps_beyond_kept(run, after, resumption);
-    verdict::recovery_point(after, resumption, (&steps, kept), status)
+    headline::recovery_point(after, resumption, (&steps, kept), status)
 }
 
 fn planned_revert(revert: &Revert, only_if: Option<&str>) -> PlannedRevert {
@@ -581,6 +583,11 @@ impl Resumption {
             reverts: self.reverts.clone(),
             last_sign: None,
         }
+    }
+
+    /// An attempt that ended or lives is given up, because its result cannot count.
+    pub fn gives_up_on(&self, step: &Address) -> bool {
+        self.superseded.contains(step)
     }
 
     /// Steps whose sealed exit is to be judged, and steps to be spawned as announced.

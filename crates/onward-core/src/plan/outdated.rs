@@ -14,7 +14,7 @@ use crate::{
     finding::{Code, Finding},
     key::{Difference, part_in_words, parts_in_words},
     recovery::{self, Decision, Rung},
-    state::{EffectState, State, StepState},
+    state::{AskedSince, EffectState, State, StepState},
     survey::{InFlight, Survey},
 };
 
@@ -44,7 +44,7 @@ impl Resumption {
         if !is_taken {
             return false;
         }
-        let mut causes = self.asked_differently(step, seen, survey);
+        let mut causes = self.asked_differently((step, entry), seen, survey);
         // Its end is known: what it did beyond this machine is done, and what it made here is gone.
         let is_half_gone = !seen.gone.is_empty();
         if may_have_happened && !is_half_gone {
@@ -83,16 +83,18 @@ impl Resumption {
     /// By an edited workflow, or because a person asks for it once more.
     fn asked_differently(
         &mut self,
-        step: &Address,
+        (step, entry): (&Address, &StepState),
         seen: &InFlight,
         survey: &Survey,
     ) -> Vec<Difference> {
         let mut causes = Vec::new();
-        if self.choices.redoes(step) {
+        let was_asked = entry.asked_since == Some(AskedSince::Redo);
+        if self.choices.redoes(step) || was_asked && !self.choices.keeps(step) {
             let is = Some("a person asked for it".to_owned());
             causes.push(Difference { part: "redo".to_owned(), was: None, is });
         }
         let asked = survey.edited.as_ref().and_then(|it| it.begun.get(step));
+        let asked = asked.or_else(|| survey.begun.get(step));
         let Some(differences) = asked else { return causes };
         let parts = parts_in_words(differences);
         if self.choices.keeps(step) {

@@ -4,7 +4,7 @@
 
 use indexmap::IndexMap;
 
-use super::{Plan, PlannedStep, Verdict};
+use super::{Plan, PlannedStep, Verdict, verdict::WHEN};
 use crate::finding::{Finding, Severity};
 
 /// How much of a run can be recovered.
@@ -79,6 +79,11 @@ impl PlannedStep {
         self.verdict == Verdict::Rerun && self.counts_no_more()
     }
 
+    /// It runs if its `when` holds, which is asked when the steps before it are through.
+    pub fn waits_for_when(&self) -> bool {
+        self.verdict == Verdict::Verify && self.why.iter().any(|it| it.cause == WHEN)
+    }
+
     /// It was done, and runs again or is compared again.
     pub fn counts_no_more(&self) -> bool {
         let changed = || {
@@ -86,6 +91,7 @@ impl PlannedStep {
             self.why.iter().any(|it| named(it) || it.cause == "stale")
         };
         match self.verdict {
+            Verdict::Verify if self.waits_for_when() => changed(),
             Verdict::Verify => self.why.iter().any(|it| it.cause == "upstream"),
             Verdict::Rerun => changed(),
             Verdict::Keep
@@ -106,7 +112,8 @@ impl PlannedStep {
         };
         let changed = |it: &&super::Why| it.was.is_some() || it.is.is_some();
         let mut causes = self.why.iter().filter(changed).peekable();
-        self.verdict == Verdict::Rerun && causes.peek().is_some() && causes.all(soft)
+        let runs = self.verdict == Verdict::Rerun || self.waits_for_when();
+        runs && causes.peek().is_some() && causes.all(soft)
     }
 
     fn phase(&self) -> &str {

@@ -127,11 +127,13 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
             Phase::Pending | Phase::Waiting | Phase::Stale => {}
         }
     }
+    made.keep_overlaid(survey);
     made.turn_again(run, survey);
     made.relist(run, survey);
     made.enter(run, survey);
     made.overwrite(run, survey);
     made.keep_as_asked(run, survey);
+    made.undo_redone(survey);
     made.supersede(run, survey);
     made
 }

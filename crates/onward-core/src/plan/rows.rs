@@ -37,7 +37,7 @@ pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<P
 }
 
 /// The same rows without those that say no more than that a step is kept, and how many these are:
-/// all that [`recovery_point`](super::verdict::recovery_point) looks at.
+/// all that [`recovery_point`](super::headline::recovery_point) looks at.
 pub(super) fn steps_beyond_kept(
     before: &Run,
     after: &Run,

@@ -344,6 +344,29 @@ impl Resumption {
         }
     }
 
+    /// What a step changed in place and is to change once more.
+    pub(super) fn undo_redone(&mut self, survey: &Survey) {
+        for (step, reverts) in &survey.redone {
+            let Some(first) = reverts.first().filter(|_| self.invalidates(step)) else { continue };
+            let detail = format!("what it changed is undone first, and kept in {}", first.rescue);
+            self.explain(step, "undone", detail);
+            self.reverts.extend(reverts.iter().cloned());
+        }
+    }
+
+    /// What a person had not committed, and an attempt replaced by a commit that stays.
+    pub(super) fn keep_overlaid(&mut self, survey: &Survey) {
+        let is_over = self.is_over;
+        for (step, reverts) in survey.overlaid.iter().filter(|_| !is_over) {
+            for Revert { path, rescue, .. } in reverts {
+                let what = "was not committed, and a commit of its attempt replaced it";
+                let detail = format!("{path} {what}; it is kept in {rescue}");
+                self.explain(step, "artifact-replaced", detail);
+            }
+            self.reverts.extend(reverts.iter().cloned());
+        }
+    }
+
     /// Whether `--keep` would leave it as it is.
     fn can_be_kept(&self, run: &Run, survey: &Survey, step: &Address) -> bool {
         let mut choices = self.choices.clone();

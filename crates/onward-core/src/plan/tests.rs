@@ -68,6 +68,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
             contested: has('c'),
         },
         failed: None,
+        finished: None,
         gone: Vec::new(),
         reverts: if has('d') { vec![revert("old"), revert("new")] } else { Vec::new() },
         contested: Contested {
@@ -446,7 +447,7 @@ steps:
     let mut world = survey(&bench);
     world.in_flight.insert(at("a"), in_flight("Sa"));
     let plan = plan_of(&bench, &world);
-    assert_eq!(verdicts(&plan), "a reattach, fan run, l run, g/h run, off/i run, no run");
+    assert_eq!(verdicts(&plan), "a reattach, fan run, l run, g/h run, off/i skip, no skip");
     let bench = bench.tell("a!x fan[p]!1 fan[q]!2 l[1]/in!3 l[2]/in!4 g/h!5");
     let plan = plan_of(&bench, &survey(&bench));
     assert_eq!(

@@ -1,6 +1,9 @@
 //! Verdict and reason of each step, read off the run as it would be after the resume.
 
-use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, Why, Whys};
+use super::{
+    PlannedStep, Resumption, Verdict, Why, Whys,
+    whens::{Whens, whens},
+};
 use crate::{
     address::Address,
     bill,
@@ -8,7 +11,6 @@ use crate::{
     finding::{Code, Finding},
     graph::{Node, NodeId, Role},
     key::{Difference, KeyParts},
-    plural::count,
     recovery::{Decision, Row},
     run::Run,
     state::{EffectState, Glance, Phase, StepState},
@@ -23,6 +25,9 @@ pub(super) enum Reason {
     /// The same of a step of which no more is to be told.
     DoneAt(Timestamp),
 }
+
+/// The cause of a row that a `when` decides, which is not asked yet.
+pub(super) const WHEN: &str = "when";
 
 impl Reason {
     const NONE: Self = Self::Because(Vec::new());
@@ -94,23 +99,34 @@ pub(super) fn rerun_cost(run: &Run, steps: &[PlannedStep]) -> Usd {
 
 pub(super) fn judge(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Reason) {
     let (verdict, reason) = judged(before, after, id, made);
-    let is_sure = match verdict {
-        Verdict::Run | Verdict::Rerun | Verdict::Continue => !is_listed_later(after, id),
+    let starts = match verdict {
+        Verdict::Run | Verdict::Rerun | Verdict::Continue => true,
         Verdict::Keep
         | Verdict::Verify
         | Verdict::Adopt
         | Verdict::Reattach
         | Verdict::Ask
-        | Verdict::Skip => true,
+        | Verdict::Skip => false,
     };
-    if is_sure {
-        return (verdict, reason);
-    }
+    // What another system's files prove may settle it, whatever is before it.
+    let is_ours = after.state.adopted.is_none();
+    let whens = if starts && is_ours { whens(after, id) } else { Whens::Hold };
+    let open = match whens {
+        Whens::Fail => {
+            let why = because(WHEN, "its `when` does not hold, whatever comes before it");
+            return (Verdict::Skip, Reason::one(why));
+        }
+        Whens::Open => because(WHEN, "runs if its `when` holds after the steps before it"),
+        Whens::Hold if starts && is_listed_later(after, id) => {
+            because("upstream", "runs if the list has it when the steps before it are done")
+        }
+        Whens::Hold => return (verdict, reason),
+    };
     let mut why = match reason {
         Reason::Because(why) => why,
         Reason::Settled | Reason::DoneAt(_) => Vec::new(),
     };
-    why.push(because("upstream", "runs if the list has it when the steps before it are done"));
+    why.push(open);
     (Verdict::Verify, Reason::Because(why))
 }
 
@@ -223,9 +239,7 @@ fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict,
         // It was announced while no slot was free.
         Phase::Lost if entry.is_some_and(|it| !it.has_begun()) => (Verdict::Run, Vec::new()),
         Phase::Lost => (Verdict::Rerun, vec![failure("lost", entry)]),
-        Phase::Stale => {
-            (Verdict::Rerun, vec![because("stale", "out of date since the last resume")])
-        }
+        Phase::Stale => (again(entry), vec![because("stale", "out of date since the last resume")]),
         // The fold remembers a pending step only because it failed before the last resume.
         Phase::Pending if entry.is_some() => (Verdict::Rerun, vec![failure("failed", entry)]),
         // A list without items that was opened before.
@@ -311,7 +325,7 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
 
 /// The first attempt that failed while the engine was down and is not tried again: the resume
 /// records that, and the run ends.
-fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&'m Address> {
+pub(super) fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&'m Address> {
     made.decided(Decision::AdoptSeal).find(|step| {
         let id = after.graph.find(step);
         after.state.phase(step) == Phase::Failed && id.is_some_and(|id| !is_tried_again(after, id))
@@ -403,148 +417,4 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
         return vec![because("writes", "a step before it runs again, and writes its files first")];
     }
     differences.iter().map(|it| Why::changed(it, "its output changed")).collect()
-}
-
-/// What the resume does first, in one sentence. It follows from the rows: the steps it names are
-/// started, continued, waited for or asked about, and it says that none is left only if none is.
-/// Rows of kept steps may be missing; `kept` says how many there are.
-pub(super) fn recovery_point(
-    after: &Run,
-    made: &Resumption,
-    (steps, kept): (&[PlannedStep], usize),
-    status: Status,
-) -> RecoveryPoint {
-    let failed_meanwhile = ended_meanwhile(after, made);
-    let is_reachable = |step: &&&PlannedStep| {
-        let id = after.graph.find(&Address::from_text(&step.step));
-        id.is_some_and(|id| after.graph.node(id).is_reachable())
-    };
-    let active: Vec<&PlannedStep> = steps.iter().filter(|step| acts(step.verdict)).collect();
-    let reachable: Vec<&PlannedStep> = active.iter().filter(is_reachable).copied().collect();
-    // Behind a result that is taken or a step that is waited for, nothing can be reached yet.
-    let is_behind = reachable.is_empty();
-    let entry = if is_behind { active.get(..1).unwrap_or(&[]).to_vec() } else { reachable };
-    let ends = after.state.cancelling.as_ref();
-    let verdict_of_first = entry.first().map(|row| row.verdict);
-    let first_failed =
-        entry.first().is_some_and(|row| row.why.iter().any(|it| it.cause == "failed"));
-    let entry: Vec<String> = match status {
-        _ if ends.is_some() => Vec::new(),
-        Status::Completed => Vec::new(),
-        Status::Fresh
-        | Status::Running
-        | Status::Interrupted
-        | Status::Waiting
-        | Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-        | Status::Cancelled => entry.into_iter().map(|step| step.step.clone()).collect(),
-    };
-    let first = entry.first().map(|step| Address::from_text(step));
-    let phase = first.as_ref().map(|step| {
-        let top = step.as_str().split('/').next().unwrap_or("");
-        top.split('[').next().unwrap_or(top).to_owned()
-    });
-    let round = first.as_ref().and_then(|step| innermost_turn(after, step));
-    let kept = count(kept, "step");
-    let compared = steps.iter().find(|row| row.verdict == Verdict::Verify);
-    let asked = steps.iter().find_map(|row| asked_first(row, made));
-    let (code, summary) = match (status, entry.as_slice(), verdict_of_first) {
-        (Status::Completed, ..) => ("complete", "everything is done".to_owned()),
-        (_, [], _) if ends.is_some() => {
-            let gate = ends.map(Address::as_str).unwrap_or_default();
-            let text =
-                format!("the answer to {gate} ends the run; only the closing record is missing");
-            ("settle", text)
-        }
-        (_, [], _) if failed_meanwhile.is_some() => {
-            let step = failed_meanwhile.map(Address::as_str).unwrap_or_default();
-            let text = format!("{kept} kept; {step} failed while the engine was down");
-            ("settle", format!("{text}: that is recorded, and the run ends as failed"))
-        }
-        (_, [], _) => match (asked, compared) {
-            (Some((first, _)), _) => ("settle", format!("{kept} kept; {first}")),
-            (None, Some(row)) => {
-                let text = format!("{kept} kept; nothing starts, unless what {} needs", row.step);
-                ("settle", format!("{text} comes out otherwise"))
-            }
-            (None, None) => {
-                ("settle", "all steps are done; only the closing record is missing".to_owned())
-            }
-        },
-        (Status::Fresh, [first, ..], _) => {
-            ("start", format!("nothing has run yet; starts at {first}"))
-        }
-        (
-            Status::Running
-            | Status::Interrupted
-            | Status::Waiting
-            | Status::Parked
-            | Status::OverBudget
-            | Status::Failed,
-            [behind, ..],
-            _,
-        ) if is_behind && asked.is_some() => {
-            let (first, either) = asked.unwrap_or_default();
-            ("continue", format!("{kept} kept; {first}; continues at {behind} {either}"))
-        }
-        (Status::Waiting, [first, ..], Some(Verdict::Ask)) => {
-            ("gate", format!("{kept} kept; {first} waits for your answer"))
-        }
-        (Status::Failed, [first, ..], _) if first_failed => {
-            ("failed-steps", format!("{kept} kept; continues at {first}, which failed"))
-        }
-        (Status::Cancelled, [first, ..], _) => {
-            let text = format!("it was cancelled; with `--force` it continues at {first}");
-            ("continue", format!("{text}, {kept} kept"))
-        }
-        (
-            Status::Running
-            | Status::Interrupted
-            | Status::Waiting
-            | Status::Parked
-            | Status::OverBudget
-            | Status::Failed,
-            [first, ..],
-            _,
-        ) => ("continue", format!("{kept} kept; continues at {first}")),
-    };
-    RecoveryPoint { code: code.to_owned(), phase, round, steps: entry, summary }
-}
-
-/// What the resume asks before anything of such a step is known, and what the answer leads to.
-fn asked_first(row: &PlannedStep, made: &Resumption) -> Option<(String, String)> {
-    let (name, step) = (&row.step, Address::from_text(&row.step));
-    if made.to_probe.contains(&step) {
-        let either = format!("if it happened, else at {name}");
-        return Some((format!("the probe of {name} is asked first"), either));
-    }
-    made.to_check.contains(&step).then(|| {
-        let either = format!("if it agrees, else at {name}");
-        (format!("the check of {name} runs first"), either)
-    })
-}
-
-/// Whether the resume does something about such a step, beyond taking what is there.
-fn acts(verdict: Verdict) -> bool {
-    match verdict {
-        Verdict::Reattach | Verdict::Continue | Verdict::Rerun | Verdict::Run | Verdict::Ask => {
-            true
-        }
-        Verdict::Keep | Verdict::Skip | Verdict::Verify | Verdict::Adopt => false,
-    }
-}
-
-/// The turn of the nearest loop around `step`.
-fn innermost_turn(after: &Run, step: &Address) -> Option<u32> {
-    let mut scope = Some(step.clone());
-    while let Some(inner) = scope {
-        if let Some((group, key)) = inner.group_and_key()
-            && after.state.loops.contains_key(&group)
-        {
-            return key.parse().ok();
-        }
-        scope = inner.parent();
-    }
-    None
 }

@@ -12,8 +12,8 @@ use crate::{
     address::Address,
     digest::Digest,
     event::{
-        AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, EndStatus, Event,
-        Exported, LoopEnd, Record, Revert, RunOpened, RunResumed,
+        AttemptAdopted, AttemptFinished, AttemptStarted, AttemptVerified, Event, Exported, Record,
+        Revert, RunOpened,
     },
     evidence::{Cause, Evidence, FileProof, FreeTries, Outcome, Usd},
     key::{Difference, Key, KeyParts},
@@ -202,7 +202,7 @@ impl State {
                 self.limits.insert(agent.unwrap_or_default(), lifted);
             }
             Event::BudgetHit { spent: _, limit: _ } => self.must_be_under_way()?,
-            Event::WorkflowChanged { hash, edits: _ } => self.workflow_hash = Some(hash),
+            Event::WorkflowChanged { hash, edits } => self.take_up(hash, &edits),
             Event::JournalRepaired { .. } | Event::Note { text: _, step: _ } => {}
         }
         Ok(())
@@ -255,57 +255,6 @@ impl State {
         let entry = self.entry_where(step, "at an effect", is_its)?;
         entry.effect = if happened { EffectState::Happened } else { EffectState::Absent };
         Ok(())
-    }
-
-    fn resume(&mut self, resumed: RunResumed, at: Timestamp) -> Result<(), Violation> {
-        if self.status == (RunStatus::Ended { status: EndStatus::Completed }) {
-            return Err(self.violation("the run is complete"));
-        }
-        if resumed.count != self.resumes + 1 {
-            let so_far = self.resumes;
-            return Err(self.violation(format!("it was resumed {so_far} times")));
-        }
-        self.resumes = resumed.count;
-        self.streak.resume(at);
-        if self.boot_id != resumed.boot_id {
-            self.boot_id.clone_from(&resumed.boot_id);
-            let running = self.steps.change(Phase::Running);
-            running.for_each(|step| step.outlived_boot = true);
-        }
-        self.ask_again_what_ended_it();
-        self.status = RunStatus::UnderWay;
-        // Only time lifts a limit whose moment is known.
-        self.limits.retain(|_, lifted| *lifted != Lifted::Unknown);
-        self.acted_since_resume = false;
-        self.head = resumed.git.as_ref().and_then(|it| it.head.clone()).or(self.head.take());
-        self.count_rescues(&resumed.reverts);
-        let kept = resumed.reverts.iter().filter(|it| it.keeps_in_place());
-        let kept: Vec<_> = kept.filter_map(|it| Some((it.path.clone(), it.left?))).collect();
-        self.kept_by_hand.extend(kept);
-        if self.running == 0 {
-            self.shared.clear();
-        }
-        let accepted = resumed.accepted.clone();
-        self.resumed = Some(Arc::new(resumed));
-        for step in self.steps.change(Phase::Failed) {
-            step.phase = Phase::Pending;
-            step.failures = 0;
-            (step.free_tries, step.free_wait_ms) = (FreeTries::default(), None);
-        }
-        for (step, turning) in &mut self.loops {
-            // A loop that ran out of turns may have more of them now.
-            if turning.ended == Some(LoopEnd::Exhausted) {
-                let is_given = |it: &String| LoopState::is_given_a_turn(it, step);
-                turning.granted += u32::from(accepted.iter().any(is_given));
-                turning.ended = None;
-            }
-        }
-        Ok(())
-    }
-
-    fn count_rescues(&mut self, reverts: &[Revert]) {
-        let highest = reverts.iter().filter_map(Revert::rescue_number).max();
-        self.rescues = self.rescues.max(highest.unwrap_or(0));
     }
 
     fn expand(&mut self, step: Address, group: GroupState) -> Result<(), Violation> {
@@ -389,6 +338,7 @@ impl State {
         entry.open_bill(started.continues);
         entry.effect = EffectState::None;
         entry.outlived_boot = false;
+        entry.asked_since = None;
         entry.elsewhere = false;
         entry.after = None;
         entry.by_hand.clear();
@@ -433,6 +383,7 @@ impl State {
         // No clock is trusted to have put its end between its start and this record.
         let at = finished.ended.map_or(at, |ended| ended.max(entry.started_at).min(at));
         entry.ended_at = at;
+        entry.asked_since = None;
         entry.head = head.as_deref().map(Box::from);
         match outcome {
             Outcome::Done => {
@@ -501,6 +452,7 @@ impl State {
         entry.evidence = adopted.evidence;
         entry.result = adopted.result.map(Arc::new);
         entry.ended_at = at;
+        entry.asked_since = None;
         entry.elsewhere = elsewhere;
         self.running -= u32::from(was_running);
         self.streak.gain();
@@ -584,7 +536,7 @@ impl State {
         Ok(self.steps.at_mut(index))
     }
 
-    fn violation(&self, why: impl Into<String>) -> Violation {
+    pub(super) fn violation(&self, why: impl Into<String>) -> Violation {
         Violation { seq: self.next_seq, why: why.into() }
     }
 }

@@ -9,6 +9,7 @@ mod gates;
 mod kinds;
 mod packed;
 mod plain;
+mod resumed;
 mod steps;
 mod streak;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use crate::{
 
 pub use fold::Violation;
 pub use plain::{FileKept, Plain};
+pub use resumed::AskedSince;
 pub use steps::{Glance, Iter as StepsIter, Steps};
 pub use streak::Streak;
 
@@ -191,6 +193,8 @@ pub struct StepState {
     pub session: Option<String>,
     /// The machine was restarted while the journal had this attempt running.
     pub outlived_boot: bool,
+    /// How it was asked for since the attempt in flight began.
+    pub asked_since: Option<AskedSince>,
     /// Another system did it: its files are the witness.
     pub elsewhere: bool,
     pub spent: Usd,

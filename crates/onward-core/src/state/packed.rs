@@ -192,6 +192,7 @@ fn key_of_plain(entry: &StepState) -> Option<&Key> {
         stdout: None,
         session: None,
         outlived_boot: false,
+        asked_since: None,
         elsewhere: false,
         spent,
         billed: None,

@@ -108,24 +108,22 @@ fn with_new(steps: Vec<StepView>, after: &Run, plan: &Plan) -> Vec<StepView> {
 fn stand(step: &mut StepView, row: &PlannedStep, was_over: bool) -> bool {
     let has = |cause: &str| row.why.iter().any(|why| why.cause == cause);
     let (state, is_over) = match row.verdict {
-        Verdict::Keep if was_over => (None, true),
+        // One that failed for good and is kept has failed all the same.
+        Verdict::Keep if was_over || has("failed") => (None, true),
         // The answer to a gate ends the run: the rest was neither done nor passed over.
         Verdict::Skip if was_over || has("cancelled") => (None, was_over),
         Verdict::Skip => (Some("skipped"), true),
         // It ended while no driver was there to hear of it.
         Verdict::Adopt if has("failed") => (Some("failed"), false),
         Verdict::Keep | Verdict::Adopt => (Some("done"), true),
-        Verdict::Verify | Verdict::Rerun | Verdict::Ask | Verdict::Run if was_over => {
-            (Some("stale"), false)
+        Verdict::Verify | Verdict::Rerun | Verdict::Ask if was_over => (Some("stale"), false),
+        // Another system did it, and took it back.
+        Verdict::Run if step.state == "done" => (Some("stale"), false),
+        // It never began, also if it was announced, or passed over until now.
+        Verdict::Run => (Some("pending"), false),
+        Verdict::Verify | Verdict::Rerun | Verdict::Ask | Verdict::Reattach | Verdict::Continue => {
+            (None, false)
         }
-        // It was announced, and never began.
-        Verdict::Run if step.state == "lost" => (Some("pending"), false),
-        Verdict::Verify
-        | Verdict::Rerun
-        | Verdict::Ask
-        | Verdict::Run
-        | Verdict::Reattach
-        | Verdict::Continue => (None, false),
     };
     if let Some(state) = state {
         state.clone_into(&mut step.state);

@@ -13,7 +13,7 @@ use onward_core::{
 use super::{ours::Ours, overwriters};
 use crate::{
     revert::{
-        self,
+        self, Unfinished,
         rescue::{self, Undoing},
     },
     world::{Stop, World, files::Leads},
@@ -55,7 +55,7 @@ pub(super) fn look<W: World>(
 
 /// Announces that these paths are kept as they are, in a rescue of their own, but for what the run
 /// itself made or keeps already.
-pub(super) fn kept<W: World>(
+pub(crate) fn kept<W: World>(
     world: &mut W,
     run: &Run,
     (step, attempt): (&Address, u32),
@@ -91,6 +91,24 @@ pub(super) fn kept<W: World>(
         undoing.insert(first.rescue.clone(), kept);
     }
     Ok(reverts)
+}
+
+/// What a person had not committed and an unfinished attempt replaced by a commit gets a rescue of
+/// its own.
+pub(super) fn keep_overlaid<'u>(
+    run: &Run,
+    ended: impl Iterator<Item = &'u Unfinished<'u>>,
+    undoing: &mut BTreeMap<String, Undoing>,
+    survey: &mut Survey,
+) {
+    for one in ended {
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+        let kept = revert::overlaid(run, one, number);
+        if let Some(first) = kept.reverts.first() {
+            survey.overlaid.insert(one.step.clone(), kept.reverts.clone());
+            undoing.insert(first.rescue.clone(), kept);
+        }
+    }
 }
 
 /// Of a done step the outputs that changed now or before; of a stale one all it had; of one that

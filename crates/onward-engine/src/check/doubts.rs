@@ -15,7 +15,7 @@ use onward_core::{
     plan::edited,
     recovery::Probed,
     run::Run,
-    state::Phase,
+    state::{AskedSince, Phase},
     survey::{Edited, Survey},
     workflow::{Loaded, model::Workflow},
     worktree::{WorktreePlace, worktree_path},
@@ -144,6 +144,32 @@ pub(crate) fn redefined<W: World>(
             }
         }
     }
+}
+
+/// Effects in flight at which the workflow was edited when an earlier resume took them up: how they
+/// would be asked for differently now.
+pub(crate) fn look_at_asked<W: World>(
+    world: &mut W,
+    run: &Run,
+    survey: &mut Survey,
+) -> Result<(), Stop> {
+    for (step, entry) in run.state.steps.noteworthy() {
+        let is_open =
+            entry.phase == Phase::Running && entry.asked_since == Some(AskedSince::Edited);
+        let started = entry.started.as_deref().filter(|_| is_open);
+        let (Some(started), Some(id)) = (started, run.graph.find(step)) else { continue };
+        let mut facts = Facts::default();
+        loop {
+            match defined_against(run, &facts, id, &started.key) {
+                Defined::Lacks(needs) => find_out(world, facts.at(step), needs)?,
+                Defined::Differs(parts) if !parts.is_empty() => {
+                    break drop(survey.begun.insert(step.clone(), parts));
+                }
+                Defined::Differs(_) | Defined::Unknown => break,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What became of a workflow file that was edited since it was pinned.

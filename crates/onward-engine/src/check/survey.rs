@@ -5,29 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    digest::Digest,
     event::{AttemptStarted, EndStatus, Revert},
-    evidence::Evidence,
     finding::{Code, Finding},
-    graph::NodeId,
-    judge::ResultSeen,
     launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
     state::{Phase, RunStatus, StepState},
-    survey::{
-        CommitSeen, GitSeen, InFlight, Proof, Survey, was_logged_by_the_run, was_made_by_the_run,
-    },
+    survey::{CommitSeen, GitSeen, InFlight, Survey, was_logged_by_the_run, was_made_by_the_run},
     time::Timestamp,
-    workflow::model::{Kind, Step},
-    worktree::{WorktreePlace, subject},
+    worktree::subject,
 };
 
 use crate::{
     check::{
-        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, ours::Ours, outputs,
-        overwriters, reads, stays, witness, worktrees,
+        by_hand, doubts,
+        elsewhere::Elsewhere,
+        ended, hear, lists,
+        ours::Ours,
+        outputs, overwriters,
+        proof::{Committed, Rests, proof},
+        reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -120,10 +118,9 @@ pub fn survey<W: World>(
             }
         }
     }
-    // What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
-    let changes = all.iter().flat_map(|one| &one.left.changes);
-    let mut unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
-    unfinished.extend(announced(world, run)?);
+    let ended = all.iter().filter(|one| !lives(connected, one));
+    by_hand::keep_overlaid(run, ended, &mut undoing, &mut survey);
+    let unfinished = half_done(world, run, connected, &all)?;
     let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
     for tree in worktrees::trees(&worktrees) {
         moved.extend(world.moved(tree)?);
@@ -134,6 +131,7 @@ pub fn survey<W: World>(
     by_hand::look(world, &ours, (&edited, &unfinished), &mut undoing, &mut survey)?;
     lists::look(world, run, &mut survey)?;
     doubts::look_at_approvals(world, run, &mut survey)?;
+    doubts::look_at_asked(world, run, &mut survey)?;
     survey.disagreements = doubts::disagreements(run, connected);
     match depth {
         Depth::Glance | Depth::Quick => {}
@@ -165,6 +163,22 @@ fn orphans(connected: &Connected) -> Option<Finding> {
         count => format!("{count} processes of this run have lost their supervisor"),
     };
     Some(Finding::new(Code::OrphanProcess, message).with_hint("the resume ends them"))
+}
+
+/// What unfinished attempts wrote is their own: it says nothing about an earlier writer.
+fn half_done<W: World>(
+    world: &mut W,
+    run: &Run,
+    connected: &Connected,
+    all: &[Unfinished<'_>],
+) -> Result<BTreeSet<String>, Stop> {
+    let changes = all.iter().flat_map(|one| &one.left.changes);
+    let mut paths: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    paths.extend(announced(world, run)?);
+    // What lives may write its outputs between two looks.
+    let living = all.iter().filter(|one| lives(connected, one));
+    paths.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
+    Ok(paths)
 }
 
 /// Paths that a start or a resume announced to be put back, and nothing put back yet: what is there
@@ -431,9 +445,9 @@ fn in_flight<W: World>(
     };
     let seal = seal_of(connected, step, one.entry);
     let sealed = seal.is_some();
-    let (failed, gone) = match seal {
+    let ended::Ended { failed, finished, gone } = match seal {
         Some(seal) => ended::look(world, run, one, seal)?,
-        None => (None, Vec::new()),
+        None => ended::Ended::default(),
     };
     let alive = lives(connected, one);
     let continues = one.entry.started.as_ref().is_some_and(|it| it.continues);
@@ -461,6 +475,7 @@ fn in_flight<W: World>(
             contested: !judged.contested.is_empty(),
         },
         failed,
+        finished,
         gone,
         reverts: Vec::new(),
         contested: judged.contested,
@@ -488,16 +503,6 @@ fn commits_of<W: World>(
         Some(head) => world.commits(cwd, git.known.head.as_deref(), &head),
         None => Ok(Vec::new()),
     }
-}
-
-/// What an attempt has on its branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Committed {
-    No,
-    /// And went on to change nothing after that, which would say that it was not through.
-    ByItself,
-    /// In its worktree, when it had been judged: the journal alone does not know it yet.
-    ByUs,
 }
 
 /// What keeps the session of an attempt from going on; `None` = nothing. One that is open elsewhere
@@ -531,64 +536,4 @@ fn session_lacks<W: World>(
         return Ok(Some(lacks.why().to_owned()));
     }
     doubts::redefined(world, run, step, &started.key)
-}
-
-/// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
-/// the step wants more than that: outputs that are not all there, or a check, which then decides.
-/// After a restart of the machine (`is_whole` is false) a result says nothing of other files.
-fn proof<W: World>(
-    world: &mut W,
-    run: &Run,
-    id: NodeId,
-    one: &Unfinished<'_>,
-    (committed, is_whole): (Committed, bool),
-) -> Result<Option<(Proof, Rests)>, Stop> {
-    let (step, entry) = (one.step, one.entry);
-    let def = run.graph.node(id).def;
-    let declared = run.defs.step(def);
-    let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    // What it printed until it was killed may be half of what another step is to look at.
-    if run.defs.stdout_is_read(def) {
-        return Ok(None);
-    }
-    let rests = match (committed, &declared.check) {
-        (Committed::No, _) if declared.result.is_none() => return Ok(None),
-        (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
-            return Ok(None);
-        }
-        (Committed::ByUs, _) | (Committed::No | Committed::ByItself, None) => Rests::OnItself,
-        (Committed::No | Committed::ByItself, Some(_)) => Rests::OnItsCheck,
-    };
-    let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
-    if !seen.missing.is_empty() {
-        return Ok(None);
-    }
-    let result = match seen.result {
-        ResultSeen::Valid(result) => Some(result),
-        // A call answers at its very end: others rest on its answer.
-        ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
-        ResultSeen::Absent
-        | ResultSeen::NotJson(_)
-        | ResultSeen::Violates(_)
-        | ResultSeen::Refuses(_) => return Ok(None),
-    };
-    let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
-    let branch_head = match WorktreePlace::at(&started.cwd) {
-        Some(place) => world.head(&place.path)?.and_then(|it| it.head),
-        None => None,
-    };
-    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
-    Ok(Some((Proof { evidence, result }, rests)))
-}
-
-fn is_call(step: &Step) -> bool {
-    matches!(step.kind, Kind::Call { .. })
-}
-
-/// What a proof needs besides itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rests {
-    OnItself,
-    /// Only the step's `check` can tell, and nothing ran it yet.
-    OnItsCheck,
 }

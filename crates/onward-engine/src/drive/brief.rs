@@ -102,10 +102,12 @@ fn text<W: World>(
     // What a resume undid, or what is undone between two tries.
     let resumed = run.state.resumed.as_ref().map_or(&[][..], |resumed| &resumed.reverts);
     let is_of_step = |revert: &&Revert| revert.step.as_ref() == Some(&launch.step);
-    let undone: Vec<&Revert> = match behind.reverts {
+    let mut undone: Vec<&Revert> = match behind.reverts {
         [] => resumed.iter().filter(is_of_step).collect(),
         reverts => reverts.iter().collect(),
     };
+    // What a person made is none of its changes.
+    undone.retain(|it| !it.keeps_in_place());
     let mut files = Vec::new();
     if let Some(first) = undone.first() {
         let patch = format!("{}/{PATCH}", first.rescue);

@@ -362,11 +362,16 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);
         }
-        let undoing = revert::undoing(self.run.state.rescues + 1, started, &judged.undo);
+        let number = self.run.state.rescues + 1;
+        let undoing = revert::undoing(number, started, &judged.undo);
+        let number = number + u32::from(!undoing.reverts.is_empty());
+        let overlaid = revert::overlaid(&self.run, me, number);
         let kept = undoing.keep(self.world)?;
+        overlaid.keep(self.world)?;
         let undone = kept.map(|kept| kept.undone);
+        let reverts = undoing.reverts.into_iter().chain(overlaid.reverts).collect();
         let declared = started.saved.keys().cloned().collect();
-        Ok(Some(UndoOfPrevious { reverts: undoing.reverts, declared, undone }))
+        Ok(Some(UndoOfPrevious { reverts, declared, undone }))
     }
 
     /// Notes what an attempt changed beyond its declared outputs.

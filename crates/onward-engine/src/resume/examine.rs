@@ -9,23 +9,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     decide::adoption,
-    event::{AttemptFinished, Certainty, EndStatus, Event, Revert},
+    event::{AttemptFinished, AttemptVerified, Certainty, EndStatus, Event, Revert, SettledBy},
     finding::{Code, Finding, RUN_OVER, RUN_SUPERSEDED},
     plan::{
-        AgeBand, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
+        AgeBand, EDITED, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
         recovery_point, resumption, run_info,
     },
     policy::{Choices, Depth},
     recovery::Decision,
     run::Run,
-    state::{Phase, RunStatus},
-    survey::Survey,
+    state::{EffectState, Phase, RunStatus},
+    survey::{InFlight, Survey},
     time::Timestamp,
     view::{View, as_planned, has_more, view},
     workflow::{Loaded, model::Workflow},
 };
 use onward_dialects::seam::Card;
 
+use super::redone;
 use crate::{
     check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
     foreign::{Foreign, Importing as _, Onlooker, Reentry, as_undone, import, import_announced},
@@ -163,7 +164,8 @@ fn examined<W: World>(
     let counts = |it: &Card| it.agents_declare || !it.keeps.is_empty();
     let told = reentry.as_ref().filter(|it| counts(it.foreign.card()));
     let elsewhere = Elsewhere { theirs, told: told.map(|it| &*it.told) };
-    let seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
+    let mut seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
+    redone::look(world, &run, &choices, &mut seen)?;
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
@@ -241,7 +243,6 @@ fn announced_and_left<W: World>(
         let announced = run.state.pending_reverts().iter().map(|it| it.path.as_str());
         let announced: BTreeSet<&str> = announced.collect();
         git.changed.retain(|path| !announced.contains(path.as_str()));
-        survey.strange_by_hand.retain(|it| !announced.contains(it.path.as_str()));
     }
     let (mut rest, strange) = (pending.rest, pending.strange.into_iter().collect());
     for (step, entry) in run.state.steps.noteworthy() {
@@ -280,21 +281,49 @@ fn after<W: World>(
     Ok(onlooker.run)
 }
 
-/// A command that failed while the engine was down has failed when the resume has judged its end.
-/// What an agent said of its own end is heard only then.
+/// A command that ended while the engine was down is done or has failed when the resume has judged
+/// its end. What an agent said of its own end is heard only then.
 fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<Run, Stop> {
     for step in made.decided(Decision::AdoptSeal) {
-        let failed = survey.in_flight.get(step).and_then(|seen| seen.failed.clone());
         let id = run.graph.find(step).filter(|id| run.worker(*id).is_none());
-        let is_open = run.state.phase(step) == Phase::Running;
-        let (Some((cause, detail)), Some(_), true) = (failed, id, is_open) else { continue };
-        let attempt = run.state.step(step).map_or(0, |entry| entry.attempts);
-        let mut finished = AttemptFinished::failed(step.clone(), attempt, cause, detail);
-        finished.tolerated = run.tolerates(&finished);
-        let event = Event::AttemptFinished(Box::new(finished));
-        run.after(next_record(&run.state, survey.now, event))?;
+        // Where a person says first which of its files count, it is neither done nor lost.
+        let is_open = run.state.phase(step) == Phase::Running && !made.gives_up_on(step);
+        let Some(seen) = survey.in_flight.get(step).filter(|_| is_open && id.is_some()) else {
+            continue;
+        };
+        for event in end(&run, step, seen, made) {
+            run.after(next_record(&run.state, survey.now, event))?;
+        }
     }
     Ok(run)
+}
+
+/// What the resume will record of the end of an attempt, as far as that is known.
+fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Event> {
+    let Some(entry) = run.state.step(step) else { return Vec::new() };
+    let attempt = entry.attempts;
+    if let Some((cause, detail)) = seen.failed.clone() {
+        let mut finished = AttemptFinished::failed(step.clone(), attempt, cause, detail);
+        finished.tolerated = run.tolerates(&finished);
+        return vec![Event::AttemptFinished(Box::new(finished))];
+    }
+    let Some(mut finished) = seen.finished.clone() else { return Vec::new() };
+    let mut events = Vec::new();
+    if entry.effect == EffectState::Intended {
+        let (happened, by) = (true, SettledBy::Receipt);
+        events.push(Event::EffectSettled { step: step.clone(), attempt, happened, by });
+    }
+    let as_it_is = finished.evidence.without(made.edited.get(step));
+    events.push(Event::AttemptFinished(finished));
+    if let Some(evidence) = as_it_is {
+        let (step, why) = (step.clone(), EDITED.to_owned());
+        let verified = AttemptVerified { step, evidence: Some(evidence), key: None, why };
+        events.push(Event::AttemptVerified(Box::new(verified)));
+    }
+    if let Some(causes) = made.retaken.get(step).cloned() {
+        events.push(Event::StepInvalidated { step: step.clone(), causes });
+    }
+    events
 }
 
 impl Examined {

@@ -3,6 +3,7 @@
 //! This is the only way to start: a new run is one whose journal holds nothing but `run.opened`.
 
 pub(crate) mod examine;
+mod redone;
 mod relieve;
 mod round;
 

@@ -36,7 +36,7 @@ use self::{
     links::{Links, instead_of_dir},
     rescue::Undoing,
 };
-use crate::world::{At, Change, Condition, Looked, Snapshot, Stop, When, World, files};
+use crate::world::{At, Change, Condition, Content, Looked, Snapshot, Stop, When, World, files};
 
 /// How long after the last sign of life a change may still be the attempt's own.
 pub(crate) const AFTERGLOW_MS: u64 = 2_000;
@@ -52,6 +52,9 @@ pub struct Footprint {
     /// Paths that no snapshot covers and that the step does not declare, such as repositories of
     /// their own: what it did there is not known.
     pub unseen: Vec<String>,
+    /// What a person had not committed, and a commit of the attempt replaced: the commit stays, and
+    /// so the snapshot alone has these.
+    pub overlaid: Vec<(String, Content)>,
     /// The snapshot that it would have to be compared with is gone.
     pub is_lost: bool,
 }
@@ -93,6 +96,7 @@ fn changed<W: World>(
             found.unseen = changes.skipped.into_iter().filter(is_unseen).collect();
             found.changes.sort_by(|one, other| one.path.cmp(&other.path));
             found.changes.dedup_by(|one, other| one.path == other.path);
+            found.overlaid = changes.overlaid;
         }
     }
     Ok(found)
@@ -156,7 +160,7 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
     changes.retain(|it| it.left != it.base);
     changes.sort_by(|one, other| one.path.cmp(&other.path));
     changes.dedup_by(|one, other| one.path == other.path);
-    Ok(Footprint { changes, declared, unseen: Vec::new(), is_lost: false })
+    Ok(Footprint { changes, declared, ..Footprint::default() })
 }
 
 /// A link that is to be taken away; `None` when it is gone.
@@ -366,6 +370,29 @@ impl Others {
     }
 }
 
+/// What a commit of the attempt replaced, kept in a rescue of its own and left as it is in the
+/// tree. What is in a rescue already is not kept once more.
+pub fn overlaid(run: &Run, of: &Unfinished<'_>, number: u32) -> Undoing {
+    let rescue = rescue::name(number, of.step);
+    let is_new = |(path, (digest, _)): &&(String, Content)| {
+        run.state.kept_by_hand.get(path.as_str()) != Some(digest)
+    };
+    let revert = |(path, (digest, kind)): &(String, Content)| Revert {
+        path: path.clone(),
+        left: Some(*digest),
+        base: Some(*digest),
+        rescue: rescue.clone(),
+        left_kind: *kind,
+        base_kind: *kind,
+        step: Some(of.step.clone()),
+    };
+    Undoing {
+        started: Box::new(AttemptStarted::bare(of.step.clone(), of.entry.attempts)),
+        reverts: of.left.overlaid.iter().filter(is_new).map(revert).collect(),
+        bases: BTreeMap::new(),
+    }
+}
+
 /// As announced, with the place where what is undone is kept.
 pub fn undoing(number: u32, started: &AttemptStarted, changes: &[Change]) -> Undoing {
     let rescue = rescue::name(number, &started.step);
@@ -473,8 +500,9 @@ impl CutShort {
 pub fn undo<W: World>(world: &mut W, reverts: &[Revert]) -> Result<Vec<String>, Stop> {
     let mut foreign = Vec::new();
     let links = Links::of(reverts);
+    let reverts = reverts.iter().filter(|it| !it.keeps_in_place());
     // What goes makes room for what comes back: a file may have taken a directory's place.
-    let (gone, back): (Vec<&Revert>, _) = reverts.iter().partition(|it| it.base.is_none());
+    let (gone, back): (Vec<&Revert>, _) = reverts.partition(|it| it.base.is_none());
     for revert in gone.into_iter().chain(back) {
         match stands(world, revert, &links)? {
             Stands::Left => {}

@@ -182,12 +182,13 @@ impl Undoing {
     }
 }
 
-/// What is not as the attempt left it any more is not undone either.
+/// What is not as the attempt left it any more is not undone either. What is only kept, and is not
+/// in the tree, a snapshot has.
 fn keep_left<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
+    let name = format!("{}/{FILES}/{}", revert.rescue, revert.path);
     if let Some((bytes, kind)) = world.content(&revert.path)?
         && (Some(Digest::of(&bytes)), kind) == (revert.left, revert.left_kind)
     {
-        let name = format!("{}/{FILES}/{}", revert.rescue, revert.path);
         files::put_durably(world, At::Run(&name), &bytes, kind)?;
         // A power cut in the middle of the undo leaves this, or the base, and nothing else.
         if kind != FileKind::Link {
@@ -195,6 +196,11 @@ fn keep_left<W: World>(world: &mut W, revert: &Revert) -> Result<(), Stop> {
             world.sync(at)?;
             world.sync_dir(at)?;
         }
+    } else if revert.keeps_in_place()
+        && let Some(left) = revert.left
+        && let Some(bytes) = world.base_content(left)?.filter(|bytes| Digest::of(bytes) == left)
+    {
+        files::put_durably(world, At::Run(&name), &bytes, revert.left_kind)?;
     }
     Ok(())
 }

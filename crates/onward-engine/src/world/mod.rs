@@ -389,6 +389,8 @@ pub struct Changes {
     pub all: Vec<Change>,
     /// Paths that the snapshots do not cover, as they are too large or cannot be read.
     pub skipped: Vec<String>,
+    /// What was not committed before, and was replaced by a commit since.
+    pub overlaid: Vec<(String, Content)>,
 }
 
 /// One path that is not as it was.

@@ -360,7 +360,7 @@ impl World for SimWorld {
             return Ok(Some(Changes::default()));
         }
         let all = self.trees.changes(&self.disk, &self.repo, of.tree, (base, after));
-        Ok(Some(Changes { all, skipped: Vec::new() }))
+        Ok(Some(Changes { all, ..Changes::default() }))
     }
 
     fn footprint(&mut self, tree: &str, base: &str, after: &str) -> Result<Vec<String>, Stop> {

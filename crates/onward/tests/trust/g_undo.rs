@@ -506,3 +506,43 @@ fn g18_a_branch_that_is_named_after_a_secret_is_the_same_branch_and_not_shown() 
         assert!(!String::from_utf8_lossy(&text).contains("tok-5f0c9a77d1"), "{name}");
     }
 }
+
+#[test]
+fn i4_an_edit_that_an_attempt_threw_away_and_committed_over_is_in_a_rescue() {
+    let prepare = "git init -q .; git config user.name t; git config user.email t@example.com; \
+        echo one > c.txt; git add -A; git commit -qm one; \
+        echo mine > c.txt";
+    let drops = [("git checkout -q c.txt", "true"), ("git stash -q", "echo more >> c.txt")];
+    for (drop, rest) in drops {
+        for ends in BOTH {
+            let attempt = format!(
+                "{drop}; echo agent > c.txt; git add c.txt; git commit -qm agent; {rest}\n\
+                 echo half > half.txt"
+            );
+            let bench = project("edits: true", prepare, &attempt, ends);
+            let run = begun(&bench, ends);
+            if ends == Ends::IsKilled {
+                let plan = bench.plan(&run);
+                let reverts = plan["reverts"].as_array().unwrap();
+                let kept = |it: &&serde_json::Value| it["kind"] == "replace-file";
+                let kept: Vec<_> = reverts.iter().filter(kept).collect();
+                assert_eq!(kept.len(), 1, "{plan:#}");
+                assert_eq!(kept[0]["path"], "c.txt", "{plan:#}");
+                let said = bench.exits("resume --no-input --yes", 0);
+                assert!(said.err.contains("--replace c.txt"), "{said:?}");
+            }
+            assert_eq!(bench.text("c.txt"), "agent\n", "its commit stays");
+            assert!(!bench.path("half.txt").exists());
+            let has = |it: &&rescue::Rescue| {
+                let file = it.dir.join("files/c.txt");
+                fs::read_to_string(file).is_ok_and(|text| text == "mine\n")
+            };
+            let all = rescue::list(&run).unwrap().rescues;
+            let found = all.iter().find(has).unwrap_or_else(|| panic!("{drop} {ends:?}"));
+            let command = format!("undo {} {} --replace c.txt", id(&run), found.number);
+            assert!(bench.exits("status", 0).out.contains(&command), "{drop} {ends:?}");
+            bench.exits(&format!("{command} --yes"), 0);
+            assert_eq!(bench.text("c.txt"), "mine\n");
+        }
+    }
+}

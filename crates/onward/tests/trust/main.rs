@@ -2,7 +2,8 @@
 //! of findings: `a1_…` to `a27_…` the plan, `b1_…` to `b9_…` what is finished, `c1_…` to `c8_…`
 //! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
 //! found about them; `g_rows` and `g_undo` what a fourth one found about rows of a plan and undos;
-//! `h_writers` what a fifth one found about files that several steps write.
+//! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
+//! steps to come; `i_living` steps that write while the run is looked at.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -46,6 +47,9 @@ mod f_promises;
 mod g_rows;
 mod g_undo;
 mod h_writers;
+mod i_living;
+mod i_redo;
+mod i_whens;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

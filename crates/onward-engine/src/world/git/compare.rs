@@ -41,6 +41,15 @@ pub struct Difference {
     pub moved: bool,
 }
 
+/// What [`Now::changes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    pub differences: Vec<Difference>,
+    /// What was not committed at the snapshot, and then was replaced by a commit: `base` is what
+    /// the snapshot alone has.
+    pub overlaid: Vec<Difference>,
+}
+
 /// The tree at this moment. It takes about as long as `git status` to find out.
 #[derive(Debug)]
 pub struct Now {
@@ -93,11 +102,7 @@ impl Now {
     /// What the branch moved on to since is no work of an attempt: such a path's base is what the
     /// branch has, and one that is as the branch has it does not differ. What was not committed
     /// then comes back all the same where the branch did not move on, but back or aside.
-    pub fn changes(
-        &self,
-        base: &str,
-        after: Option<&str>,
-    ) -> Result<Option<Vec<Difference>>, GitError> {
+    pub fn changes(&self, base: &str, after: Option<&str>) -> Result<Option<Compared>, GitError> {
         let Some(message) = self.message(base)? else { return Ok(None) };
         let base_head = head_in(&message);
         if let Some(after) = after
@@ -118,26 +123,36 @@ impl Now {
             None => BTreeMap::new(),
         };
         let ignored = self.ignored_then(base, &all)?;
-        let mut differences = Vec::new();
+        let uncommitted = match &base_head {
+            Some(was) if !moved_head.is_empty() => diff(&self.git, was, base).unwrap_or_default(),
+            Some(_) | None => Sides::new(),
+        };
+        let is_link = |side: &Option<Side>| side.as_ref().is_some_and(|it| it.mode == GITLINK);
+        let (mut differences, mut overlaid) = (Vec::new(), Vec::new());
         for (path, (mut base, left)) in std::mem::take(&mut all) {
             if ignored.contains(&path) {
                 continue;
             }
             let on_branch = moved_head.get(&path).map(|(_, on_branch)| on_branch);
             if let Some(on_branch) = on_branch {
-                base.clone_from(on_branch);
+                let had = std::mem::replace(&mut base, on_branch.clone());
+                let is_replaced = uncommitted.contains_key(&path) && had != base;
+                if is_replaced && had.is_some() && !is_link(&had) {
+                    let (path, left) = (path.clone(), base.clone());
+                    let (base, is_of_branch, moved) = (had, false, false);
+                    overlaid.push(Difference { path, base, left, is_of_branch, moved });
+                }
             }
             let is_of_branch = on_branch.is_some();
             let now = since.get(&path).map(|(_, now)| now);
             // It is back already.
             let is_done = now.unwrap_or(&left) == &base;
-            let is_link = |side: &Option<Side>| side.as_ref().is_some_and(|it| it.mode == GITLINK);
             if !is_done && !is_link(&base) && !is_link(&left) {
                 let moved = now.is_some();
                 differences.push(Difference { path, base, left, is_of_branch, moved });
             }
         }
-        Ok(Some(differences))
+        Ok(Some(Compared { differences, overlaid }))
     }
 
     /// The paths that are neither as the newest snapshot of the chain has them, nor as the branch

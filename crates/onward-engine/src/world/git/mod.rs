@@ -31,7 +31,7 @@ pub(crate) mod tests;
 mod worktree;
 
 pub use command::{Answer, Git, GitError, LOOKS_ONLY};
-pub use compare::{Difference, Now, Side};
+pub use compare::{Compared, Difference, Now, Side};
 pub use facts::{as_of, facts, heads};
 pub use head::head;
 pub(crate) use head::{git_dir, ref_commit};

@@ -92,7 +92,7 @@ impl Bench {
 
     fn changes(&self, base: &str, after: Option<&str>) -> Vec<(String, bool)> {
         let now = Now::look(self.chain()).unwrap();
-        let found = now.changes(base, after).unwrap().unwrap();
+        let found = now.changes(base, after).unwrap().unwrap().differences;
         found.iter().map(|it| (String::from_utf8_lossy(&it.path).into_owned(), it.moved)).collect()
     }
 
@@ -262,10 +262,10 @@ fn declared_outputs_are_part_of_it_even_if_they_are_ignored() {
     assert_eq!(bench.content(&id, "x.o"), "object");
     assert!(!bench.tree(&id).contains("y.o"));
     let mut now = Now::look(bench.chain()).unwrap();
-    assert_eq!(now.changes(&id, None).unwrap().unwrap(), []);
+    assert_eq!(now.changes(&id, None).unwrap().unwrap().differences, []);
     bench.write("z.o", "third\n");
     now.include(&["z.o".to_owned()]).unwrap();
-    let changes = now.changes(&id, None).unwrap().unwrap();
+    let changes = now.changes(&id, None).unwrap().unwrap().differences;
     assert_eq!(changes[0].path, b"z.o");
     // One that lies behind a link is none that git would take.
     symlink("dir", bench.path("alias")).unwrap();
@@ -358,7 +358,7 @@ fn a_directory_of_a_repository_is_a_tree_of_its_own() {
     bench.write("dir/c", "here\n");
     bench.write("dir/new", "here\n");
     let mut now = Now::look(chain()).unwrap();
-    let changes = now.changes(&id, None).unwrap().unwrap();
+    let changes = now.changes(&id, None).unwrap().unwrap().differences;
     let paths: Vec<&[u8]> = changes.iter().map(|it| it.path.as_slice()).collect();
     assert_eq!(paths, [&b"c"[..], b"new"]);
     let exported = now.export(&id, &changes).unwrap();
@@ -407,7 +407,7 @@ fn a_comparison_leaves_no_trace() {
     };
     let before = picture();
     let mut now = Now::look(bench.chain()).unwrap();
-    let changes = now.changes(&id, None).unwrap().unwrap();
+    let changes = now.changes(&id, None).unwrap().unwrap().differences;
     assert_eq!(changes.len(), 3);
     let exported = now.export(&id, &changes).unwrap();
     assert_eq!(fs::read_to_string(exported.join("b")).unwrap(), "b\n");
@@ -448,7 +448,7 @@ fn what_the_branch_moved_on_to_is_nobodys_half_done_work() {
     // Half-done again on top of what was committed: it goes back to that, not further.
     bench.write("a", "half done\n");
     let mut now = Now::look(bench.chain()).unwrap();
-    let changes = now.changes(&base, None).unwrap().unwrap();
+    let changes = now.changes(&base, None).unwrap().unwrap().differences;
     assert_eq!(changes.iter().map(|it| it.is_of_branch).collect::<Vec<_>>(), [true, false]);
     let exported = now.export(&base, &changes).unwrap();
     assert_eq!(fs::read_to_string(exported.join("a")).unwrap(), "committed\n");
@@ -468,7 +468,7 @@ fn bases_come_back_as_a_checkout_would_write_them() {
         fs::remove_file(bench.path(path)).unwrap();
     }
     let mut now = Now::look(bench.chain()).unwrap();
-    let changes = now.changes(&base, None).unwrap().unwrap();
+    let changes = now.changes(&base, None).unwrap().unwrap().differences;
     let exported = now.export(&base, &changes).unwrap();
     assert_eq!(fs::read(exported.join("dos.txt")).unwrap(), b"one\r\ntwo\r\n");
     assert_eq!(fs::metadata(exported.join("a")).unwrap().permissions().mode() & 0o111, 0o111);

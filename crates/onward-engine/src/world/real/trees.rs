@@ -30,8 +30,8 @@ use crate::world::{
     Change, Changes, Content, Snapshot, Stop, Undo, When,
     files::Leads,
     git::{
-        self, Chain, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken, Undoing,
-        index_of,
+        self, Chain, Compared, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken,
+        Undoing, index_of,
     },
     supervisor::{Place, is_inside},
 };
@@ -147,7 +147,9 @@ impl Trees {
             Entry::Vacant(now) => now.insert(Now::look(chain)?),
         };
         now.include(&also)?;
-        let Some(found) = now.changes(base, after)? else { return Ok(None) };
+        let Some(compared) = now.changes(base, after)? else { return Ok(None) };
+        let Compared { differences: found, overlaid } = compared;
+        let under = if overlaid.is_empty() { None } else { Some(now.export(base, &overlaid)?) };
         let exported = now.export(base, &found)?;
         let skipped = now.skipped.iter().map(|path| below(of.tree, path)).collect();
         let head = now.head().unwrap_or_default().to_owned();
@@ -188,7 +190,17 @@ impl Trees {
             all.push(Change { path, left, base: base_of, base_at, changed_ns, moved });
         }
         all.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(Some(Changes { all, skipped }))
+        let mut lost = Vec::new();
+        for (difference, under) in overlaid.iter().zip(under.iter().cycle()) {
+            let text = name::text(&difference.path);
+            let full = under.join(open::raw(&text));
+            if let Some((bytes, kind)) = content_of(&full)? {
+                let digest = Digest::of(&bytes);
+                self.bases.insert(digest, full);
+                lost.push((below(of.tree, &text), (digest, kind)));
+            }
+        }
+        Ok(Some(Changes { all, skipped, overlaid: lost }))
     }
 
     pub(super) fn footprint(
