@@ -399,7 +399,7 @@ impl<'a> Watch<'a> {
             self.said.push_str(match started {
                 None => "; the run continues",
                 Some(code) if crate::cmd::attach::has_begun(code) => "; the run continues",
-                Some(_) => "; the run could not continue: see onward plan",
+                Some(_) => "; the run could not continue: see its plan",
             });
         }
         Ok(())
