@@ -6,6 +6,7 @@
 //! of the run that was named.
 
 use std::{
+    ffi::OsStr,
     fmt,
     path::Path,
     sync::{PoisonError, RwLock},
@@ -55,9 +56,11 @@ fn set(dir: &Path) {
     *PLACE.write().unwrap_or_else(PoisonError::into_inner) = Some(word(&dir));
 }
 
-/// Whether commands have to say where they work.
-pub(crate) fn is_elsewhere() -> bool {
-    PLACE.read().unwrap_or_else(PoisonError::into_inner).is_some()
+/// What another onward that works for this one is given, as the same user reads its words: the
+/// project, where commands have to say where they work.
+pub(crate) fn of_child(root: &Path) -> Vec<&OsStr> {
+    let is_elsewhere = PLACE.read().unwrap_or_else(PoisonError::into_inner).is_some();
+    if is_elsewhere { vec![OsStr::new(CWD.trim_end()), root.as_os_str()] } else { Vec::new() }
 }
 
 /// See `onward!`.

@@ -2,7 +2,6 @@
 
 use onward_engine::world::open;
 use std::{
-    ffi::OsStr,
     path::Path,
     process::{Child, Command, ExitCode, ExitStatus, Stdio},
     time::Duration,
@@ -17,7 +16,7 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, closing},
-    command::{is_elsewhere, onward},
+    command::{of_child, onward},
     error::{Error, FAILED, OK, OVER_BUDGET, PARKED, RUN_FAILED, WAITING},
     session::{Session, id_of, open_run},
 };
@@ -88,9 +87,9 @@ pub(crate) fn start(session: &Session, dir: &Path, flags: &[String]) -> Result<O
     };
     let grace = session.config.grace_seconds.value.to_string();
     // Its words are read where this command was typed.
-    let root = is_elsewhere().then(|| session.project.root());
+    let place = of_child(session.project.root());
     let mut driver = Command::new(this)
-        .args(root.into_iter().flat_map(|it| [OsStr::new("--cwd"), it.as_os_str()]))
+        .args(place)
         .args(["resume", "--no-input", "--agreed", "--mode", mode, "--grace", &grace])
         .args(session.config.settings.wait.value.then_some("--wait"))
         .args(flags)
