@@ -9,7 +9,9 @@ use clap::{
 use onward_core::time::Timestamp;
 
 use crate::{
-    cmd, diagnostic, error, guess,
+    cmd,
+    command::in_text,
+    diagnostic, error, guess,
     ink::{self, Printer},
 };
 
@@ -178,6 +180,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
     if let Some((message, hint)) = meant(error) {
+        let hint = in_text(&hint);
         let _ = if json {
             writeln!(Printer::json(), "{}", error::json("usage", &message, Some(&hint)))
         } else {
@@ -194,7 +197,7 @@ pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
     let first: Vec<&str> = text.lines().map(str::trim).take_while(|it| !it.is_empty()).collect();
     let message = first.join(" ");
     let message = message.trim_start_matches("error: ");
-    let object = error::json("usage", message, Some("see `onward --help`"));
+    let object = error::json("usage", message, Some(&in_text("see `onward --help`")));
     let _ = writeln!(Printer::json(), "{object}");
     ExitCode::from(error::INVALID)
 }

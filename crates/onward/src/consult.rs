@@ -390,7 +390,7 @@ impl Talk<'_> {
         let run = id_of(self.of.dir);
         answer.ok_or_else(|| {
             if self.person.was_interrupted() {
-                Error::Interrupted { command: format!("onward resume {run}") }
+                Error::Interrupted { command: format!("resume {run}") }
             } else {
                 unanswered(run, &self.asked_for, self.standing, self.of.pinned)
             }

@@ -8,6 +8,7 @@ use onward_core::workflow::{Problem, Severity};
 use onward_engine::world::real::wall_clock;
 
 use crate::{
+    command::in_text,
     ink::{self, AnsiColor, Style},
     style, width,
 };
@@ -58,8 +59,8 @@ pub(crate) fn problem(out: &mut dyn Write, problem: &Problem) -> io::Result<()> 
         writeln!(out, "{FRAME}{line} |{FRAME:#} {shown}")?;
         writeln!(out, "{margin} {FRAME}|{FRAME:#} {}{colour}^{colour:#}", " ".repeat(indent))?;
     }
-    if let Some(hint) = &problem.hint {
-        writeln!(out, "{HELP}help{HELP:#}: {}", style::wrap(&printable(hint), width, 6, 2))?;
+    if let Some(hint) = problem.hint.as_deref().map(in_text) {
+        writeln!(out, "{HELP}help{HELP:#}: {}", style::wrap(&printable(&hint), width, 6, 2))?;
     }
     writeln!(out)
 }

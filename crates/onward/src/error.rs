@@ -2,12 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use onward_core::{
-    finding::{Finding, RUN_OVER},
-    nearest::nearest,
-    plan::RunInfo,
-    plural::count,
-};
+use onward_core::plural::count;
 use onward_engine::{
     care::{CareError, harness::HarnessError, rehearse::RehearseError},
     drive::offline::DecideError,
@@ -18,7 +13,16 @@ use onward_engine::{
     world::{Stop, supervisor::SuperviseError},
 };
 
-use crate::{diagnostic::printable, meant::Looked, session::word, shapes::Failure};
+use crate::{
+    command::{in_text, onward},
+    diagnostic::printable,
+    hints::{
+        another_list, confirming, conflicts_hint, gates_hint, naming_run, steps_hint, with_flags,
+    },
+    meant::Looked,
+    session::word,
+    shapes::Failure,
+};
 
 /// All is well.
 pub(crate) const OK: u8 = 0;
@@ -90,7 +94,7 @@ pub(crate) enum Error {
         /// What the resume was asked for besides, as it is typed.
         flags: Vec<String>,
     },
-    /// The person left a question with Ctrl-C; `command` asks it again.
+    /// The person left a question with Ctrl-C; `command` asks it again: the words behind `onward`.
     #[error("{}", left(command))]
     Interrupted { command: String },
     /// The driver that was started in the background ended before it drove, with this exit code.
@@ -100,13 +104,18 @@ pub(crate) enum Error {
     Supervise(#[from] SuperviseError),
     #[error("there is no step `{step}` in this run")]
     NoSuchStep { step: String, known: Vec<String> },
-    #[error("{}", if open.is_empty() { "no gate is open" } else { "several gates are open" })]
-    WhichGate { open: Vec<String> },
+    /// `asked` = what is wrong with the gate that was named; `open`: the commands that answer those
+    /// that wait, the words behind `onward`.
+    #[error("{}", which_gate(asked.as_deref(), open))]
+    WhichGate { asked: Option<String>, open: Vec<String> },
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Find(#[from] FindError),
-    /// `dir` is where it lies, `back` where it lay.
+    /// Where the command asks for one that there must be.
+    #[error("there is no run in `{}`", dir.display())]
+    NoRunIn { dir: PathBuf },
+    /// `dir` is where it lies, `back` where it lay, both as they are typed.
     #[error("run {run} is in the archive")]
     Archived { run: String, dir: String, back: String },
     #[error(transparent)]
@@ -157,7 +166,15 @@ impl From<RehearseError> for Error {
 
 /// A person who only watched left a run that goes on.
 fn left(command: &str) -> &'static str {
-    if command.starts_with("onward attach") { "the run continues" } else { "nothing was done" }
+    if command.starts_with("attach") { "the run continues" } else { "nothing was done" }
+}
+
+fn which_gate<'a>(asked: Option<&'a str>, open: &[String]) -> &'a str {
+    match asked {
+        Some(asked) => asked,
+        None if open.is_empty() => "no gate is open",
+        None => "several gates are open",
+    }
 }
 
 /// The command that ends a run for good.
@@ -243,7 +260,10 @@ impl Error {
             Self::WhichGate { .. } => "which_gate",
             Self::Config(_) => "invalid_config",
             Self::Find(FindError::LostJournal { .. }) => "journal_damaged",
-            Self::Find(_) | Self::NoneOpen { .. } | Self::Archived { .. } => "no_such_run",
+            Self::Find(_)
+            | Self::NoRunIn { .. }
+            | Self::NoneOpen { .. }
+            | Self::Archived { .. } => "no_such_run",
             Self::Engine(EngineError::Stop(Stop::MissingFile { .. })) => "missing_file",
             Self::NotAdopted { .. } => "not_adopted",
             Self::Follow(_) => "cannot_follow",
@@ -259,7 +279,16 @@ impl Error {
         }
     }
 
+    /// What to try next. Its commands work from where the user stands.
     pub(crate) fn hint(&self) -> Option<String> {
+        if let Self::Interrupted { command } = self {
+            return Some(onward!("{command}"));
+        }
+        Some(in_text(&self.remedy()?))
+    }
+
+    /// The same, its commands as they are typed in the project.
+    fn remedy(&self) -> Option<String> {
         match self {
             Self::CannotRead { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; relative ones start at `--cwd`, or here".into())
@@ -304,18 +333,20 @@ impl Error {
             Self::Cancelled { run } | Self::LastIsCancelled { run } => {
                 Some(format!("continue it all the same with `onward resume {run} --force`"))
             }
-            Self::SeveralWait { first, .. } => Some(format!("say which, such as `{first}`")),
+            Self::SeveralWait { first, .. } => Some(format!("say which, such as `onward {first}`")),
             Self::Interrupted { command } => Some(command.clone()),
             Self::NotConfirmed { run, flags } => Some(confirming(run, flags)),
             Self::Supervise(error) => error.hint().map(str::to_owned),
             Self::NoSuchStep { step, known } => Some(steps_hint(step, known)),
-            Self::WhichGate { open } if open.is_empty() => Some("see `onward status`".into()),
-            Self::WhichGate { open } => Some(format!("say which: {}", open.join(", "))),
+            Self::WhichGate { asked, open } => Some(gates_hint(asked.is_some(), open)),
             Self::Config(error) => Some(error.hint().to_owned()),
             Self::Find(error) => Some(error.hint()),
-            Self::Archived { dir, back, .. } => {
-                Some(format!("to have it back: `mv {} {}`", word(dir), word(back)))
-            }
+            Self::NoRunIn { .. } => Some(
+                "runs are kept in the directory of their project: type it there, or add \
+                 `--cwd DIR`"
+                    .into(),
+            ),
+            Self::Archived { dir, back, .. } => Some(format!("to have it back: `mv {dir} {back}`")),
             Self::NoPermanentTask(looked) => Some(another_list(looked)),
             Self::NoSuchDialect { known, .. } => Some(format!("known: {}", known.join(", "))),
             Self::NoneOpen { names } => {
@@ -337,10 +368,10 @@ impl Error {
             Self::Engine(EngineError::Resume(ResumeError::Conflicts(findings))) => {
                 Some(conflicts_hint(findings))
             }
-            Self::OfRun { run, error } => Some(naming_run(&error.hint()?, run)),
-            Self::Given { flags, error } => Some(with_flags(error.hint()?, flags)),
+            Self::OfRun { run, error } => Some(naming_run(&error.remedy()?, run)),
+            Self::Given { flags, error } => Some(with_flags(error.remedy()?, flags)),
             Self::BesideLists { lists, error } => {
-                let first = error.hint().map(|it| format!("{it}; ")).unwrap_or_default();
+                let first = error.remedy().map(|it| format!("{it}; ")).unwrap_or_default();
                 let lists = count(*lists, "task list");
                 Some(format!(
                     "{first}in {lists} of Claude Code no pipeline is known to be this project's: \
@@ -391,6 +422,7 @@ impl Error {
             | Self::NoPermanentTask(_)
             | Self::NoneOpen { .. }
             | Self::Archived { .. }
+            | Self::NoRunIn { .. }
             | Self::Find(FindError::NoRuns | FindError::NoSuchRun { .. }) => NOTHING,
             Self::OfRun { error, .. }
             | Self::Given { error, .. }
@@ -400,85 +432,6 @@ impl Error {
             Self::Care(error) => exit_of_care(error),
         }
     }
-}
-
-/// How a plan is confirmed, with all that the resume was asked for.
-fn confirming(run: &str, flags: &[String]) -> String {
-    let words = flags.iter().map(|it| word(it)).chain(["--yes".to_owned()]);
-    let flags: Vec<String> = words.collect();
-    format!("look at it with `onward plan {run}`, then `onward resume {run} {}`", flags.join(" "))
-}
-
-/// The step that is meant, or some of those that there are.
-fn steps_hint(step: &str, known: &[String]) -> String {
-    if let Some(near) = nearest(step, known.iter().map(String::as_str)) {
-        return format!("did you mean {}?", word(near));
-    }
-    let some: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
-    format!("steps: {}", some.join(", "))
-}
-
-/// A hint of a plan. A run of another system is named by its directory, in hints of its own.
-pub(crate) fn naming(hint: &str, run: &RunInfo) -> String {
-    if run.dialect == "onward" { naming_run(hint, &run.id) } else { hint.to_owned() }
-}
-
-/// A hint whose commands name the run, so that they can be pasted where there are several.
-fn naming_run(hint: &str, run: &str) -> String {
-    const OF_A_RUN: [&str; 7] =
-        ["attach", "plan", "repair", "rescue list", "resume", "run --again", "status"];
-    OF_A_RUN.iter().fold(hint.to_owned(), |hint, word| {
-        let hint = hint.replace(&format!("`onward {word}`"), &format!("`onward {word} {run}`"));
-        hint.replace(&format!("`onward {word} --"), &format!("`onward {word} {run} --"))
-    })
-}
-
-/// Where else the task may be, and how one is made.
-fn another_list(Looked { lists, others, .. }: &Looked) -> String {
-    let shown = |it: &PathBuf| word(&it.display().to_string());
-    let place = lists.first().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
-    let way = others.first().map_or_else(
-        || "a new session has a list of its own: name another one with `--tasks`".to_owned(),
-        |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),
-    );
-    format!(
-        "{way}; or make the task from git log and the working tree: `onward run pipeline{place}`"
-    )
-}
-
-/// Before the command that goes on in spite of what was found.
-const ANYWAY: &str = "to continue anyway: `";
-
-/// A hint whose command to go on repeats what was given: without it the command means something
-/// else.
-fn with_flags(mut hint: String, flags: &[String]) -> String {
-    let command = hint.find(ANYWAY).map(|at| at + ANYWAY.len());
-    if let Some(end) = command.and_then(|at| Some(at + hint[at..].find('`')?)) {
-        let given: Vec<String> = flags.iter().map(|it| word(it)).collect();
-        hint.insert_str(end, &format!(" {}", given.join(" ")));
-    }
-    hint
-}
-
-/// The flags that settle what can be settled with a word.
-fn conflicts_hint(findings: &[Finding]) -> String {
-    let mut codes: Vec<&str> = findings.iter().map(|it| it.code.as_str()).collect();
-    codes.sort_unstable();
-    codes.dedup();
-    let is_over = codes.contains(&RUN_OVER);
-    // Beside a fact that has to be mended no flag helps: how that is done is said at once.
-    let mut stuck = findings.iter().filter(|it| it.code != RUN_OVER && !it.can_be_accepted());
-    if let Some(first) = stuck.next() {
-        let remedy = first.hint.clone().filter(|it| stuck.next().is_none() && !it.is_empty());
-        return remedy.unwrap_or_else(|| "see `onward plan`".to_owned());
-    }
-    codes.retain(|code| *code != RUN_OVER);
-    let mut flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
-    flags.extend(is_over.then(|| "--force".to_owned()));
-    if flags.is_empty() {
-        return "see `onward plan`".to_owned();
-    }
-    format!("see `onward plan`; {ANYWAY}onward resume {}`", flags.join(" "))
 }
 
 fn code_of(exit: u8) -> &'static str {

@@ -8,10 +8,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use onward_core::{address::Address, digest::Digest, event::Event};
+use onward_core::{address::Address, digest::Digest, event::Event, run::Run};
 use onward_engine::{
     drive::gate::Answer,
-    engine::{self, person::gates_now},
+    engine::{self, person::gates_now, view_run},
     locate::Project,
     world::open,
 };
@@ -20,9 +20,10 @@ use crate::{
     diagnostic::printable,
     diff,
     error::Error,
+    next,
     prompt::{Asked, Person},
     seen,
-    session::{Session, open_run},
+    session::{Session, id_of, open_run},
     style::{DIM, STRONG, columns_of_errors, paragraph, wrap},
 };
 
@@ -34,6 +35,24 @@ pub(crate) struct Gate {
     pub(crate) options: Vec<String>,
     pub(crate) shows: Vec<String>,
     pub(crate) hash: Digest,
+}
+
+/// The commands that answer the gates that are open now, with the first option of each. A gate
+/// behind steps that run again first has nothing to be answered yet.
+pub(crate) fn answers(session: &Session, dir: &Path, run: &Run) -> Result<Vec<String>, Error> {
+    let open = view_run(dir, &session.machine)?.0.gates;
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let gates = gates_now(dir, run, &session.machine)?;
+    let gates = gates.iter().filter_map(Gate::of);
+    let gates = gates.filter(|gate| open.iter().any(|it| it.step == gate.step.as_str()));
+    let id = id_of(dir);
+    let answer = |gate: Gate| {
+        let opened = run.state.step(&gate.step).and_then(|it| it.gate.as_deref());
+        next::answer(&id, &gate, opened.map(|it| it.hash))
+    };
+    Ok(gates.map(answer).collect())
 }
 
 /// What came of it.

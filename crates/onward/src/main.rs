@@ -3,6 +3,7 @@
 mod attend;
 mod cli;
 mod cmd;
+mod command;
 mod complete;
 mod confirm;
 mod consult;
@@ -13,6 +14,7 @@ mod error;
 mod folds;
 mod gates;
 mod guess;
+mod hints;
 mod ink;
 mod keys;
 mod live;
@@ -61,9 +63,13 @@ fn main() -> ExitCode {
     clap_complete::CompleteEnv::with_factory(complete::visible).complete();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return cli::refuse(&error),
+        Err(error) => {
+            command::typed_in_vain();
+            return cli::refuse(&error);
+        }
     };
     ink::choose(cli.global.color);
+    command::typed_with(&cli.global.cwd);
     let mut cx = Context::new(cli.global.meant());
     let result = match &cli.command {
         None => cmd::overview(&mut cx),

@@ -16,6 +16,7 @@ use onward_engine::{
 
 use crate::{
     cmd::Context,
+    command,
     error::Error,
     open::Found,
     session::{Session, Which, found_in_commands, not_adopted, open_run, word},
@@ -144,10 +145,8 @@ fn archived(project: &Project, name: &str) -> Option<Error> {
     let all = collectable(project, u32::MAX).ok()?.kept;
     let found = all.iter().find(|it| it.run.as_str().starts_with(name))?;
     let run = found.run.to_string();
-    let shown =
-        |path: &Path| path.strip_prefix(project.root()).unwrap_or(path).display().to_string();
-    let back = shown(&project.runs_dir().join(&run));
-    Some(Error::Archived { run, dir: shown(&found.dir), back })
+    let back = command::path(&project.runs_dir().join(&run));
+    Some(Error::Archived { run, dir: command::path(&found.dir), back })
 }
 
 /// No run of ours is here. One that another system left may be meant.

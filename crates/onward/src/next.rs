@@ -3,19 +3,24 @@
 //! Invariant: the same words at the end of a run, in `status`, in `list` and in a bare `onward`,
 //! and a command is offered only where it can work once the line above it is heeded.
 
+use std::collections::BTreeSet;
+
 use onward_core::{
     digest::Digest,
     evidence::Cause,
-    plan::{RunInfo, Status},
+    finding::{Code, Finding, RUN_OVER},
+    plan::{Outlook, Plan, RunInfo, Status},
+    policy::{self, Choices},
     run::Run,
     state::Phase,
     time::Timestamp,
 };
 
 use crate::{
+    command::onward,
     diagnostic::printable,
     gates::Gate,
-    session::word,
+    session::{named_in_commands, word},
     style::{clock, took, usd},
 };
 
@@ -134,14 +139,56 @@ fn remedy(run: &Run, cause: Cause, step: &str) -> Option<String> {
 pub(crate) fn command(id: &str, status: Status) -> Option<String> {
     match status {
         Status::Completed | Status::Cancelled => None,
-        Status::Running => Some(format!("onward attach {id}")),
+        Status::Running => Some(onward!("attach {id}")),
         Status::Waiting
         | Status::Fresh
         | Status::Interrupted
         | Status::Parked
         | Status::OverBudget
-        | Status::Failed => Some(format!("onward resume {id}")),
+        | Status::Failed => Some(onward!("resume {id}")),
     }
+}
+
+/// What to type after a look at a plan.
+pub(crate) enum Next {
+    Command(String),
+    /// It goes on in spite of what was found.
+    Anyway(String),
+}
+
+/// At a terminal a resume asks about what needs the user; elsewhere it would be refused.
+pub(crate) fn of_plan(plan: &Plan, is_terminal: bool) -> Option<Next> {
+    let run = named_in_commands(&plan.run);
+    if plan.findings.iter().any(|it| it.code == Code::JournalDamaged.as_str()) {
+        return Some(Next::Command(onward!("repair {run}")));
+    }
+    let asks = is_terminal && !plan.needs.is_empty() && plan.outlook() != Outlook::Not;
+    if plan.can_resume || asks {
+        return Some(Next::Command(onward!("resume {run}")));
+    }
+    let standing = policy::standing(&plan.findings, plan.run.age_band, &Choices::default());
+    let mut flags = settling(&standing)?;
+    let is_ours = plan.run.dialect == "onward";
+    if is_ours && plan.run.status == Status::Cancelled {
+        flags.push(FORCE.to_owned());
+    }
+    (!flags.is_empty()).then(|| Next::Anyway(onward!("resume {run} {}", flags.join(" "))))
+}
+
+const FORCE: &str = "--force";
+
+/// The flags that settle what can be settled with a word; `None` where a fact has to be mended, as
+/// no flag helps beside it.
+pub(crate) fn settling(findings: &[Finding]) -> Option<Vec<String>> {
+    let (over, others): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|it| it.code == RUN_OVER);
+    if others.iter().any(|it| !it.can_be_accepted()) {
+        return None;
+    }
+    let codes: BTreeSet<&str> = others.iter().map(|it| it.code.as_str()).collect();
+    let mut flags: Vec<String> = codes.iter().map(|code| format!("--accept {code}")).collect();
+    flags.extend(over.first().map(|_| FORCE.to_owned()));
+    Some(flags)
 }
 
 /// The command that answers a gate with its first option. An answer holds for what was `opened`; if
@@ -150,9 +197,9 @@ pub(crate) fn answer(id: &str, gate: &Gate, opened: Option<Digest>) -> String {
     let step = word(gate.step.as_str());
     let mut command = match gate.options.first() {
         Some(option) if !gate.options.iter().any(|it| it == "approve") => {
-            format!("onward decide {id} {step} {}", word(option))
+            onward!("decide {id} {step} {}", word(option))
         }
-        Some(_) | None => format!("onward approve {id} {step}"),
+        Some(_) | None => onward!("approve {id} {step}"),
     };
     if opened != Some(gate.hash) {
         command.push_str(" --hash ");

@@ -167,7 +167,7 @@ impl Glanced {
             match person.pick(question, &words, First::ByDefault) {
                 Some(1) => return Ok(Which::Foreign(Box::new(self.found.clone()))),
                 None if person.was_interrupted() => {
-                    return Err(Error::Interrupted { command: "onward resume".to_owned() });
+                    return Err(Error::Interrupted { command: "resume".to_owned() });
                 }
                 Some(_) | None => {}
             }

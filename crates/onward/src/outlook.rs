@@ -3,13 +3,10 @@
 //!
 //! Invariant: the same words on a terminal and off one, and each way out is a command to paste.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use onward_core::{
-    finding::{Code, Finding, RUN_OVER, Severity},
+    finding::{Code, Finding, RUN_SUPERSEDED, Severity},
     plan::{AgeBand, Outlook, Plan},
     plural::count,
     policy::{self, Choices},
@@ -19,8 +16,10 @@ use onward_core::{
 use onward_engine::locate::FoundSite;
 
 use crate::{
+    command::onward,
     diagnostic::printable,
-    error::naming,
+    hints::naming,
+    next,
     session::{found_in_commands, word},
     style,
 };
@@ -50,7 +49,7 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let old = format!("the run is {age} old");
         let why = if nothing_stays { "no finished work can stay" } else { &old };
         let (text, command) =
-            (format!("  Suggestion: start over ({why}):"), format!("onward run --again {id}"));
+            (format!("  Suggestion: start over ({why}):"), onward!("run --again {id}"));
         return writeln!(out, "{}", style::wrap_with(&text, &command, style::columns(), 0, 4));
     }
     let mut parts = vec![format!("{} kept", count(kept as usize, "step"))];
@@ -62,7 +61,9 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 
 fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let id = &plan.run.id;
-    writeln!(out, "\n{id} cannot be resumed yet:")?;
+    let is_superseded = plan.findings.iter().any(|it| it.code == RUN_SUPERSEDED);
+    let yet = if is_superseded { "" } else { " yet" };
+    writeln!(out, "\n{id} cannot be resumed{yet}:")?;
     let stuck = |it: &&Finding| it.severity() == Severity::Blocking && !it.can_be_accepted();
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
@@ -74,16 +75,24 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let from = plan.phases().valid.pop().or_else(|| plan.recovery_point.phase.clone());
     // Nothing more can be written into a journal that is damaged.
     let is_damaged = plan.findings.iter().any(|it| it.code == Code::JournalDamaged.as_str());
-    let first = if is_damaged { format!("onward repair {id} --yes && ") } else { String::new() };
-    writeln!(out, "Ways out, besides fixing that:")?;
+    let first =
+        if is_damaged { format!("{} && ", onward!("repair {id} --yes")) } else { String::new() };
+    let end = format!("{first}{} && {}", onward!("cancel {id}"), onward!("archive {id}"));
+    let besides = if is_superseded { "" } else { ", besides fixing that" };
+    writeln!(out, "Ways out{besides}:")?;
     let mut way = |what: &str, command: &str| writeln!(out, "  {what}:\n    {command}");
-    way("start over; all files stay", &format!("onward run --again {id}"))?;
-    way("once it is fixed, continue where it stopped", &format!("{first}onward resume {id}"))?;
-    if let Some(from) = from {
-        let command = format!("{first}onward resume {id} --from {}", word(&from));
-        way("once it is fixed, do the last phase that is still valid again", &command)?;
+    // Nothing is to be fixed: another run lies there, and that is the one to go on with.
+    if is_superseded {
+        return way("clean up and end it", &end);
     }
-    way("clean up and end it", &format!("{first}onward cancel {id} && onward archive {id}"))
+    let resume = format!("{first}{}", onward!("resume {id}"));
+    way("once that is fixed, continue where it stopped", &resume)?;
+    if let Some(from) = from {
+        let command = format!("{first}{}", onward!("resume {id} --from {}", word(&from)));
+        way("once that is fixed, do the last phase that is still valid again", &command)?;
+    }
+    way("start over; all files stay", &onward!("run --again {id}"))?;
+    way("clean up and end it", &end)
 }
 
 /// The ways out where another system's run cannot be taken up as it is.
@@ -104,26 +113,21 @@ pub(crate) fn ways_out(
         number += 1;
         writeln!(out, "  {number}. {what}:\n     {command}")
     };
-    let give_up = can_be_given_up.then(|| format!("onward archive {}", found_in_commands(found)));
+    let give_up = can_be_given_up.then(|| onward!("archive {}", found_in_commands(found)));
     // A run cannot begin where another one is still noted.
     let first = give_up.as_ref().map(|it| format!("{it} --yes && ")).unwrap_or_default();
-    way("start over; all files stay", &format!("{first}{}", start_over(found)))?;
+    let standing = policy::standing(&plan.findings, plan.run.age_band, choices);
+    let flags = next::settling(&standing).unwrap_or_default();
+    if !flags.is_empty() {
+        way("continue as it is", &format!("{again} {}", flags.join(" ")))?;
+    }
     if let Some(before) = before {
         let command = format!("{again} --from {before}");
         way("once it is fixed, continue at a phase before it", &command)?;
     }
+    way("start over; all files stay", &format!("{first}{}", start_over(found)))?;
     if let Some(give_up) = give_up {
         way("clean up its state and end it; nothing is deleted", &give_up)?;
-    }
-    let standing = policy::standing(&plan.findings, plan.run.age_band, choices);
-    let (accepted, facts): (Vec<&Finding>, Vec<&Finding>) =
-        standing.iter().partition(|it| it.can_be_accepted());
-    let words = |all: &[&Finding]| all.iter().map(|it| it.code.clone()).collect::<BTreeSet<_>>();
-    let (accepted, facts) = (words(&accepted), words(&facts));
-    let mut flags: Vec<String> = accepted.iter().map(|code| format!("--accept {code}")).collect();
-    flags.extend(facts.contains(RUN_OVER).then(|| "--force".to_owned()));
-    if !flags.is_empty() && facts.iter().all(|it| *it == RUN_OVER) {
-        way("continue as it is", &format!("{again} {}", flags.join(" ")))?;
     }
     Ok(())
 }
@@ -133,7 +137,7 @@ pub(crate) fn start_over(found: &FoundSite) -> String {
     let site = &found.site;
     let given = site.inputs.iter().filter(|(name, _)| *name != "dir" && *name != "state");
     let given = given.filter_map(|(name, value)| Some((name, value.as_str()?)));
-    let mut command = vec![format!("onward run {}", site.workflow)];
+    let mut command = vec![onward!("run {}", site.workflow)];
     command.extend(given.map(|(name, it)| format!("--input {name}={}", word(it))));
     command.join(" ")
 }

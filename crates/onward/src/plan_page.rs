@@ -11,7 +11,7 @@ use std::{
 use onward_core::{
     finding::{Code, Finding, Severity, Told, told},
     key::part_in_words,
-    plan::{Outlook, Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict, Why},
+    plan::{Plan, PlannedRevert, PlannedStep, RevertKind, Status, Verdict, Why},
     plural::count,
     policy::Choices,
     state::Phase,
@@ -20,9 +20,9 @@ use onward_core::{
 
 use crate::{
     diagnostic::printable,
-    error::naming,
-    next, preflight, screen,
-    session::named_in_commands,
+    hints::naming,
+    next::{self, Next},
+    preflight, screen,
     style::{self, BAD, DIM, STRONG, WARN, ago, columns, thousands, usd, wrap},
     width,
 };
@@ -375,17 +375,11 @@ impl Page<'_> {
 
     fn next(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { plan, whom: For::Reader, .. } = self else { return Ok(()) };
-        let run = named_in_commands(&plan.run);
-        if self.has(Code::JournalDamaged) {
-            return writeln!(out, "\nonward repair {run}");
+        match next::of_plan(plan, screen::columns_of_output().is_some()) {
+            Some(Next::Command(command)) => writeln!(out, "\n{command}"),
+            Some(Next::Anyway(command)) => writeln!(out, "\nTo continue anyway:\n{command}"),
+            None => Ok(()),
         }
-        // At a terminal a resume asks about what needs the user; elsewhere it would be refused.
-        let is_terminal = screen::columns_of_output().is_some();
-        let asks = is_terminal && !plan.needs.is_empty() && plan.outlook() != Outlook::Not;
-        if plan.can_resume || asks {
-            writeln!(out, "\nonward resume {run}")?;
-        }
-        Ok(())
     }
 }
 

@@ -32,6 +32,7 @@ use onward_engine::{
 use crate::{
     attend::Attendant,
     cmd::Context,
+    command::onward,
     diagnostic::printable,
     folds::{self, Folds, Repeats, TakenOver},
     ink::Printer,
@@ -521,7 +522,7 @@ impl Words {
             self.line(now, &format!("{step}: {}", paragraph(&prompt, indent, 2)));
             for option in options {
                 let (gate, option) = (word(step.as_str()), word(&option));
-                self.line(now, &format!("  onward decide {run} {gate} {option}"));
+                self.line(now, &format!("  {}", onward!("decide {run} {gate} {option}")));
             }
         }
     }

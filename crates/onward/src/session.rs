@@ -46,6 +46,7 @@ use {onward_core::journal::Mark, onward_engine::load::follow::Follower};
 
 use crate::{
     cmd::Context,
+    command,
     error::Error,
     meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
     open::{self, Found, Reach},
@@ -190,7 +191,28 @@ impl Session {
 
     /// The run that is meant, of ours or of another system. Without a name: the one in this very
     /// directory, the one of ours that was active last, or the one that another system left below.
+    ///
+    /// Every command that takes a run comes through here. A directory that holds a run under
+    /// another name is refused, and from now on commands that are printed work in the project of
+    /// the run.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
+        let which = self.meant(cx, wanted)?;
+        let project = match &which {
+            Which::Ours(dir) => {
+                if let Some(opened) = opened(dir) {
+                    Misnamed::check(dir, &opened.run).map_err(EngineError::from)?;
+                }
+                Project::of_run(dir)
+            }
+            Which::Foreign(found) => Some(found.project.clone()),
+        };
+        if let Some(project) = project.filter(|it| it.root() != self.project.root()) {
+            command::is_about(project.root());
+        }
+        Ok(which)
+    }
+
+    fn meant(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         if let Wanted { run: None, dialect: None, tasks: None, newest: true, command: _ } = wanted
             && let Some(meant) = open::here(cx, self, Reach::Meant)?.into_iter().next()
         {
@@ -266,7 +288,7 @@ impl Session {
         let is_inside = |it: &FoundSite| it.dir.starts_with(&dir);
         let is_named = wanted.run.is_some() && wanted.tasks.is_none();
         if is_named && is_tasks_root(&dir) && !below.iter().any(is_inside) {
-            return self.which(cx, &Wanted { run: None, tasks: Some(&dir), ..*wanted });
+            return self.meant(cx, &Wanted { run: None, tasks: Some(&dir), ..*wanted });
         }
         // A named directory stands for the runs in it. A task list lies outside of every project:
         // the project that it belongs to may continue it, and the one that the user is in.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use onward_core::event::{Event, Revert};
 
-use crate::{diagnostic::printable, session::word, style::wrap_with};
+use crate::{command::onward, diagnostic::printable, session::word, style::wrap_with};
 
 /// So many paths are named.
 const NAMED_MAX: usize = 20;
@@ -88,7 +88,7 @@ pub(crate) fn line(paths: &[&str], run: &str, number: u32, why: Why) -> (String,
         Why::Replaced => ", changed by hand",
     };
     let said = format!("{}{changed}; bring {what} back with:", named.join(", "));
-    let mut command = format!("onward undo {} {number}", word(run));
+    let mut command = onward!("undo {} {number}", word(run));
     // What a step made since is replaced only by name.
     for path in paths.iter().filter(|_| why == Why::Replaced && more == 0) {
         command = format!("{command} --replace {}", word(path));

@@ -239,13 +239,13 @@ fn what_cannot_be_done_is_said_with_what_can() {
     assert_snapshot!(talk.onward("decide nothing approve"), @r#"
     --- stderr
     error: there is no open gate `nothing`
-    help: open gates: ask
+    help: what waits: `onward decide story-ID ask approve`
     --- exit 1
     "#);
     assert_snapshot!(talk.onward("approve --hash abc"), @r#"
     --- stderr
     error: `abc` is not the hash of what an open gate shows
-    help: see `onward status`
+    help: see `onward status story-ID`
     --- exit 2
     "#);
     assert_snapshot!(talk.onward("why nothing"), @r#"

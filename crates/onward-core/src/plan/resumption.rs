@@ -229,7 +229,11 @@ impl Resumption {
                 self.lose(step, entry, row.rung, &[]);
             }
             Decision::Rerun => self.lose(step, entry, row.rung, &[]),
-            Decision::RevertThenRerun if self.choices.leaves(step) => {
+            // Nothing of it is undone: what a person changed is asked about as what the step
+            // replaces.
+            Decision::RevertThenRerun | Decision::Ask
+                if self.choices.leaves(step) && row.rung != Rung::NeverSpawnedYetDirty =>
+            {
                 self.explain(step, "left", LEFT.to_owned());
                 self.lose(step, entry, row.rung, &[]);
             }

@@ -5,6 +5,7 @@ use onward_core::{
     finding::{Code as Known, Finding},
     plural::count,
     time::Timestamp,
+    workflow::template::quoted,
 };
 
 use super::{
@@ -49,7 +50,10 @@ pub(super) fn superseded(told: &DotagentTold) -> Option<Finding> {
         shown(there),
         shown(ours)
     );
-    let hint = "`onward resume` goes on with the new one; `onward cancel` ends this one";
+    let hint = format!(
+        "`onward resume {}` goes on with the new one; `onward cancel` ends this one",
+        quoted(&shown(there))
+    );
     let finding = Odd::RunSuperseded.finding(message).with_hint(hint).as_a_fact();
     let mut all = vec![finding.at_path(PHASE)];
     from_project(&mut all, &told.dir);

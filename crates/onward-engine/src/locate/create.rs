@@ -14,7 +14,7 @@ use onward_core::{
     journal::{FORMAT, encode},
     state::Adopted,
     time::Timestamp,
-    workflow::{Loaded, fits, model::InputKind},
+    workflow::{Loaded, fits, model::InputKind, template::quoted},
 };
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ impl CreateError {
                     .to_owned(),
             ),
             Self::WrongKind { name, kind } => {
-                Some(format!("for example --input {name}={}", example(*kind)))
+                Some(format!("for example --input {name}={}", quoted(example(*kind))))
             }
             Self::Unwritable(_) | Self::Stop(_) => None,
         }
@@ -105,15 +105,15 @@ fn inputs_are(names: &[String]) -> String {
     }
 }
 
-/// A value as a person types it.
-fn example(kind: InputKind) -> &'static str {
+/// A value as a person types it at a prompt.
+pub fn example(kind: InputKind) -> &'static str {
     match kind {
         InputKind::String => "bees",
         InputKind::Number => "2.5",
         InputKind::Integer => "3",
         InputKind::Boolean => "true",
-        InputKind::List => r#"'["ann", "bob"]'"#,
-        InputKind::Object => r#"'{"name": "ann"}'"#,
+        InputKind::List => r#"["ann", "bob"]"#,
+        InputKind::Object => r#"{"name": "ann"}"#,
     }
 }
 

@@ -24,7 +24,7 @@ pub mod settings;
 mod sites;
 
 pub use builtin::{Cast, builtin_names, builtin_roles, load_builtin};
-pub use create::{CreateError, NewRun, OPENED, create_run, kind_name};
+pub use create::{CreateError, NewRun, OPENED, create_run, example, kind_name};
 pub use find::{FindError, RunDir, near};
 pub use lock::{Holder, LockError, RunLock, Share, TakeOver, TreeLock, holder};
 pub use misnamed::Misnamed;

@@ -10,7 +10,7 @@ use onward_core::{
     event::{Event, RunOpened},
     finding::{Code, Finding},
     journal::decode_line,
-    workflow::Loaded,
+    workflow::{Loaded, template::quoted},
 };
 
 use super::{
@@ -45,7 +45,8 @@ impl Origin {
                 let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
                 let message = format!("{file} is no valid workflow now: {first}");
                 let finding = Finding::new(Code::WorkflowChanged, message).at_path(&file);
-                let hint = format!("the run continues with its copy; see `onward check {file}`");
+                let path = quoted(&path.display().to_string());
+                let hint = format!("the run continues with its copy; see `onward check {path}`");
                 Self::Invalid(finding.with_hint(hint))
             }
         }

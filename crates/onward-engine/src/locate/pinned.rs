@@ -17,7 +17,7 @@ use std::{
 use onward_core::{
     digest::Digest,
     graph::Defs,
-    workflow::{Loaded, Problem, load, model::PinnedFile},
+    workflow::{Loaded, Problem, load, model::PinnedFile, template::quoted},
 };
 
 use super::{Project, origin::opened, packed};
@@ -38,8 +38,8 @@ pub enum LoadWorkflowError {
     /// Neither the copy nor the file is the text that the run was started with.
     #[error("the copy of its workflow that the run keeps is not the one that its journal names")]
     Altered {
-        /// The file that the run was made from.
-        file: Option<String>,
+        /// The file that the run was made from, as the journal names it, and where that is.
+        file: Option<(String, PathBuf)>,
     },
 }
 
@@ -47,10 +47,13 @@ impl LoadWorkflowError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } | Self::Invalid(_) => None,
-            Self::Altered { file: Some(file) } => Some(format!(
-                "bring {file} back as it was when the run last went on, and the run takes it from \
-                 there; or start another one with `onward run {file}`"
-            )),
+            Self::Altered { file: Some((file, path)) } => {
+                let path = quoted(&path.display().to_string());
+                Some(format!(
+                    "bring {file} back as it was when the run last went on, and the run takes it \
+                     from there; or start another one with `onward run {path}`"
+                ))
+            }
             Self::Altered { file: None } => {
                 Some("start another run; `onward archive` puts this one away".to_owned())
             }
@@ -169,8 +172,11 @@ impl Kept {
         }
         let file = opened(run_dir).and_then(|opened| opened.file);
         let project = Project::of_run(run_dir);
-        let path = file.as_ref().zip(project).map(|(file, it)| it.root().join(file));
-        let origin = path.and_then(|path| load_workflow(&path).ok());
+        let file = file.zip(project).map(|(file, it)| {
+            let path = it.root().join(&file);
+            (file, path)
+        });
+        let origin = file.as_ref().and_then(|(_, path)| load_workflow(path).ok());
         match origin.filter(|origin| Some(origin.hash) == self.hash) {
             Some(origin) => Ok((origin, Found::Origin)),
             None => Err(LoadWorkflowError::Altered { file }),

@@ -26,6 +26,7 @@ use crate::{
         resume::{self, ResumeArgs, drive},
         run,
     },
+    command::onward,
     consult,
     diagnostic::printable,
     error::{self, Error},
@@ -87,7 +88,7 @@ fn which_of(
         Some(Chosen::One(index)) => Ok(Some(open.swap_remove(index).which())),
         Some(Chosen::None) => Ok(None),
         None if person.was_interrupted() => {
-            Err(Error::Interrupted { command: "onward resume".to_owned() })
+            Err(Error::Interrupted { command: "resume".to_owned() })
         }
         None => {
             let first = open.swap_remove(0).name();
@@ -128,7 +129,7 @@ pub(crate) fn make_permanent(
             run::builtin(cx, session, "pipeline", inputs, person)
         }
         None if person.was_interrupted() => {
-            Err(Error::Interrupted { command: "onward resume".to_owned() })
+            Err(Error::Interrupted { command: "resume".to_owned() })
         }
         Some(_) | None => Err(Error::NoPermanentTask(looked)),
     }
@@ -142,7 +143,8 @@ pub(crate) fn resume(
 ) -> Result<ExitCode, Error> {
     // Its runs are kept in the project that it lies in.
     let session = Session::at(cx, found.project.root(), &args.driving)?;
-    let again = format!("onward resume {}", found_in_commands(found));
+    let command = format!("resume {}", found_in_commands(found));
+    let again = onward!("{command}");
     let talk = Talk { session: &session, found, again: &again };
     let agreed = talk.agree(cx, &mut person, args);
     if let Err(error) = &agreed
@@ -170,7 +172,7 @@ pub(crate) fn resume(
         }
     };
     if person.leave_interrupts() {
-        return Err(Error::Interrupted { command: again });
+        return Err(Error::Interrupted { command });
     }
     let workflow = run::load(cx, Path::new(found.site.workflow), &session.machine.cast)?;
     let mode = session.mode_at(found);

@@ -16,6 +16,7 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, closing},
+    command::{of_child, onward},
     error::{Error, FAILED, OK, OVER_BUDGET, PARKED, RUN_FAILED, WAITING},
     session::{Session, id_of, open_run},
 };
@@ -41,7 +42,8 @@ pub(crate) fn leave(
     }
     let Some(code) = code else {
         if !cx.global.quiet {
-            writeln!(cx.err, "run {id} continues in the background\nonward attach {id}")?;
+            let attach = onward!("attach {id}");
+            writeln!(cx.err, "run {id} continues in the background\n{attach}")?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -84,7 +86,10 @@ pub(crate) fn start(session: &Session, dir: &Path, flags: &[String]) -> Result<O
         onward_core::event::Mode::Preflight => "preflight",
     };
     let grace = session.config.grace_seconds.value.to_string();
+    // Its words are read where this command was typed.
+    let place = of_child(session.project.root());
     let mut driver = Command::new(this)
+        .args(place)
         .args(["resume", "--no-input", "--agreed", "--mode", mode, "--grace", &grace])
         .args(session.config.settings.wait.value.then_some("--wait"))
         .args(flags)

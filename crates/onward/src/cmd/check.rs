@@ -19,6 +19,7 @@ use onward_engine::locate::{Cast, Project, builtin_names, load_builtin};
 
 use crate::{
     cmd::Context,
+    command::in_text,
     diagnostic, draw,
     error::{self, Error},
     session::{Driving, Session},
@@ -247,7 +248,7 @@ fn as_json(name: &str, loaded: Option<&Loaded>, problems: &[Problem], mermaid: b
         file: it.file.clone(),
         line: it.at.line,
         column: it.at.column,
-        hint: it.hint.clone(),
+        hint: it.hint.as_deref().map(in_text),
     };
     let drawn = loaded.filter(|_| mermaid).map(|loaded| draw::mermaid(&loaded.workflow));
     Checked {

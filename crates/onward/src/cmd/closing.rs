@@ -22,6 +22,7 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, run::exit_code},
+    command::onward,
     diagnostic::printable,
     error::Error,
     next,
@@ -137,7 +138,8 @@ fn failures(cx: &mut Context, dir: &Path, run: &Run) -> Result<(), Error> {
             writeln!(cx.err, "    {}", style::wrap(&words, width, 4, 4))?;
         }
         let step = word(step.as_str());
-        writeln!(cx.err, "    onward log {id} --step {step}   # attempt {attempt}")?;
+        let log = onward!("log {id} --step {step}");
+        writeln!(cx.err, "    {log}   # attempt {attempt}")?;
     }
     Ok(())
 }
@@ -169,7 +171,7 @@ fn name_gates(cx: &mut Context, id: &str, gates: &[(&Address, &GateState)]) -> R
         let hash: String = gate.hash.to_string().chars().take(12).collect();
         for option in &gate.options {
             let (step, option) = (word(step.as_str()), word(option));
-            writeln!(cx.err, "onward decide {id} {step} {option} --hash {hash}")?;
+            writeln!(cx.err, "{}", onward!("decide {id} {step} {option} --hash {hash}"))?;
         }
     }
     Ok(())

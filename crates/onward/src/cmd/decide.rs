@@ -7,14 +7,18 @@ use std::{
 
 use onward_core::{address::Address, digest::Digest, plan::Status, run::Run};
 use onward_engine::{
-    drive::gate::Answer,
+    drive::{
+        gate::{Answer, Refused},
+        offline::DecideError,
+    },
     engine::{self, Decided},
-    locate::{Misnamed, RunDir},
+    locate::{FindError, Misnamed, RunDir},
     world::{Request, inbox::write_request, real::wall_clock},
 };
 
 use crate::{
     cmd::{Context, resume::in_a_line, run_and_rest},
+    command::onward,
     confirm::{self, confirm},
     diagnostic::printable,
     error::{self, Error},
@@ -112,11 +116,19 @@ fn the_one_that_waits(
         [(only, _)] => Ok(only.dir.clone()),
         [(run, step), ..] => {
             let (step, option) = (word(step.as_str()), word(option));
-            let first = format!("onward decide {} {step} {option}", run.id);
+            let first = format!("decide {} {step} {option}", run.id);
             let line = |(run, step): &(RunDir, Address)| format!("{} at {step}", run.id);
             Err(Error::SeveralWait { list: waiting.iter().map(line).collect(), first })
         }
     }
+}
+
+/// A person who answers has a run: it is in another place.
+fn in_wrong_place(session: &Session, error: Error) -> Error {
+    if matches!(error, Error::Find(FindError::NoRuns)) {
+        return Error::NoRunIn { dir: session.project.root().to_owned() };
+    }
+    error
 }
 
 fn answer(
@@ -129,36 +141,57 @@ fn answer(
 ) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let dir = match run {
-        Some(_) => session.named_or_last(cx, run)?,
-        None => the_one_that_waits(cx, &session, gate, option)?,
+        Some(_) => session.named_or_last(cx, run),
+        None => the_one_that_waits(cx, &session, gate, option),
     };
-    let folded = open_run(&dir)?;
+    let dir = dir.map_err(|error| in_wrong_place(&session, error))?;
+    let said = Spoken { gate, option, comment, hash };
+    let of_run = |error| Error::OfRun { run: id_of(&dir), error: Box::new(error) };
+    record(cx, &session, &dir, said).map_err(of_run)
+}
+
+/// An answer as it was typed.
+struct Spoken<'a> {
+    gate: Option<&'a str>,
+    option: &'a str,
+    comment: Option<String>,
+    hash: Option<&'a str>,
+}
+
+fn record(
+    cx: &mut Context,
+    session: &Session,
+    dir: &Path,
+    Spoken { gate, option, comment, hash }: Spoken<'_>,
+) -> Result<ExitCode, Error> {
+    let folded = open_run(dir)?;
     let open = open_gates(&folded);
     let step = match (gate, open.as_slice()) {
         (Some(gate), _) => Address::from_text(gate),
         (None, [only]) => only.clone(),
         (None, []) => {
-            let answered = engine::person::last_answered(&dir, &folded).map(Error::from);
-            return Err(answered.unwrap_or(Error::WhichGate { open: Vec::new() }));
+            let answered = engine::person::last_answered(dir, &folded).map(Error::from);
+            return Err(answered.unwrap_or(Error::WhichGate { asked: None, open: Vec::new() }));
         }
         (None, _) => {
-            let open = open.iter().map(ToString::to_string).collect();
-            return Err(Error::WhichGate { open });
+            let open = that_answer(session, (dir, &folded), option);
+            return Err(Error::WhichGate { asked: None, open });
         }
     };
     let shown = folded.state.step(&step).and_then(|entry| entry.gate.as_ref()).map(|it| it.hash);
     let hash = match hash {
         None => shown,
-        Some(text) => Some(in_full(&session, &dir, &folded, shown, text)?),
+        Some(text) => Some(in_full(session, dir, &folded, shown, text)?),
     };
     let by = session.user();
     let answer = Answer { step: step.clone(), option: option.to_owned(), comment, by, hash };
-    keep_seen(&session, &dir, &folded, &answer);
-    let decided = engine::decide(&dir, &answer, &session.machine)?;
+    keep_seen(session, dir, &folded, &answer);
+    let decided = engine::decide(dir, &answer, &session.machine)
+        .map_err(|error| not_open(session, (dir, &folded), option, error))?;
     let id = dir.file_name().unwrap_or_default().to_string_lossy();
     let (how, next) = match decided {
-        Decided::Journaled => ("journaled", format!("onward resume {id}")),
-        Decided::Taken => ("taken by the driver", format!("onward attach {id}")),
+        Decided::Journaled => ("journaled", onward!("resume {id}")),
+        Decided::Taken => ("taken by the driver", onward!("attach {id}")),
     };
     if cx.global.json {
         let (run, step) = (id.into_owned(), step.to_string());
@@ -178,6 +211,37 @@ fn answer(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The commands that answer the gates that wait, with what the person wanted to say where a gate
+/// has that option.
+fn that_answer(session: &Session, (dir, run): (&Path, &Run), option: &str) -> Vec<String> {
+    let gates = engine::person::gates_now(dir, run, &session.machine).unwrap_or_default();
+    let answer = |gate: Gate| {
+        let known = gate.options.iter().find(|it| *it == option).or(gate.options.first());
+        let (step, option) = (word(gate.step.as_str()), word(known.map_or(option, String::as_str)));
+        format!("decide {} {step} {option}", id_of(dir))
+    };
+    gates.iter().filter_map(Gate::of).map(answer).collect()
+}
+
+/// An answer to what does not wait for one is told what does.
+fn not_open(
+    session: &Session,
+    of: (&Path, &Run),
+    option: &str,
+    error: engine::EngineError,
+) -> Error {
+    let engine::EngineError::Decide(DecideError::Refused(Refused::NotOpen { step, .. })) = error
+    else {
+        return error.into();
+    };
+    let is_gate = |id| of.1.defs.brief(of.1.graph.node(id).def).is_gate();
+    let asked = match of.1.graph.find(&step) {
+        Some(id) if !is_gate(id) => format!("`{step}` is a step, not a gate"),
+        Some(_) | None => format!("there is no open gate `{step}`"),
+    };
+    Error::WhichGate { asked: Some(asked), open: that_answer(session, of, option) }
 }
 
 /// For the question that comes next: what is shown now, if the answer is about that.
@@ -323,7 +387,7 @@ pub(crate) struct DoneArgs {
 pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = run_and_rest(&args.words);
-    let dir = session.named_or_last(cx, run)?;
+    let dir = session.named_or_last(cx, run).map_err(|error| in_wrong_place(&session, error))?;
     let by = session.user();
     engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
     if cx.global.json {
@@ -337,6 +401,6 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
         let said = format!("note: it came before what it needs: {}", before.join(", "));
         writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 2))?;
     }
-    writeln!(cx.err, "onward resume {}", id_of(&dir))?;
+    writeln!(cx.err, "{}", onward!("resume {}", id_of(&dir)))?;
     Ok(ExitCode::SUCCESS)
 }

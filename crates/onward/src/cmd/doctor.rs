@@ -10,6 +10,7 @@ use onward_engine::{
 
 use crate::{
     cmd::Context,
+    command::in_text,
     diagnostic::printable,
     error::{self, Error},
     ink::{AnsiColor, Style},
@@ -33,6 +34,9 @@ pub(crate) fn run(cx: &mut Context, args: &DoctorArgs) -> Result<ExitCode, Error
     let session = Session::new(cx, &Driving::default())?;
     let mut checkup = examine(&session.project, &session.machine, args.fix)?;
     checkup.checks.extend(config(&session));
+    for check in &mut checkup.checks {
+        check.hint = check.hint.as_deref().map(in_text);
+    }
     let code = ExitCode::from(if checkup.healthy { error::OK } else { error::CONFLICTS });
     if cx.global.json {
         cx.print_json(&checkup)?;

@@ -19,8 +19,10 @@ use crate::{
         Context,
         templates::{self, Begin, HEAD, Origin, REVIEW_SCHEMA},
     },
+    command::onward,
     diagnostic::printable,
     error::Error,
+    session::word,
     shapes::Written,
     style::WARN,
 };
@@ -111,7 +113,8 @@ pub(crate) fn run(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> 
         Begin::BuiltIn(command) => {
             let beside = around(cx)?;
             let what = "it is built in, and needs no file";
-            return told(cx, ".onward/config.toml", Some(what), &beside, command);
+            let command = onward!("{command}");
+            return told(cx, ".onward/config.toml", Some(what), &beside, &command);
         }
     };
     let file = PathBuf::from(format!("{}.yaml", args.name));
@@ -127,7 +130,7 @@ pub(crate) fn run(cx: &mut Context, args: &InitArgs) -> Result<ExitCode, Error> 
             beside.insert(0, name);
         }
     }
-    write(cx, &file, &text, &beside, &format!("onward check {}", file.display()))
+    write(cx, &file, &text, &beside, &onward!("check {}", word(&file.display().to_string())))
 }
 
 fn refuse_present(path: &Path) -> Result<(), Error> {
@@ -245,7 +248,7 @@ fn plan(cx: &mut Context, answers: &Answers) -> Result<ExitCode, Error> {
             writeln!(cx.err, "{line}")?;
         }
     }
-    write(cx, DOCUMENT.as_ref(), &draft.text(), &[], "onward run conference")
+    write(cx, DOCUMENT.as_ref(), &draft.text(), &[], &onward!("run conference"))
 }
 
 struct Ask<'a> {

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::{
     cmd::{Context, status::status_of},
+    command::onward,
     diagnostic::printable,
     error::Error,
     ink::{self, Style},
@@ -104,7 +105,7 @@ pub(crate) fn list(cx: &mut Context, args: &ListArgs) -> Result<ExitCode, Error>
         return cx.print_json(&Listing { schema: "onward.list/1".to_owned(), runs });
     }
     if rows.is_empty() {
-        writeln!(cx.err, "no runs here; start one with `onward run FILE`")?;
+        writeln!(cx.err, "no runs here; start one with `{}`", onward!("run FILE"))?;
         return Ok(ExitCode::SUCCESS);
     }
     print(cx, &mut rows, session.now)?;
@@ -130,7 +131,7 @@ pub(crate) fn rows(
         let (id, at) = (dir.id.to_string(), dir.dir.display().to_string());
         let last_active = dir.last_activity.to_string();
         if !dir.has_journal {
-            let lost = format!("it has lost its journal; `onward repair {id}`");
+            let lost = format!("it has lost its journal; `{}`", onward!("repair {id}"));
             rows.push(Row { id, dir: at, place: None, last_active, shown: Err(lost) });
             continue;
         }
@@ -172,7 +173,7 @@ impl Row {
             Ok(view) => !view.damage.is_empty(),
             Err(_) => !Path::new(&self.dir).join(JOURNAL).is_file() && self.place.is_none(),
         };
-        is_broken.then(|| format!("onward repair {}", word(&self.id)))
+        is_broken.then(|| onward!("repair {}", word(&self.id)))
     }
 
     pub(crate) fn is_of(&self, id: &str) -> bool {

@@ -7,11 +7,13 @@ use onward_core::{
     evidence::{Cause, Outcome},
     journal::encode,
     plan::Status,
+    policy::Choices,
     run::Run,
     state::State,
     time::Timestamp,
 };
 use onward_engine::{
+    engine::plan_run,
     load::follow::Follower,
     locate::holder,
     world::real::{Interrupts, News},
@@ -19,9 +21,11 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, attach, closing, output},
+    command::onward,
     diagnostic::printable,
     error::Error,
-    gates, meant, next,
+    gates, meant,
+    next::{self, Next},
     progress::{self, Asks, Telling},
     prompt::Person,
     screen::Screen,
@@ -218,13 +222,28 @@ pub(crate) fn attach(cx: &mut Context, args: &AttachArgs) -> Result<ExitCode, Er
     let session = Session::new(cx, &driving)?;
     let dir = session.named_or_last(cx, args.run.as_deref())?;
     if !is_driven(&dir) && !cx.global.json {
-        let status = Status::of(&open_run(&dir)?.state, false);
+        let run = open_run(&dir)?;
+        let status = Status::of(&run.state, false);
         let is_over = matches!(status, Status::Completed | Status::Cancelled);
         let asks = status == Status::Waiting && Person::at_terminal(cx, &driving).is_there();
         if !is_over && !asks {
             let id = id_of(&dir);
             writeln!(cx.err, "run {id} is not running now ({})", status.as_str())?;
-            writeln!(cx.err, "onward resume {id}")?;
+            let waits = status == Status::Waiting;
+            let answers = if waits { gates::answers(&session, &dir, &run)? } else { Vec::new() };
+            for answer in &answers {
+                writeln!(cx.err, "{answer}")?;
+            }
+            if answers.is_empty() {
+                let plan = plan_run(&dir, &session.machine, &Choices::default())?;
+                let is_terminal = Person::at_terminal(cx, &driving).is_there();
+                let next = match next::of_plan(&plan, is_terminal) {
+                    Some(Next::Command(command)) => command,
+                    // What stands in the way is read first.
+                    Some(Next::Anyway(_)) | None => onward!("plan {id}"),
+                };
+                writeln!(cx.err, "{next}")?;
+            }
             return Ok(ExitCode::from(crate::cmd::run::exit_code(status)));
         }
     }
@@ -264,7 +283,7 @@ fn watch(
         let Some(status) = until_left(dir, &mut follower, telling, &wanted)? else {
             screen.end();
             let id = id_of(dir);
-            return Err(Error::Interrupted { command: format!("onward attach {id}") });
+            return Err(Error::Interrupted { command: format!("attach {id}") });
         };
         screen.end();
         known = state_of(dir)?;
@@ -280,7 +299,7 @@ fn watch(
             continue;
         }
         if !wanted() {
-            return Err(Error::Interrupted { command: format!("onward resume {}", id_of(dir)) });
+            return Err(Error::Interrupted { command: format!("resume {}", id_of(dir)) });
         }
         if !cx.global.json {
             let run = open_run(dir)?;

@@ -37,16 +37,14 @@ use std::{
 };
 
 use onward_core::plan::Status;
-use onward_engine::{
-    engine::{person::gates_now, view_run},
-    play::conference::has_started,
-};
+use onward_engine::play::conference::has_started;
 
 use crate::{
     cli::Global,
+    command::{in_text, onward},
     diagnostic,
     error::{self, Error},
-    gates::Gate,
+    gates,
     ink::Printer,
     next,
     open::{self, Open, Reach},
@@ -114,10 +112,10 @@ pub(crate) fn run_and_rest(words: &[String]) -> (Option<&str>, &str) {
 fn begins_here(cx: &Context) -> Option<String> {
     let here = cx.path(Path::new("."));
     if here.join(CONFERENCE).is_file() && !has_started(&here) {
-        return Some("onward run conference".to_owned());
+        return Some(onward!("run conference"));
     }
     let files = check::workflow_files(&here);
-    files.first().map(|file| format!("onward run {}", word(file)))
+    files.first().map(|file| onward!("run {}", word(file)))
 }
 
 /// The file that a conference begins with.
@@ -125,9 +123,9 @@ const CONFERENCE: &str = "conference.md";
 
 /// What to type where nothing is.
 const BEGIN_WITH: [(&str, &str); 3] = [
-    ("onward demo", "watch a run being killed and resumed; takes a few seconds"),
-    ("onward init hello", "write a first workflow into this directory"),
-    ("onward --help", "list all commands"),
+    ("demo", "watch a run being killed and resumed; takes a few seconds"),
+    ("init hello", "write a first workflow into this directory"),
+    ("--help", "list all commands"),
 ];
 
 /// Without a command: what is here, and the one next thing to type.
@@ -142,14 +140,15 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     {
         writeln!(
             cx.out,
-            "Nothing has run here yet; `onward --help` shows all commands.\n\n{next}"
+            "Nothing has run here yet; `{}` shows all commands.\n\n{next}",
+            onward!("--help")
         )?;
         return Ok(ExitCode::SUCCESS);
     }
     if rows.is_empty() {
         writeln!(cx.out, "There is no run here, and no workflow.\n")?;
         for (command, does) in BEGIN_WITH {
-            let line = format!("  {command:<18}  {does}");
+            let line = format!("  {:<18}  {does}", onward!("{command}"));
             writeln!(cx.out, "{}", style::wrap(&line, style::columns(), 0, 22))?;
         }
         return Ok(ExitCode::SUCCESS);
@@ -176,7 +175,7 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
             let lost = rows.iter().find_map(list::Row::repair).filter(|_| sure.is_none());
             // A run that another system left is continued by its directory.
             let next = lost.or(theirs.and_then(|it| next::command(&it.name(), it.status())));
-            let nothing = || "nothing to resume; start something with `onward run FILE`".to_owned();
+            let nothing = || in_text("nothing to resume; start something with `onward run FILE`");
             writeln!(cx.out, "\n{}", next.unwrap_or_else(nothing))?;
             return Ok(ExitCode::SUCCESS);
         }
@@ -188,22 +187,12 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     }
     let run = first.run()?;
     let asks = matches!(status, Status::Waiting | Status::Running);
-    // A gate behind steps that run again first has nothing to be answered yet.
-    let open = if asks { view_run(&dir, &session.machine)?.0.gates } else { Vec::new() };
-    let gates = if open.is_empty() { Vec::new() } else { gates_now(&dir, &run, &session.machine)? };
-    let mut gates = gates.iter().filter_map(Gate::of);
-    let gate = gates.find(|gate| open.iter().any(|it| it.step == gate.step.as_str()));
+    let answers = if asks { gates::answers(&session, &dir, &run)? } else { Vec::new() };
     writeln!(cx.out)?;
-    for first in next::first(&run, status).iter().filter(|_| gate.is_none()) {
+    for first in next::first(&run, status).iter().filter(|_| answers.is_empty()) {
         writeln!(cx.out, "{first}")?;
     }
-    let next = match &gate {
-        Some(gate) => {
-            let opened = run.state.step(&gate.step).and_then(|it| it.gate.as_deref());
-            Some(next::answer(&id, gate, opened.map(|it| it.hash)))
-        }
-        None => next::command(&id, status),
-    };
+    let next = answers.into_iter().next().or_else(|| next::command(&id, status));
     writeln!(cx.out, "{}", next.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::{
     cmd::{Context, log::LOOK_EVERY},
+    command::onward,
     diagnostic::printable,
     error::Error,
     ink,
@@ -108,7 +109,7 @@ pub(crate) fn show(
                 writeln!(cx.err, "{DIM}{step}, attempt {attempt}, {so_far}{DIM:#}")?;
             } else if wordless && !cx.global.json {
                 let (id, step) = (id_of(dir), word(wanted.step));
-                let raw = format!("onward log {id} --step {step} --raw");
+                let raw = onward!("log {id} --step {step} --raw");
                 writeln!(
                     cx.err,
                     "{DIM}the agent printed no words for people; all of its output: {raw}{DIM:#}"
@@ -191,7 +192,8 @@ fn steps_of(
     writeln!(cx.err, "{DIM}{name} is a group; one of its steps:{DIM:#}")?;
     for (_, step) in inside.iter().take(NAMED_MAX) {
         let follow = if follow { " -f" } else { "" };
-        writeln!(cx.err, "onward log {} --step {}{follow}", id_of(dir), word(step.as_str()))?;
+        let (id, step) = (id_of(dir), word(step.as_str()));
+        writeln!(cx.err, "{}", onward!("log {id} --step {step}{follow}"))?;
     }
     let more = inside.len().saturating_sub(NAMED_MAX);
     if more > 0 {

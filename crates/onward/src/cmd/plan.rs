@@ -14,6 +14,7 @@ use onward_engine::engine::{
 use crate::{
     cmd::Context,
     error::Error,
+    hints::pasteable,
     meant::Wanted,
     plan_page::{self, For, Rows},
     session::{Driving, Session, Which, id_of},
@@ -53,7 +54,7 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         newest: true,
         command: "plan",
     };
-    let plan = match session.which(cx, &wanted)? {
+    let mut plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
             let session = session.of_run(cx, &dir, &Driving::default())?;
             if let Some(format) = &args.format {
@@ -80,6 +81,7 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
         }
     };
     if cx.global.json {
+        pasteable(&mut plan);
         let text = serde_json::to_string(&plan).map_err(std::io::Error::other)?;
         writeln!(cx.out, "{text}")?;
     } else {

@@ -16,6 +16,7 @@ use onward_engine::{
 
 use crate::{
     cmd::{Context, run::inputs},
+    command::onward,
     confirm::{Answer, confirm},
     diagnostic::printable,
     error::Error,
@@ -87,8 +88,8 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
     }
     let status = Status::of(&state_of(&dir)?, false);
     match next::command(&id, status) {
-        Some(next) => writeln!(cx.err, "onward plan {id}\n{next}")?,
-        None => writeln!(cx.err, "it is {}: onward status {id}", status.as_str())?,
+        Some(next) => writeln!(cx.err, "{}\n{next}", onward!("plan {id}"))?,
+        None => writeln!(cx.err, "it is {}: {}", status.as_str(), onward!("status {id}"))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -16,11 +16,12 @@ use serde::Serialize;
 
 use crate::{
     cmd::{Context, run_and_rest},
+    command::onward,
     confirm::{Answer, confirm},
     diagnostic::printable,
     diff,
     error::{self, Error},
-    session::{Driving, Session, word},
+    session::{Driving, Session, id_of, word},
     style::{self, BAD, DIM, STRONG},
 };
 
@@ -91,7 +92,7 @@ pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error
         writeln!(cx.out, "     {DIM}{}{DIM:#}", printable(&it.dir))?;
     }
     if let Some(last) = rescues.rescues.iter().rfind(|it| can_come_back(it)) {
-        writeln!(cx.err, "onward undo {id} {}", last.number)?;
+        writeln!(cx.err, "{}", onward!("undo {id} {}", last.number))?;
     }
     Ok(code)
 }
@@ -192,7 +193,7 @@ fn one(
         diff::write(&mut *cx.out, &now, &saved)?;
     }
     if can_come_back(rescue) {
-        writeln!(cx.err, "\nonward undo {} {number}", rescues.run.id)?;
+        writeln!(cx.err, "\n{}", onward!("undo {} {number}", rescues.run.id))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -281,10 +282,9 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
                 let changed = shown.paths.iter().filter(|it| it.now == Now::Changed);
                 let replace =
                     changed.fold(String::new(), |all, it| all + " --replace " + &word(&it.path));
-                let words = args.words.join(" ");
                 return Err(Error::Care(CareError::NeedsYes {
                     what: format!("this would restore rescue {number}"),
-                    hint: format!("say `onward undo {words} --yes{replace}`"),
+                    hint: format!("say `onward undo {} {number} --yes{replace}`", id_of(&dir)),
                 }));
             }
         }
@@ -304,7 +304,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     if back.rescue != shown {
         return Err(Error::Care(CareError::Refused {
             what: format!("files of rescue {number} changed while you were asked"),
-            hint: format!("look again: `onward undo {}`", args.words.join(" ")),
+            hint: format!("look again: `onward undo {} {number}`", id_of(&dir)),
         }));
     }
     let brought = back.adopt(&replace)?;

@@ -30,6 +30,7 @@ use onward_engine::{
 use crate::{
     attend::Attendant,
     cmd::{Context, adopt, closing, plan},
+    command::{in_text, onward},
     consult::{Subject, Way, consult},
     error::{self, Error},
     meant::{self, Wanted},
@@ -169,7 +170,7 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
                     last_cancelled(&session)
                 }
                 Ok(None) => {
-                    let fresh = "`onward run WORKFLOW` starts a new run";
+                    let fresh = in_text("`onward run WORKFLOW` starts a new run");
                     writeln!(cx.err, "nothing was done; {fresh}")?;
                     return Ok(ExitCode::SUCCESS);
                 }
@@ -215,9 +216,10 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
         refuse_unread(cx, &session, &dir, args)?;
         Way::GoOn(args.choices())
     };
-    let again = format!("onward resume {}", id_of(&dir));
+    let command = format!("resume {}", id_of(&dir));
+    let again = onward!("{command}");
     if person.leave_interrupts() {
-        return Err(Error::Interrupted { command: again });
+        return Err(Error::Interrupted { command });
     }
     match way {
         Way::GoOn(choices) if args.detach => {
@@ -244,7 +246,7 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
 
 /// With `--force`, and where nothing is unfinished, the last run is meant if it was cancelled.
 fn last_cancelled(session: &Session) -> Result<Which, Error> {
-    let last = session.project.runs()?.into_iter().next().ok_or(Error::NothingToResume)?;
+    let last = session.project.last_run().map_err(|_| Error::NothingToResume)?;
     match Status::of(&open_run(&last.dir)?.state, false) {
         Status::Cancelled => Ok(Which::Ours(last.dir)),
         Status::Fresh

@@ -19,7 +19,7 @@ use onward_core::{
 use onward_engine::{
     engine::{self, Begun, EngineError, begin_run, can_begin},
     load::follow::Follower,
-    locate::{Cast, Origin, kind_name, load_pinned},
+    locate::{Cast, Origin, example, kind_name, load_pinned},
     play::conference::has_started,
     resume::ResumeError,
     world::{git::facts, real::News},
@@ -341,7 +341,15 @@ fn ask_for_missing(
         if let Some(what) = input.description.as_deref().filter(|_| person.is_there()) {
             person.screen().line(&printable(what));
         }
-        let kind = kind_name(input.kind);
+        // A list and a mapping are typed as JSON, which no one guesses.
+        let kind = match input.kind {
+            InputKind::List | InputKind::Object => {
+                format!("{}, such as {}", kind_name(input.kind), example(input.kind))
+            }
+            InputKind::String | InputKind::Number | InputKind::Integer | InputKind::Boolean => {
+                kind_name(input.kind).to_owned()
+            }
+        };
         let answer = person.until(&format!("{} ({kind}): ", printable(name)), |text| {
             let value = typed(text, input.kind);
             let fits = !text.is_empty() && fits(input.kind, &value);

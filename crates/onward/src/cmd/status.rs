@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     cmd::Context,
+    command::onward,
     diagnostic::printable,
     error::Error,
     meant::Wanted,
@@ -252,14 +253,15 @@ fn words(
         let first = style::wrap(first, style::columns(), LABEL, LABEL);
         writeln!(cx.out, "First:          {first}")?;
     }
-    let action = format!("Next action:    {}", next_action(view));
-    let action = match action.split_once(": onward ") {
+    let (words, command) = next_action(view);
+    let words = format!("Next action:    {words}");
+    let action = match command {
         // Alone in its row, where it does not fit behind the words.
-        Some((text, rest)) => {
-            let (text, command) = (format!("{text}:"), format!("onward {rest}"));
-            style::wrap_with(&text, &command, style::columns(), 0, 2)
+        Some(command) if words.ends_with(':') => {
+            style::wrap_with(&words, &command, style::columns(), 0, 2)
         }
-        None => action,
+        Some(command) => format!("{words}{command}"),
+        None => words,
     };
     writeln!(cx.out, "{action}")?;
     Ok(())
@@ -311,36 +313,37 @@ fn gate_words(cx: &mut Context, run: &RunInfo, gate: &GateView) -> Result<(), Er
     let hash: String = gate.hash.chars().take(12).collect();
     for option in &gate.options {
         let (id, step, option) = (&run.id, word(&gate.step), word(option));
-        writeln!(cx.out, "  onward decide {id} {step} {option} --hash {hash}")?;
+        writeln!(cx.out, "  {}", onward!("decide {id} {step} {option} --hash {hash}"))?;
     }
     writeln!(cx.out)?;
     Ok(())
 }
 
-fn next_action(view: &View) -> String {
+/// What to do next, in words, and the command to paste.
+fn next_action(view: &View) -> (&'static str, Option<String>) {
     let View { run, damage, .. } = view;
     let has_gate = !view.gates.is_empty();
     let which = named_in_commands(run);
     if !damage.is_empty() {
-        return format!("onward repair {which}");
+        return ("", Some(onward!("repair {which}")));
     }
     match run.status {
         // No word takes it up again: what it needs says why.
-        Status::Cancelled if !view.needs.is_empty() => "none; the run is over".to_owned(),
+        Status::Cancelled if !view.needs.is_empty() => ("none; the run is over", None),
         Status::Cancelled => {
-            format!("none; to continue it all the same: onward resume {which} --force")
+            ("none; to continue it all the same:", Some(onward!("resume {which} --force")))
         }
         Status::Completed if run.dialect == "onward" => {
-            format!("none; to run it again: onward run --again {which}")
+            ("none; to run it again:", Some(onward!("run --again {which}")))
         }
-        Status::Completed => "none; the run is complete".to_owned(),
-        Status::Waiting | Status::Running if has_gate => "answer the gate".to_owned(),
+        Status::Completed => ("none; the run is complete", None),
+        Status::Waiting | Status::Running if has_gate => ("answer the gate", None),
         Status::Waiting
         | Status::Running
         | Status::Fresh
         | Status::Interrupted
         | Status::Parked
         | Status::OverBudget
-        | Status::Failed => next::command(&which, run.status).unwrap_or_default(),
+        | Status::Failed => ("", next::command(&which, run.status)),
     }
 }

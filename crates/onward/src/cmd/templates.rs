@@ -40,10 +40,10 @@ impl Origin {
             Self::Review => Begin::Workflow(REVIEW),
             Self::FanOut => Begin::Workflow(FAN),
             Self::Conference => Begin::Conference,
-            Self::AgentMemory => Begin::BuiltIn("onward run agent-memory --input request='WISH'"),
-            Self::Dotagent => Begin::BuiltIn("onward run dotagent --input request='WISH'"),
-            Self::Pipeline => Begin::BuiltIn("onward run pipeline --input request='WISH'"),
-            Self::Sdc => Begin::BuiltIn("onward run sdc --input story=1.1 --input request='WISH'"),
+            Self::AgentMemory => Begin::BuiltIn("run agent-memory --input request='WISH'"),
+            Self::Dotagent => Begin::BuiltIn("run dotagent --input request='WISH'"),
+            Self::Pipeline => Begin::BuiltIn("run pipeline --input request='WISH'"),
+            Self::Sdc => Begin::BuiltIn("run sdc --input story=1.1 --input request='WISH'"),
         }
     }
 }

@@ -6,6 +6,7 @@ use onward_engine::care::verify::{Answer, verify_run};
 
 use crate::{
     cmd::Context,
+    command::onward,
     diagnostic::printable,
     error::{self, Error},
     ink::{AnsiColor, Style},
@@ -55,7 +56,7 @@ pub(crate) fn run(cx: &mut Context, args: &VerifyArgs) -> Result<ExitCode, Error
         count => {
             let done = verified.counts.get("done").copied().unwrap_or(0);
             say(cx, &format!("run {id}: {done} of {count} done steps are proved"))?;
-            writeln!(cx.err, "onward plan {id}")?;
+            writeln!(cx.err, "{}", onward!("plan {id}"))?;
         }
     }
     Ok(code)

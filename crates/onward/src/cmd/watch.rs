@@ -7,8 +7,9 @@ use std::{
 
 use crate::{
     cmd::Context,
+    command::onward,
     error::Error,
-    session::{Driving, Session},
+    session::{Driving, Session, id_of},
     watch::{Left, watch},
 };
 
@@ -42,7 +43,8 @@ pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error>
             Ok(ExitCode::SUCCESS)
         }
         Left::Stream => {
-            writeln!(cx.err, "Ctrl-C leaves the stream; back to the screen: onward watch")?;
+            let back = onward!("watch {}", id_of(&dir));
+            writeln!(cx.err, "Ctrl-C leaves the stream; back to the screen: {back}")?;
             super::log::follow(cx, &session, &dir)
         }
     }

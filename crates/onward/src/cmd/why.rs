@@ -9,7 +9,7 @@ use onward_core::{
     address::Address,
     digest::Digest,
     key::part_in_words,
-    plan::{Plan, PlannedStep, Verdict, Why},
+    plan::{Plan, PlannedStep, RunInfo, Verdict, Why},
     plural::count,
     policy::{Choices, Depth},
     time::Timestamp,
@@ -25,12 +25,13 @@ use serde::Serialize;
 
 use crate::{
     cmd::Context,
+    command::onward,
     diagnostic::printable,
     diff,
     error::Error,
     meant::Wanted,
     plan_page::reason,
-    session::{Driving, Session, Which, open_run},
+    session::{Driving, Session, Which, named_in_commands, open_run},
     style::{self, DIM},
     width,
 };
@@ -89,7 +90,7 @@ pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
         let inner: Vec<&PlannedStep> =
             plan.steps.iter().filter(|it| is_inside(&it.step, step)).collect();
         if !inner.is_empty() {
-            return group(cx, step, &inner, session.now);
+            return group(cx, (&plan.run, step), &inner, session.now);
         }
         // Before a run of ours took it up, the plan had the other system's rows.
         if plan.run.dialect != "onward" {
@@ -98,7 +99,7 @@ pub(crate) fn run(cx: &mut Context, args: &WhyArgs) -> Result<ExitCode, Error> {
             let is_in_it = |it: &&PlannedStep| of_row.contains(it.step.as_str());
             let inner: Vec<&PlannedStep> = plan.steps.iter().filter(is_in_it).collect();
             if !inner.is_empty() {
-                return group(cx, step, &inner, session.now);
+                return group(cx, (&plan.run, step), &inner, session.now);
             }
         }
         let known: Vec<String> = plan.steps.into_iter().map(|it| it.step).collect();
@@ -123,7 +124,7 @@ fn is_inside(step: &str, group: &str) -> bool {
 /// A group has no verdict of its own: its steps have.
 fn group(
     cx: &mut Context,
-    name: &str,
+    (run, name): (&RunInfo, &str),
     inner: &[&PlannedStep],
     now: Timestamp,
 ) -> Result<ExitCode, Error> {
@@ -149,7 +150,8 @@ fn group(
         writeln!(cx.out, "  {style}{verdict:<8}{style:#}  {step}{pad}  {why}")?;
     }
     if let Some(more) = inner.len().checked_sub(INNER_MAX).filter(|it| *it > 0) {
-        writeln!(cx.out, "  and {more} more: onward plan --all")?;
+        let all = onward!("plan {} --all", named_in_commands(run));
+        writeln!(cx.out, "  and {more} more: {all}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -304,7 +306,7 @@ fn upstream(cx: &mut Context, plan: &Plan, planned: &PlannedStep) -> Result<Exit
     if let Some(attempts) = attempts {
         let (id, step) = (&plan.run.id, crate::session::word(&planned.step));
         let tries = count(attempts as usize, "attempt");
-        let command = format!("onward log {id} --step {step}");
+        let command = onward!("log {id} --step {step}");
         let said = format!("{tries} so far:");
         let said = style::wrap_with(&said, &command, style::columns(), 2, 4);
         writeln!(cx.out, "  {DIM}{said}{DIM:#}")?;

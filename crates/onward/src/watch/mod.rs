@@ -27,6 +27,7 @@ use onward_engine::{
 };
 
 use crate::{
+    command::of_child,
     diagnostic::printable,
     error::Error,
     gates::{Gate, in_any_pager},
@@ -291,7 +292,7 @@ impl<'a> Watch<'a> {
     fn page(&mut self, terminal: &mut Terminal, words: &[&str]) -> Result<(), Error> {
         let Some(row) = self.rows.get(self.selected) else { return Ok(()) };
         let mut command = std::process::Command::new(&self.session.machine.supervise[0]);
-        command.arg("--cwd").arg(self.session.project.root());
+        command.args(of_child(self.session.project.root()));
         match words {
             ["log", ..] => command.arg("log").arg(id_of(&self.dir)).arg("--step"),
             _ => command.args(words).arg(id_of(&self.dir)),
@@ -399,7 +400,7 @@ impl<'a> Watch<'a> {
             self.said.push_str(match started {
                 None => "; the run continues",
                 Some(code) if crate::cmd::attach::has_begun(code) => "; the run continues",
-                Some(_) => "; the run could not continue: see onward plan",
+                Some(_) => "; the run could not continue: see its plan",
             });
         }
         Ok(())

@@ -124,6 +124,23 @@ fn inputs_that_are_missing_are_asked_for_or_named_all_at_once() {
     assert_eq!(bench.text("made"), "tea 3\n");
 }
 
+/// No one guesses that a list is typed as JSON.
+#[test]
+fn the_question_for_a_list_shows_how_one_is_typed() {
+    let bench = Bench::new("");
+    let steps = "  - { id: one, each: '{{ inputs.names }}', run: 'echo {{ item }} >> made' }\n";
+    bench.workflow("w.yaml", "inputs:\n  names: { type: list }\nsteps:", steps);
+    let mut terminal = Terminal::start(&bench, "run w.yaml");
+    terminal.shows("names (a list, such as [\"ann\", \"bob\"]): ");
+    terminal.types("a,b\n");
+    terminal.shows("It must be a list, such as [\"ann\", \"bob\"].");
+    terminal.types("[\"ann\", \"bob\"]\n");
+    terminal.exits(0);
+    assert_eq!(bench.text("made").lines().count(), 2);
+    let said = told(&bench, "run w.yaml --input names=a,b", 2);
+    assert!(said.contains("for example --input names='[\"ann\", \"bob\"]'"), "{said}");
+}
+
 #[test]
 fn every_agent_that_is_missing_is_named_at_once() {
     let bench = Bench::new("");

@@ -79,7 +79,7 @@ fn what_was_undone_comes_back_and_goes_again() {
     let expected = ["deep/new undone", "gone undone", "made undone", "tool undone"];
     assert_eq!(now(&shown["rescues"][0]), expected);
     let said = bench.exits("undo 1", 16);
-    assert!(said.err.contains("onward undo 1 --yes"), "{said:?}");
+    assert!(said.err.contains(&format!("`onward undo {} 1 --yes`", id(&run))), "{said:?}");
     assert_eq!(tree(&bench), ["old", "-", "was", "#!"]);
     let brought = json(&bench, "undo", "undo 1 --yes", 0);
     assert_eq!(tree(&bench), ["half", "fresh", "-", "#!*"]);

@@ -48,6 +48,11 @@ fn is_told_apart(office: &Office, ours: &str) {
     for word in ["", " --force", " --accept run-superseded", " --from requirements"] {
         let said = office.bench.exits(&format!("{RESUME} {ours}{word}"), 16);
         assert!(said.err.contains("run-superseded"), "{word}: {said:?}");
+        // Nothing is to be fixed: what can be done is said.
+        assert!(!said.err.contains("fixed") && !said.err.contains(" yet"), "{word}: {said:?}");
+        assert!(said.err.contains("`onward resume wf-other`"), "{word}: {said:?}");
+        let end = format!("onward cancel {ours} && onward archive {ours}");
+        assert!(said.err.contains(&end), "{word}: {said:?}");
     }
     assert_eq!(office.bench.text(PHASE), phase, "nothing is written into the other one");
     assert_eq!(journal(&office.run_dir()), ours_before);

@@ -76,6 +76,20 @@ fn branches(stem: &str, tree: &str) -> Vec<String> {
     parts.iter().filter(|it| !it.trim().is_empty()).flat_map(|it| branches(&stem, it)).collect()
 }
 
+/// Every text literal with where it begins.
+pub(crate) fn literals(text: &str) -> Vec<(usize, &str)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(first) = text[at..].chars().next() {
+        let length = not_code(&text[at..]);
+        let is_text = length > 0 && matches!(first, '"' | 'r');
+        if is_text {
+            found.push((at, &text[at..at + length]));
+        }
+        at += if length > 0 { length } else { first.len_utf8() };
+    }
+    found
+}
+
 /// The text with comments and literals blanked, line for line: to mention is not to use.
 pub(crate) fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::{
-    code::{all_dependencies, code_of, contains_word, dependencies, forbid},
+    code::{all_dependencies, code_of, contains_word, dependencies, forbid, literals},
     matches::{enums_in, takes_anything, tuple_matches},
     rooms::rooms_use_rooms_below,
 };
@@ -128,6 +128,19 @@ pub(crate) const RULES: &[Rule] = &[
             ("crates/onward/src/a.rs", "anstream::eprintln!(\"x\")"),
         ],
         accepts: ("crates/onward/src/cmd/a.rs", "writeln!(cx.out, \"{text}\")"),
+    },
+    Rule {
+        check: one_maker_of_commands,
+        refuses: &[
+            ("crates/onward/src/a.rs", "format!(\"onward resume {id}\")"),
+            ("crates/onward-engine/src/a.rs", "\"see `x`, then onward repair\""),
+            ("crates/onward/src/a.rs", "writeln!(cx.err, \"see `onward plan`\")"),
+        ],
+        accepts: (
+            "crates/onward/src/a.rs",
+            "#[command(after_help = \"  onward run x\")] struct A;\n\
+             // onward plan\nonward!(\"resume {id}\"); \"see `onward plan`; onward runs it\"",
+        ),
     },
     Rule {
         check: rooms_use_rooms_below,
@@ -377,6 +390,42 @@ fn one_printer(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     forbid(&code_of(text), &WORDS, "goes past the printer: use `cx.out`, `cx.err` or the screen")
+}
+
+/// A command that is printed says where it works: `command` makes it, or finds it in backticks.
+fn one_maker_of_commands(path: &str, text: &str) -> Vec<String> {
+    const NAMES: [&str; 28] = [
+        "agents", "approve", "archive", "attach", "cancel", "check", "config", "decide", "demo",
+        "doctor", "done", "gc", "init", "list", "log", "pause", "plan", "rehearse", "reject",
+        "repair", "rescue", "resume", "run", "schema", "status", "undo", "verify", "why",
+    ];
+    // The demo tells to go to its directory first.
+    if !path.starts_with("crates/") || !path.contains("/src/") || path.contains("/cmd/demo/") {
+        return Vec::new();
+    }
+    let code = code_of(text);
+    let end = code.find("#[cfg(test)]\nmod tests").unwrap_or(code.len());
+    let mut complaints = Vec::new();
+    for (at, literal) in literals(&text[..end]) {
+        let before = code[..at].rsplit([';', '{', '}']).next().unwrap_or_default();
+        if before.contains("#[command") || before.contains("#[arg") {
+            continue;
+        }
+        let is_written = before.contains("write!(") || before.contains("writeln!(");
+        for (inside, _) in literal.match_indices("onward ") {
+            let word = literal[inside + 7..].split(|c: char| !c.is_ascii_lowercase()).next();
+            if !word.is_some_and(|it| NAMES.contains(&it)) {
+                continue;
+            }
+            let line = text[..at].matches('\n').count() + 1;
+            if literal[..inside].matches('`').count() % 2 == 0 {
+                complaints.push(format!("line {line} has a command: `onward!` makes them"));
+            } else if is_written {
+                complaints.push(format!("line {line} writes a command: pass it through `in_text`"));
+            }
+        }
+    }
+    complaints
 }
 
 /// A library that prints cannot serve a dashboard, and its words cannot be tested in one place.

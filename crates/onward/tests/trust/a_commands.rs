@@ -35,7 +35,7 @@ pub(crate) fn paste(bench: &Bench, command: &str) -> Said {
     Said::of(&shell.output().unwrap())
 }
 
-/// Every command of ours in a text: in backticks, or a line of its own.
+/// Every command of ours in a text: in backticks, on a line of its own, or at the end of one.
 pub(crate) fn commands(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (number, part) in text.split('`').enumerate() {
@@ -43,8 +43,12 @@ pub(crate) fn commands(text: &str) -> Vec<String> {
             found.push(part.to_owned());
         }
     }
-    let lines = text.lines().map(str::trim).filter(|it| it.starts_with("onward "));
-    found.extend(lines.filter(|it| !it.contains('`')).map(str::to_owned));
+    for line in text.lines().map(str::trim).filter(|it| !it.contains('`')) {
+        let at = if line.starts_with("onward ") { Some(0) } else { line.find(": onward ") };
+        let command = at.map(|at| line[at..].trim_start_matches(": "));
+        // A shell takes what stands behind it for a comment.
+        found.extend(command.map(|it| it.split("   #").next().unwrap_or(it).to_owned()));
+    }
     found.sort();
     found.dedup();
     found

@@ -5,6 +5,7 @@ use std::fs;
 use onward_engine::care::harness::until;
 
 use crate::{
+    a_commands::{commands, paste},
     bench::{Bench, id, kill_all, sees},
     support::terminal::Terminal,
 };
@@ -286,4 +287,90 @@ fn d_time_without_an_attempt_is_told_as_waiting() {
     let row =
         said.lines().find(|it| it.starts_with("  waited (")).unwrap_or_else(|| panic!("{said}"));
     assert!(row.contains(" - "), "{said}");
+}
+
+#[test]
+fn d_an_answer_in_the_wrong_directory_says_where_it_was_looked_for_and_how_to_name_the_place() {
+    let bench = Bench::new("");
+    for typed in ["approve", "reject ok", "decide ok approve", "decide story-x ok go", "done ok"] {
+        let said = bench.exits(typed, 17).err;
+        assert!(said.contains(bench.root.to_str().unwrap()), "{typed}: {said}");
+        assert!(said.contains("`--cwd DIR`") && !said.contains("onward run"), "{typed}: {said}");
+    }
+}
+
+#[test]
+fn d_an_answer_to_a_step_names_the_gates_that_wait_with_their_commands() {
+    let bench = Bench::new(
+        "  - { id: build, run: LOG }\n  - { id: ok, gate: go on? }\n  \
+         - { id: which, needs: [build], gate: what?, options: [red, green] }\n",
+    );
+    bench.exits("run w.yaml", 11);
+    let said = bench.exits("decide build approve", 1).err;
+    assert!(said.contains("`build` is a step, not a gate"), "{said}");
+    let printed = commands(&said);
+    let run = newest(&bench);
+    let expected =
+        [format!("onward decide {run} ok approve"), format!("onward decide {run} which red")];
+    assert_eq!(printed, expected, "{said}");
+    let said = bench.exits("approve", 1).err;
+    assert_eq!(commands(&said), expected, "{said}");
+    for command in &printed {
+        assert_eq!(paste(&bench, command).code, 0, "{command}");
+    }
+}
+
+#[test]
+fn d_attach_at_a_gate_prints_the_answer() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo 1 > plan.md', writes: [plan.md] }\n  \
+         - { id: ok, gate: go on?, shows: [plan.md] }\n",
+    );
+    bench.exits("run w.yaml", 11);
+    for text in ["1\n", "2\n"] {
+        bench.write("plan.md", text);
+        let said = bench.exits("attach --no-input", 11).err;
+        let printed = commands(&said);
+        assert!(printed[0].starts_with(&format!("onward approve {} ok", newest(&bench))), "{said}");
+    }
+    let printed = commands(&bench.exits("attach --no-input", 11).err);
+    assert_eq!(paste(&bench, &printed[0]).code, 0, "{printed:?}");
+}
+
+#[test]
+fn d_a_plan_that_is_blocked_ends_with_the_command_that_goes_on_all_the_same() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo 1 > a.md', writes: [a.md] }\n  \
+         - { id: b, run: 'test -e go' }\n",
+    );
+    bench.exits("run w.yaml", 10);
+    bench.write("a.md", "mine\n");
+    let text = bench.text("w.yaml").replace("echo 1 >", "echo 2 >");
+    bench.write("w.yaml", &text);
+    bench.write("go", "");
+    let plan = bench.exits("plan", 0).out;
+    let last = plan.lines().last().unwrap();
+    let anyway = format!("onward resume {} --accept artifact-changed", newest(&bench));
+    assert!(plan.contains("\nTo continue anyway:\n") && last.starts_with(&anyway), "{plan}");
+    // What only names the run would be refused, and is not offered.
+    let said = bench.exits("attach --no-input", 10).err;
+    assert!(said.contains(&format!("onward plan {}", newest(&bench))), "{said}");
+    assert_eq!(paste(&bench, &format!("{last} --no-input")).code, 0, "{plan}");
+}
+
+/// The least destructive way out comes first.
+#[test]
+fn d_ways_out_begin_with_going_on_and_end_with_the_end() {
+    let bench = Bench::new("  - { id: a, run: LOG }\n  - { id: ok, gate: fine? }\n");
+    bench.exits("run w.yaml", 11);
+    let run = newest(&bench);
+    let path = bench.path(&format!(".onward/runs/{run}/journal.jsonl"));
+    let mut bytes = fs::read(&path).unwrap();
+    let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 20;
+    bytes[second] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let said = bench.exits(&format!("resume {run} --no-input --from a"), 15).err;
+    let at = |word: &str| said.find(word).unwrap_or_else(|| panic!("no {word}: {said}"));
+    let order = ["continue where it stopped", "start over", "clean up and end it"].map(at);
+    assert!(order.is_sorted(), "{said}");
 }

@@ -128,6 +128,33 @@ fn e3_a_copy_of_a_run_beside_it_is_told_and_never_continued() {
         assert!(said.contains("goes by its own name"), "{command}: {said}");
         assert!(said.contains("move the copy away: `mv "), "{command}: {said}");
     }
+    // Every command that takes a run, by its name and by its directory.
+    let before = std::fs::read(copy.join("journal.jsonl")).unwrap();
+    let by_directory = copy.to_str().unwrap().to_owned();
+    for name in [&name, &by_directory] {
+        for (command, rest) in [
+            ("log", ""),
+            ("log", " --step a"),
+            ("attach", " --no-input"),
+            ("repair", " --yes"),
+            ("verify", ""),
+            ("archive", " --yes"),
+            ("cancel", ""),
+            ("pause", ""),
+            ("done", " b"),
+            ("approve", " b"),
+            ("decide", " b approve"),
+            ("why", " b"),
+            ("rescue list", ""),
+            ("rescue show", " 1"),
+            ("undo", " 1 --yes"),
+            ("run --again", ""),
+        ] {
+            let said = bench.exits(&format!("{command} {name}{rest}"), 16).err;
+            assert!(said.contains("goes by its own name"), "{command}: {said}");
+        }
+    }
+    assert_eq!(std::fs::read(copy.join("journal.jsonl")).unwrap(), before);
     let listed = bench.exits("list", 0).out;
     assert!(listed.contains("goes by its own name"), "{listed}");
     bench.write("go", "");

@@ -170,6 +170,23 @@ fn a1_an_edit_of_what_is_left_as_asked_is_asked_about_and_kept() {
     bench.exits("run w.yaml", 10);
     edit(&bench, "x.md");
     asks_and_keeps(&bench, "artifact-changed", "--leave a");
+    // However it ended: nothing is undone, so it is not about what would be.
+    let bench = one("", HALF);
+    killed(&bench);
+    edit(&bench, "x.md");
+    asks_and_keeps(&bench, "artifact-changed", "--leave a");
+}
+
+#[test]
+fn a1_an_edit_of_what_a_killed_step_that_edits_leaves_as_asked_is_asked_about_and_kept() {
+    let bench = Bench::new(&format!("  - {{ id: a, edits: true, run: 'LOG; {HALF}' }}\n"));
+    git(&bench, "init -q -b main");
+    bench.write(".gitignore", "ledger.txt\nsaid\nbegun\ngo*\nw.yaml\n");
+    git(&bench, "add -A");
+    git(&bench, "commit -q -m one");
+    killed(&bench);
+    edit(&bench, "x.md");
+    asks_and_keeps(&bench, "artifact-changed", "--leave a");
 }
 
 #[test]

@@ -1,9 +1,15 @@
 //! Every command that onward prints is pasted, in the situation in which it was printed, and works.
 //!
 //! In each project there is a second run that waits: a command that forgets to say which run it
-//! means does not work there.
+//! means does not work there. And each conversation is held from several places: a command that
+//! forgets to say where it works does not work there.
 
-use std::{collections::BTreeSet, fs, path::PathBuf, process::Stdio};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use crate::{
     a_commands::commands,
@@ -20,7 +26,15 @@ struct Situation {
     typed: &'static [&'static str],
 }
 
-const LOOKS: &[&str] = &["plan RUN", "status RUN", "list", "resume RUN --no-input", ""];
+const LOOKS: &[&str] = &[
+    "plan RUN",
+    "status RUN",
+    "list",
+    "resume RUN --no-input",
+    "attach RUN --no-input",
+    "approve RUN nosuch",
+    "",
+];
 
 const SITUATIONS: &[Situation] = &[
     Situation {
@@ -121,12 +135,53 @@ fn killed(bench: &Bench) -> PathBuf {
     run
 }
 
-fn paste(bench: &Bench, command: &str) -> Said {
+/// Where the person stands, and how the project or the run is named from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Project,
+    Below,
+    /// With `--cwd`, by a relative path that a shell takes apart.
+    Elsewhere,
+    /// The run is named by its directory.
+    ByDirectory,
+}
+
+/// A link to the project, in a directory outside of it.
+const LINK: &str = "my project";
+
+impl From {
+    /// What the person types, `None` where it names no run and so is not about this project.
+    fn typed(self, words: &str, run: &str) -> Option<String> {
+        let by_id = words.replace("RUN", run);
+        match self {
+            Self::Project | Self::Below => Some(format!("onward {by_id}")),
+            Self::Elsewhere => Some(format!("onward --cwd '{LINK}' {by_id}")),
+            Self::ByDirectory => {
+                let dir = format!("'{LINK}/.onward/runs/{run}'");
+                words.contains("RUN").then(|| format!("onward {}", words.replace("RUN", &dir)))
+            }
+        }
+    }
+
+    fn stands(self, bench: &Bench, elsewhere: &Path) -> PathBuf {
+        match self {
+            Self::Project => bench.root.clone(),
+            Self::Below => {
+                let below = bench.path("below");
+                fs::create_dir_all(&below).unwrap();
+                below
+            }
+            Self::Elsewhere | Self::ByDirectory => elsewhere.to_owned(),
+        }
+    }
+}
+
+fn paste(bench: &Bench, stands: &Path, command: &str) -> Said {
     // The same environment as the program's, with a shell between.
     let mut shell = onward(&bench.root, "");
     let path = shell.get_envs().find(|it| it.0 == "PATH").and_then(|it| it.1).unwrap().to_owned();
     shell = std::process::Command::new("sh");
-    shell.args(["-c", command]).current_dir(&bench.root).env_clear().stdin(Stdio::null());
+    shell.args(["-c", command]).current_dir(stands).env_clear().stdin(Stdio::null());
     Said::of(&shell.env("PATH", path).env("USER", "ann").output().unwrap())
 }
 
@@ -136,35 +191,137 @@ fn is_pattern(command: &str) -> bool {
     command.contains('…') || command.split([' ', '.', '=']).any(is_blank)
 }
 
-fn check(situation: &Situation) {
+fn check(situation: &Situation, from: From) {
     let bench = Bench::new("");
     bench.workflow("other.yaml", "steps:", "  - { id: wait, gate: go? }\n");
     bench.exits("run other.yaml --no-input", 11);
     bench.workflow("w.yaml", "steps:", situation.steps);
     let run = id(&(situation.make)(&bench));
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&bench.root, outside.path().join(LINK)).unwrap();
     let copy = bench.copied();
-    for typed in situation.typed {
+    let mut all = BTreeSet::new();
+    let both = |words: &&str| [(*words).to_owned(), format!("{words} --json")];
+    for words in situation.typed.iter().flat_map(both) {
+        let Some(typed) = from.typed(&words, &run) else { continue };
         bench.restore(&copy);
-        let said = paste(&bench, &format!("onward {}", typed.replace("RUN", &run)));
+        let said = paste(&bench, &from.stands(&bench, outside.path()), &typed);
         let printed = commands(&format!("{}\n{}", said.out, said.err));
+        all.extend(printed.iter().cloned());
         for command in printed.iter().filter(|it| !is_pattern(it)) {
             bench.restore(&copy);
-            let pasted = paste(&bench, command);
+            let pasted = paste(&bench, &from.stands(&bench, outside.path()), command);
             // It did something, or says how the run stands now.
             let shows_first = pasted.code == 16 && pasted.err.contains(" --yes");
             let works = [0, 10, 11].contains(&pasted.code) || shows_first;
             let name = situation.name;
-            assert!(works, "{name}, `onward {typed}` prints `{command}`: {pasted:?}");
+            assert!(works, "{name}, {from:?}, `{typed}` prints `{command}`: {pasted:?}");
         }
     }
+    assert!(all.len() >= 2, "{}, {from:?}: {all:?}", situation.name);
+}
+
+/// Every second situation, from this one on.
+fn check_half(first: usize, from: From) {
+    SITUATIONS.iter().skip(first).step_by(2).for_each(|it| check(it, from));
 }
 
 #[test]
 fn a15_a17_every_printed_command_works_when_pasted_1() {
-    SITUATIONS.iter().step_by(2).for_each(check);
+    check_half(0, From::Project);
 }
 
 #[test]
 fn a15_a17_every_printed_command_works_when_pasted_2() {
-    SITUATIONS.iter().skip(1).step_by(2).for_each(check);
+    check_half(1, From::Project);
+}
+
+#[test]
+fn a15_every_printed_command_works_below_the_project_1() {
+    check_half(0, From::Below);
+}
+
+#[test]
+fn a15_every_printed_command_works_below_the_project_2() {
+    check_half(1, From::Below);
+}
+
+#[test]
+fn a15_every_printed_command_works_elsewhere_with_cwd_1() {
+    check_half(0, From::Elsewhere);
+}
+
+#[test]
+fn a15_every_printed_command_works_elsewhere_with_cwd_2() {
+    check_half(1, From::Elsewhere);
+}
+
+#[test]
+fn a15_every_printed_command_works_for_a_run_named_by_its_directory_1() {
+    check_half(0, From::ByDirectory);
+}
+
+#[test]
+fn a15_every_printed_command_works_for_a_run_named_by_its_directory_2() {
+    check_half(1, From::ByDirectory);
+}
+
+/// The words of a driver that was left to itself are read where the user stands.
+#[test]
+fn a15_what_a_driver_in_the_background_says_works_where_it_was_started() {
+    let bench = Bench::new("  - { id: a, run: LOG }\n  - { id: ok, gate: fine? }\n");
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&bench.root, outside.path().join(LINK)).unwrap();
+    ran(&bench, 11);
+    let typed = format!("onward --cwd '{LINK}' resume --detach");
+    let said = paste(&bench, outside.path(), &typed);
+    let answer = commands(&said.err).into_iter().find(|it| it.contains("approve"));
+    let answer = answer.unwrap_or_else(|| panic!("{said:?}"));
+    let pasted = paste(&bench, outside.path(), &answer);
+    assert_eq!(pasted.code, 0, "{answer}: {pasted:?}");
+}
+
+#[test]
+fn a15_a_mistyped_command_is_corrected_for_the_same_place() {
+    let bench = Bench::new("  - { id: ok, gate: fine? }\n");
+    bench.exits("run w.yaml", 11);
+    let outside = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&bench.root, outside.path().join(LINK)).unwrap();
+    for typed in [format!("onward --cwd '{LINK}' show"), format!("onward show --cwd='{LINK}'")] {
+        let said = paste(&bench, outside.path(), &typed);
+        let printed = commands(&said.err);
+        let pasted = paste(&bench, outside.path(), &printed[0]);
+        assert_eq!(pasted.code, 0, "{printed:?} {pasted:?}");
+        assert!(pasted.out.contains("Gate ok"), "{pasted:?}");
+    }
+}
+
+#[test]
+fn a15_a_run_comes_back_from_the_archive_by_the_printed_command() {
+    for from in [From::Project, From::Below, From::Elsewhere] {
+        let bench = Bench::new("  - { id: a, run: LOG }\n");
+        let run = id(&ran(&bench, 0));
+        bench.exits(&format!("archive {run}"), 0);
+        let outside = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(&bench.root, outside.path().join(LINK)).unwrap();
+        let stands = from.stands(&bench, outside.path());
+        let said = paste(&bench, &stands, &from.typed("status RUN", &run).unwrap());
+        assert_eq!(said.code, 17, "{said:?}");
+        let back = said.err.split('`').find(|it| it.starts_with("mv ")).unwrap();
+        let pasted = paste(&bench, &stands, back);
+        assert_eq!(pasted.code, 0, "{from:?}: {back}: {pasted:?}");
+        bench.exits(&format!("status {run}"), 0);
+    }
+}
+
+#[test]
+fn a15_the_file_that_is_no_workflow_any_more_is_named_from_below_too() {
+    let bench = Bench::new("  - { id: a, run: LOG }\n  - { id: ok, gate: fine? }\n");
+    bench.exits("run w.yaml", 11);
+    bench.write("w.yaml", "steps: 3\n");
+    let below = From::Below.stands(&bench, Path::new(""));
+    let said = paste(&bench, &below, "onward plan");
+    let check = commands(&said.out).into_iter().find(|it| it.contains(" check ")).unwrap();
+    let pasted = paste(&bench, &below, &check);
+    assert!(pasted.code == 2 && pasted.err.contains("cannot be run"), "{check}: {pasted:?}");
 }

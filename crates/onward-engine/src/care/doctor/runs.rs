@@ -136,7 +136,7 @@ fn processes(run: &RunDir, machine: &Machine, fix: bool) -> Result<Vec<Check>, C
     if supervisor_lives(place) && !seen.alive.is_empty() {
         let attempts = plural::count(seen.alive.len(), "attempt");
         let message = format!("{attempts} of run {id} still running without an engine");
-        checks.push(Check::ok("supervisor", message).with_hint(format!("onward resume {id}")));
+        checks.push(Check::ok("supervisor", message).with_hint(format!("`onward resume {id}`")));
     }
     if seen.orphans > 0 {
         let (verb, s) = if seen.orphans == 1 { ("has", "") } else { ("have", "es") };

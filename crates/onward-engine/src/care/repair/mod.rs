@@ -285,7 +285,7 @@ fn opening(
             None => {
                 return Err(CareError::Refused {
                     what: format!("what input `{name}` was is not kept anywhere"),
-                    hint: format!("say it: onward repair {} --input {name}=VALUE", at.place.run),
+                    hint: format!("say it: `onward repair {} --input {name}=VALUE`", at.place.run),
                 });
             }
         };
