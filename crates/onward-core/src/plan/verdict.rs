@@ -494,7 +494,7 @@ pub(super) fn recovery_point(
         (Status::Failed, [first, ..], _) if first_failed => {
             ("failed-steps", format!("{kept} kept; continues at {first}, which failed"))
         }
-        (Status::Cancelled, [first, ..], _) => {
+        (Status::Cancelled, [first, ..], _) if !made.choices.revive => {
             let text = format!("it was cancelled; with `--force` it continues at {first}");
             ("continue", format!("{text}, {kept} kept"))
         }
@@ -504,7 +504,8 @@ pub(super) fn recovery_point(
             | Status::Waiting
             | Status::Parked
             | Status::OverBudget
-            | Status::Failed,
+            | Status::Failed
+            | Status::Cancelled,
             [first, ..],
             _,
         ) => ("continue", format!("{kept} kept; continues at {first}")),

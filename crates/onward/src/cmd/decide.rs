@@ -328,7 +328,7 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
     if cx.global.json {
         let (schema, step) = ("onward.done/1".to_owned(), step.to_owned());
-        return cx.print_json(&shapes::Done { schema, step });
+        return cx.print_json(&shapes::Done { schema, run: id_of(&dir), step });
     }
     writeln!(cx.err, "{step} now counts as done")?;
     let run = open_run(&dir)?;

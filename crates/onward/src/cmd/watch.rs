@@ -25,15 +25,21 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error> {
-    let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, args.run.as_deref())?;
-    if cx.global.json || !stdin().is_terminal() || !rustix::termios::isatty(rustix::stdio::stdout())
-    {
+    if cx.global.json {
         return Err(Error::Usage {
-            message: "`onward watch` needs a terminal".to_owned(),
-            hint: "take `onward attach`, or `onward status --json`".to_owned(),
+            message: "`onward watch` draws on a terminal and prints no JSON".to_owned(),
+            hint: "`onward attach --json` follows the run, `onward status --json` shows it once"
+                .to_owned(),
         });
     }
+    if !stdin().is_terminal() || !rustix::termios::isatty(rustix::stdio::stdout()) {
+        return Err(Error::Usage {
+            message: "`onward watch` needs a terminal".to_owned(),
+            hint: "`onward attach` follows the run, `onward status` shows it once".to_owned(),
+        });
+    }
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
     let (left, status, live) = watch(&session, &dir)?;
     match left {
         Left::Quit => {

@@ -22,6 +22,7 @@ mod c_shell;
 mod chance;
 mod d_counts;
 mod d_face;
+mod d_json;
 mod d_keys;
 mod d_limits;
 mod d_manners;
