@@ -28,6 +28,7 @@ mod d_limits;
 mod d_manners;
 mod d_narrow;
 mod d_newcomer;
+mod d_pictures;
 mod d_reader;
 mod d_resize;
 mod d_screens;
