@@ -376,7 +376,7 @@ impl Words {
                 self.line(at, &format!("{DIM}resume{DIM:#} {}", printable(&resumed.summary)));
                 if let Some(place) = &resumed.entered {
                     let place = printable(place);
-                    let told = "entered by your word: finished work from there on is done again";
+                    let told = "entered as you asked: finished work from there on is done again";
                     self.line(at, &format!("{WARN}warn{WARN:#}  {place}  {told}"));
                 }
             }

@@ -48,8 +48,8 @@ impl LoadWorkflowError {
         match self {
             Self::Io { .. } | Self::Invalid(_) => None,
             Self::Altered { file: Some(file) } => Some(format!(
-                "bring {file} back as it was when the run last went on, and the run takes it from \
-                 there; or start another one with `onward run {file}`"
+                "bring {file} back as it was when the run last continued, and the run takes it \
+                 from there; or start another one with `onward run {file}`"
             )),
             Self::Altered { file: None } => {
                 Some("start another run; `onward archive` puts this one away".to_owned())

@@ -189,7 +189,7 @@ fn no_archive(found: &FoundSite) -> Error {
     let (name, system) = (found_in_commands(found), found.card().name);
     Error::Care(CareError::Refused {
         what: format!("{name} stays: {system} has no archive, and no run continues it yet"),
-        hint: format!("its files are yours to move; or go on with it: `onward resume {name}`"),
+        hint: format!("its files are yours to move; or continue it: `onward resume {name}`"),
     })
 }
 

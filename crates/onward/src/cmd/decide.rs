@@ -334,7 +334,7 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     let run = open_run(&dir)?;
     let before = unfinished_before(&run, &Address::from_text(step));
     if !before.is_empty() {
-        let said = format!("note: it came before what it needs: {}", before.join(", "));
+        let said = format!("note: it needs steps that are not done yet: {}", before.join(", "));
         writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 2))?;
     }
     writeln!(cx.err, "onward resume {}", id_of(&dir))?;

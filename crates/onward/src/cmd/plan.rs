@@ -94,10 +94,10 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
 /// A report in the words of the other system.
 fn page(cx: &mut Context, page: Page, name: &str, format: &str) -> Result<ExitCode, Error> {
     let text = page.map_err(|formats| {
-        let known = formats.iter().map(|it| format!("take `--format {it}`, "));
+        let known = formats.iter().map(|it| format!("use `--format {it}`, "));
         Error::Usage {
             message: format!("the run {name} has no format `{format}`"),
-            hint: format!("{}leave `--format` out, or take `--json`", known.collect::<String>()),
+            hint: format!("{}leave `--format` out, or use `--json`", known.collect::<String>()),
         }
     })?;
     write!(cx.out, "{text}")?;

@@ -328,7 +328,7 @@ fn next_action(view: &View) -> String {
         // No word takes it up again: what it needs says why.
         Status::Cancelled if !view.needs.is_empty() => "none; the run is over".to_owned(),
         Status::Cancelled => {
-            format!("none; to continue it all the same: onward resume {which} --force")
+            format!("none; to continue it anyway: onward resume {which} --force")
         }
         Status::Completed if run.dialect == "onward" => {
             format!("none; to run it again: onward run --again {which}")

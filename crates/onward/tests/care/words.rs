@@ -59,7 +59,7 @@ fn a_damaged_run_is_looked_after_in_words() {
     Steps
       keep         one                  sealed, and its outputs are there (recorded by seal)
       keep         two                  it can be read (recorded by journal)
-    error: nothing was changed: a repair is adopted by an explicit yes
+    error: nothing was changed: a repair needs your yes
     help: say `onward repair RUN --yes`
     --- exit 16
     "#);
