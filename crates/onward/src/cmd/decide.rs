@@ -36,7 +36,7 @@ pub(crate) struct DecideArgs {
     /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
-    /// The content you saw, as `status --json` shows it; refused if it has moved
+    /// The content you saw, as `status --json` shows it; refused if it has changed
     #[arg(long)]
     hash: Option<String>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct YesNoArgs {
     /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
-    /// The content you saw, as `status --json` shows it; refused if it has moved
+    /// The content you saw, as `status --json` shows it; refused if it has changed
     #[arg(long)]
     hash: Option<String>,
 }
@@ -315,7 +315,7 @@ fn unfinished_before(run: &Run, step: &Address) -> Vec<String> {
 #[command(override_usage = "onward done [OPTIONS] [RUN] STEP")]
 pub(crate) struct DoneArgs {
     /// `[RUN] STEP`
-    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
+    #[arg(required = true, num_args = 1..=2, value_name = "STEP")]
     #[arg(add = crate::complete::run_or_step())]
     words: Vec<String>,
 }

@@ -29,7 +29,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  onward list\n  onward list --json")]
 pub(crate) struct ListArgs {
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR")]
     pub(crate) tasks: Option<PathBuf>,
 }

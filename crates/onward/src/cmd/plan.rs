@@ -32,7 +32,7 @@ pub(crate) struct PlanArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR")]
     tasks: Option<PathBuf>,
     /// The report in a format of the system that wrote the run, such as `l1` of a pipeline

@@ -41,7 +41,7 @@ pub(crate) struct StatusArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR", conflicts_with = "run")]
     tasks: Option<PathBuf>,
     /// Tell what was useful, and what interruptions have cost

@@ -12,9 +12,9 @@ use crate::{
     watch::{Left, watch},
 };
 
-/// Watch a run on a whole screen: steps as a tree, one beside it
+/// Watch a run on a whole screen: steps as a tree, the selected one beside it
 ///
-/// For a run that is driven and for one that is over alike. Gates are answered with `a`; `?` shows
+/// Shows a run that is driven and one that is over alike. Gates are answered with `a`; `?` shows
 /// the other keys. Quitting does not stop the run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward watch\n  onward watch release-20261115-k3fq")]

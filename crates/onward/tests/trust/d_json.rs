@@ -64,7 +64,9 @@ impl Tried {
         self.fits("outcome", outcome);
         assert_eq!(outcome["exit"], code);
         assert!(!events.is_empty(), "{command}");
-        events.iter().for_each(|event| self.fits("event", event));
+        for event in events {
+            self.fits("event", event);
+        }
         self.good.borrow_mut().insert(command.to_owned());
     }
 }

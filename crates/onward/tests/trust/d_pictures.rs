@@ -21,11 +21,12 @@ fn workflow() -> String {
     let script = text("scripts/pictures");
     let (_, rest) = script.split_once("WORKFLOW = \"\"\"\\\n").unwrap();
     let (workflow, _) = rest.split_once("\"\"\"").unwrap();
-    let line = |line: &str| match line.trim_start().starts_with("run: for i in") {
-        true => WAITS.to_owned(),
-        false => ["0.4", "0.5", "0.6"]
-            .iter()
-            .fold(line.to_owned(), |line, it| line.replace(&format!("sleep {it}"), ":")),
+    let line = |line: &str| {
+        if line.trim_start().starts_with("run: for i in") {
+            return WAITS.to_owned();
+        }
+        let pauses = ["sleep 0.4", "sleep 0.5", "sleep 0.6"];
+        pauses.iter().fold(line.to_owned(), |line, pause| line.replace(pause, ":"))
     };
     workflow.lines().map(|it| line(it) + "\n").collect()
 }
