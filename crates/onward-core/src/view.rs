@@ -130,7 +130,7 @@ pub struct Live {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retrying {
     pub step: Address,
-    /// Which retry comes, of at most `max`.
+    /// Which retry comes, of at most `max`; 0 = one that takes none of them.
     pub number: u32,
     pub max: u32,
     pub at: Timestamp,
@@ -185,14 +185,22 @@ impl Live {
     /// Steps that failed and wait for their next try.
     pub fn retries(&self, now: Timestamp) -> Vec<Retrying> {
         let ready = self.run.graph.ready_work();
-        let waits = ready.filter_map(|id| {
-            let at = self.run.retry_at(id).filter(|at| *at > now)?;
-            let node = self.run.graph.node(id);
-            let failures = self.run.state.step(&node.address)?.failures;
-            let max = self.run.defs.step(node.def).retry.max;
-            Some(Retrying { step: node.address.clone(), number: failures, max, at })
-        });
-        waits.collect()
+        ready.filter_map(|id| self.retry_of(id)).filter(|it| it.at > now).collect()
+    }
+
+    /// The next try at a step that failed, if there is one.
+    pub fn retry(&self, step: &Address) -> Option<Retrying> {
+        let id = self.run.graph.find(step).filter(|id| self.run.graph.is_ready(*id))?;
+        self.retry_of(id).filter(|_| !self.run.state.is_parked(step))
+    }
+
+    fn retry_of(&self, id: NodeId) -> Option<Retrying> {
+        let (at, node) = (self.run.retry_at(id)?, self.run.graph.node(id));
+        let entry = self.run.state.step(&node.address)?;
+        let is_free = entry.free_wait_ms.is_some();
+        let number = if is_free { 0 } else { entry.failures };
+        let max = self.run.defs.step(node.def).retry.max;
+        Some(Retrying { step: node.address.clone(), number, max, at })
     }
 
     /// Steps that met a limit, and wait until it is lifted.

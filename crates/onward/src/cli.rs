@@ -1,6 +1,6 @@
 //! What can be typed: the command line as a type.
 
-use std::{ffi::OsStr, io::Write as _, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, path::PathBuf, process::ExitCode};
 
 use clap::{
     ArgAction, Args, Parser, Subcommand,
@@ -13,6 +13,7 @@ use crate::{
     command::in_text,
     diagnostic, error, guess,
     ink::{self, Printer},
+    shapes::{Program, Text},
 };
 
 /// Runs long agent workflows and resumes them after any interruption
@@ -30,8 +31,8 @@ pub(crate) struct Cli {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Print one JSON object on standard output; `run` and `resume` one a line, an event each, and
-    /// the outcome last
+    /// Print one JSON object on standard output; `run`, `resume` and `attach` print one a line:
+    /// each event, and the outcome last
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// `text`, or `json` for what --json prints
@@ -175,10 +176,43 @@ fn meant(error: &clap::Error) -> Option<(String, String)> {
     Some((format!("there is no option `{typed}`"), guess::flag(typed)?.to_owned()))
 }
 
+/// Whether an argument asks for JSON, where the parser could not say so.
+fn asks_for_json() -> bool {
+    let all: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let format = |it: &[OsString]| it[0] == "--log-format" && it[1] == "json";
+    all.iter().any(|it| it == "--json" || it == "--log-format=json") || all.windows(2).any(format)
+}
+
+/// What `help` says, which takes no flag by itself.
+fn help_without_json() -> Option<clap::Error> {
+    let all: Vec<OsString> = std::env::args_os().filter(|it| it != "--json").collect();
+    if !all.iter().any(|it| it == "help") {
+        return None;
+    }
+    Cli::try_parse_from(all).err().filter(|it| it.kind() == ErrorKind::DisplayHelp)
+}
+
+/// Help, or the version, as one object.
+fn told(error: &clap::Error) -> ExitCode {
+    let object = if error.kind() == ErrorKind::DisplayVersion {
+        serde_json::to_string(&Program::this())
+    } else {
+        serde_json::to_string(&Text::of(error.render().to_string().as_bytes()))
+    };
+    let object = object.expect("texts and numbers alone");
+    let _ = writeln!(Printer::json(), "{object}");
+    ExitCode::from(error::OK)
+}
+
 /// Answers a command line that is not one, or that asks for help.
 pub(crate) fn refuse(error: &clap::Error) -> ExitCode {
+    let json = asks_for_json();
+    let help = if json { help_without_json() } else { None };
+    let error = help.as_ref().unwrap_or(error);
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    let json = std::env::args_os().any(|argument| argument == OsStr::new("--json"));
+    if asked && json {
+        return told(error);
+    }
     if let Some((message, hint)) = meant(error) {
         let hint = in_text(&hint);
         let _ = if json {

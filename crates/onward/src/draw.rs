@@ -9,11 +9,6 @@ use onward_core::{
 
 use crate::diagnostic::printable;
 
-/// Steps that do something, as opposed to groups.
-pub(crate) fn leaves(steps: &[Step]) -> usize {
-    steps.iter().map(|step| if step.is_leaf() { 1 } else { leaves(inside(step)) }).sum()
-}
-
 fn inside(step: &Step) -> &[Step] {
     match &step.kind {
         Kind::Group { steps } => steps,
@@ -39,12 +34,11 @@ pub(crate) fn tree(workflow: &Workflow) -> String {
     text
 }
 
-/// `3 steps, and more to come from fan`: what a run of it counts at its start, and which lists and
-/// loops open steps that are not known before.
+/// `3+ steps, more from fan`: those that any run of it has, and which lists and loops open steps
+/// that are not known before.
 fn size(steps: &[Step]) -> String {
     const NAMED_MAX: usize = 3;
-    let mut open = Vec::new();
-    let known = known(steps, "", &mut open);
+    let Size { known, mut open } = Size::of(steps);
     let others = open.len().saturating_sub(NAMED_MAX);
     open.truncate(NAMED_MAX);
     if others > 0 {
@@ -56,27 +50,49 @@ fn size(steps: &[Step]) -> String {
         Some((last, before)) => format!("{} and {last}", before.join(", ")),
     };
     match known {
-        0 => format!("steps to come from {from}"),
-        known => format!("{}, and more to come from {from}", count(known, "step")),
+        0 => format!("steps come from {from}"),
+        known => format!("{known}+ steps, more from {from}"),
     }
 }
 
-/// How many steps are there from the start; `open` gets the lists and loops among them.
-fn known(steps: &[Step], scope: &str, open: &mut Vec<String>) -> usize {
-    let mut sum = 0;
-    for step in steps {
-        let address = format!("{scope}{}", step.id);
-        match &step.many {
-            Many::Once if step.is_leaf() => sum += 1,
-            Many::Once => sum += known(inside(step), &format!("{address}/"), open),
-            Many::Each(each) => match &each.items {
-                Items::List(items) if items.is_empty() => {}
-                Items::List(_) | Items::Expression(_) => open.push(address),
-            },
-            Many::Repeat(_) => open.push(address),
-        }
+/// How many steps a workflow has; groups are not counted.
+#[derive(Default)]
+pub(crate) struct Size {
+    /// Those that are known before it runs: the items of a list that is written out, and the first
+    /// turn of a loop.
+    pub(crate) known: usize,
+    /// The lists and loops that open others.
+    pub(crate) open: Vec<String>,
+}
+
+impl Size {
+    pub(crate) fn of(steps: &[Step]) -> Self {
+        Self::below(steps, "")
     }
-    sum
+
+    fn below(steps: &[Step], scope: &str) -> Self {
+        let mut size = Self::default();
+        for step in steps {
+            let address = format!("{scope}{}", step.id);
+            let (times, opens) = match &step.many {
+                Many::Once => (1, false),
+                Many::Each(each) => match &each.items {
+                    Items::List(items) => (items.len(), false),
+                    Items::Expression(_) => (0, true),
+                },
+                Many::Repeat(repeat) => (1, !matches!(repeat.max, Count::Fixed(1))),
+            };
+            let inner = Self::below(inside(step), &format!("{address}/"));
+            let once = if step.is_leaf() { 1 } else { inner.known };
+            size.known = size.known.saturating_add(once.saturating_mul(times));
+            if opens {
+                size.open.push(address);
+            } else if times > 0 {
+                size.open.extend(inner.open);
+            }
+        }
+        size
+    }
 }
 
 struct Line {

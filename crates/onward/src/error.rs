@@ -322,7 +322,7 @@ impl Error {
                 known.join(", ")
             )),
             Self::SeveralRuns { first, command, .. } => Some(match *command {
-                "resume" => format!("say which, such as `onward resume {first}`, or take `--all`"),
+                "resume" => format!("say which, such as `onward resume {first}`, or use `--all`"),
                 "" => format!("say which, such as `{first}`"),
                 command => format!("say which, such as `onward {command} {first}`"),
             }),
@@ -331,7 +331,7 @@ impl Error {
                 Some(format!("if it is, continue it here: `onward resume {list}`"))
             }
             Self::Cancelled { run } | Self::LastIsCancelled { run } => {
-                Some(format!("continue it all the same with `onward resume {run} --force`"))
+                Some(format!("continue it anyway with `onward resume {run} --force`"))
             }
             Self::SeveralWait { first, .. } => Some(format!("say which, such as `onward {first}`")),
             Self::Interrupted { command } => Some(command.clone()),

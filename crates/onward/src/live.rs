@@ -12,12 +12,13 @@ use std::{
 
 use onward_core::{
     address::Address,
-    event::{Event, Record},
+    event::{AttemptFinished, Event, Record},
+    evidence::Cause,
     plan::Status,
     run::Run,
     state::State,
     time::Timestamp,
-    view::{Counts, Live},
+    view::{Counts, Live, Retrying},
 };
 use onward_engine::{
     agents::Spoken,
@@ -32,7 +33,7 @@ use crate::{
     screen::Size,
     session::state_of,
     speech,
-    style::{BUSY, DIM, GOOD, WARN, cut, fraction, parked, thousands, took, usd},
+    style::{BUSY, DIM, GOOD, WARN, cut, fraction, parked, span, thousands, took, usd},
     width,
 };
 
@@ -132,6 +133,41 @@ impl Running {
             words.push(format!("and {more} more"));
         }
         words.join(", ")
+    }
+}
+
+/// What comes after an attempt that failed, where that is not the end of the step: told from the
+/// fold that has it already.
+pub(crate) fn what_follows(
+    live: Option<&Live>,
+    finished: &AttemptFinished,
+    cause: Cause,
+    now: Timestamp,
+) -> Option<String> {
+    if finished.tolerated {
+        return Some("the run continues without it".to_owned());
+    }
+    let live = live?;
+    if let Some(retry) = live.retry(&finished.step) {
+        return Some(tries_again(&retry, now));
+    }
+    // Tries were declared, for other causes.
+    let node = live.run().graph.node(live.run().graph.find(&finished.step)?);
+    let retry = &live.run().defs.step(node.def).retry;
+    let word = cause.as_str();
+    let is_other = retry.max > 0 && !retry.on.contains(&cause);
+    is_other.then(|| format!("not tried again: its `retry.on` lacks `{word}`"))
+}
+
+/// `tries again in 2 s (retry 1 of 3)`
+fn tries_again(it: &Retrying, now: Timestamp) -> String {
+    let again = match it.at.ms_since(now).div_ceil(1000) {
+        0 => "tries again".to_owned(),
+        seconds => format!("tries again in {}", span(seconds)),
+    };
+    match it.number {
+        0 => again,
+        number => format!("{again} (retry {number} of {})", it.max),
     }
 }
 

@@ -162,7 +162,7 @@ impl Glanced {
     pub(crate) fn is_ours(&self, person: &mut Person) -> Result<Which, Error> {
         if person.is_there() {
             person.screen().line(&printable(&self.in_a_line()));
-            let question = "Nothing in it says that it is this project's. Go on with it here?";
+            let question = "Nothing in it says that it is this project's. Continue it here?";
             let words = ["no", "yes"].map(str::to_owned);
             match person.pick(question, &words, First::ByDefault) {
                 Some(1) => return Ok(Which::Foreign(Box::new(self.found.clone()))),

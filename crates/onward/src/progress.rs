@@ -36,7 +36,7 @@ use crate::{
     diagnostic::printable,
     folds::{self, Folds, Repeats, TakenOver},
     ink::Printer,
-    live::{Row, Running, Scene, earlier},
+    live::{Row, Running, Scene, earlier, what_follows},
     screen::{self, Screen},
     session::{Session, id_of, open_run, word},
     style::{
@@ -231,8 +231,14 @@ pub(crate) struct Words {
 
 impl Words {
     fn take(&mut self, record: Record) {
-        self.tell(&record);
-        self.running.take(&record);
+        // Whether a step that failed is tried again is known when the fold has the failure.
+        let is_failed =
+            matches!(&record.event, Event::AttemptFinished(it) if it.outcome != Outcome::Done);
+        let later = is_failed.then(|| record.clone());
+        if later.is_none() {
+            self.tell(&record);
+            self.running.take(&record);
+        }
         if matches!(record.event, Event::GateOpened { .. } | Event::GateDecided { .. }) {
             self.gates.push(record.event.clone());
         }
@@ -248,6 +254,10 @@ impl Words {
             Followed::Yes | Followed::Known => {}
             // What cannot be read now is not counted any more; the run continues without a bar.
             Followed::Lost => self.live = open_run(&self.dir).ok().map(Live::new),
+        }
+        if let Some(record) = later {
+            self.tell(&record);
+            self.running.take(&record);
         }
         if let Some(group) = ended {
             self.tell_fold(&group, at);
@@ -367,7 +377,7 @@ impl Words {
                 self.line(at, &format!("{DIM}resume{DIM:#} {}", printable(&resumed.summary)));
                 if let Some(place) = &resumed.entered {
                     let place = printable(place);
-                    let told = "entered by your word: finished work from there on is done again";
+                    let told = "entered as you asked: finished work from there on is done again";
                     self.line(at, &format!("{WARN}warn{WARN:#}  {place}  {told}"));
                 }
             }
@@ -439,7 +449,8 @@ impl Words {
                 self.line(at, &format!("{WARN}park{WARN:#}  {step}  {why}"));
             }
             Outcome::Failed { cause, detail } => {
-                let and = if finished.tolerated { "; the run continues without it" } else { "" };
+                let and = what_follows(self.live.as_ref(), finished, *cause, at);
+                let and = and.map_or(String::new(), |it| format!("; {it}"));
                 let why = printable(&failure(*cause, detail, ms));
                 self.line(at, &format!("{BAD}fail{BAD:#}  {step}  {why}{and}"));
             }

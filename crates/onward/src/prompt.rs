@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_there_is_not_asked() {
+    fn a_person_who_is_not_there_is_not_asked() {
         let (mut person, paper) = person(false, &["1", "y", "a"]);
         assert_eq!(person.choose("Which?", &words(&["a", "b"])), None);
         assert_eq!(person.pick("Proceed?", &words(&["yes"]), First::ByDefault), None);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_somebody_else_answered_is_withdrawn() {
+    fn a_question_that_another_person_answered_is_withdrawn() {
         let (mut person, _) = person(true, &["approve"]);
         let options = words(&["approve"]);
         assert_eq!(person.ask("Go on?", &options, &[], &|| false), Asked::Withdrawn);
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn ci_is_nobody() {
+    fn ci_is_no_person() {
         let is = |text: &str| is_ci(Some(text.as_ref()));
         assert!(is("true") && is("1"));
         assert!(!is("") && !is("0") && !is("false") && !is_ci(None));

@@ -78,7 +78,7 @@ pub(crate) struct Driving {
     /// Never ask anything
     #[arg(long)]
     pub(crate) no_input: bool,
-    /// At a limit wait in place until it is lifted, and go on
+    /// At a limit, wait until it is lifted, then continue
     #[arg(long)]
     pub(crate) wait: bool,
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The last line of `run --json` and `resume --json`.
+/// The last line of `run --json`, `resume --json` and `attach --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Outcome {
     pub(crate) schema: String,
@@ -45,8 +45,11 @@ pub(crate) struct Checked {
     /// It can be run.
     pub(crate) ok: bool,
     pub(crate) problems: Vec<CheckProblem>,
-    /// Steps that do something; groups are not counted.
+    /// Steps that are known before it runs; groups are not counted, the items of a list that is
+    /// written out are, and so is the first turn of a loop.
     pub(crate) steps: usize,
+    /// Lists and loops may open others.
+    pub(crate) more: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mermaid: Option<String>,
 }
@@ -62,7 +65,7 @@ pub(crate) struct CheckProblem {
     pub(crate) hint: Option<String>,
 }
 
-/// `man --json` and `completions --json`.
+/// `help --json`, `man --json` and `completions --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Text {
     pub(crate) schema: String,
@@ -76,7 +79,7 @@ impl Text {
     }
 }
 
-/// `config path --json`.
+/// `config path --json`, `config edit --json` and `man --dir --json`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Place {
     pub(crate) schema: String,
@@ -117,6 +120,7 @@ pub(crate) struct Asked {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct Done {
     pub(crate) schema: String,
+    pub(crate) run: String,
     pub(crate) step: String,
 }
 
@@ -143,14 +147,28 @@ pub(crate) struct Program {
     pub(crate) features: Vec<String>,
 }
 
+impl Program {
+    pub(crate) fn this() -> Self {
+        let commit = env!("ONWARD_COMMIT");
+        let features: &[&str] = if cfg!(feature = "watch") { &["watch"] } else { &[] };
+        Self {
+            schema: "onward.version/1".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            journal_format: onward_core::journal::FORMAT,
+            commit: (!commit.is_empty()).then(|| commit.to_owned()),
+            features: features.iter().map(|it| (*it).to_owned()).collect(),
+        }
+    }
+}
+
 /// A record of the journal; what else it has depends on its kind, see docs/journal.md.
 pub(crate) fn event_schema() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Event",
-        "description": "A record of the journal, as `run --json` and `resume --json` print it, one \
-            a line. `log --json` prints it as it is kept, without `schema`. The other fields \
-            depend on `kind`; see docs/journal.md.",
+        "description": "A record of the journal, as `run --json`, `resume --json` and \
+            `attach --json` print it, one a line. `log --json` prints it as it is kept, without \
+            `schema`. The other fields depend on `kind`; see docs/journal.md.",
         "type": "object",
         "required": ["seq", "at", "kind"],
         "properties": {

@@ -71,6 +71,8 @@ pub(crate) fn lines(
     if slow.len() > 1 {
         lines.push(format!("  {DIM}slowest: {}{DIM:#}", slow.join(", ")));
     }
+    let again: Vec<String> = tried_again(run, since).collect();
+    lines.extend(first_few("needed more than one try", again.iter().map(String::as_str)));
     if status == Status::Completed {
         lines.extend(outputs(dir, run));
     }
@@ -141,6 +143,13 @@ fn slowest(run: &Run, since: Timestamp) -> Vec<String> {
     all.sort_by(|one, other| other.cmp(one));
     let named = all.into_iter().take(NAMED);
     named.map(|(ms, step)| format!("{} {}", printable(step.as_str()), took(ms))).collect()
+}
+
+/// Done, after tries that failed.
+fn tried_again(run: &Run, since: Timestamp) -> impl Iterator<Item = String> {
+    let done = worked(run).filter(move |(_, it)| it.started_at >= since && it.phase == Phase::Done);
+    let again = done.filter(|(_, it)| it.failures > 0);
+    again.map(|(step, it)| format!("{step} ({} tries)", it.failures + 1))
 }
 
 /// The files that the last steps left, and the branches of worktrees.

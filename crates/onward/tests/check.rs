@@ -106,7 +106,7 @@ fn example() -> Project {
 #[test]
 fn a_good_file_is_drawn() {
     insta::assert_snapshot!(example().onward("check flow.yaml"), @r#"
-    release-notes: 3 steps, and more to come from draft and qa
+    release-notes: 5+ steps, more from draft and qa
     ├─ facts      agent writer
     ├─ approve    gate approve/revise/cancel    needs facts
     ├─ draft      steps, each writer, worktree  needs approve
@@ -168,10 +168,11 @@ fn scripts_get_one_object() {
     insta::assert_snapshot!(example().onward("check flow.yaml --json"), @r#"
     {
       "file": "flow.yaml",
+      "more": true,
       "ok": true,
       "problems": [],
       "schema": "onward.check/1",
-      "steps": 6
+      "steps": 5
     }
     --- stderr
     --- exit 0
@@ -180,6 +181,7 @@ fn scripts_get_one_object() {
     insta::assert_snapshot!(bad.onward("check --json flow.yaml"), @r#"
     {
       "file": "flow.yaml",
+      "more": false,
       "ok": false,
       "problems": [
         {

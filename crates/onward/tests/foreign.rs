@@ -108,7 +108,7 @@ fn a_conference_is_planned_where_it_lies() {
     Last completed event: researcher.iteration at 20:10
     Researchers in the last round: A, B (round 1)
     Convergence reached: no
-    Interruption point: Round 1, phase 1: go on with A, B, from their last kept state
+    Interruption point: Round 1, phase 1: continue with A, B, from their last kept state
 
       keep      open       the files record it
       keep      confirm    the files record it
@@ -214,7 +214,7 @@ fn doubt_is_settled_by_asking() {
     error: several runs can be resumed:
       1. HERE/talks/coffee  conference, interrupted, phase 1, 2 h ago
       2. HERE/talks/tea  conference, interrupted, phase 1, 2 h ago
-    help: say which, such as `onward resume HERE/talks/coffee`, or take `--all`
+    help: say which, such as `onward resume HERE/talks/coffee`, or use `--all`
     --- exit 16
     ");
     assert_snapshot!(onward(project.path(), "plan talks/tea --dialect parliament"), @r"

@@ -243,7 +243,10 @@ fn items(each: &Each, list: Vec<Value>) -> Result<Vec<Item>, String> {
     }
     for item in &items {
         if let Some(unknown) = item.after.iter().find(|after| !keys.contains(*after)) {
-            return Err(format!("item `{}` comes after `{unknown}`, which is no item", item.key));
+            return Err(format!(
+                "item `{}` comes after `{unknown}`, which is not an item",
+                item.key
+            ));
         }
     }
     match cycle(&items) {
@@ -264,7 +267,7 @@ fn item_key(each: &Each, value: &Value) -> Result<String, String> {
         Value::String(_) => Err("an item of `each` is empty".into()),
         Value::Null | Value::Array(_) | Value::Object(_) => match &each.key {
             Some(field) => Err(format!("an item of `each` has no text in `{field}`")),
-            None => Err(format!("an item of `each` is {}; say `key:` to name it", kind(named))),
+            None => Err(format!("an item of `each` is {}; name it with `key:`", kind(named))),
         },
     }
 }

@@ -228,7 +228,7 @@ pub fn gate_now(run: &Run, facts: &Facts, step: &Address) -> Shown {
     let decider = Decider::new(run, facts, now);
     let found = run.graph.find(step).map(|id| (id, &run.defs.step(run.graph.node(id).def).kind));
     let Some((id, Kind::Gate(gate))) = found else {
-        return Shown::Fails(format!("`{step}` is no gate"));
+        return Shown::Fails(format!("`{step}` is not a gate"));
     };
     match decider.opened(id, id, gate) {
         Ok(opened) => Shown::Now(Box::new(opened)),

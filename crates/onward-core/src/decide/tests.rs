@@ -157,7 +157,7 @@ fn an_each_that_is_no_list_and_items_that_clash_are_failures_with_a_reason() {
         (json!({"names": null}), "is not a list but nothing"),
         (json!({"names": ["x", "x"]}), "two items of `each` have the key `x`"),
         (json!({"names": [""]}), "an item of `each` is empty"),
-        (json!({"names": [["x"]]}), "an item of `each` is a list; say `key:`"),
+        (json!({"names": [["x"]]}), "an item of `each` is a list; name it with `key:`"),
     ] {
         let bench = Bench::new(
             "steps:
@@ -173,7 +173,7 @@ fn an_each_that_is_no_list_and_items_that_clash_are_failures_with_a_reason() {
 #[test]
 fn items_with_keys_that_do_not_fit_together_are_failures_with_a_reason() {
     for (items, reason) in [
-        (json!([{"id": "a", "deps": ["b"]}]), "item `a` comes after `b`, which is no item"),
+        (json!([{"id": "a", "deps": ["b"]}]), "item `a` comes after `b`, which is not an item"),
         (json!([{"id": "a", "deps": ["a"]}]), "comes, by way of others, after itself"),
         (
             json!([{"id": "a", "deps": ["b"]}, {"id": "b", "deps": ["a"]}, {"id": "c"}]),

@@ -90,11 +90,11 @@ impl ReadError {
     /// The next thing to try.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Source(_) => "see whether the disk and the permissions of the file are well",
+            Self::Source(_) => "check the disk, and the permissions of the file",
             Self::Empty | Self::FirstLine(_) => {
                 "rebuild the run from its evidence with `onward repair`"
             }
-            Self::NotOpened => "see whether this file is a journal of onward",
+            Self::NotOpened => "check whether this file is a journal of onward",
             Self::NewerFormat { .. } => "use the version of onward that wrote it, or a newer one",
         }
     }

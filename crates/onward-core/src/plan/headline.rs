@@ -76,7 +76,7 @@ pub(super) fn recovery_point(
         (Status::Fresh, [first, ..], _) => {
             ("start", format!("nothing has run yet; starts at {first}"))
         }
-        (Status::Cancelled, [first, ..], _) => {
+        (Status::Cancelled, [first, ..], _) if !made.choices.revive => {
             let text = format!("it was cancelled; with `--force` it continues at {first}");
             ("continue", format!("{text}, {kept} kept"))
         }
@@ -86,7 +86,8 @@ pub(super) fn recovery_point(
             | Status::Waiting
             | Status::Parked
             | Status::OverBudget
-            | Status::Failed,
+            | Status::Failed
+            | Status::Cancelled,
             [first, ..],
             verdict,
         ) => {

@@ -57,7 +57,7 @@ impl Reader<'_> {
             other => {
                 self.problems
                     .error(node.at, format!("`{other}` is not a durability"))
-                    .hint("say `full` or `process`");
+                    .hint("write `full` or `process`");
                 None
             }
         }

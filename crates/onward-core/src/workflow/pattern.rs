@@ -43,7 +43,7 @@ fn glob(pattern: &str, separators: bool) -> Result<Glob, String> {
         return Err(format!("`{pattern}` has braces in more than {BRACES_MAX} others"));
     }
     let glob = GlobBuilder::new(pattern).literal_separator(separators).build();
-    glob.map_err(|error| format!("`{pattern}` is no pattern: {}", error.kind()))
+    glob.map_err(|error| format!("`{pattern}` is not a pattern: {}", error.kind()))
 }
 
 /// How deep braces stand in each other, at most: one that is escaped or in brackets counts too.

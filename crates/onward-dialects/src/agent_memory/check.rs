@@ -46,7 +46,7 @@ fn over(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         Some(End::Completed) | None => return,
     };
     let message = format!("an event says that the run {word}");
-    let hint = "`onward resume --force` goes on all the same";
+    let hint = "`onward resume --force` continues anyway";
     all.push(Odd::RunOver.finding(message).with_hint(hint));
 }
 
@@ -127,7 +127,7 @@ fn lines(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
 fn phase(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
     let state = &told.state;
     if let Some(word) = &state.odd_phase {
-        let message = format!("the last transition names `{}`, which is no phase", shown(word));
+        let message = format!("the last transition names `{}`, which is not a phase", shown(word));
         all.push(Odd::MissingCurrentPhase.finding(message));
     }
     let (Some(hint), Some(phase)) = (state.hint, told.ahead.phase()) else { return };
@@ -158,7 +158,7 @@ fn graph(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
         all.push(Finding::new(Known::StatusDisagrees, message).at_path(GRAPH));
     }
     for (id, after) in &graph.unknown {
-        let message = format!("{} comes after `{}`, which is no task", shown(id), shown(after));
+        let message = format!("{} comes after `{}`, which is not a task", shown(id), shown(after));
         all.push(Odd::OddValue.finding(message).at_path(GRAPH));
     }
     for id in &graph.selfish {

@@ -200,7 +200,7 @@ fn log(conference: &Conference) -> Vec<Finding> {
     }
     if history.resumes >= 3 {
         let message = format!("this conference was resumed {} times", history.resumes);
-        let hint = "find out what stops it before going on";
+        let hint = "find out what stops it before you continue";
         findings.push(found(Code::ResumedRepeatedly, EVENTS, message, hint));
     }
     findings
@@ -325,11 +325,11 @@ fn lost_page(conference: &Conference, point: &Point) -> Option<Finding> {
     Some(finding.at_step(&step::in_round(number, id)))
 }
 
-/// Said whatever else ends it: to go on with the research needs more than the other reason gone.
+/// Said whatever else ends it: to continue the research needs more than the other reason gone.
 fn budget(conference: &Conference) -> Option<Finding> {
     let used = time_used(conference, conference.history.last_at?)?;
     let message = format!("the time budget is over: {used}");
-    let hint = "what there is goes straight to the synthesis; to go on with the research, raise \
+    let hint = "what there is goes straight to the synthesis; to continue the research, raise \
                 `Time budget` in conference.md";
     Some(Finding::new(Code::BudgetElapsed, message).with_hint(hint))
 }
@@ -349,7 +349,7 @@ fn worktrees(conference: &Conference, point: &Point) -> Vec<Finding> {
     let last = conference.history.rounds.keys().next_back().copied().unwrap_or(1);
     let researchers = conference.researchers_of(point.round.unwrap_or(last));
     let Some(git) = &conference.git else {
-        let message = "researchers change code here, but this is no git repository";
+        let message = "researchers change code here, but this is not a git repository";
         return vec![no_tree(message, "run it where its branches are")];
     };
     if !git.branches.keys().any(|name| name.starts_with("conference/")) {

@@ -247,7 +247,7 @@ impl Point {
                 format!("Round {round}, phase 2: every researcher is done, run the poster session")
             }
             PointCode::ResearchContinue => {
-                format!("Round {round}, phase 1: go on with {who}, from their last kept state")
+                format!("Round {round}, phase 1: continue with {who}, from their last kept state")
             }
             PointCode::ResearchRestart => {
                 format!("Round {round}, phase 1: started, nothing logged; start {who} from scratch")

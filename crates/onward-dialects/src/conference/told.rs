@@ -119,7 +119,7 @@ impl ConferenceTold {
         let used = converge::time_used(&self.conference, now).filter(|_| goes_on)?;
         Some(format!(
             "Time budget: over with this resume ({used}), which then goes straight to the \
-             synthesis; to go on with the research, raise it in conference.md first"
+             synthesis; to continue the research, raise it in conference.md first"
         ))
     }
 }

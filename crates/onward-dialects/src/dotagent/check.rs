@@ -46,12 +46,12 @@ pub(super) fn superseded(told: &DotagentTold) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "the checkpoint is of the workflow `{}` now; this run went on with `{}`, and is over",
+        "the checkpoint is of the workflow `{}` now; this run continued `{}`, and is over",
         shown(there),
         shown(ours)
     );
     let hint = format!(
-        "`onward resume {}` goes on with the new one; `onward cancel` ends this one",
+        "`onward resume {}` continues the new one; `onward cancel` ends this one",
         quoted(&shown(there))
     );
     let finding = Odd::RunSuperseded.finding(message).with_hint(hint).as_a_fact();
@@ -137,7 +137,7 @@ fn writes(told: &DotagentTold, all: &mut Vec<Finding>) {
             }
         };
         let message = format!("a write was cut off: {used}");
-        let hint = "nothing deletes it; remove it when the run goes on well";
+        let hint = "nothing deletes it; remove it when the run continues well";
         let finding = Odd::LeftoverTempFile.finding(message).with_hint(hint);
         all.push(finding.at_path(format!("{path}.tmp")));
     }
@@ -147,10 +147,9 @@ fn writes(told: &DotagentTold, all: &mut Vec<Finding>) {
 fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
     let state = &told.state;
     if state.current.is_none() && state.phase_file.map().is_some() {
-        let named = state
-            .current_word
-            .as_deref()
-            .map_or("no phase".to_owned(), |word| format!("`{}`, which is no phase", shown(word)));
+        let named = state.current_word.as_deref().map_or("no phase".to_owned(), |word| {
+            format!("`{}`, which is not a phase", shown(word))
+        });
         let message = format!("`current_phase` names {named}; the reports say how far the run is");
         all.push(Odd::MissingCurrentPhase.finding(message).at_path(PHASE));
     }
@@ -165,7 +164,7 @@ fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
     }
     for entry in state.completed.iter().filter(|it| it.phase.is_none()) {
         let message =
-            format!("`completed_phases` names `{}`, which is no phase", shown(&entry.word));
+            format!("`completed_phases` names `{}`, which is not a phase", shown(&entry.word));
         all.push(Odd::OddValue.finding(message).at_path(PHASE));
     }
     let Some(current) = state.current else { return };
@@ -378,7 +377,7 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
                 Finding::new(Known::StatusDisagrees, message)
             }
             (Turn::UsedUp, _) => {
-                let hint = "mend it by hand, or accept this: it is tried once more";
+                let hint = "fix it by hand, or accept this: it is tried once more";
                 let message = format!(
                     "{} has failed after {} attempts and is not tried again by itself",
                     shown(&entry.id),
@@ -387,7 +386,7 @@ fn tasks(told: &DotagentTold, all: &mut Vec<Finding>) {
                 Odd::AttemptsUsedUp.finding(message).with_hint(hint)
             }
             (Turn::Unknown, _) => {
-                Odd::OddValue.finding(format!("`{word}` is no status; it counts as pending"))
+                Odd::OddValue.finding(format!("`{word}` is not a status; it counts as pending"))
             }
         };
         all.push(finding.at_step(&place(task)).at_path(EXECUTION));

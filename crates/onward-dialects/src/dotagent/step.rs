@@ -37,7 +37,7 @@ impl Otherwise {
 }
 
 /// Noted with a yes to the demand that no file names.
-const IMPLIED: &str = "no file says so; the run went on behind it";
+const IMPLIED: &str = "no file says so; the run continued after it";
 
 /// What the checkpoint says of the user's yes to the demand.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -161,7 +161,7 @@ impl DotagentTold {
                 "IMPLEMENTATION: no task is planned yet, make the execution plan".to_owned()
             }
             Code::Implementation => {
-                format!("IMPLEMENTATION: go on with {}", shown(&runnable.join(", ")))
+                format!("IMPLEMENTATION: continue with {}", shown(&runnable.join(", ")))
             }
             Code::Verification => "VERIFICATION: verify the whole".to_owned(),
             Code::Reflection => "REFLECTION: write the reflection".to_owned(),

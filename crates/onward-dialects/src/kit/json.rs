@@ -123,7 +123,7 @@ impl<'a> Object<'a> {
     /// Notes a word that is no `wanted`.
     pub fn unknown<T>(&self, key: &str, word: &str, wanted: &str) -> Option<T> {
         let word = shown(word);
-        self.odd.note(self.path, format!("`{key}` says `{word}`, which is no {wanted}"));
+        self.odd.note(self.path, format!("`{key}` says `{word}`, which is not a {wanted}"));
         None
     }
 

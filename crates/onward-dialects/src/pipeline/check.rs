@@ -66,7 +66,7 @@ fn files(told: &Pipeline, all: &mut Vec<Finding>) {
     }
     if let Some(why) = &told.permanent.task.broken {
         let message = format!("the pipeline's own task cannot be read ({why})");
-        let hint = "mend it: one JSON object with the subject `[PERMANENT] …`; nothing can be \
+        let hint = "fix it: one JSON object with the subject `[PERMANENT] …`; nothing can be \
              written into it as it is";
         let finding = Odd::StateUnreadable.finding(message).with_hint(hint);
         all.push(finding.at_path(file(&told.permanent.task)));
@@ -77,7 +77,7 @@ fn files(told: &Pipeline, all: &mut Vec<Finding>) {
             all.push(Finding::new(Known::ArtifactUnproved, message).at_path(file(task)));
         }
         if let Some(word) = &task.odd_status {
-            let message = format!("`{}` is no status of a task", shown(word));
+            let message = format!("`{}` is not a status of a task", shown(word));
             all.push(Odd::OddValue.finding(message).at_path(file(task)));
         }
         for path in &task.refused {

@@ -254,7 +254,7 @@ impl Pipeline {
                      run"
                 )
             }
-            Code::ResumeTasks => format!("{name}, {title}: go on with {ids}"),
+            Code::ResumeTasks => format!("{name}, {title}: continue with {ids}"),
         }
     }
 

@@ -96,7 +96,7 @@ pub(super) fn findings(told: &SdlcTold, now: Timestamp) -> Vec<Finding> {
             // No other file tells how often it was reviewed.
             let message =
                 "the iterations of the loop are lost with it, and it would begin again at 1";
-            let hint = "mend the file, or accept this: it is kept beside the new one";
+            let hint = "fix the file, or accept this: it is kept beside the new one";
             let asked = Odd::StateUnreadable.finding(message);
             all.push(asked.at_path(path).with_hint(hint));
         }
@@ -172,7 +172,7 @@ pub(super) fn known(story: &Story, all: &mut Vec<Finding>) {
         }
         Ok(_) => {}
         Err(Some(text)) => {
-            let message = format!("`{}` is no status of a story", shown(text));
+            let message = format!("`{}` is not a status of a story", shown(text));
             all.push(Own::UnknownStatus.finding(message).at_path(&story.path));
         }
         Err(None) => {
@@ -204,7 +204,7 @@ pub(super) fn disagree(
             Finding::new(Known::StatusDisagrees, message)
         }
         Reading::StoryAhead => {
-            let message = format!("{pair}: it went on while the state did not");
+            let message = format!("{pair}: it continued while the state did not");
             Own::PointerBehind.finding(message)
         }
         Reading::StoryBehind => {
@@ -224,7 +224,7 @@ fn pointer(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
     let Some(path) = &told.state_path else { return };
     let Some(pointer) = state.pointer else {
         if let Some(word) = &state.pointer_word {
-            let message = format!("`{}` is no phase of this workflow", shown(word));
+            let message = format!("`{}` is not a phase of this workflow", shown(word));
             all.push(Odd::MissingCurrentPhase.finding(message).at_path(path));
         }
         return;
@@ -341,7 +341,8 @@ fn artifacts(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
                     all.push(Odd::PathRefused.finding(message));
                 }
                 Some(path) if !told.files.contains(&path) && !is_same_path(told, &path) => {
-                    let message = format!("{path} is missing: {why}; the run can go on without it");
+                    let message =
+                        format!("{path} is missing: {why}; the run can continue without it");
                     all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
                 }
                 Some(_) => {}
@@ -377,7 +378,7 @@ fn of_spec(told: &SdlcTold, spec: &Spec, all: &mut Vec<Finding>) {
         }
         let path = format!("{}/{}", spec.folder, kind.as_str());
         let message = format!(
-            "{} is missing, and later artifacts are there; the run can go on without it",
+            "{} is missing, and later artifacts are there; the run can continue without it",
             kind.as_str()
         );
         all.push(Finding::new(Known::MissingArtifact, message).at_path(path));
@@ -438,7 +439,7 @@ fn of_loop(told: &SdlcTold, it: &Loop, now: Timestamp, all: &mut Vec<Finding>) {
     let word = it.word.as_deref().map(|it| super::status::words(it).concat()).unwrap_or_default();
     let is_over = matches!(word.as_str(), "completed" | "complete" | "done") && !it.waived;
     if is_over && told.code != Code::Complete {
-        let message = "it says completed, and its last verdict is no approval";
+        let message = "it says completed, and its last verdict is not an approval";
         all.push(Finding::new(Known::StatusDisagrees, message).at_path(&path));
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn findings(told: &SdlcTold, epic: &Epic, now: Timestamp, all: &mut V
     });
     for (number, member) in over.filter(|it| told.project.story(&it.1.id).is_none()) {
         let message = format!(
-            "the file of story {} no longer exists; it is over, and the run can go on without it",
+            "the file of story {} is gone; the story is over, and the run can continue without it",
             shown(&member.id)
         );
         let path = member.file.clone().unwrap_or_else(|| step::story_path(&member.id));
@@ -121,7 +121,7 @@ fn of_member(
         all.push(Own::NewDependency.finding(message).at_step(&at));
     }
     if let Some(word) = &member.odd {
-        let message = format!("`{}` is no status of a story; it counts as pending", shown(word));
+        let message = format!("`{}` is not a status of a story; it counts as pending", shown(word));
         all.push(Odd::OddValue.finding(message).at_step(&at));
     }
     let Some(story) = told.project.story(&member.id) else {

@@ -14,6 +14,7 @@ use super::{
     told::{Kind, SdlcTold},
 };
 use crate::kit::{
+    age::is_future,
     code::Odd,
     path::{below, shown},
 };
@@ -67,11 +68,7 @@ fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = Str
 /// When it stopped, where that is written, and in which mode.
 fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some((_, at)) = told.last_at() {
-        let is_rest = told.code == Code::Complete || told.is_unbegun();
-        let what = if is_rest { "Last active" } else { "Interrupted" };
-        lines.push(format!("{what}: {}", ago(now, at)));
-    }
+    lines.extend(when(told, now));
     let source = told.state_path.clone().or_else(|| told.story().map(|it| it.path.clone()));
     if let Some(source) = source {
         lines.push(format!("State source: {}", below(&told.dir, &shown(&source))));
@@ -85,6 +82,19 @@ fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
         lines.push("What follows was made from the stories and artifacts".to_owned());
     }
     lines
+}
+
+/// When it was last at work. A checkout or a copy writes files too: when they were written says
+/// nothing of when a run stopped.
+fn when(told: &SdlcTold, now: Timestamp) -> Option<String> {
+    let (_, at) = told.last_at()?;
+    let is_rest = told.code == Code::Complete || told.is_unbegun();
+    let what = if is_rest { "Last active" } else { "Interrupted" };
+    Some(match ago(now, at) {
+        None => format!("{what}: time unknown; the files give one in the future"),
+        Some(ago) if is_rest || told.noted_at().is_some() => format!("{what}: {ago}"),
+        Some(ago) => format!("{what}: time unknown; the files were last written {ago}"),
+    })
 }
 
 /// A file is gone without which nothing goes on, or nothing says what there is to do.
@@ -130,17 +140,18 @@ fn again(told: &SdlcTold, findings: &[Finding]) -> Vec<String> {
     }
 }
 
-/// 45 minutes ago, 3 days ago.
-fn ago(now: Timestamp, at: Timestamp) -> String {
-    let minutes = now.ms_since(at) / 60_000;
-    if minutes == 0 {
-        return "just now".to_owned();
+/// 45 minutes ago, 3 days ago; `None` for a moment that has not come yet.
+fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
+    if is_future(now, at) {
+        return None;
     }
+    let minutes = now.ms_since(at) / 60_000;
     let (count, unit) = match minutes {
-        0..60 => (minutes, "minute"),
+        0 => return Some("less than a minute ago".to_owned()),
+        1..60 => (minutes, "minute"),
         60..1440 => (minutes / 60, "hour"),
         _ => (minutes / 1440, "day"),
     };
-    let end = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{end} ago")
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    Some(format!("{} ago", plural::count(count, unit)))
 }

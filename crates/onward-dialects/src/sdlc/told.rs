@@ -235,12 +235,7 @@ impl SdlcTold {
     pub(super) fn last_at(&self) -> Option<(String, Timestamp)> {
         let named = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         let state = self.state_path.as_deref();
-        let by_state = match &self.kind {
-            Kind::Story(run) => run.state.as_ref().and_then(|it| it.updated_at.or(it.started_at)),
-            Kind::Loop(told) => told.updated_at.or(told.started_at),
-            Kind::Epic(epic) => epic.updated_at.or(epic.started_at),
-            Kind::Spec(_) => None,
-        };
+        let by_state = self.noted_at();
         let file = |path: &str| self.files.file(path).and_then(|it| it.modified);
         if let Some(path) = state {
             let at = by_state.or_else(|| file(path))?;
@@ -253,6 +248,16 @@ impl SdlcTold {
                 let logged = story.log.iter().map(|it| it.0).max();
                 Some((named(&story.path), logged.max(story.modified)?))
             }
+        }
+    }
+
+    /// When its state was last written, where the state itself says so.
+    pub(super) fn noted_at(&self) -> Option<Timestamp> {
+        match &self.kind {
+            Kind::Story(run) => run.state.as_ref().and_then(|it| it.updated_at.or(it.started_at)),
+            Kind::Loop(told) => told.updated_at.or(told.started_at),
+            Kind::Epic(epic) => epic.updated_at.or(epic.started_at),
+            Kind::Spec(_) => None,
         }
     }
 

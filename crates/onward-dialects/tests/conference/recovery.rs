@@ -248,7 +248,7 @@ fn the_plan_says_who_when_and_where_in_plain_words() {
             "Last completed event: researcher.iteration at 2026-05-04T21:00:00.000000Z",
             "Researchers in the last round: A, B (round 2)",
             "Convergence reached: no",
-            "Interruption point: Round 2, phase 1: go on with A, B, from their last kept state",
+            "Interruption point: Round 2, phase 1: continue with A, B, from their last kept state",
         ]
     );
     assert_eq!(plan.standing.started_at, "2026-05-04T20:00:00Z".parse().ok());

@@ -360,7 +360,7 @@ fn a_wrong_type_in_any_file_is_told_with_its_field_and_its_file() {
     assert_eq!(told(&state("")), []);
     for (more, field) in [
         ("status: [a]\n", "`status` is a list"),
-        ("mode: wild\n", "`mode` says `wild`, which is no mode"),
+        ("mode: wild\n", "`mode` says `wild`, which is not a mode"),
         ("context: 4\n", "`context` is a number"),
         ("context:\n  last_verdict: great\n", "`last_verdict` says `great`"),
         ("story_status: odd\n", "`story_status` says `odd`"),
@@ -407,7 +407,7 @@ fn a_wrong_type_in_any_file_is_told_with_its_field_and_its_file() {
         ("total_waves: 1", "total_waves: [1]", "`total_waves` is a list"),
         ("mode: interactive", "mode: wild", "`mode` says `wild`"),
         ("updated_at: \"2026-02-17T10:00:00Z\"", "updated_at: 7", "`updated_at` is a number"),
-        ("status: none", "status: odd", "`status` says `odd`, which is no verdict"),
+        ("status: none", "status: odd", "`status` says `odd`, which is not a verdict"),
         ("name: W1", "name: [W1]", "`name` is a list"),
         ("          status: in_progress", "          status: [x]", "`status` is a list"),
     ] {

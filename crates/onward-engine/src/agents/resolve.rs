@@ -514,12 +514,12 @@ mod tests {
     }
 
     #[test]
-    fn a_brief_is_part_of_the_prompt_of_an_agent_that_begins_anew() {
-        let mut anew = launch(None, None);
-        let Program::Agent(call) = &mut anew.program else { panic!("it is an agent") };
+    fn a_brief_is_part_of_the_prompt_of_an_agent_that_begins_afresh() {
+        let mut fresh = launch(None, None);
+        let Program::Agent(call) = &mut fresh.program else { panic!("it is an agent") };
         call.brief = Some("# Brief\n".into());
-        let mut continued = anew.clone();
-        let found = argv(&["p", "{prompt}"], anew);
+        let mut continued = fresh.clone();
+        let found = argv(&["p", "{prompt}"], fresh);
         assert!(found[1].starts_with("say {model}\n\nAn earlier attempt"), "{found:?}");
         assert!(found[1].ends_with("\n\n# Brief\n"), "{found:?}");
         let Program::Agent(call) = &mut continued.program else { panic!("it is an agent") };

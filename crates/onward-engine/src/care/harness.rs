@@ -39,7 +39,7 @@ pub enum HarnessError {
     Follow(#[from] FollowError),
     #[error(transparent)]
     Find(#[from] FindError),
-    #[error("waited in vain for {0}")]
+    #[error("waited too long for {0}")]
     InVain(&'static str),
     #[error("line {line} of the ledger is not STEP ATTEMPT: `{text}`")]
     Ledger { line: usize, text: String },

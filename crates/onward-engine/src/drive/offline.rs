@@ -34,7 +34,7 @@ pub enum DecideError {
     Unproved { step: Address, why: String },
     #[error("`{0}` is {1} already")]
     Settled(Address, &'static str),
-    #[error("the driver has not taken the answer to `{0}` up yet; it is left in its inbox")]
+    #[error("the driver has not read the answer to `{0}` yet; it waits in its inbox")]
     Unheard(Address),
     #[error("the run was {0} already")]
     Over(&'static str),

@@ -357,7 +357,8 @@ impl<W: World> Driver<'_, W> {
         let judged = me.left.judge(&Test { limit_ns, survived: unclear, touched, others });
         if !judged.contested.is_empty() {
             let paths = judged.contested.paths.join(", ");
-            let text = format!("not retried: someone else changed files meanwhile ({paths})");
+            let text =
+                format!("not retried: files were changed meanwhile, and not by the step ({paths})");
             self.facts.held.insert(step.clone());
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);

@@ -185,7 +185,7 @@ impl EngineError {
                 ))
             }
             Self::NoTaskLists => {
-                Some("set HOME or CLAUDE_CONFIG_DIR, or say `--input dir=DIR`".to_owned())
+                Some("set HOME or CLAUDE_CONFIG_DIR, or give `--input dir=DIR`".to_owned())
             }
             Self::Create(error) => error.hint(),
             Self::Lock(error) => Some(error.hint()),

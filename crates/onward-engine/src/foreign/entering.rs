@@ -38,7 +38,7 @@ impl Entered {
                 let finding = Finding::new(Code::EntersAhead, why).as_a_fact();
                 let forced = Entering { force: true, ..entering };
                 let hint = match told.enter(&forced) {
-                    Ok(_) => "`--force` enters there all the same",
+                    Ok(_) => "`--force` enters there anyway",
                     Err(_) => "leave `--from` out, or enter earlier",
                 };
                 (Vec::new(), Some(finding.with_hint(hint)))

@@ -19,7 +19,7 @@ pub(super) fn unread(Unread { path, why }: &Unread) -> Finding {
         | Unreadable::NoDirectory
         | Unreadable::TooDeep
         | Unreadable::TooMany => {
-            let hint = format!("{hint}, or go on without it");
+            let hint = format!("{hint}, or continue without it");
             Odd::StateUnreadable.finding(message).with_hint(hint)
         }
     };
@@ -43,7 +43,7 @@ pub(super) fn words(why: Unreadable) -> (&'static str, String) {
         Unreadable::Forbidden => {
             ("may not be read", "give yourself the right to read it".to_owned())
         }
-        Unreadable::NoFile => ("is no file", "put a file there, or move it away".to_owned()),
+        Unreadable::NoFile => ("is not a file", "put a file there, or move it away".to_owned()),
         Unreadable::NoDirectory => (
             "is a file where a directory belongs",
             "put the directory there, or move the file away".to_owned(),

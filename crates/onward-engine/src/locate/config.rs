@@ -140,14 +140,14 @@ pub enum ConfigError {
 impl ConfigError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Io { .. } => "see whether you may read it",
+            Self::Io { .. } => "check whether you may read it",
             Self::Invalid { .. } => {
                 "settings: defaults.mode, defaults.grace_seconds, keep, notify.command, \
                  agents.NAME.command, .adapter, .reads, .continue, .transcript, .stand_in and \
                  .price, limits.wait, .windows_max, .quiet and .finish_before_quiet, roles.NAME \
                  and its .agent, .permissions and .allow"
             }
-            Self::Environment { .. } => "set it right, or unset it",
+            Self::Environment { .. } => "correct it, or unset it",
         }
     }
 }
@@ -210,7 +210,7 @@ impl WrittenAgent {
             return Err("has both `adapter` and `reads`".to_owned());
         }
         if let Some(wrong) = self.reads.as_ref().and_then(Reads::wrong) {
-            return Err(format!("reads from `{wrong}`, which is no JSON pointer such as `/a/b`"));
+            return Err(format!("reads from `{wrong}`, not a JSON pointer such as `/a/b`"));
         }
         let own = agents::known_program(self.adapter.as_deref().unwrap_or(name));
         if self.command.is_empty() && own.is_none() {
@@ -580,7 +580,7 @@ mod tests {
         }
         bench.put("p/.onward/config.toml", "[limits]\nquiet = 'at night'\n");
         let error = bench.try_load("p", &[], &Flags::default()).unwrap_err().to_string();
-        assert!(error.contains("no span such as `22:00-07:00`"), "{error}");
+        assert!(error.contains("not a span such as `22:00-07:00`"), "{error}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl FindError {
             Self::NoRuns => "start one with `onward run FILE`, or try `onward demo`".to_owned(),
             Self::LostJournal { run } => format!("rebuild it with `onward repair {run}`"),
             Self::Several { all, .. } => format!("say which: {}", list(all)),
-            Self::Io { .. } => "see whether you may read it".to_owned(),
+            Self::Io { .. } => "check whether you may read it".to_owned(),
         }
     }
 }

@@ -109,7 +109,7 @@ impl LockError {
             Self::TreeHeld { run, .. } => {
                 format!("wait for it, or stop it with `onward pause {run}`")
             }
-            Self::Io { .. } => "see whether this file system knows locks".to_owned(),
+            Self::Io { .. } => "check whether this file system has locks".to_owned(),
             Self::Linked { .. } => "look where it leads, and remove it".to_owned(),
         }
     }

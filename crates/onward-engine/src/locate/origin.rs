@@ -43,7 +43,7 @@ impl Origin {
             Err(LoadWorkflowError::Io { .. } | LoadWorkflowError::Altered { .. }) => Self::Gone,
             Err(LoadWorkflowError::Invalid(problems)) => {
                 let first = problems.first().map(|it| it.message.clone()).unwrap_or_default();
-                let message = format!("{file} is no valid workflow now: {first}");
+                let message = format!("{file} is not a valid workflow now: {first}");
                 let finding = Finding::new(Code::WorkflowChanged, message).at_path(&file);
                 let path = quoted(&path.display().to_string());
                 let hint = format!("the run continues with its copy; see `onward check {path}`");

@@ -50,7 +50,7 @@ impl LoadWorkflowError {
             Self::Altered { file: Some((file, path)) } => {
                 let path = quoted(&path.display().to_string());
                 Some(format!(
-                    "bring {file} back as it was when the run last went on, and the run takes it \
+                    "bring {file} back as it was when the run last continued, and the run takes it \
                      from there; or start another one with `onward run {path}`"
                 ))
             }

@@ -85,7 +85,7 @@ impl WrittenLimits {
     pub(super) fn check(&self) -> Result<(), String> {
         match self.quiet.as_deref() {
             Some(hours) if Quiet::parse(hours, TimeZone::UTC).is_none() => {
-                Err(format!("limits.quiet is `{hours}`, which is no span such as `22:00-07:00`"))
+                Err(format!("limits.quiet is `{hours}`, which is not a span such as `22:00-07:00`"))
             }
             Some(_) | None => Ok(()),
         }

@@ -91,7 +91,7 @@ impl Desk {
             Some(Unreadable::TooLarge) => "it is too large",
             Some(Unreadable::Outside) => "it leads out of the project",
             Some(Unreadable::Forbidden) => "it may not be read",
-            Some(Unreadable::NoFile) => "it is no file",
+            Some(Unreadable::NoFile) => "it is not a file",
             Some(Unreadable::NoDirectory) => "a file is in the place of its directory",
             Some(Unreadable::TooDeep) => "it lies too deep",
             Some(Unreadable::TooMany) => "it has too many entries",

@@ -66,7 +66,7 @@ impl CallError {
 
 impl From<GitError> for CallError {
     fn from(error: GitError) -> Self {
-        Self::new(error.to_string()).hint("see that `git status` works here")
+        Self::new(error.to_string()).hint("check that `git status` works here")
     }
 }
 

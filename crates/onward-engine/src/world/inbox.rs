@@ -150,7 +150,7 @@ mod tests {
             step: Address::from_text("ask"),
             option: option.to_owned(),
             comment: None,
-            by: "somebody".to_owned(),
+            by: "ann".to_owned(),
             hash: None,
         }
     }

@@ -66,7 +66,7 @@ impl Stop {
                 let is_full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
                 is_full.then(|| "make room on that disk, then `onward resume`".to_owned())
             }
-            Self::HandsGaveUp(_) => Some("put that right, then `onward resume`".to_owned()),
+            Self::HandsGaveUp(_) => Some("correct that, then `onward resume`".to_owned()),
             Self::Hands(_) => Some("`onward resume` starts another one".to_owned()),
             Self::Conflicts(_) => Some(
                 "see `onward plan`; accept a finding with `onward resume --accept CODE`".into(),
@@ -89,7 +89,9 @@ impl Stop {
                 Some(format!("say one of {}, or a step of `onward plan`", known.join(", ")))
             }
             Self::Impossible(_) | Self::Unwritable(_) | Self::Damaged | Self::Dark => None,
-            Self::Interrupted => Some("nothing was written; go on with `onward resume`".to_owned()),
+            Self::Interrupted => {
+                Some("nothing was written; continue with `onward resume`".to_owned())
+            }
         }
     }
 }

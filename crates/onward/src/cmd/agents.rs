@@ -15,7 +15,7 @@ use crate::{
 
 /// List the agent programs onward knows, and what each can do
 ///
-/// Those on the PATH are asked for their version; no model is spoken to.
+/// Those on the PATH are asked for their version; no model is called.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward agents\n  onward agents --no-probe")]
 pub(crate) struct AgentsArgs {

@@ -35,8 +35,8 @@ use crate::{
 
 /// Move a run that is over, or given up, to the archive
 ///
-/// Nothing is deleted: the run's directory goes to `.onward/archive`. A run that is driven, or of
-/// which a process lives, stays. One that is not over is asked about first. Its worktrees go if all
+/// Nothing is deleted: the run's directory goes to `.onward/archive`. A run that is driven, or has
+/// a process that lives, stays. You are asked about one that is not over. Its worktrees go if all
 /// that is in them is committed; their branches stay. A run of another system that has an archive
 /// of its own (dotagent, SDLC) is given up there: its state moves into that archive, and stories
 /// that it left half-way are ready again. Files of the other systems stay where they are.
@@ -189,7 +189,7 @@ fn no_archive(found: &FoundSite) -> Error {
     let (name, system) = (found_in_commands(found), found.card().name);
     Error::Care(CareError::Refused {
         what: format!("{name} stays: {system} has no archive, and no run continues it yet"),
-        hint: format!("its files are yours to move; or go on with it: `onward resume {name}`"),
+        hint: format!("its files are yours to move; or continue it: `onward resume {name}`"),
     })
 }
 

@@ -10,7 +10,6 @@ use std::{
 use onward_core::plan::Status;
 use onward_engine::{
     care::harness::{HarnessError, until},
-    engine::Outcome,
     locate::{Holder, holder},
 };
 
@@ -34,10 +33,8 @@ pub(crate) fn leave(
     if cx.global.json && code.is_none_or(has_begun) {
         let run = open_run(dir)?;
         let status = code.map_or(Status::Running, |_| Status::of(&run.state, false));
-        let opened = run.state.opened.as_ref().ok_or(Error::NothingToResume)?;
-        let outcome = Outcome::new(status, opened.run.clone(), dir.to_owned()).of(&run);
         let exit = code.unwrap_or(OK);
-        cx.print_json(&closing::shape(&outcome, exit))?;
+        cx.print_json(&closing::shape_of(dir, &run, status, exit)?)?;
         return Ok(ExitCode::from(exit));
     }
     let Some(code) = code else {

@@ -250,13 +250,15 @@ fn as_json(name: &str, loaded: Option<&Loaded>, problems: &[Problem], mermaid: b
         column: it.at.column,
         hint: it.hint.as_deref().map(in_text),
     };
+    let size = loaded.map(|loaded| draw::Size::of(&loaded.workflow.steps)).unwrap_or_default();
     let drawn = loaded.filter(|_| mermaid).map(|loaded| draw::mermaid(&loaded.workflow));
     Checked {
         schema: "onward.check/1".to_owned(),
         file: name.to_owned(),
         ok: loaded.is_some(),
         problems: problems.iter().map(problem).collect(),
-        steps: loaded.map_or(0, |loaded| draw::leaves(&loaded.workflow.steps)),
+        steps: size.known,
+        more: !size.open.is_empty(),
         mermaid: drawn,
     }
 }

@@ -58,6 +58,18 @@ pub(crate) fn shape(outcome: &Outcome, exit: u8) -> shapes::Outcome {
     }
 }
 
+/// For scripts that left the run to another driver, or watched one.
+pub(crate) fn shape_of(
+    dir: &Path,
+    run: &Run,
+    status: Status,
+    exit: u8,
+) -> Result<shapes::Outcome, Error> {
+    let opened = run.state.opened.as_ref().ok_or(Error::NothingToResume)?;
+    let outcome = Outcome::new(status, opened.run.clone(), dir.to_owned()).of(run);
+    Ok(shape(&outcome, exit))
+}
+
 /// For the command that drove it, with the run as it left it. `since` = when this drive began.
 pub(crate) fn tell(
     cx: &mut Context,

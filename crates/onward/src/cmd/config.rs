@@ -185,6 +185,10 @@ fn edit(cx: &mut Context, path: &Path) -> Result<ExitCode, Error> {
     }
     // Said at once, and not at the next run.
     Session::new(cx, &Driving::default())?;
+    if cx.global.json {
+        let (schema, path) = ("onward.path/1".to_owned(), path.display().to_string());
+        return cx.print_json(&Place { schema, path });
+    }
     Ok(ExitCode::SUCCESS)
 }
 

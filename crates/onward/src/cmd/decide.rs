@@ -40,7 +40,7 @@ pub(crate) struct DecideArgs {
     /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
-    /// The content you saw, as `status --json` shows it; refused if it has moved
+    /// The content you saw, as `status --json` shows it; refused if it has changed
     #[arg(long)]
     hash: Option<String>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct YesNoArgs {
     /// A comment to record with the answer
     #[arg(long)]
     comment: Option<String>,
-    /// The content you saw, as `status --json` shows it; refused if it has moved
+    /// The content you saw, as `status --json` shows it; refused if it has changed
     #[arg(long)]
     hash: Option<String>,
 }
@@ -379,7 +379,7 @@ fn unfinished_before(run: &Run, step: &Address) -> Vec<String> {
 #[command(override_usage = "onward done [OPTIONS] [RUN] STEP")]
 pub(crate) struct DoneArgs {
     /// `[RUN] STEP`
-    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
+    #[arg(required = true, num_args = 1..=2, value_name = "STEP")]
     #[arg(add = crate::complete::run_or_step())]
     words: Vec<String>,
 }
@@ -392,13 +392,13 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
     if cx.global.json {
         let (schema, step) = ("onward.done/1".to_owned(), step.to_owned());
-        return cx.print_json(&shapes::Done { schema, step });
+        return cx.print_json(&shapes::Done { schema, run: id_of(&dir), step });
     }
     writeln!(cx.err, "{step} now counts as done")?;
     let run = open_run(&dir)?;
     let before = unfinished_before(&run, &Address::from_text(step));
     if !before.is_empty() {
-        let said = format!("note: it came before what it needs: {}", before.join(", "));
+        let said = format!("note: it needs steps that are not done yet: {}", before.join(", "));
         writeln!(cx.err, "{}", style::wrap(&said, style::columns_of_errors(), 0, 2))?;
     }
     writeln!(cx.err, "{}", onward!("resume {}", id_of(&dir)))?;

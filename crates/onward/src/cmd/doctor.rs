@@ -25,7 +25,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward doctor\n  onward doctor --fix")]
 pub(crate) struct DoctorArgs {
-    /// Mend what is safe: archive half-made runs, end processes of runs without a supervisor
+    /// Fix what is safe: archive half-made runs, end processes of runs without a supervisor
     #[arg(long)]
     fix: bool,
 }

@@ -70,7 +70,7 @@ struct Answers {
     /// The command that prints the metric
     #[arg(long, requires = "from")]
     evaluator: Option<String>,
-    /// How success is told without a metric
+    /// How success is recognised without a metric
     #[arg(long, requires = "from", conflicts_with = "metric")]
     criteria: Option<String>,
     /// What researchers may change

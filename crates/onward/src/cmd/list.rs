@@ -30,7 +30,7 @@ use crate::{
 #[derive(clap::Args, Clone, Debug, Default)]
 #[command(after_help = "Examples:\n  onward list\n  onward list --json")]
 pub(crate) struct ListArgs {
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR")]
     pub(crate) tasks: Option<PathBuf>,
 }
@@ -190,7 +190,11 @@ impl Row {
         match &self.shown {
             Ok(view) => {
                 let (run, counts) = (&view.run, view.counts);
-                let gates: Vec<&str> = view.gates.iter().map(|gate| gate.step.as_str()).collect();
+                let gates = view.gates.iter().map(|gate| gate.step.as_str());
+                let mut gates: Vec<String> = gates.map(str::to_owned).collect();
+                let others = gates.len().saturating_sub(GATES_MAX);
+                gates.truncate(GATES_MAX);
+                gates.extend((others > 0).then(|| format!("{others} more")));
                 let of = match (run.dialect.as_str(), &self.place) {
                     ("onward", _) => String::new(),
                     (dialect, Some(place)) => format!("{dialect} in {place}"),
@@ -217,18 +221,20 @@ impl Row {
     }
 }
 
+/// So many open gates are named; `status` has all.
+const GATES_MAX: usize = 2;
 /// What stands between two columns.
 const GAP: usize = 2;
 /// The phase is not cut further than to so many columns.
 const PHASE_MIN: usize = 8;
+/// Names of runs have so many columns before phase and age go to a row of their own.
+const ID_MIN: usize = 24;
 
 fn table(cx: &mut Context, rows: &[Row], now: Timestamp) -> Result<(), Error> {
     let heads = ["RUN", "STATUS", "DONE", "PHASE", "LAST ACTIVE", ""].map(str::to_owned);
     let lines: Vec<[String; 6]> = rows.iter().map(|row| row.cells(now)).collect();
-    let all = || std::iter::once(&heads).chain(&lines);
-    let widths =
-        std::array::from_fn(|at| all().map(|line| width::of(&line[at])).max().unwrap_or(0));
-    let layout = Layout::of(widths, style::columns());
+    let all: Vec<&[String; 6]> = std::iter::once(&heads).chain(&lines).collect();
+    let layout = Layout::of(&all, style::columns());
     // In one go: each line by itself would be a call of its own.
     let mut page = layout.row(&heads, style::DIM);
     for (row, line) in rows.iter().zip(&lines) {
@@ -249,13 +255,19 @@ struct Layout {
 
 impl Layout {
     /// The phase is the first to be cut: `status` tells it in full. A run is never cut, since it is
-    /// typed.
-    fn of(mut widths: [usize; 6], columns: Option<usize>) -> Self {
+    /// typed: one that leaves no room for the others has a row of its own.
+    fn of(lines: &[&[String; 6]], columns: Option<usize>) -> Self {
+        let of = |at: usize| lines.iter().map(move |line| width::of(&line[at]));
+        let mut widths: [usize; 6] = std::array::from_fn(|at| of(at).max().unwrap_or(0));
         let Some(room) = columns else { return Self { widths, columns, is_narrow: false } };
-        let others: usize = [0, 1, 2, 4].map(|at| widths[at] + GAP).iter().sum();
-        let is_narrow = others + widths[3].min(PHASE_MIN) > room;
+        let status_and_done = widths[1] + widths[2] + 2 * GAP;
+        let others = status_and_done + widths[4] + 2 * GAP;
+        let beside = others + widths[3].min(PHASE_MIN);
+        let is_narrow = beside + widths[0].min(ID_MIN) > room;
+        let room_of_id = room.saturating_sub(if is_narrow { status_and_done } else { beside });
+        widths[0] = of(0).filter(|it| *it <= room_of_id).max().unwrap_or(0);
         if !is_narrow {
-            widths[3] = widths[3].min(room - others);
+            widths[3] = widths[3].min(room - widths[0] - others);
         }
         Self { widths, columns, is_narrow }
     }
@@ -263,29 +275,72 @@ impl Layout {
     fn row(&self, cells: &[String; 6], style: Style) -> String {
         let [id, status, done, phase, age, note] = cells;
         let [ids, of_status, of_done, phases, ages, _] = self.widths;
-        let head =
-            format!("{}  {style}{status:<of_status$}{style:#}  {done:>of_done$}", padded(id, ids));
+        let alone = if width::of(id) > ids { format!("{id}\n") } else { String::new() };
+        let id = padded(if alone.is_empty() { id } else { "" }, ids);
+        let head = format!("{id}  {style}{status:<of_status$}{style:#}  {done:>of_done$}");
         let indented =
             |text: &str| format!("\n{}", style::wrap(&format!("    {text}"), self.columns, 0, 4));
         if self.is_narrow {
             let rest = [phase, age, note].map(String::as_str);
             let rest: Vec<&str> =
                 rest.into_iter().filter(|it| !it.is_empty() && *it != "-").collect();
-            return format!("{head}{}", indented(&rest.join(", ")));
+            return format!("{alone}{head}{}", indented(&rest.join(", ")));
         }
         let phase = padded(&style::cut(phase, phases), phases);
         let line = format!("{head}  {phase}  {age:<ages$}");
         let whole = width::of(&ink::printed(&line, false)) + GAP + width::of(note);
         if note.is_empty() {
-            line.trim_end().to_owned()
+            format!("{alone}{}", line.trim_end())
         } else if self.columns.is_none_or(|columns| whole <= columns) {
-            format!("{line}  {note}")
+            format!("{alone}{line}  {note}")
         } else {
-            format!("{}{}", line.trim_end(), indented(note))
+            format!("{alone}{}{}", line.trim_end(), indented(note))
         }
     }
 }
 
 fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width::of(text))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn shown(columns: usize) -> Vec<String> {
+        let cells = |id: &str, phase: &str, note: &str| {
+            [id, "waiting", "3/5", phase, "2 h ago", note].map(str::to_owned)
+        };
+        let head = ["RUN", "STATUS", "DONE", "PHASE", "LAST ACTIVE", ""].map(str::to_owned);
+        let long = "a-name-that-leaves-no-room-for-the-others-in-eighty-columns-20261118-abcd";
+        let lines = [
+            head,
+            cells("写作会议", "写作写作写作写作写作写作", ""),
+            cells(long, "-", "needs you: g"),
+        ];
+        let layout = Layout::of(&lines.iter().collect::<Vec<_>>(), Some(columns));
+        let rows = lines.iter().map(|it| layout.row(it, Style::new()));
+        let text = rows.map(|it| ink::printed(&it, false)).collect::<Vec<_>>().join("\n");
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_where_characters_are_wide_and_names_long() {
+        for columns in [50, 80, 140] {
+            let rows = shown(columns);
+            let at = |row: &String, word: &str| row.find(word).map(|at| width::of(&row[..at]));
+            let heads = at(&rows[0], "STATUS");
+            let status: Vec<_> = rows.iter().filter_map(|it| at(it, "waiting")).collect();
+            assert_eq!(status.len(), 2, "{rows:#?}");
+            assert!(status.iter().all(|it| Some(*it) == heads), "{rows:#?}");
+            let age: BTreeSet<_> = rows.iter().filter_map(|it| at(it, "2 h ago")).collect();
+            assert!(columns == 50 || age.len() == 1, "{rows:#?}");
+            // A name is typed, and never cut.
+            let fits = |it: &String| width::of(it) <= columns || it.starts_with("a-name");
+            assert!(rows.iter().all(fits), "{rows:#?}");
+            assert!(rows.iter().any(|it| it.contains("-20261118-abcd")), "{rows:#?}");
+        }
+    }
 }

@@ -301,12 +301,14 @@ fn watch(
         if !wanted() {
             return Err(Error::Interrupted { command: format!("resume {}", id_of(dir)) });
         }
-        if !cx.global.json {
-            let run = open_run(dir)?;
+        let (run, exit) = (open_run(dir)?, crate::cmd::run::exit_code(status));
+        if cx.global.json {
+            cx.print_json(&closing::shape_of(dir, &run, status, exit)?)?;
+        } else {
             screen.notify(&format!("onward: run {} {}", id_of(dir), next::became(status, &run)));
             closing::words(cx, dir, &run, status, since)?;
         }
-        return Ok(ExitCode::from(crate::cmd::run::exit_code(status)));
+        return Ok(ExitCode::from(exit));
     }
 }
 

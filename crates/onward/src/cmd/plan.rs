@@ -33,7 +33,7 @@ pub(crate) struct PlanArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR")]
     tasks: Option<PathBuf>,
     /// The report in a format of the system that wrote the run, such as `l1` of a pipeline
@@ -96,10 +96,10 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
 /// A report in the words of the other system.
 fn page(cx: &mut Context, page: Page, name: &str, format: &str) -> Result<ExitCode, Error> {
     let text = page.map_err(|formats| {
-        let known = formats.iter().map(|it| format!("take `--format {it}`, "));
+        let known = formats.iter().map(|it| format!("use `--format {it}`, "));
         Error::Usage {
             message: format!("the run {name} has no format `{format}`"),
-            hint: format!("{}leave `--format` out, or take `--json`", known.collect::<String>()),
+            hint: format!("{}leave `--format` out, or use `--json`", known.collect::<String>()),
         }
     })?;
     write!(cx.out, "{text}")?;

@@ -2,7 +2,9 @@
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
-use onward_core::{address::Address, event::Mode, policy::Choices, workflow::Loaded};
+use onward_core::{
+    address::Address, event::Mode, plural::count, policy::Choices, workflow::Loaded,
+};
 use onward_engine::{
     care::rehearse::{Rehearsal, Role, Script, StandIn, act, drive_until, probe, rehearse},
     dialects::{Dialect, dialects},
@@ -101,11 +103,13 @@ fn stand_in(this: &OsString, commands: bool) -> StandIn {
 
 fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
     let Rehearsal { workflow, status, boundaries, tried, kills, passed, .. } = it;
-    writeln!(cx.out, "{workflow} ends as {status}; {boundaries} boundaries, {tried} tried")?;
+    let s = if *boundaries == 1 { "y" } else { "ies" };
+    writeln!(cx.out, "{workflow} ends as {status}; {boundaries} boundar{s}, {tried} tried")?;
     for why in &it.ended_by {
         writeln!(cx.out, "  {why}")?;
     }
-    writeln!(cx.out, "killed {kills} times, and {passed} times it made no difference")?;
+    let kills = count(*kills as usize, "kill");
+    writeln!(cx.out, "{kills}, of which {passed} made no difference")?;
     for failure in &it.failures {
         let (boundary, kill) = (failure.boundary, &failure.kill);
         writeln!(cx.out, "  boundary {boundary} ({kill}, {}):", failure.after)?;
@@ -128,8 +132,8 @@ fn words(cx: &mut Context, it: &Rehearsal) -> Result<(), Error> {
         let where_to = if tried == boundaries { "" } else { " where it was tried" };
         writeln!(
             cx.out,
-            "safe{where_to} as far as it was played: {played} were not really run; try them with \
-             `--real-commands`"
+            "safe{where_to} as far as it was played; not really run: {played} \
+             (`--real-commands` runs commands)"
         )?;
     } else if it.safe && tried == boundaries {
         writeln!(cx.out, "safe: it can be killed anywhere and ends the same")?;

@@ -72,7 +72,7 @@ pub(crate) fn run(cx: &mut Context, args: &RepairArgs) -> Result<ExitCode, Error
                 return Ok(ExitCode::from(crate::error::CONFLICTS));
             }
             return Err(Error::Care(CareError::NeedsYes {
-                what: "nothing was changed: a repair is adopted by an explicit yes".to_owned(),
+                what: "nothing was changed: a repair needs your yes".to_owned(),
                 hint: format!("say `onward repair {id} --yes`"),
             }));
         }

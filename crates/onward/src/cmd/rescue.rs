@@ -25,7 +25,7 @@ use crate::{
     style::{self, BAD, DIM, STRONG},
 };
 
-/// Look at what was undone, and is saved
+/// Look at work that was undone and saved
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward rescue\n  onward rescue diff 1")]
 pub(crate) struct RescueArgs {
@@ -48,7 +48,7 @@ enum RescueCommand {
     #[command(after_help = "Example:\n  onward rescue show 1")]
     Show {
         /// `[RUN] N`: the number that `onward rescue list` shows
-        #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+        #[arg(required = true, num_args = 1..=2, value_name = "N")]
         #[arg(add = crate::complete::run_or_rescue())]
         words: Vec<String>,
     },
@@ -57,7 +57,7 @@ enum RescueCommand {
     #[command(after_help = "Example:\n  onward rescue diff 1")]
     Diff {
         /// `[RUN] N`: the number that `onward rescue list` shows
-        #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+        #[arg(required = true, num_args = 1..=2, value_name = "N")]
         #[arg(add = crate::complete::run_or_rescue())]
         words: Vec<String>,
     },
@@ -242,14 +242,14 @@ fn word_of(now: Now) -> &'static str {
 
 /// Bring back what was undone, by the number of its rescue
 ///
-/// A path is brought back where it is as it was when it was undone; one that was changed since
-/// is asked about, or refused. What is replaced is kept in a rescue of its own.
+/// A file that has not changed since the undo comes back at once; about one that was edited since
+/// you are asked, or it is refused. What is replaced is kept in a rescue of its own.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward undo 1\n  onward undo release-20261115-k3fq 1 --yes")]
 #[command(override_usage = "onward undo [OPTIONS] [RUN] N")]
 pub(crate) struct UndoArgs {
     /// `[RUN] N`: the number that `onward rescue list` shows
-    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "N"])]
+    #[arg(required = true, num_args = 1..=2, value_name = "N")]
     #[arg(add = crate::complete::run_or_rescue())]
     words: Vec<String>,
     /// Bring it back without asking

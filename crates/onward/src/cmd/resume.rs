@@ -88,7 +88,7 @@ pub(crate) struct ResumeArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR", conflicts_with_all = ["run", "all"])]
     tasks: Option<PathBuf>,
     /// The plan was agreed to before this driver was started in the background

@@ -76,7 +76,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if args.agent.is_some() && cx.path(file).is_file() {
         return Err(Error::Usage {
             message: "--agent is for built-in workflows".into(),
-            hint: format!("`use` in {} says who works at what", file.display()),
+            hint: format!("its own agents are declared under `agents` in {}", file.display()),
         });
     }
     session.machine.cast.all.clone_from(&args.agent);
@@ -233,7 +233,7 @@ pub(crate) fn again(
     let opened = old.state.opened.clone().filter(|_| old.state.adopted.is_none());
     let Some(opened) = opened else {
         return Err(Error::Usage {
-            message: format!("`{id}` goes on with files of another system, and they stay"),
+            message: format!("`{id}` continues a run of another system, whose files stay"),
             hint: match &old.state.opened {
                 Some(it) => format!("`onward run {}` begins another one", it.workflow),
                 None => "see `onward list`".to_owned(),

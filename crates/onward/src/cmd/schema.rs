@@ -49,9 +49,9 @@ enum Format {
     Check,
     /// What `why --json` prints
     Why,
-    /// What `run --json` and `resume --json` print for each event, and `log --json`
+    /// What `run --json`, `resume --json`, `attach --json` and `log --json` print for each event
     Event,
-    /// What `run --json` and `resume --json` print last
+    /// What `run --json`, `resume --json` and `attach --json` print last
     Outcome,
     /// What every command prints with `--json` when it fails
     Error,
@@ -59,7 +59,7 @@ enum Format {
     Output,
     /// What `config --json` prints
     Config,
-    /// What `config path --json` prints
+    /// What `config path --json`, `config edit --json` and `man --dir --json` print
     Path,
     /// What `verify --json` prints
     Verify,
@@ -93,7 +93,7 @@ enum Format {
     Demo,
     /// What `version --json` prints
     Version,
-    /// What `man --json` and `completions --json` print
+    /// What `help --json`, `man --json` and `completions --json` print
     Text,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct StatusArgs {
     /// Which system wrote it, where that is in doubt
     #[arg(long, value_name = "NAME")]
     dialect: Option<String>,
-    /// A task list, or the directory of all task lists, in the place of Claude Code's own
+    /// A task list, or the directory of all task lists, instead of Claude Code's own
     #[arg(long, value_name = "DIR", conflicts_with = "run")]
     tasks: Option<PathBuf>,
     /// Tell what was useful, and what interruptions have cost
@@ -331,7 +331,7 @@ fn next_action(view: &View) -> (&'static str, Option<String>) {
         // No word takes it up again: what it needs says why.
         Status::Cancelled if !view.needs.is_empty() => ("none; the run is over", None),
         Status::Cancelled => {
-            ("none; to continue it all the same:", Some(onward!("resume {which} --force")))
+            ("none; to continue it anyway:", Some(onward!("resume {which} --force")))
         }
         Status::Completed if run.dialect == "onward" => {
             ("none; to run it again:", Some(onward!("run --again {which}")))

@@ -15,7 +15,7 @@ use crate::{
     cli::Cli,
     cmd::Context,
     error::{self, Error},
-    shapes::{Program, Text},
+    shapes::{Place, Program, Text},
 };
 
 /// Print what makes a shell complete commands, runs and steps
@@ -76,6 +76,10 @@ pub(crate) fn man(cx: &mut Context, args: &ManArgs) -> Result<ExitCode, Error> {
             open::put(&path, &text, open::SHARED)
                 .map_err(|source| Error::CannotMake { path, source })?;
         }
+        if cx.global.json {
+            let (schema, path) = ("onward.path/1".to_owned(), dir.display().to_string());
+            return cx.print_json(&Place { schema, path });
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let wanted = args.command.as_deref().map_or("onward".to_owned(), |it| {
@@ -121,18 +125,12 @@ fn page(name: &str, command: &clap::Command) -> Result<Vec<u8>, Error> {
 }
 
 pub(crate) fn version(cx: &mut Context) -> Result<ExitCode, Error> {
-    let (version, commit) = (env!("CARGO_PKG_VERSION"), env!("ONWARD_COMMIT"));
-    let features: &[&str] = if cfg!(feature = "watch") { &["watch"] } else { &[] };
+    let this = Program::this();
     if cx.global.json {
-        return cx.print_json(&Program {
-            schema: "onward.version/1".to_owned(),
-            version: version.to_owned(),
-            journal_format: onward_core::journal::FORMAT,
-            commit: (!commit.is_empty()).then(|| commit.to_owned()),
-            features: features.iter().map(|it| (*it).to_owned()).collect(),
-        });
+        return cx.print_json(&this);
     }
-    let commit = if commit.is_empty() { "unknown" } else { commit };
+    let Program { version, commit, features, .. } = this;
+    let commit = commit.unwrap_or_else(|| "unknown".to_owned());
     writeln!(cx.out, "onward {version} (commit {commit})")?;
     let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
     writeln!(cx.out, "features: {features}")?;

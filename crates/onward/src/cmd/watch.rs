@@ -13,9 +13,9 @@ use crate::{
     watch::{Left, watch},
 };
 
-/// Watch a run on a whole screen: steps as a tree, one beside it
+/// Watch a run on a whole screen: steps as a tree, the selected one beside it
 ///
-/// For a run that is driven and for one that is over alike. Gates are answered with `a`; `?` shows
+/// Shows a run that is driven and one that is over alike. Gates are answered with `a`; `?` shows
 /// the other keys. Quitting does not stop the run.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = "Examples:\n  onward watch\n  onward watch release-20261115-k3fq")]
@@ -26,15 +26,21 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error> {
-    let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_last(cx, args.run.as_deref())?;
-    if cx.global.json || !stdin().is_terminal() || !rustix::termios::isatty(rustix::stdio::stdout())
-    {
+    if cx.global.json {
         return Err(Error::Usage {
-            message: "`onward watch` needs a terminal".to_owned(),
-            hint: "take `onward attach`, or `onward status --json`".to_owned(),
+            message: "`onward watch` draws on a terminal and prints no JSON".to_owned(),
+            hint: "`onward attach --json` follows the run, `onward status --json` shows it once"
+                .to_owned(),
         });
     }
+    if !stdin().is_terminal() || !rustix::termios::isatty(rustix::stdio::stdout()) {
+        return Err(Error::Usage {
+            message: "`onward watch` needs a terminal".to_owned(),
+            hint: "`onward attach` follows the run, `onward status` shows it once".to_owned(),
+        });
+    }
+    let session = Session::new(cx, &Driving::default())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
     let (left, status, live) = watch(&session, &dir)?;
     match left {
         Left::Quit => {

@@ -45,7 +45,7 @@ use crate::{
 #[command(override_usage = "onward why [OPTIONS] [RUN] STEP")]
 pub(crate) struct WhyArgs {
     /// `[RUN] STEP`: the address of the step, after the run if there are several
-    #[arg(required = true, num_args = 1..=2, value_names = ["RUN", "STEP"])]
+    #[arg(required = true, num_args = 1..=2, value_name = "STEP")]
     #[arg(add = crate::complete::run_or_step())]
     words: Vec<String>,
 }

@@ -22,7 +22,7 @@ pub(super) fn lines(mode: &Mode, filter: &str, said: &str, columns: usize) -> Ve
         Mode::Help | Mode::Text(_) => "any key goes back".to_owned(),
         Mode::Browse | Mode::Inside(_) if !said.is_empty() => said.to_owned(),
         Mode::Inside(_) => {
-            "j k scroll  g G begin, end  Esc back  o log  d why  a answer  ? help  q quit"
+            "j k scroll  g G first, last  Esc back  o log  d why  a answer  ? help  q quit"
                 .to_owned()
         }
         Mode::Browse if !filter.is_empty() => {

@@ -534,13 +534,25 @@ fn sign(state: &str) -> &'static str {
 }
 
 const HELP: &str = "
-  j k, arrows    move              g G, Home End   first, last
-  PgUp PgDn      a page            Enter           into a step; folds a group
-  /              filter by address Esc             back (never quits)
-  a              answer a gate     p               pause, once running steps end
-  o              the step's log    d               why it runs, or does not
-  s              the plain stream  q               quit; the run continues
+  j k, arrows    move               g G, Home End  first, last
+  PgUp PgDn      a page             Enter          into a step; folds a group
+  /              filter by address  Esc            back (never quits)
+  a              answer a gate      p              pause; running steps end
+  o              the step's log     d              why it runs, or does not
+  s              the plain stream   q              quit; the run continues
 
-  ✓ done      ● running      ✗ failed    ? waits for you    z waits for a limit
-  ↻ runs again               - skipped   · to come
+  ✓ done      ● running    ✗ failed    ? waits for you    z waits for a limit
+  ↻ runs again             - skipped   · to come
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits_into_a_narrow_terminal() {
+        for line in HELP.lines() {
+            assert!(width::of(line) < 79, "{line}");
+        }
+    }
+}

@@ -6,11 +6,17 @@ use std::{
 };
 
 use onward_core::{
+    decide::text,
+    graph::NodeId,
     key::Key,
     run::Run,
+    state::StepState,
     time::Timestamp,
     view::{Counts, state_word},
-    workflow::model::Kind,
+    workflow::{
+        model::{Kind, Template},
+        template::Quoting,
+    },
 };
 use onward_engine::{
     agents::Spoken,
@@ -65,25 +71,8 @@ pub(super) fn lines(run: &Run, dir: &Path, row: &Row, said: &Said<'_>, room: Roo
     };
     let shown = of_state(state);
     lines.push(format!("{shown}{state}{shown:#}"));
-    let def = run.defs.step(run.graph.node(row.id).def);
-    let asked = match &def.kind {
-        Kind::Run { command } => format!("$ {}", command.source),
-        Kind::Agent { agent, prompt } => format!("{agent}: {}", prompt.source),
-        Kind::Gate(gate) => gate.prompt.source.clone(),
-        Kind::Call { name, .. } => format!("call {name}"),
-        Kind::Group { .. } | Kind::Sub { .. } => String::new(),
-    };
     let entry = run.state.step(step);
-    // What it was really asked, where the journal has it in full.
-    let key = entry.and_then(|it| it.key.as_ref()).map(Key::get);
-    let rendered = |name: &str| key.as_ref()?.definition.get(name).cloned();
-    let asked = match &def.kind {
-        Kind::Run { .. } => rendered("run").map(|it| format!("$ {it}")),
-        Kind::Agent { agent, .. } => rendered("prompt").map(|it| format!("{agent}: {it}")),
-        Kind::Gate(_) | Kind::Call { .. } | Kind::Group { .. } | Kind::Sub { .. } => None,
-    }
-    .filter(|it| !it.contains(" bytes, b3:"))
-    .unwrap_or(asked);
+    let asked = asked(run, row.id, entry);
     let opened = entry.and_then(|it| it.gate.as_deref());
     if let Some(entry) = entry {
         let mut facts = Vec::new();
@@ -140,6 +129,28 @@ pub(super) fn lines(run: &Run, dir: &Path, row: &Row, said: &Said<'_>, room: Roo
         lines.extend(printed.iter().skip(skipped).flat_map(|line| room.rows(line)));
     }
     lines
+}
+
+/// What the step was asked, where the journal has it in full; else what it would be asked now, with
+/// its own item and inputs; and as it is written where that is not known yet.
+fn asked(run: &Run, id: NodeId, entry: Option<&StepState>) -> String {
+    let started = entry.and_then(|it| it.started.as_deref()).map(|it| &it.key);
+    let key = entry.and_then(|it| it.key.as_ref()).or(started).map(Key::get);
+    let asked = |name: &str, template: &Template, quoting| {
+        let kept = key.as_ref().and_then(|it| it.definition.get(name).cloned());
+        let kept = kept.filter(|it| !it.contains(" bytes, b3:"));
+        let now = || text(run, id, template, quoting);
+        kept.or_else(now).unwrap_or_else(|| template.source.clone())
+    };
+    match &run.defs.step(run.graph.node(id).def).kind {
+        Kind::Run { command } => format!("$ {}", asked("run", command, Quoting::Shell)),
+        Kind::Agent { agent, prompt } => {
+            format!("{agent}: {}", asked("prompt", prompt, Quoting::Plain))
+        }
+        Kind::Gate(gate) => asked("gate", &gate.prompt, Quoting::Plain),
+        Kind::Call { name, .. } => format!("call {name}"),
+        Kind::Group { .. } | Kind::Sub { .. } => String::new(),
+    }
 }
 
 impl Room {

@@ -69,7 +69,8 @@ impl Whys {
     pub(super) fn of(&self, run: &Run, id: NodeId, is_driven: bool) -> Option<String> {
         let node = run.graph.node(id);
         if let Some((verdict, why)) = self.rows.get(node.address.as_str()).filter(|_| !is_driven) {
-            return Some(format!("a resume: {}, {why}", verdict.as_str()));
+            let does = does(*verdict);
+            return Some(if why.is_empty() { does.to_owned() } else { format!("{does} ({why})") });
         }
         let needs = run.graph.effective_needs(id).into_iter();
         let open: Vec<NodeId> = needs.filter(|it| !run.graph.node(*it).is_settled()).collect();
@@ -82,6 +83,21 @@ impl Whys {
             more => format!(" and {more} more"),
         };
         Some(format!("waits for {}{more}", printable(&names.collect::<Vec<_>>().join(", "))))
+    }
+}
+
+/// What a resume does with the step.
+fn does(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Keep => "a resume keeps it",
+        Verdict::Verify => "a resume checks it first",
+        Verdict::Adopt => "a resume takes it over",
+        Verdict::Reattach => "a resume waits for it, since it still runs",
+        Verdict::Continue => "a resume continues it where it stopped",
+        Verdict::Rerun => "a resume runs it again",
+        Verdict::Run => "a resume runs it",
+        Verdict::Ask => "a resume asks you first",
+        Verdict::Skip => "a resume skips it",
     }
 }
 

@@ -151,7 +151,7 @@ fn a_log_that_is_no_file_is_told_and_the_rest_is_used() {
     assert_eq!(told, 2, "{plan:#}");
     assert_eq!(plan["recovery_point"]["code"], "execute", "{plan:#}");
     let refused = desk.bench.exits("resume --no-input --yes", 16);
-    assert!(refused.err.contains("20260302-0903.jsonl is no file"), "{refused:?}");
+    assert!(refused.err.contains("20260302-0903.jsonl is not a file"), "{refused:?}");
     desk.bench.exits("resume --no-input --yes --accept state-unreadable", 0);
 }
 

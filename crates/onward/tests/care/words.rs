@@ -59,7 +59,7 @@ fn a_damaged_run_is_looked_after_in_words() {
     Steps
       keep         one                  sealed, and its outputs are there (recorded by seal)
       keep         two                  it can be read (recorded by journal)
-    error: nothing was changed: a repair is adopted by an explicit yes
+    error: nothing was changed: a repair needs your yes
     help: say `onward repair RUN --yes`
     --- exit 16
     "#);
@@ -136,7 +136,7 @@ fn a_damaged_run_is_looked_after_in_words() {
         .unwrap();
     assert_snapshot!(said(&bench, &run, "rehearse blind.yaml --limit 1"), @r#"
     blind ends as completed; 2 boundaries, 1 tried
-    killed 2 times, and 2 times it made no difference
+    2 kills, of which 2 made no difference
     not safe to repeat: x
       its effect is outside and it has no `probe`: after a crash nothing tells whether it happened
     --- stderr

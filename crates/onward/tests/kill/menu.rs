@@ -358,7 +358,7 @@ fn whoever_leaves_the_choice_among_runs_leaves_them_all() {
     bench.exits("run w.yaml", 10);
     bench.exits("run w.yaml", 10);
     for (left_by, code, last) in
-        [("\x04", 16, "or take `--all`\n"), ("\x03", 130, "nothing was done\nonward resume\n")]
+        [("\x04", 16, "or use `--all`\n"), ("\x03", 130, "nothing was done\nonward resume\n")]
     {
         let mut terminal = Terminal::start(&bench, "resume");
         terminal.shows("Which one? [1-2] ");

@@ -292,7 +292,7 @@ fn a_phase_that_a_run_of_ours_settled_is_done_again_on_the_users_word() {
     kitchen.exits("run pipeline --no-input --input request=tea", 11);
     for turn in 2..4 {
         let said = kitchen.exits("resume --yes --no-input --from P6", 11);
-        let warned = "P6  entered by your word: finished work from there on is done again";
+        let warned = "P6  entered as you asked: finished work from there on is done again";
         assert!(said.err.contains(warned), "{said:#?}");
         let tasks = kitchen.tasks().into_iter();
         for (id, task) in tasks.filter(|it| it.1["metadata"]["phase"] == "P6") {

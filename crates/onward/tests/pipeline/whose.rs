@@ -35,7 +35,7 @@ fn a_pipeline_of_which_nothing_says_whose_it_is_goes_on_by_a_persons_word_alone(
         assert!(said.err.contains(&format!("onward resume {list}")), "{said:#?}");
     }
     let mut terminal = Terminal::of(&kitchen.command("resume"));
-    terminal.shows("Go on with it here? [NO/yes] ");
+    terminal.shows("Continue it here? [NO/yes] ");
     terminal.types("\n");
     terminal.exits(16);
     assert_eq!(content(&list), before);

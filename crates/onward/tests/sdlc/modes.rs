@@ -76,6 +76,21 @@ fn autopilot_asks_the_person_at_the_terminal_about_a_conflict_and_about_nothing_
 }
 
 #[test]
+fn when_it_stopped_is_told_only_where_the_files_say_so() {
+    let says = |yard: &Yard, words: &str| {
+        let said = yard.bench.exits("plan", 0).out;
+        assert!(said.contains(&format!("\nInterrupted: {words}\n")), "{words}: {said}");
+    };
+    says(&interrupted("10 seconds", ""), "less than a minute ago");
+    says(&interrupted("1 minute", ""), "1 minute ago");
+    // Written by a clock in another zone.
+    says(&interrupted("2 hours ago", ""), "time unknown; the files give one in the future");
+    let yard = interrupted("1 minute", "");
+    fs::remove_file(yard.bench.path(STATE)).unwrap();
+    says(&yard, "time unknown; the files were last written less than a minute ago");
+}
+
+#[test]
 fn interactive_shows_the_summary_and_the_plan_and_asks() {
     let yard = interrupted("45 minutes", "");
     let mut terminal = Terminal::start(&yard.bench, "resume");

@@ -203,8 +203,20 @@ pub(crate) const RULES: &[Rule] = &[
         refuses: &[
             ("crates/onward-core/src/a.rs", "/// Whoever calls this waits."),
             ("crates/onward-core/src/a.rs", "let why = \"somebody's change\";"),
+            ("docs/a.md", "Nobody reads it."),
         ],
         accepts: ("crates/onward-core/src/a.rs", "// The driver waits; a person answers. Anewton."),
+    },
+    Rule {
+        check: messages_are_plain,
+        refuses: &[
+            ("crates/x/src/a.rs", "let why = \"`a` is no phase\";"),
+            ("crates/x/src/a.rs", "f(\n    \"the run can go on \\\n    without it\",\n);"),
+        ],
+        accepts: (
+            "crates/x/src/a.rs",
+            "// It is no file.\nlet why = \"there is no phase, and this is no longer one\";",
+        ),
     },
     Rule {
         check: tests_never_sleep,
@@ -484,9 +496,10 @@ fn a_match_names_every_variant(path: &str, text: &str) -> Vec<String> {
 /// Words that leave the reader to guess who acts: the driver, the engine, the agent or a person.
 fn prose_names_its_actor(path: &str, text: &str) -> Vec<String> {
     const VAGUE: [&str; 4] = ["somebody", "whoever", "nobody", "anew"];
-    /// Where the rule holds so far.
-    const PLACES: [&str; 1] = ["crates/onward-core/src/"];
-    if !PLACES.iter().any(|place| path.starts_with(place)) {
+    // Names of files and of people in tests, and what a demo writes, are not prose.
+    let is_product = path.contains("/src/") && !path.contains("/tests") && !path.contains("/demo/");
+    let is_page = path.starts_with("docs/") || path == "README.md" || path == "ARCHITECTURE.md";
+    if !is_product && !is_page {
         return Vec::new();
     }
     let is_vague = |word: &str| VAGUE.iter().any(|vague| word.eq_ignore_ascii_case(vague));
@@ -494,6 +507,38 @@ fn prose_names_its_actor(path: &str, text: &str) -> Vec<String> {
     for (line, number) in text.lines().zip(1..) {
         let found = line.split(|c: char| !c.is_alphabetic()).find(|word| is_vague(word));
         complaints.extend(found.map(|word| format!("line {number}: `{word}`: name who acts")));
+    }
+    complaints
+}
+
+/// Turns of phrase that a reader has to read twice, and what to write instead. Comments are ours.
+fn messages_are_plain(path: &str, text: &str) -> Vec<String> {
+    const PHRASES: [(&str, &str); 5] = [
+        ("is no", "is not a"),
+        ("go on", "continue"),
+        ("goes on", "continues"),
+        ("went on", "continued"),
+        ("see whether", "check whether"),
+    ];
+    if !is_rust(path) || !path.contains("/src/") || path.contains("/tests") {
+        return Vec::new();
+    }
+    let (text, _) = text.split_once("#[cfg(test)]").unwrap_or((text, ""));
+    let mut complaints = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let said = line.find('"').filter(|_| !line.trim_start().starts_with("//"));
+        let said = said.map_or("", |at| &line[at..]);
+        for (phrase, plain) in PHRASES {
+            let is_meant = |(at, _): (usize, &str)| {
+                let (before, after) = (&said[..at], &said[at + phrase.len()..]);
+                let there = before.to_lowercase().ends_with("there ");
+                let no_longer = ["longer", "more"].iter().any(|it| after.trim().starts_with(it));
+                after.starts_with(' ') && !there && !no_longer
+            };
+            let is_found = said.match_indices(phrase).any(is_meant);
+            let complaint = || format!("line {number}: for `{phrase}` write `{plain}`");
+            complaints.extend(complain_if(is_found, complaint));
+        }
     }
     complaints
 }

@@ -3,7 +3,7 @@
 
 use std::{fs, process::Stdio};
 
-use onward_engine::{care::harness::until, world::schema::Schema};
+use onward_engine::care::harness::until;
 use serde_json::Value;
 
 use crate::{
@@ -117,45 +117,6 @@ fn d_a_person_whom_the_environment_does_not_name_is_named_by_the_system() {
     let by = name.map_or(format!("user {number}"), str::to_owned);
     let journal = journal(&run_of(&bench));
     assert!(journal.contains(&format!("\"by\":\"{by}\"")), "{by}: {journal}");
-}
-
-#[test]
-fn d_every_shape_that_is_printed_fits_its_published_schema() {
-    let bench = Bench::new("  - { id: a, run: 'false' }\n");
-    let fits = |kind: &str, object: &Value| {
-        let schema = bench.exits(&format!("schema {kind}"), 0).json_lines();
-        let schema = Schema::compile(&schema).unwrap();
-        assert_eq!(schema.check(object), Ok(()), "{kind}: {object:#}");
-        assert!(schema.check(&serde_json::json!({"kind": "no such thing"})).is_err(), "{kind}");
-    };
-    fits("error", &bench.exits("status --json", 17).json());
-    let said = bench.exits("run w.yaml --json", 10);
-    let lines: Vec<Value> =
-        said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (outcome, events) = lines.split_last().unwrap();
-    fits("outcome", outcome);
-    assert!(!events.is_empty());
-    for event in events {
-        fits("event", event);
-    }
-    for (kind, command) in [
-        ("list", "list --json"),
-        ("status", "status --json"),
-        ("plan", "plan --json"),
-        ("why", "why --json a"),
-        ("check", "check --json w.yaml"),
-        ("output", "log --json --step a"),
-        ("config", "config --json"),
-        ("agents", "agents --no-probe --json"),
-        ("version", "version --json"),
-        ("init", "init another --json"),
-        ("text", "man --json"),
-        ("text", "completions bash --json"),
-    ] {
-        fits(kind, &bench.exits(command, 0).json());
-    }
-    bench.write("bad.yaml", "onward: 1\nsteps: [{ id: a, cmd: x }]\n");
-    fits("check", &bench.exits("check --json bad.yaml", 2).json());
 }
 
 #[test]

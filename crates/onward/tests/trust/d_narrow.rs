@@ -58,3 +58,24 @@ fn d_lists_and_logs_fit_into_eighty_columns() {
     let run = bench.project().runs().unwrap().remove(0).dir;
     assert!(journal(&run).contains("run.ended"));
 }
+
+#[test]
+fn d_a_run_with_a_long_name_leaves_the_list_in_its_columns() {
+    let bench = Bench::new("  - { id: one, run: LOG }\n");
+    bench.exits("run w.yaml", 0);
+    let long = "a-workflow-with-a-very-long-name-that-a-person-types-rarely";
+    bench
+        .write("long.yaml", &bench.text("w.yaml").replace("name: story", &format!("name: {long}")));
+    bench.exits("run long.yaml", 0);
+    for columns in [80, 140] {
+        let mut terminal = Terminal::start_sized(&bench, "list", (columns, 24));
+        let shown = terminal.ends(0);
+        let head = shown.lines().find_map(|it| it.find("STATUS"));
+        let status: Vec<_> = shown.lines().filter_map(|it| it.find("completed")).collect();
+        assert!(status.len() == 2 && status.iter().all(|it| Some(*it) == head), "{shown}");
+        assert!(shown.lines().all(|it| it.chars().count() <= columns.into()), "{shown}");
+        // Beside its status where there is room for both.
+        let is_whole = |it: &str| it.starts_with(long) && it.contains("completed");
+        assert_eq!(shown.lines().any(is_whole), columns == 140, "{shown}");
+    }
+}

@@ -18,6 +18,65 @@ fn scripted(bench: &Bench, script: &str) {
     );
 }
 
+#[test]
+fn d_a_step_that_failed_says_that_it_is_tried_again_and_the_end_how_often() {
+    let script = "echo >> n; test $(wc -l < n) -ge 3";
+    let steps = format!(
+        "  - {{ id: flaky, run: '{script}', retry: {{ max: 4, backoff: 10ms, on: [failed] }} }}\n\
+         \x20 - {{ id: other, run: 'false', retry: {{ max: 2 }} }}\n"
+    );
+    let bench = Bench::new(&steps);
+    let said = bench.exits("run w.yaml", 10).err;
+    for words in [
+        "fail  flaky  exit 1; tries again in 1 s (retry 1 of 4)\n",
+        "fail  flaky  exit 1; tries again in 1 s (retry 2 of 4)\n",
+        "fail  other  exit 1; not tried again: its `retry.on` lacks `failed`\n",
+        "  needed more than one try: flaky (3 tries)\n",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    // The next drive tells of its own steps.
+    let said = bench.exits("resume", 10).err;
+    assert!(!said.contains("more than one try"), "{said}");
+}
+
+#[test]
+fn d_a_resume_with_force_does_not_tell_to_use_force() {
+    let bench = Bench::new("  - { id: a, run: LOG }\n  - { id: b, run: 'false' }\n");
+    bench.exits("run w.yaml", 10);
+    bench.exits("cancel --yes", 0);
+    assert!(bench.exits("plan", 0).out.contains("with `--force` it continues at b"));
+    let said = bench.exits("resume --force", 10).err;
+    assert!(said.contains("resume 1 step kept; continues at b\n"), "{said}");
+    assert!(!said.contains("--force"), "{said}");
+}
+
+#[test]
+fn d_check_counts_what_is_written_out_and_says_where_more_may_come() {
+    let bench = Bench::new(
+        "  - { id: one, run: LOG }\n\
+         \x20 - { id: fan, each: [a, b, c], steps: [{ id: x, run: LOG }, { id: y, run: LOG }] }\n",
+    );
+    assert!(bench.exits("check w.yaml", 0).out.starts_with("story: 7 steps\n"));
+    let said = bench.exits("check w.yaml --json", 0).json();
+    assert_eq!((&said["steps"], &said["more"]), (&7.into(), &false.into()));
+    // What a run of it has at its end.
+    bench.exits("run w.yaml", 0);
+    assert_eq!(bench.exits("status --json", 0).json()["counts"]["total"], 7);
+    bench.workflow(
+        "w.yaml",
+        "steps:",
+        "  - { id: one, run: LOG }\n\
+         \x20 - { id: again, repeat: { max: 3, until: '{{ true }}' }, run: LOG }\n\
+         \x20 - { id: none, each: [], run: LOG }\n\
+         \x20 - { id: fan, each: '{{ range(3) | list }}', run: LOG }\n",
+    );
+    let said = bench.exits("check w.yaml", 0).out;
+    assert!(said.starts_with("story: 2+ steps, more from again and fan\n"), "{said}");
+    let said = bench.exits("check w.yaml --json", 0).json();
+    assert_eq!((&said["steps"], &said["more"]), (&2.into(), &true.into()));
+}
+
 fn newest(bench: &Bench) -> String {
     id(&bench.project().runs().unwrap().remove(0).dir)
 }

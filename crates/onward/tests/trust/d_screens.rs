@@ -58,7 +58,9 @@ fn d_the_screens_of_a_terminal_in_the_docs_are_what_it_shows() {
 
         let mut terminal = Terminal::start_sized(&bench, "watch", size);
         terminal.shows("q quit");
-        terminal.sees(|glass| glass.screen().iter().any(|row| row.contains("a resume: ")));
+        terminal.sees(|glass| {
+            glass.screen().iter().any(|row| row.contains("a resume runs it again ("))
+        });
         keeps("watch", "watch", &terminal.glass.screen(), size);
         terminal.types("?");
         terminal.sees(|glass| glass.screen().iter().any(|row| row == "any key goes back"));

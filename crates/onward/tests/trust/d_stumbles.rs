@@ -267,7 +267,7 @@ fn d_hints_name_what_there_is_to_type() {
     assert!(commands.len() == 2 && commands.iter().all(|it| it.ends_with(" -f")), "{said}");
     let run = newest(&bench);
     let said = bench.exits("done z", 0).err;
-    assert!(said.contains("it came before what it needs: fan"), "{said}");
+    assert!(said.contains("it needs steps that are not done yet: fan"), "{said}");
     assert!(said.ends_with(&format!("\nonward resume {run}\n")), "{said}");
     bench.exits("init --from fan-out parts", 0);
     assert!(bench.text("parts.yaml").contains("'onward/{{ run.id }}/*'"));

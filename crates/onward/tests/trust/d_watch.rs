@@ -88,8 +88,34 @@ fn d_the_pane_says_why_a_step_waits_and_why_it_runs_again() {
     bench.write("go", "");
     terminal.sees(|glass| glass.screen()[0].contains("failed"));
     terminal.types("g");
-    let again = "a resume: rerun, in.txt changed";
+    let again = "a resume runs it again (in.txt changed)";
     terminal.sees(|glass| glass.screen().iter().any(|row| row.contains(again)));
+    terminal.types("q");
+    terminal.exits(0);
+}
+
+#[test]
+fn d_the_pane_shows_what_an_item_is_asked_with_its_own_value() {
+    let steps = "  - { id: fan, each: [ann, bob], \
+        run: 'echo at {{ item }}; while ! [ -e go ]; do sleep 0.05; done' }\n\
+        \x20 - { id: then, each: [cy], run: 'echo then {{ item }} of {{ inputs.town }}' }\n";
+    let bench = Bench::new(steps);
+    let head = "inputs: { town: { type: string, default: Bern } }\nlimits: { parallel: 1 }\nsteps:";
+    bench.workflow("w.yaml", head, steps);
+    bench.exits("run w.yaml --detach", 0);
+    let mut terminal = Terminal::start_sized(&bench, "watch", (80, 24));
+    let has = |glass: &Glass, text: &str| glass.screen().iter().any(|row| row.contains(text));
+    // One that runs, and one that has not begun.
+    terminal.sees(|glass| has(glass, "$ echo at ann; while"));
+    terminal.types("j");
+    terminal.sees(|glass| has(glass, "$ echo at bob; while"));
+    // Of a list that is not open yet there is no item.
+    terminal.types("G");
+    terminal.sees(|glass| has(glass, ">") && !has(glass, "at bob; while"));
+    bench.write("go", "");
+    terminal.sees(|glass| glass.screen()[0].contains("completed"));
+    terminal.types("G");
+    terminal.sees(|glass| has(glass, "$ echo then cy of Bern"));
     terminal.types("q");
     terminal.exits(0);
 }

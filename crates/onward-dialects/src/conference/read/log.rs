@@ -161,7 +161,7 @@ impl<'a> Fields<'a> {
     fn line(&mut self) -> Result<LogLine, &'static str> {
         let names = [("event", None), ("type", Some(Spelling::TypeForEvent))];
         let written = self.first(&names).ok_or("it has neither `event` nor `type`")?;
-        let written = written.as_str().ok_or("the name of its event is no text")?;
+        let written = written.as_str().ok_or("the name of its event is not a text")?;
         let at = self.moment();
         let (name, round) = without_number(written);
         if round.is_some() {

@@ -98,7 +98,7 @@ pub fn demand(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
 /// The user said yes to the demand, or to the merged design, which is the final one from now on.
 pub fn approve(scene: &Scene<'_>, word: &str, architects: &[String]) -> Result<Act, Refused> {
     let Some(phase) = Phase::parse(word) else {
-        return Err(Refused::new(format!("`{word}` is no phase"), "name a phase"));
+        return Err(Refused::new(format!("`{word}` is not a phase"), "name a phase"));
     };
     let mut checkpoint = scene.checkpoint();
     let is_said = |it: &Entry| it.phase == Some(phase);

@@ -106,7 +106,7 @@ fn program(found: &Installed) -> Option<Check> {
         return Some(Check::ok("agent", format!("{what}: {version}")));
     }
     let message = format!("{what}: {} does not say its version", path.display());
-    Some(Check::new("agent", Health::Warning, message).with_hint("see whether it starts"))
+    Some(Check::new("agent", Health::Warning, message).with_hint("check whether it starts"))
 }
 
 enum Version {
@@ -172,8 +172,9 @@ fn locks(dir: &Path) -> Check {
         }
         Err(error) => {
             let message = format!("files in {} cannot be locked: {error}", dir.display());
-            Check::new("locks", Health::Problem, message)
-                .with_hint("see whether you may write there, and whether its file system has locks")
+            Check::new("locks", Health::Problem, message).with_hint(
+                "check whether you may write there, and whether its file system has locks",
+            )
         }
     }
 }

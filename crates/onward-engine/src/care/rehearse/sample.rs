@@ -134,7 +134,7 @@ fn string(schema: &Value, index: u64) -> Value {
         Some("date") => Some("2026-11-15"),
         Some("date-time") => Some("2026-11-15T18:20:01Z"),
         Some("time") => Some("18:20:01Z"),
-        Some("email") => Some("somebody@example.com"),
+        Some("email") => Some("ann@example.com"),
         Some("uri") => Some("https://example.com/"),
         Some("uuid") => Some("00000000-0000-8000-8000-000000000000"),
         Some(_) | None => None,

@@ -346,7 +346,7 @@ fn adopt_again<W: World>(
         None => adopt::supposed(&at.project, &opened).map(|it| {
             let Adopted { dialect, source, files } = it;
             let event = Event::RunAdopted { dialect, source, files };
-            (event, Source::Workflow, "its workflow goes on with such files")
+            (event, Source::Workflow, "its workflow continues with such files")
         }),
     };
     if let Some((event, source, why)) = found {

@@ -39,7 +39,7 @@ impl Desk {
     pub(super) fn take(order: &Order) -> Result<Self, CallError> {
         let named = order.dir.to_str().and_then(inside);
         let Some(named) = named else {
-            let message = format!("`{}` is no directory of the project", order.dir.display());
+            let message = format!("`{}` is not a directory of the project", order.dir.display());
             return Err(CallError::new(message).hint("give one with --input dir=PATH"));
         };
         let project = &order.attempt.project;

@@ -44,7 +44,7 @@ pub(super) fn check(order: &Order) -> Result<Value, CallError> {
         }
     };
     if let Some(why) = why {
-        let hint = "mend it by hand, or resume: the breakdown is made again";
+        let hint = "fix it by hand, or resume: the breakdown is made again";
         return Err(CallError::new(format!("{GRAPH} {why}")).hint(hint));
     }
     Ok(json!({ "tasks": state.graph().map_or(0, |it| it.tasks.len()) }))

@@ -98,8 +98,8 @@ fn draft(dir: &Path, name: &str) -> Result<String, CallError> {
     if Document::read(text.as_bytes()).is_whole() {
         return Ok(text);
     }
-    let message = format!("`{}` is no whole page: a title, and text under it", path.display());
-    Err(CallError::new(message).hint("put it right, then `onward resume`"))
+    let message = format!("`{}` is not a whole page: a title, and text under it", path.display());
+    Err(CallError::new(message).hint("correct it, then `onward resume`"))
 }
 
 pub(in crate::play) fn whole_draft(seat: &Seat, name: &str) -> Result<String, CallError> {

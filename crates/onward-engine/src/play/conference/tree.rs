@@ -211,7 +211,7 @@ impl Tree {
 
     fn files_as_they_are(&self) -> Result<String, CallError> {
         let own = git_dir(&self.path);
-        let missing = || CallError::new(format!("{} is no worktree", self.path.display()));
+        let missing = || CallError::new(format!("{} is not a worktree", self.path.display()));
         let index = own.ok_or_else(missing)?.join("onward-index");
         let git = self.git().with("GIT_INDEX_FILE", &index);
         git.run(&["read-tree", &self.standing()?])?;

@@ -105,7 +105,7 @@ fn play(
 fn refuse_another(scene: &Scene<'_>, ask: &Ask) -> Result<(), CallError> {
     let Some(there) = scene.another(&ask.workflow_id) else { return Ok(()) };
     let message = format!("the checkpoint is of the workflow `{there}` now, and not of this run's");
-    Err(CallError::new(message).hint("`onward list` names the run that goes on with it"))
+    Err(CallError::new(message).hint("`onward list` names the run that continues it"))
 }
 
 fn open(order: &Order) -> Result<Value, CallError> {

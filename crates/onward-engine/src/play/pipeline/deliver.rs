@@ -68,7 +68,7 @@ pub(super) fn commit(order: &Order) -> Result<Value, CallError> {
     let make = [&["commit", "--quiet", "--only", "--message", &message, "--"][..], &ours].concat();
     list.git.run(&make).map_err(|error| {
         CallError::new(error.to_string())
-            .hint("see that `git commit` works here, then `onward resume`")
+            .hint("check that `git commit` works here, then `onward resume`")
     })?;
     let commit = list.git.line(&["rev-parse", "HEAD"])?;
     Ok(json!({ "commit": commit, "files": ours, "left_out": others }))

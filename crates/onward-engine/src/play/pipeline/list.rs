@@ -129,7 +129,7 @@ impl List {
             Some(why) => {
                 let id = pipeline.permanent_id();
                 let message = format!("{dir}/{id}.json, the pipeline's own task: {why}");
-                Err(CallError::new(message).hint("mend it, then `onward resume`"))
+                Err(CallError::new(message).hint("fix it, then `onward resume`"))
             }
             None => Ok(pipeline),
         }

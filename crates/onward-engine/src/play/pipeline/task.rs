@@ -153,7 +153,8 @@ fn changed(list: &List, base: &str, head: &str) -> Result<Vec<Changed>, CallErro
         let [_, mode, old, new, _] = words.as_slice() else { continue };
         let object = |id: &str| (!id.bytes().all(|it| it == b'0')).then(|| id.to_owned());
         if !is_plain(path) || !matches!(*mode, "100644" | "100755" | "000000") {
-            let message = format!("{path} is no plain file, and is not brought into the project");
+            let message =
+                format!("{path} is not a plain file, and is not brought into the project");
             return Err(CallError::new(message).hint("bring it over by hand, then `onward resume`"));
         }
         let left = object(new).map(|id| ((*mode).to_owned(), id));

@@ -126,7 +126,7 @@ pub(super) fn gate(order: &Order) -> Result<Value, CallError> {
     let page = text(&desk, &ask.path)?;
     let path = rules::path(&ask.story);
     let Some(closes) = rules::closes(&ask.verdict) else {
-        return Err(CallError::new(format!("`{}` is no verdict", ask.verdict)));
+        return Err(CallError::new(format!("`{}` is not a verdict", ask.verdict)));
     };
     let given = rules::given(&ask.story, &ask.verdict);
     // A call that was cut short behind its guard has changed the story itself.

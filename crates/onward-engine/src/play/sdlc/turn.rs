@@ -22,7 +22,7 @@ pub(super) fn turn(order: &Order) -> Result<Value, CallError> {
         "reviewed" => Event::Reviewed(&ask.verdict),
         "fixed" => Event::Fixed,
         "waive" => Event::Waived,
-        other => return Err(CallError::new(format!("`{other}` is no event of a loop"))),
+        other => return Err(CallError::new(format!("`{other}` is not an event of a loop"))),
     };
     let known = desk.read(&ask.state)?;
     let known = known.and_then(|it| Loop::read(&it, &ask.state, &Oddities::default()).ok());
@@ -56,7 +56,7 @@ fn tell(desk: &Desk, ask: &Ask, event: Event<'_>) -> Result<(), CallError> {
         after = turned(None, &now);
     }
     let after = after.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-        CallError::new(format!("`{}` cannot be read", ask.state)).hint("mend it, or move it away")
+        CallError::new(format!("`{}` cannot be read", ask.state)).hint("fix it, or move it away")
     })?;
     replace(desk, &ask.state, &after)
 }

@@ -65,7 +65,7 @@ pub(super) fn wave(order: &Order) -> Result<Value, CallError> {
         "review" => Event::InReview,
         "closed" => Event::Closed { is_last: ask.is_last },
         "finished" => Event::Finished,
-        other => return Err(CallError::new(format!("`{other}` is no event of an epic"))),
+        other => return Err(CallError::new(format!("`{other}` is not an event of an epic"))),
     };
     tell(&desk(order)?, &ask, event)?;
     Ok(json!({}))

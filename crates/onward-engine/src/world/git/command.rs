@@ -40,12 +40,12 @@ pub enum GitError {
 impl GitError {
     pub fn hint(&self) -> String {
         match self {
-            Self::Start(_) => "install git, or say `edits: false` for the step".to_owned(),
+            Self::Start(_) => "install git, or set `edits: false` for the step".to_owned(),
             Self::Failed { said, .. } if said.contains("dubious ownership") => {
                 "see `git help config` under safe.directory".to_owned()
             }
             Self::Hangs { .. } => {
-                "see whether a FIFO stands where git reads: .gitignore, .gitattributes, \
+                "check whether a FIFO stands where git reads: .gitignore, .gitattributes, \
                  .git/info/exclude"
                     .to_owned()
             }
@@ -53,7 +53,7 @@ impl GitError {
                 "nothing ever comes from it: take it away, or make it a file".to_owned()
             }
             Self::Failed { .. } | Self::Unclear { .. } | Self::Io { .. } => {
-                "see that `git status` works here, or say `edits: false` for the step".to_owned()
+                "check that `git status` works here, or set `edits: false` for the step".to_owned()
             }
         }
     }

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_may_stop_waiting() {
+    fn one_who_waits_may_stop_waiting() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".lock");
         let open = || File::options().create(true).append(true).open(&path).unwrap();

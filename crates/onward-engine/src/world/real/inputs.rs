@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_with_the_welcome_is_heard_and_a_beginning_wakes_nobody() {
+    fn what_came_with_the_welcome_is_heard_and_a_beginning_wakes_no_one() {
         let mut inputs = Inputs::new();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let alive = br#"{"say":"spawned","step":"a","attempt":1,"pid":7,"start_time":9}"#;

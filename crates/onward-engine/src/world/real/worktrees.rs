@@ -264,7 +264,7 @@ fn clear_away(dir: &Path) -> Result<(), Stop> {
 
 fn no_repository(place: &WorktreePlace) -> Stop {
     Stop::Unready {
-        what: format!("{} cannot be made: this is no git repository", place.path),
+        what: format!("{} cannot be made: this is not a git repository", place.path),
         hint: "make it one with `git init`, or take `worktree` out".to_owned(),
     }
 }

@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tree_is_recorded_after_every_end_and_nobody_stops_that() {
+    fn the_tree_is_recorded_after_every_end_and_nothing_stops_that() {
         let mut it = attempt(Some(50), Some(50), Some("c"));
         it.launch.snapshot = Some(vec!["snap".into()]);
         it.end(Ending::Stopped, Stop::default(), 1010);
