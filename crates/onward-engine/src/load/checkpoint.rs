@@ -8,11 +8,13 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, Read as _},
+    fs::{File, Metadata},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::MetadataExt as _,
     path::Path,
     sync::Arc,
     thread,
+    time::SystemTime,
 };
 
 use onward_core::{
@@ -50,44 +52,70 @@ pub struct Looked {
     pub loaded: Loaded,
     /// What was folded, where it could be read on from there.
     part: Option<Part>,
+    which: Option<Which>,
 }
 
 impl Looked {
-    /// As it is for one who drives the run next.
+    /// As it is for one who looks again, or drives the run next.
     pub fn folded(&self) -> Option<Folded> {
-        Some(Folded { part: self.part?, state: self.loaded.state.clone() })
+        Some(Folded { part: self.part?, which: self.which, state: self.loaded.state.clone() })
     }
 }
 
-/// Folds the journal of a run for one who only looks. What is kept of it is summed piece by piece
-/// and not held in memory; what follows is.
+/// Folds the journal of a run for one who only looks, and may have folded it before. What is kept
+/// of it is summed piece by piece and not held in memory; what follows is.
 pub fn load_looking(
     run_dir: &Path,
     env: &[(OsString, OsString)],
+    folded: Option<Arc<Folded>>,
 ) -> io::Result<Result<Looked, LoadError>> {
-    let file = open::own(run_dir, JOURNAL, To::Read, 0)?;
-    let length = file.metadata()?.len();
-    if length >= JOURNAL_BYTES_MIN as u64
-        && length <= open::LOG_BYTES_MAX
-        && let Some(sealed) = sealed_in(run_dir)
-        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
-    {
+    let mut file = open::own(run_dir, JOURNAL, To::Read, 0)?;
+    let found = file.metadata()?;
+    let (length, which) = (found.len(), Which::of(&found));
+    let is_long = length >= JOURNAL_BYTES_MIN as u64 && length <= open::LOG_BYTES_MAX;
+    let read_on = |file: File, part: Part, state: State| {
         let mut rest = Vec::new();
         file.take(open::LOG_BYTES_MAX).read_to_end(&mut rest)?;
         let seq = state.next_seq;
-        return Ok(load_rest(state, part.length, &rest).map(|loaded| {
+        Ok(load_rest(state, part.length, &rest).map(|loaded| {
             let part = part.and(&rest, seq, &loaded);
-            Looked { loaded, part }
-        }));
+            Looked { loaded, part, which }
+        }))
+    };
+    let is_this = |it: &Arc<Folded>| which.is_some() && it.which == which;
+    if let Some(folded) = folded.filter(|it| is_this(it) && it.part.length <= length) {
+        let Folded { part, state, .. } = Arc::unwrap_or_clone(folded);
+        file.seek(SeekFrom::Start(part.length))?;
+        return read_on(file, part, state);
     }
-    // A short one was not read from yet.
-    let is_short = length < JOURNAL_BYTES_MIN as u64;
-    let file = if is_short { file } else { open::own(run_dir, JOURNAL, To::Read, 0)? };
+    if is_long
+        && let Some(sealed) = sealed_in(run_dir)
+        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
+    {
+        return read_on(file, part, state);
+    }
+    file.rewind()?;
     let journal = open::all_of(file, open::LOG_BYTES_MAX)?;
     Ok(load(&journal).map(|loaded| {
         let part = Part::of(&journal, &loaded);
-        Looked { loaded, part }
+        Looked { loaded, part, which }
     }))
+}
+
+/// Which file a journal is. One that took its place is another one, also where the file system
+/// gave it the number of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Which {
+    device: u64,
+    inode: u64,
+    made: SystemTime,
+}
+
+impl Which {
+    /// `None` where the file system does not say when a file was made.
+    fn of(found: &Metadata) -> Option<Self> {
+        Some(Self { device: found.dev(), inode: found.ino(), made: found.created().ok()? })
+    }
 }
 
 /// Whether a run is so long that its journal was kept.
@@ -146,10 +174,12 @@ where
     Ok(Some((loaded, End { offset: 0, bytes })))
 }
 
-/// What this process folded before: as good as what is kept, for exactly these bytes.
+/// What this process folded before: as good as what is kept, for exactly these bytes. A look goes on
+/// from there if the journal is the same file; one who drives the run has it summed once more.
 #[derive(Clone, Debug)]
 pub struct Folded {
     part: Part,
+    which: Option<Which>,
     pub state: State,
 }
 

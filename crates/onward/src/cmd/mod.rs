@@ -189,7 +189,8 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     let run = first.run()?;
     let asks = matches!(status, Status::Waiting | Status::Running);
     // A gate behind steps that run again first has nothing to be answered yet.
-    let open = if asks { view_run(&dir, &session.machine)?.0.gates } else { Vec::new() };
+    let view = || view_run(&dir, &session.machine, session.folded_of(&dir));
+    let open = if asks { view()?.0.gates } else { Vec::new() };
     let gates = if open.is_empty() { Vec::new() } else { gates_now(&dir, &run, &session.machine)? };
     let mut gates = gates.iter().filter_map(Gate::of);
     let gate = gates.find(|gate| open.iter().any(|it| it.step == gate.step.as_str()));

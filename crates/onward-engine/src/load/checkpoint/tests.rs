@@ -1,6 +1,6 @@
 //! What is kept and what follows it, against the whole; and what is not ours.
 
-use std::fs;
+use std::{fs, io::Write as _};
 
 use onward_core::{
     address::Address,
@@ -135,10 +135,10 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     fs::write(dir.path().join(CHECKPOINT), kept).unwrap();
     let same = |bytes: &[u8]| {
         fs::write(dir.path().join(JOURNAL), bytes).unwrap();
-        let looked = load_looking(dir.path(), &me).unwrap();
+        let looked = load_looking(dir.path(), &me, None).unwrap();
         match (load(bytes), looked) {
             (Ok(whole), Ok(looked)) => {
-                let Looked { loaded, part } = looked;
+                let Looked { loaded, part, .. } = looked;
                 assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
                 let whole = Part::of(bytes, &whole);
                 assert_eq!(part.map(|it| (it.length, it.crc)), whole.map(|it| (it.length, it.crc)));
@@ -158,10 +158,52 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     }
 }
 
+/// A second look in one command: it goes on where the first one ended, in the same file only.
+#[test]
+fn a_second_look_goes_on_in_the_same_file_and_in_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(JOURNAL);
+    let (journal, other) = (journal(4), journal(5));
+    let looked = |folded: Option<&Folded>| {
+        let folded = folded.cloned().map(Arc::new);
+        load_looking(dir.path(), &[], folded).unwrap().unwrap()
+    };
+    let is_whole = |looked: &Looked, bytes: &[u8]| {
+        let whole = load(bytes).unwrap();
+        assert_eq!((&looked.loaded.state, &looked.loaded.tail), (&whole.state, &whole.tail));
+    };
+    for end in ends(&journal) {
+        fs::write(&path, &journal[..end]).unwrap();
+        let folded = looked(None).folded().unwrap();
+        is_whole(&looked(Some(&folded)), &journal[..end]);
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&journal[end..]).unwrap();
+        let second = looked(Some(&folded));
+        is_whole(&second, &journal);
+        // It is told from a first look by what it did not read again.
+        let mut spoilt = journal.clone();
+        spoilt[end / 2] ^= 1;
+        fs::write(&path, &spoilt).unwrap();
+        let is_read_on = folded.which.is_some();
+        if is_read_on {
+            is_whole(&looked(Some(&folded)), &journal);
+        }
+        // What was cut off, and another file in its place, are read from the beginning.
+        fs::write(&path, &journal[..end - 1]).unwrap();
+        is_whole(&looked(Some(&folded)), &journal[..end - 1]);
+        fs::write(dir.path().join("other"), &other).unwrap();
+        fs::rename(dir.path().join("other"), &path).unwrap();
+        is_whole(&looked(Some(&folded)), &other);
+        // And so is where it goes on a third time.
+        let third = second.folded().unwrap();
+        assert_eq!((third.part.length, third.which), (journal.len() as u64, folded.which));
+    }
+}
+
 fn folded_of(journal: &[u8]) -> Option<Folded> {
     let loaded = load(journal).unwrap();
     let part = Part::of(journal, &loaded);
-    Looked { loaded, part }.folded()
+    Looked { loaded, part, which: None }.folded()
 }
 
 #[test]
@@ -216,7 +258,8 @@ fn only_what_this_user_sealed_counts() {
     let torn = good[..good.len() / 2].to_vec();
     let whole = load(&journal).unwrap();
     fs::write(dir.path().join(JOURNAL), &journal).unwrap();
-    let looked = |env: &[(OsString, OsString)]| load_looking(dir.path(), env).unwrap().unwrap();
+    let looked =
+        |env: &[(OsString, OsString)]| load_looking(dir.path(), env, None).unwrap().unwrap();
     for (bytes, counts) in
         [(good, true), (foreign, false), (other, false), (spoilt, false), (torn, false)]
     {
@@ -224,7 +267,7 @@ fn only_what_this_user_sealed_counts() {
         let kept = |env| kept_of(sealed_in(dir.path()).unwrap(), env);
         assert_eq!(kept(&me).is_some(), counts);
         assert!(kept(&[]).is_none(), "no one without a home has a seal");
-        let Looked { loaded, part } = looked(&me);
+        let Looked { loaded, part, .. } = looked(&me);
         assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
         assert!(part.is_some_and(|it| it.begins(&journal) == Some(journal.len())));
     }
