@@ -264,7 +264,8 @@ fn only_what_this_user_sealed_counts() {
         [(good, true), (foreign, false), (other, false), (spoilt, false), (torn, false)]
     {
         fs::write(&path, bytes).unwrap();
-        let kept = |env| kept_of(sealed_in(dir.path()).unwrap(), env);
+        let sealed = || fs::read(&path).unwrap();
+        let kept = |env| kept_of(sealed(), env);
         assert_eq!(kept(&me).is_some(), counts);
         assert!(kept(&[]).is_none(), "no one without a home has a seal");
         let Looked { loaded, part, .. } = looked(&me);
