@@ -6,6 +6,7 @@
 //! run makes none of them, and asks for a [`Glance`] instead.
 
 use std::{
+    borrow::Cow,
     hash::Hash,
     sync::{Arc, OnceLock},
 };
@@ -142,7 +143,8 @@ impl<'a> Glance<'a> {
 impl PartialEq for Steps {
     fn eq(&self, other: &Self) -> bool {
         let is_there = |(step, entry): (&Address, &StepState)| other.get(step) == Some(entry);
-        self.len() == other.len() && self.iter().all(is_there)
+        // Copies of each other are not looked into.
+        self.are_shared_with(other) || self.len() == other.len() && self.iter().all(is_there)
     }
 }
 
@@ -192,6 +194,17 @@ impl Steps {
 
     pub fn get<Q: ?Sized + Hash + Equivalent<Address>>(&self, step: &Q) -> Option<&StepState> {
         self.all.get(step).map(|slot| slot.entry(&self.kept))
+    }
+
+    /// The same for one who is done with it soon: what is made for it is not held.
+    pub fn aside<Q: ?Sized + Hash + Equivalent<Address>>(
+        &self,
+        step: &Q,
+    ) -> Option<Cow<'_, StepState>> {
+        Some(match self.glance(step)? {
+            Glance::Plain(plain) => Cow::Owned(plain.made()),
+            Glance::Whole(entry) => Cow::Borrowed(entry),
+        })
     }
 
     /// The same without making it.
