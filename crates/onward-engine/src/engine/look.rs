@@ -60,8 +60,8 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
 }
 
 /// The same for a command that ends with it. What the plan was made of is left to the end of the
-/// process: given back piece by piece it takes longer than much of the plan. `folded` is the journal as
-/// this command has folded it before.
+/// process: given back piece by piece it takes longer than much of the plan. `folded` is the
+/// journal as this command has folded it before.
 pub fn plan_and_end(
     run_dir: &Path,
     machine: &Machine,

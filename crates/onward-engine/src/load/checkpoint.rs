@@ -177,8 +177,8 @@ where
     Ok(Some((loaded, End { offset: 0, bytes })))
 }
 
-/// What this process folded before: as good as what is kept, for exactly these bytes. A look goes on
-/// from there if the journal is the same file; one who drives the run has it summed once more.
+/// What this process folded before: as good as what is kept, for exactly these bytes. A look goes
+/// on from there if the journal is the same file; one who drives the run has it summed once more.
 #[derive(Clone, Debug)]
 pub struct Folded {
     part: Part,
