@@ -218,7 +218,11 @@ pub(crate) fn keep<W: World>(world: &mut W, defs: Option<&Defs>) {
     if covered.is_some_and(|it| is_free(world, it + REST_BYTES_MAX as u64 - 1)) {
         return;
     }
-    let Some((part, state)) = folded_by(world, kept) else { return };
+    let piece = |offset, bytes_max| {
+        let piece = world.read_from(At::Run(JOURNAL), offset, bytes_max);
+        piece.map_err(io::Error::other)
+    };
+    let Some((part, state)) = folded_from(piece, kept) else { return };
     let body = body(&part, &state, defs);
     if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
@@ -258,11 +262,15 @@ const SETTLE_AFTER: u64 = 16 << 10;
 
 /// What the journal on the disk folds to, up to its free space; `None` also where a line of it is
 /// not whole. It is read once and never held: what is folded and what is summed are the same bytes.
-fn folded_by<W: World>(world: &mut W, before: Option<Before>) -> Option<(Part, State)> {
+/// `piece` gives at most so many bytes of it that stand at an offset.
+fn folded_from(
+    piece: impl FnMut(u64, usize) -> io::Result<Vec<u8>>,
+    before: Option<Before>,
+) -> Option<(Part, State)> {
     let (part, mut state) = before.map_or((Part::NONE, State::default()), |it| (it.part, it.state));
     let State { next_seq, epoch, batch, .. } = state;
     let sum = crc32fast::Hasher::new_with_initial(part.crc);
-    let mut written = Written { world, offset: part.length, sum, lines: 0, is_over: false };
+    let mut written = Written { piece, offset: part.length, sum, lines: 0, is_over: false };
     let mark = Mark { offset: part.length, next_seq, epoch, batch };
     let mut reader = Reader::resume_at(&mut written, mark);
     let mut settle_at = next_seq + SETTLE_AFTER;
@@ -282,21 +290,20 @@ fn folded_by<W: World>(world: &mut W, before: Option<Before>) -> Option<(Part, S
 }
 
 /// The journal up to its free space, from a place on; summed as it is read.
-struct Written<'w, W> {
-    world: &'w mut W,
+struct Written<F> {
+    piece: F,
     offset: u64,
     sum: crc32fast::Hasher,
     lines: u64,
     is_over: bool,
 }
 
-impl<W: World> io::Read for Written<'_, W> {
+impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> io::Read for Written<F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.is_over {
             return Ok(0);
         }
-        let piece = self.world.read_from(At::Run(JOURNAL), self.offset, into.len());
-        let piece = piece.map_err(io::Error::other)?;
+        let piece = (self.piece)(self.offset, into.len())?;
         // No record has such a byte.
         let length = memchr::memchr(0, &piece).unwrap_or(piece.len());
         self.is_over = length < piece.len() || piece.is_empty();

@@ -158,6 +158,45 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     }
 }
 
+/// What is kept next is what the whole journal folds to, whatever was kept before.
+#[test]
+fn what_is_folded_from_the_file_is_what_the_journal_folds_to() {
+    let journal = journal(3);
+    let read = |bytes: &[u8], before| {
+        let piece = |offset, bytes_max: usize| {
+            let rest = &bytes[usize::try_from(offset).unwrap().min(bytes.len())..];
+            // The disk may give less than was asked for.
+            Ok(rest[..rest.len().min(bytes_max).min(100)].to_vec())
+        };
+        folded_from(piece, before)
+    };
+    let before = |end: usize| {
+        let Folded { part, state, .. } = folded_of(&journal[..end]).unwrap();
+        Before { part, state, has_graph: false }
+    };
+    let ends: Vec<usize> = ends(&journal).collect();
+    let torn_off = |end: usize| &journal[..end - 5];
+    for &end in &ends {
+        let whole = load(&journal[..end]).unwrap();
+        let expected = Some((Part::of(&journal[..end], &whole).unwrap(), whole.state));
+        let free = [&journal[..end], &[0; 300]].concat();
+        // Behind free space stands nothing that counts.
+        let behind = [&free[..], b"{\"seq\":"].concat();
+        for bytes in [&journal[..end], &free, &behind] {
+            assert_eq!(read(bytes, None), expected);
+            for &kept in ends.iter().filter(|kept| **kept <= end) {
+                assert_eq!(read(bytes, Some(before(kept))), expected, "kept up to {kept}");
+            }
+        }
+        assert_eq!(read(torn_off(end), None), None, "its last line is not whole");
+        let mut spoilt = journal[..end].to_vec();
+        spoilt[end / 2] ^= 1;
+        assert_eq!(read(&spoilt, None), None, "a line of it is damaged");
+        let blank = [&journal[..end], b"\n", &journal[end..]].concat();
+        assert_eq!(read(&blank, None), None, "a line of it is no record");
+    }
+}
+
 /// A second look in one command: it goes on where the first one ended, in the same file only.
 #[test]
 fn a_second_look_goes_on_in_the_same_file_and_in_no_other() {
