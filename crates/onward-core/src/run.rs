@@ -100,11 +100,11 @@ impl Run {
     /// The longest that an instance of the same step took so far, in milliseconds.
     pub fn takes_ms(&self, id: NodeId) -> Option<u64> {
         let def = self.graph.node(id).def;
-        let done = self.state.steps.iter().filter(|(_, it)| it.phase == Phase::Done);
+        let done = self.state.steps.glances().filter(|(_, it)| it.phase() == Phase::Done);
         let same = done.filter(|(step, _)| {
             self.graph.find(step).is_some_and(|other| self.graph.node(other).def == def)
         });
-        same.map(|(_, it)| it.ended_at.ms_since(it.started_at)).max()
+        same.map(|(_, it)| it.ended_at().ms_since(it.started_at())).max()
     }
 
     /// When the next try at a failed step may begin: its backoff doubles with each failure.

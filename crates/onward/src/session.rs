@@ -446,6 +446,7 @@ impl Session {
         for run in self.originals()? {
             let found = Found::look(run)?;
             if self.is_to_do(&found) {
+                self.keep_folded(&found);
                 return Ok(Some(found));
             }
         }
@@ -466,10 +467,13 @@ impl Session {
         let looked = self.originals()?.map(Found::look);
         let mut found = looked.collect::<Result<Vec<Found>, Error>>()?;
         found.retain(|it| self.is_to_do(it));
-        if let Some(Found { dir, folded: Some(folded), .. }) = found.first() {
-            self.folded.replace(Some((dir.dir.clone(), folded.clone())));
-        }
+        found.first().inspect(|it| self.keep_folded(it));
         Ok(found)
+    }
+
+    fn keep_folded(&self, found: &Found) {
+        let folded = found.folded.clone().map(|it| (found.dir.dir.clone(), it));
+        self.folded.replace(folded);
     }
 
     /// Another run of the other system lies in the place of the one that this run goes on with.
@@ -536,7 +540,7 @@ pub(crate) fn state_of(dir: &Path) -> Result<State, Error> {
 
 pub(crate) fn looked(dir: &Path) -> Result<Journaled, Error> {
     let env: Vec<_> = std::env::vars_os().collect();
-    let looked = load_looking(dir, &env)
+    let looked = load_looking(dir, &env, None)
         .map_err(|source| Error::CannotRead { path: dir.join(JOURNAL), source })?;
     Ok(looked.map_err(EngineError::from)?)
 }

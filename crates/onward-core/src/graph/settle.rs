@@ -237,7 +237,9 @@ impl Mover<'_> {
     fn arrive_leaf(&mut self, id: NodeId) {
         let node = self.graph.node(id);
         let is_gate = self.defs.brief(node.def).is_gate();
-        let entry = self.state.step(&node.address);
+        // Of a large run, nearly all come by here: none is held made for it.
+        let entry = self.state.steps.aside(&node.address);
+        let entry = entry.as_deref();
         match entry.map_or(Phase::Pending, |entry| entry.phase) {
             Phase::Running => {}
             Phase::Waiting => {
@@ -405,7 +407,7 @@ impl Mover<'_> {
 
     fn digest_of(&self, id: NodeId) -> Digest {
         let node = self.graph.node(id);
-        let entry = self.state.step(&node.address);
+        let entry = self.state.steps.aside(&node.address);
         let own = match node.role {
             Role::Leaf => entry,
             Role::Group | Role::Each | Role::Loop => {

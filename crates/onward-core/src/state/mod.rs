@@ -340,6 +340,11 @@ impl State {
         self.steps.get(address)
     }
 
+    /// Holds steps that are done in less memory; the state stays as it is. It walks over all steps.
+    pub fn settle(&mut self) {
+        self.steps.settle();
+    }
+
     pub fn phase(&self, address: &Address) -> Phase {
         self.steps.glance(address).map_or(Phase::Pending, Glance::phase)
     }

@@ -170,7 +170,7 @@ fn comes_back_as(from: &mut &[u8], address: &Address, glance: Glance<'_>) -> Opt
 
 /// The key of a step of which only what [`Plain::put`] writes is to be told. A new field of a step
 /// is named here, or the compiler says so.
-fn key_of_plain(entry: &StepState) -> Option<&Key> {
+pub(super) fn key_of_plain(entry: &StepState) -> Option<&Key> {
     let StepState {
         phase: Phase::Done,
         attempts: _,
@@ -217,6 +217,7 @@ mod tests {
     use crate::{
         digest::Digest,
         evidence::{FileProof, Stat},
+        state::Steps,
         testing::Bench,
         time::Timestamp,
     };
@@ -265,6 +266,40 @@ mod tests {
         for state in &states {
             let packed = state.pack(None).unwrap();
             assert_eq!(State::unpack(&packed).as_ref(), Some(state));
+        }
+    }
+
+    #[test]
+    fn a_state_is_the_same_when_it_is_held_in_records() {
+        for state in states() {
+            let mut settled = state.clone();
+            // Its steps are shared, and stay as they are.
+            settled.settle();
+            assert!(settled.steps.are_shared_with(&state.steps));
+            let plain = |it: &State| {
+                it.steps.glances().filter(|(_, it)| matches!(it, Glance::Plain(_))).count()
+            };
+            let mut own = State { steps: Steps::default(), ..state.clone() };
+            for (step, entry) in &state.steps {
+                own.steps.insert(step.clone(), entry.clone());
+            }
+            let expected = state.steps.values().filter(|it| key_of_plain(it).is_some()).count();
+            for _ in 0..2 {
+                own.settle();
+                assert_eq!(plain(&own), expected);
+                // The comparison looks into each of them.
+                assert_eq!(own, state);
+                assert_eq!(plain(&own), 0);
+            }
+            // One that is changed afterwards is what it was changed to.
+            own.settle();
+            let mut changed = state.clone();
+            for it in [&mut own, &mut changed] {
+                it.steps.values_mut().for_each(|entry| entry.attempts += 1);
+            }
+            assert_eq!(own, changed);
+            own.settle();
+            assert_eq!(own, changed);
         }
     }
 

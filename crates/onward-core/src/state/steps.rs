@@ -6,6 +6,7 @@
 //! run makes none of them, and asks for a [`Glance`] instead.
 
 use std::{
+    borrow::Cow,
     hash::Hash,
     sync::{Arc, OnceLock},
 };
@@ -13,7 +14,7 @@ use std::{
 use foldhash::fast::FixedState;
 use indexmap::{Equivalent, IndexMap, map};
 
-use super::{Phase, StepState, plain::Plain};
+use super::{Phase, StepState, packed::key_of_plain, plain::Plain};
 use crate::{address::Address, graph::PackedGraph, time::Timestamp};
 
 /// See the module.
@@ -31,7 +32,7 @@ pub struct Steps {
 #[derive(Clone, Debug)]
 struct Slot {
     made: OnceLock<Arc<StepState>>,
-    /// Where its record stands, while it is not made.
+    /// Where its record stands, while it was not changed; a record is never empty.
     at: u32,
     length: u32,
 }
@@ -55,6 +56,20 @@ impl Slot {
         }
     }
 
+    /// Gives up what was made, if that is all in a record: the one it was made of, or a new one.
+    fn settle(&mut self, kept: &mut Vec<u8>) {
+        let Some(entry) = self.made.get() else { return };
+        if self.length == 0 {
+            let before = kept.len();
+            let Some((at, length)) = put(entry, kept) else {
+                kept.truncate(before);
+                return;
+            };
+            (self.at, self.length) = (at, length);
+        }
+        self.made = OnceLock::new();
+    }
+
     fn entry(&self, kept: &[u8]) -> &StepState {
         self.made.get_or_init(|| Arc::new(self.plain(kept).made()))
     }
@@ -65,6 +80,13 @@ impl Slot {
         }
         Arc::make_mut(self.made.get_mut().expect("it was made just now"))
     }
+}
+
+/// Puts the record of a step there, if that is all of it, and says where it stands.
+fn put(entry: &StepState, kept: &mut Vec<u8>) -> Option<(u32, u32)> {
+    let at = kept.len();
+    Plain::put(entry, key_of_plain(entry)?, kept)?;
+    Some((u32::try_from(at).ok()?, u32::try_from(kept.len() - at).ok()?))
 }
 
 /// A step as far as it is known without making it.
@@ -93,6 +115,14 @@ impl<'a> Glance<'a> {
     }
 
     #[inline]
+    pub fn started_at(self) -> Timestamp {
+        match self {
+            Self::Plain(plain) => plain.started_at(),
+            Self::Whole(entry) => entry.started_at,
+        }
+    }
+
+    #[inline]
     pub fn ended_at(self) -> Timestamp {
         match self {
             Self::Plain(plain) => plain.ended_at(),
@@ -113,7 +143,8 @@ impl<'a> Glance<'a> {
 impl PartialEq for Steps {
     fn eq(&self, other: &Self) -> bool {
         let is_there = |(step, entry): (&Address, &StepState)| other.get(step) == Some(entry);
-        self.len() == other.len() && self.iter().all(is_there)
+        // Copies of each other are not looked into.
+        self.are_shared_with(other) || self.len() == other.len() && self.iter().all(is_there)
     }
 }
 
@@ -129,6 +160,18 @@ impl Steps {
     /// They are not, or not all, what that graph was made of.
     pub(crate) fn forget_graph(&mut self) {
         self.graph = None;
+    }
+
+    /// Holds as records again what was made of them, and what became of steps that are done since:
+    /// they are the same, and smaller. Those that another copy shares are left alone.
+    pub(super) fn settle(&mut self) {
+        let (Some(all), Some(kept)) = (Arc::get_mut(&mut self.all), Arc::get_mut(&mut self.kept))
+        else {
+            return;
+        };
+        for slot in all.values_mut() {
+            slot.settle(kept);
+        }
     }
 
     /// The same steps, for one who wants to know their names only.
@@ -151,6 +194,17 @@ impl Steps {
 
     pub fn get<Q: ?Sized + Hash + Equivalent<Address>>(&self, step: &Q) -> Option<&StepState> {
         self.all.get(step).map(|slot| slot.entry(&self.kept))
+    }
+
+    /// The same for one who is done with it soon: what is made for it is not held.
+    pub fn aside<Q: ?Sized + Hash + Equivalent<Address>>(
+        &self,
+        step: &Q,
+    ) -> Option<Cow<'_, StepState>> {
+        Some(match self.glance(step)? {
+            Glance::Plain(plain) => Cow::Owned(plain.made()),
+            Glance::Whole(entry) => Cow::Borrowed(entry),
+        })
     }
 
     /// The same without making it.

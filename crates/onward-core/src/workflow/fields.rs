@@ -1,5 +1,7 @@
 //! Typed readings of a YAML node. Each says itself what it expected and found.
 
+use std::{borrow::Cow, iter};
+
 use serde_json::Value;
 
 use super::{
@@ -181,6 +183,32 @@ pub(super) fn list<'n>(node: &'n Node, name: &str, problems: &mut Problems) -> &
             expected_so(node, &format!("`{name}` is a list"), hint, problems);
             &[]
         }
+    }
+}
+
+/// The nodes of a list; those of one that was given away are given on.
+pub(super) fn items(list: Cow<'_, Node>) -> Box<dyn Iterator<Item = Cow<'_, Node>> + '_> {
+    match list {
+        Cow::Owned(Node { tree: Tree::List(nodes), .. }) => {
+            Box::new(nodes.into_iter().map(Cow::Owned))
+        }
+        Cow::Borrowed(Node { tree: Tree::List(nodes), .. }) => {
+            Box::new(nodes.iter().map(Cow::Borrowed))
+        }
+        Cow::Owned(_) | Cow::Borrowed(_) => Box::new(iter::empty()),
+    }
+}
+
+/// What stands under a key of a map; of a map that was given away the rest is dropped.
+pub(super) fn field<'n>(map: Cow<'n, Node>, name: &str) -> Option<Cow<'n, Node>> {
+    match map {
+        Cow::Owned(Node { tree: Tree::Map(pairs), .. }) => {
+            pairs.into_iter().find(|(key, _)| key.text == name).map(|(_, node)| Cow::Owned(node))
+        }
+        Cow::Borrowed(Node { tree: Tree::Map(pairs), .. }) => {
+            pairs.iter().find(|(key, _)| key.text == name).map(|(_, node)| Cow::Borrowed(node))
+        }
+        Cow::Owned(_) | Cow::Borrowed(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: what is not refused is whole. A file may have many problems, and all that can be
 //! found in one reading are; only with no error among them is there a workflow.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     fields::{self, Fields},
@@ -200,15 +200,14 @@ impl Reader<'_> {
             self.defaults(node, &mut around);
         }
         let limits = self.limits(fields.get("limits"));
-        let Some(node) = fields.get("steps") else {
+        let at = fields.at;
+        let Some(node) = fields::field(Cow::Owned(document), "steps") else {
             self.problems
-                .error(fields.at, "a workflow needs `steps`")
+                .error(at, "a workflow needs `steps`")
                 .hint("such as `steps: [{ id: hello, run: echo hello }]`");
             return None;
         };
         let steps = self.steps(node, &mut around, 0);
-        // What is checked next is checked without it, and it is as large as the steps.
-        drop(document);
         let mut workflow = Workflow { name, inputs, agents: around.agents, limits, steps };
         names::check(&mut workflow, &self.sources, &mut self.problems);
         // Within an included workflow this was not its question: the outermost limits count.

@@ -1,6 +1,9 @@
 //! Steps: one mapping each, of exactly one kind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     dir::output,
@@ -22,14 +25,15 @@ const STEPS_MAX: usize = 200_000;
 const DEPTH_MAX: usize = 30;
 
 impl Reader<'_> {
-    /// A list of steps, with their needs resolved.
+    /// A list of steps, with their needs resolved. What is given away is dropped step by step: it
+    /// is as large as what is made of it.
     pub(super) fn steps(
         &mut self,
-        node: &Node,
+        node: Cow<'_, Node>,
         around: &mut Surroundings,
         depth: usize,
     ) -> Vec<Step> {
-        let nodes = fields::list(node, "steps", &mut self.problems);
+        let count = fields::list(&node, "steps", &mut self.problems).len();
         if matches!(&node.tree, Tree::List(nodes) if nodes.is_empty()) {
             self.problems
                 .error(node.at, "`steps` is empty")
@@ -40,10 +44,10 @@ impl Reader<'_> {
             self.problems.error(node.at, message);
             return Vec::new();
         }
-        let mut steps: Vec<Step> = Vec::with_capacity(nodes.len());
-        let mut needs = Vec::with_capacity(nodes.len());
+        let mut steps: Vec<Step> = Vec::with_capacity(count);
+        let mut needs = Vec::with_capacity(count);
         let mut places: BTreeMap<String, (usize, Place)> = BTreeMap::new();
-        for node in nodes {
+        for node in fields::items(node) {
             self.steps += 1;
             if self.steps > STEPS_MAX {
                 // Said once: the counter goes on.
@@ -53,7 +57,7 @@ impl Reader<'_> {
                 }
                 break;
             }
-            let Some((step, fields)) = self.step(node, around, depth) else { continue };
+            let Some((step, fields)) = self.step(&node, around, depth) else { continue };
             let at = fields.get("id").map_or(step.at, |node| node.at);
             let id = step.id.as_str().to_owned();
             if let Some((_, first)) = places.get(&id) {
@@ -62,12 +66,12 @@ impl Reader<'_> {
                 continue;
             }
             places.insert(id, (steps.len(), at));
-            needs.push(fields.get("needs"));
+            needs.push(fields::field(node, "needs"));
             steps.push(step);
         }
         for (index, given) in needs.into_iter().enumerate() {
             steps[index].needs = match given {
-                Some(node) => self.needs(node, &places),
+                Some(node) => self.needs(&node, &places),
                 None => index.checked_sub(1).into_iter().collect(),
             };
         }
@@ -288,7 +292,7 @@ impl Reader<'_> {
                 let with = self.with(fields.get("with"), None, node.at);
                 Kind::Call { name: name.to_owned(), with }
             }
-            "steps" => Kind::Group { steps: self.steps(node, around, depth + 1) },
+            "steps" => Kind::Group { steps: self.steps(Cow::Borrowed(node), around, depth + 1) },
             "workflow" => match self.sub_workflow(node) {
                 Some((path, workflow)) => {
                     let with = self.with(fields.get("with"), Some(&workflow), node.at);

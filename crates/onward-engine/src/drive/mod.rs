@@ -284,7 +284,7 @@ impl<'w, W: World> Driver<'w, W> {
     }
 
     /// Declarations of a large workflow are made when they are looked into; those of steps that are
-    /// done are not held until the end of the run.
+    /// done are not held until the end of the run, and of such steps only what is to be told.
     fn forget_steps(&mut self) {
         if self.run.state.next_seq < self.forget_at {
             return;
@@ -293,6 +293,7 @@ impl<'w, W: World> Driver<'w, W> {
         if let Some(defs) = self.run.defs.unmade() {
             self.run.defs = Arc::new(defs);
         }
+        self.run.state.settle();
     }
 
     pub(crate) fn record(&mut self, mut event: Event) -> Result<(), Stop> {

@@ -64,30 +64,32 @@ struct Shelf {
 
 impl Shelf {
     fn view(&mut self, run_dir: &Path, machine: &Machine) -> Result<View, EngineError> {
-        let looked = load_looking(run_dir, &machine.env).map_err(|error| {
+        let looked = load_looking(run_dir, &machine.env, None).map_err(|error| {
             if error.kind() == ErrorKind::NotFound {
                 EngineError::NotARun(run_dir.to_owned())
             } else {
                 io_stop("read", &run_dir.join(JOURNAL))(error).into()
             }
         })?;
-        let loaded = looked?.loaded;
-        let state = loaded.state;
+        let looked = looked?;
+        let state = &looked.loaded.state;
         if let Some(opened) = &state.opened {
             Misnamed::check(run_dir, &opened.run)?;
         }
-        let is_whole = match loaded.tail.rest {
+        let is_whole = match looked.loaded.tail.rest {
             Rest::Clean | Rest::Torn(_) => true,
             Rest::Damaged(_) => false,
         };
         // One that has ended is told by its end, also while a driver still holds it.
         let is_driven = !state.is_ended() && holder(run_dir).is_some();
-        let status = Status::of(&state, is_driven);
+        let status = Status::of(state, is_driven);
         let is_told =
             matches!(status, Status::Completed | Status::Cancelled | Status::Running) && is_whole;
         let is_quiet = is_told && state.adopted.is_none();
         let Some(hash) = state.workflow_hash.filter(|_| is_quiet) else {
-            return view_run(run_dir, machine).map(|(view, _)| view);
+            let folded = looked.folded().map(Arc::new);
+            drop(looked);
+            return view_run(run_dir, machine, folded).map(|(view, _)| view);
         };
         let defs = if let Some(known) = self.workflows.get(&hash) {
             known.clone()
@@ -98,7 +100,7 @@ impl Shelf {
         };
         let now = machine.now.unwrap_or_else(wall_clock);
         let survey = Survey { now, ..Survey::default() };
-        let run = Run::new(defs, state);
+        let run = Run::new(defs, looked.loaded.state);
         let dir = run_dir.display().to_string();
         Ok(view(&run, run_info(&run.state, &survey, status, &dir)))
     }

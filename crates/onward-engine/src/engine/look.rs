@@ -26,7 +26,7 @@ use crate::{
     agents::{Spoken, adapter_of},
     foreign::Foreign,
     load::{
-        checkpoint::{is_kept, load_looking},
+        checkpoint::{Folded, is_kept, load_looking},
         journal::JOURNAL,
     },
     locate::{FoundSite, Holder, LoadWorkflowError, Origin, Pinned, Project, holder, load_builtin},
@@ -60,15 +60,17 @@ pub fn plan_run(run_dir: &Path, machine: &Machine, choices: &Choices) -> Result<
 }
 
 /// The same for a command that ends with it. What the plan was made of is left to the end of the
-/// process: given back piece by piece it takes longer than much of the plan.
+/// process: given back piece by piece it takes longer than much of the plan. `folded` is the
+/// journal as this command has folded it before.
 pub fn plan_and_end(
     run_dir: &Path,
     machine: &Machine,
     choices: &Choices,
+    folded: Option<Arc<Folded>>,
 ) -> Result<Plan, EngineError> {
     let seen = &Seen::default();
     let looking = Looking { choices, depth: Depth::Quick, pinned: false, seen };
-    let (mut world, examined) = look_at(run_dir, machine, &looking)?;
+    let (mut world, examined) = look_at(run_dir, machine, &looking, folded)?;
     let plan = examined.plan(&mut world, &run_dir.display().to_string())?;
     std::mem::forget(examined);
     Ok(plan)
@@ -80,15 +82,20 @@ pub fn examine_run(
     machine: &Machine,
     looking: &Looking<'_>,
 ) -> Result<Plan, EngineError> {
-    let (mut world, examined) = look_at(run_dir, machine, looking)?;
+    let (mut world, examined) = look_at(run_dir, machine, looking, None)?;
     Ok(examined.plan(&mut world, &run_dir.display().to_string())?)
 }
 
 /// How a run stands, as its plan says; beside it the run itself, under the workflow that it keeps.
-pub fn view_run(run_dir: &Path, machine: &Machine) -> Result<(View, Run), EngineError> {
+/// `folded` is the journal as this command has folded it before.
+pub fn view_run(
+    run_dir: &Path,
+    machine: &Machine,
+    folded: Option<Arc<Folded>>,
+) -> Result<(View, Run), EngineError> {
     let (choices, seen) = (&Choices::default(), &Seen::default());
     let looking = Looking { choices, depth: Depth::Quick, pinned: false, seen };
-    let (mut world, examined) = look_at(run_dir, machine, &looking)?;
+    let (mut world, examined) = look_at(run_dir, machine, &looking, folded)?;
     let view = examined.view(&mut world, &run_dir.display().to_string())?;
     let is_edited = examined.survey.edited.is_some();
     let run = if is_edited {
@@ -109,6 +116,7 @@ fn look_at(
     run_dir: &Path,
     machine: &Machine,
     looking: &Looking<'_>,
+    folded: Option<Arc<Folded>>,
 ) -> Result<(RealWorld, Examined), EngineError> {
     let machine = &machine.looking();
     let at = RunPlace::of(run_dir, machine)?;
@@ -119,17 +127,26 @@ fn look_at(
         let origin = if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir) };
         (Pinned::look(run_dir, &machine.env), origin)
     };
-    let journal = || load_looking(run_dir, &machine.env);
-    let (looked, (pinned, origin)) =
-        if is_kept(run_dir) { both(journal, workflow) } else { (journal(), workflow()) };
-    let looked = looked.map_err(|error| {
-        if error.kind() == ErrorKind::NotFound {
-            EngineError::NotARun(run_dir.to_owned())
-        } else {
-            EngineError::from(io_stop("read", &run_dir.join(JOURNAL))(error))
-        }
-    })?;
-    let loaded = looked?.loaded;
+    let mut world = RealWorld::new(at.setup(machine), None);
+    // What the journal and the supervisor's log say.
+    let told = || {
+        let looked = load_looking(run_dir, &machine.env, folded).map_err(|error| {
+            if error.kind() == ErrorKind::NotFound {
+                EngineError::NotARun(run_dir.to_owned())
+            } else {
+                EngineError::from(io_stop("read", &run_dir.join(JOURNAL))(error))
+            }
+        })?;
+        let loaded = looked?.loaded;
+        let connected = match looking.depth {
+            Depth::Glance => Connected::default(),
+            Depth::Quick | Depth::Full => world.look_at_hands(&loaded.state)?,
+        };
+        Ok::<_, EngineError>((loaded, connected))
+    };
+    let (told, (pinned, origin)) =
+        if is_kept(run_dir) { both(told, workflow) } else { (told(), workflow()) };
+    let (loaded, connected) = told?;
     let mut findings = Vec::new();
     match &loaded.tail.rest {
         Rest::Clean => {}
@@ -154,11 +171,6 @@ fn look_at(
         None => (pinned, None),
     };
     let foreign = adopt::foreign_of(&at.project, run_dir, &machine.env);
-    let mut world = RealWorld::new(at.setup(machine), None);
-    let connected = match looking.depth {
-        Depth::Glance => Connected::default(),
-        Depth::Quick | Depth::Full => world.look_at_hands(&loaded.state)?,
-    };
     let read = |foreign| ForeignRead { foreign, seen: looking.seen, is_new: false };
     let subject = Subject {
         run: Run::new(defs, loaded.state),

@@ -8,16 +8,18 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
-    io::{self, Read as _},
+    fs::{File, Metadata},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::fs::{FileExt as _, MetadataExt as _},
     path::Path,
     sync::Arc,
     thread,
+    time::SystemTime,
 };
 
 use onward_core::{
     graph::Defs,
-    journal::{Mark, Reader},
+    journal::{Mark, Reader, Rest},
     state::State,
 };
 
@@ -50,44 +52,70 @@ pub struct Looked {
     pub loaded: Loaded,
     /// What was folded, where it could be read on from there.
     part: Option<Part>,
+    which: Option<Which>,
 }
 
 impl Looked {
-    /// As it is for one who drives the run next.
+    /// As it is for one who looks again, or drives the run next.
     pub fn folded(&self) -> Option<Folded> {
-        Some(Folded { part: self.part?, state: self.loaded.state.clone() })
+        Some(Folded { part: self.part?, which: self.which, state: self.loaded.state.clone() })
     }
 }
 
-/// Folds the journal of a run for one who only looks. What is kept of it is summed piece by piece
-/// and not held in memory; what follows is.
+/// Folds the journal of a run for one who only looks, and may have folded it before. What is kept
+/// of it is summed piece by piece and not held in memory; what follows is.
 pub fn load_looking(
     run_dir: &Path,
     env: &[(OsString, OsString)],
+    folded: Option<Arc<Folded>>,
 ) -> io::Result<Result<Looked, LoadError>> {
-    let file = open::own(run_dir, JOURNAL, To::Read, 0)?;
-    let length = file.metadata()?.len();
-    if length >= JOURNAL_BYTES_MIN as u64
-        && length <= open::LOG_BYTES_MAX
-        && let Some(sealed) = sealed_in(run_dir)
-        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
-    {
+    let mut file = open::own(run_dir, JOURNAL, To::Read, 0)?;
+    let found = file.metadata()?;
+    let (length, which) = (found.len(), Which::of(&found));
+    let is_long = length >= JOURNAL_BYTES_MIN as u64 && length <= open::LOG_BYTES_MAX;
+    let read_on = |file: File, part: Part, state: State| {
         let mut rest = Vec::new();
         file.take(open::LOG_BYTES_MAX).read_to_end(&mut rest)?;
         let seq = state.next_seq;
-        return Ok(load_rest(state, part.length, &rest).map(|loaded| {
+        Ok(load_rest(state, part.length, &rest).map(|loaded| {
             let part = part.and(&rest, seq, &loaded);
-            Looked { loaded, part }
-        }));
+            Looked { loaded, part, which }
+        }))
+    };
+    let is_this = |it: &Arc<Folded>| which.is_some() && it.which == which;
+    if let Some(folded) = folded.filter(|it| is_this(it) && it.part.length <= length) {
+        let Folded { part, state, .. } = Arc::unwrap_or_clone(folded);
+        file.seek(SeekFrom::Start(part.length))?;
+        return read_on(file, part, state);
     }
-    // A short one was not read from yet.
-    let is_short = length < JOURNAL_BYTES_MIN as u64;
-    let file = if is_short { file } else { open::own(run_dir, JOURNAL, To::Read, 0)? };
+    if is_long
+        && let Some(sealed) = sealed_in(run_dir)
+        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
+    {
+        return read_on(file, part, state);
+    }
+    file.rewind()?;
     let journal = open::all_of(file, open::LOG_BYTES_MAX)?;
     Ok(load(&journal).map(|loaded| {
         let part = Part::of(&journal, &loaded);
-        Looked { loaded, part }
+        Looked { loaded, part, which }
     }))
+}
+
+/// Which file a journal is. One that took its place is another one, also where the file system
+/// gave it the number of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Which {
+    device: u64,
+    inode: u64,
+    made: SystemTime,
+}
+
+impl Which {
+    /// `None` where the file system does not say when a file was made.
+    fn of(found: &Metadata) -> Option<Self> {
+        Some(Self { device: found.dev(), inode: found.ino(), made: found.created().ok()? })
+    }
 }
 
 /// Whether a run is so long that its journal was kept.
@@ -95,24 +123,27 @@ pub(crate) fn is_kept(run_dir: &Path) -> bool {
     run_dir.join(CHECKPOINT).exists()
 }
 
-fn sealed_in(run_dir: &Path) -> Option<Vec<u8>> {
-    open::read_own(run_dir, CHECKPOINT, open::LOG_BYTES_MAX).ok()
+fn sealed_in(run_dir: &Path) -> Option<File> {
+    open::own(run_dir, CHECKPOINT, To::Read, 0).ok()
 }
 
 /// What is kept for this very journal, which is read up to the end of that part. The journal is
-/// summed while what is kept is looked through: the two take about as long.
+/// summed while what is kept is read and looked through.
 fn kept_and_summed(
-    sealed: Vec<u8>,
+    sealed: File,
     journal: &File,
     env: &[(OsString, OsString)],
 ) -> io::Result<Option<(Part, State)>> {
     // What it says of itself is believed when its seal was seen.
-    let Some((said, _)) = sealed.get(SEAL_BYTES..).and_then(Part::unpack) else { return Ok(None) };
+    let mut head = [0; SEAL_BYTES + HEAD_BYTES_MAX];
+    let length = sealed.read_at(&mut head, 0).unwrap_or(0);
+    let said = head[..length].get(SEAL_BYTES..).and_then(Part::unpack);
+    let Some((said, _)) = said else { return Ok(None) };
     thread::scope(|scope| {
         let summed = scope.spawn(|| said.is_summed(journal));
-        let kept = kept_of(sealed, env);
+        let kept = open::all_of(sealed, open::LOG_BYTES_MAX).ok().and_then(|it| kept_of(it, env));
         let is_summed = summed.join().unwrap_or(Ok(false))?;
-        Ok(kept.filter(|_| is_summed))
+        Ok(kept.filter(|(part, _)| is_summed && *part == said))
     })
 }
 
@@ -146,28 +177,19 @@ where
     Ok(Some((loaded, End { offset: 0, bytes })))
 }
 
-/// What this process folded before: as good as what is kept, for exactly these bytes.
+/// What this process folded before: as good as what is kept, for exactly these bytes. A look goes
+/// on from there if the journal is the same file; one who drives the run has it summed once more.
 #[derive(Clone, Debug)]
 pub struct Folded {
     part: Part,
+    which: Option<Which>,
     pub state: State,
 }
 
 impl Folded {
     /// Whether it is of this very journal, of which `piece` gives what stands at an offset.
-    fn begins<E>(&self, mut piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
-        let Part { length, crc } = self.part;
-        let (mut sum, mut offset) = (crc32fast::Hasher::new(), 0);
-        while offset < length {
-            let mut piece = piece(offset)?;
-            piece.truncate(usize::try_from(length - offset).unwrap_or(usize::MAX));
-            if piece.is_empty() {
-                return Ok(false);
-            }
-            sum.update(&piece);
-            offset += piece.len() as u64;
-        }
-        Ok(sum.finalize() == crc)
+    fn begins<E>(&self, piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
+        self.part.is_begun_by(piece)
     }
 }
 
@@ -188,28 +210,110 @@ pub(crate) fn keep<W: World>(world: &mut W, defs: Option<&Defs>) {
     if lacks_little(world, has_graph).is_some() {
         return;
     }
-    let Ok(Some(mut journal)) = world.read(At::Run(JOURNAL)) else { return };
-    // Free space at its end is not behind anything.
-    journal.truncate(journal.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-    if journal.len() < JOURNAL_BYTES_MIN {
+    if is_free(world, JOURNAL_BYTES_MIN as u64 - 1) {
         return;
     }
-    let kept = kept_by(world);
-    let covered = kept.as_deref().and_then(|it| covers(it, &journal));
-    let covered = covered.filter(|(_, state)| has_graph(state)).map_or(0, |(part, _)| part);
-    if covered > 0 && journal.len() - covered < REST_BYTES_MAX {
+    let kept = kept_by(world).and_then(|it| Before::of(world, it, has_graph));
+    let covered = kept.as_ref().filter(|it| it.has_graph).map(|it| it.part.length);
+    if covered.is_some_and(|it| is_free(world, it + REST_BYTES_MAX as u64 - 1)) {
         return;
     }
-    let Ok(loaded) = load_from(&journal, kept.as_deref()) else { return };
-    drop(kept);
-    let part = Part::of(&journal, &loaded);
-    // A long one is not held together with what is made of it.
-    drop(journal);
-    let body = part.and_then(|it| body(&it, &loaded.state, defs));
+    let piece = |offset, bytes_max| {
+        let piece = world.read_from(At::Run(JOURNAL), offset, bytes_max);
+        piece.map_err(io::Error::other)
+    };
+    let Some((part, state)) = folded_from(piece, kept) else { return };
+    let body = body(&part, &state, defs);
     if let Some(sealed) = body.and_then(|it| world.sealed(PURPOSE, it)) {
         let _ = files::write_durably(world, At::Run(CHECKPOINT), &sealed);
     }
-    world.keep_looked(&loaded.state);
+    world.keep_looked(&state);
+}
+
+/// Whether no record of the journal stands at this place: it ended before, up to free space.
+fn is_free<W: World>(world: &mut W, offset: u64) -> bool {
+    let byte = world.read_from(At::Run(JOURNAL), offset, 1);
+    byte.is_ok_and(|it| it.first().is_none_or(|byte| *byte == 0))
+}
+
+/// What was kept of this very journal before.
+struct Before {
+    part: Part,
+    state: State,
+    has_graph: bool,
+}
+
+impl Before {
+    fn of<W: World>(
+        world: &mut W,
+        body: Vec<u8>,
+        has_graph: impl Fn(&[u8]) -> bool,
+    ) -> Option<Self> {
+        let (part, state) = Part::unpack(&body)?;
+        let (has_graph, at) = (has_graph(state), body.len() - state.len() + 1);
+        let piece = |offset| world.read_from(At::Run(JOURNAL), offset, PIECE_BYTES);
+        part.is_begun_by(piece).is_ok_and(|it| it).then_some(())?;
+        Some(Self { part, state: State::unpack_at(body, at)?, has_graph })
+    }
+}
+
+/// So many records later the steps that are done are held in less memory.
+const SETTLE_AFTER: u64 = 16 << 10;
+
+/// What the journal on the disk folds to, up to its free space; `None` also where a line of it is
+/// not whole. It is read once and never held: what is folded and what is summed are the same bytes.
+/// `piece` gives at most so many bytes of it that stand at an offset.
+fn folded_from(
+    piece: impl FnMut(u64, usize) -> io::Result<Vec<u8>>,
+    before: Option<Before>,
+) -> Option<(Part, State)> {
+    let (part, mut state) = before.map_or((Part::NONE, State::default()), |it| (it.part, it.state));
+    let State { next_seq, epoch, batch, .. } = state;
+    let sum = crc32fast::Hasher::new_with_initial(part.crc);
+    let mut written = Written { piece, offset: part.length, sum, lines: 0, is_over: false };
+    let mark = Mark { offset: part.length, next_seq, epoch, batch };
+    let mut reader = Reader::resume_at(&mut written, mark);
+    let mut settle_at = next_seq + SETTLE_AFTER;
+    while let Some(record) = reader.next_record().ok()? {
+        state.after(record).ok()?;
+        if state.next_seq >= settle_at {
+            settle_at = state.next_seq + SETTLE_AFTER;
+            state.settle();
+        }
+    }
+    let tail = reader.tail().ok()?;
+    // A damaged line that is read later is told by its number: up to here each is a record.
+    let is_counted = next_seq + written.lines == state.next_seq;
+    let is_whole = tail.rest == Rest::Clean && !tail.missing_newline && is_counted;
+    let part = Part { length: written.offset, crc: written.sum.finalize() };
+    (is_whole && tail.mark.offset == part.length).then_some((part, state))
+}
+
+/// The journal up to its free space, from a place on; summed as it is read.
+struct Written<F> {
+    piece: F,
+    offset: u64,
+    sum: crc32fast::Hasher,
+    lines: u64,
+    is_over: bool,
+}
+
+impl<F: FnMut(u64, usize) -> io::Result<Vec<u8>>> io::Read for Written<F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.is_over {
+            return Ok(0);
+        }
+        let piece = (self.piece)(self.offset, into.len())?;
+        // No record has such a byte.
+        let length = memchr::memchr(0, &piece).unwrap_or(piece.len());
+        self.is_over = length < piece.len() || piece.is_empty();
+        let piece = &piece[..length];
+        into[..length].copy_from_slice(piece);
+        self.sum.update(piece);
+        self.lines += memchr::memchr_iter(b'\n', piece).count() as u64;
+        self.offset += length as u64;
+        Ok(length)
+    }
 }
 
 /// Whether what is kept says that hardly anything follows it. It may say so wrongly: then it is
@@ -256,17 +360,34 @@ fn load_rest(mut state: State, offset: u64, rest: &[u8]) -> Result<Loaded, LoadE
 }
 
 /// The beginning of a journal, up to the end of a record.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Part {
     length: u64,
     crc: u32,
 }
 
 impl Part {
+    const NONE: Self = Self { length: 0, crc: 0 };
+
+    /// Whether the journal begins with it of which `piece` gives what stands at an offset.
+    fn is_begun_by<E>(self, mut piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
+        let Self { length, crc } = self;
+        let (mut sum, mut offset) = (crc32fast::Hasher::new(), 0);
+        while offset < length {
+            let mut piece = piece(offset)?;
+            piece.truncate(usize::try_from(length - offset).unwrap_or(usize::MAX));
+            if piece.is_empty() {
+                return Ok(false);
+            }
+            sum.update(&piece);
+            offset += piece.len() as u64;
+        }
+        Ok(sum.finalize() == crc)
+    }
+
     /// All that was folded; `None` where the rest could not be read on from there.
     fn of(journal: &[u8], loaded: &Loaded) -> Option<Self> {
-        let none = Self { length: 0, crc: 0 };
-        none.and(journal, 0, loaded).filter(|it| it.length > 0)
+        Self::NONE.and(journal, 0, loaded).filter(|it| it.length > 0)
     }
 
     /// The same of what follows `self`, which ends in front of the record `seq`.

@@ -56,12 +56,13 @@ pub(crate) fn run(cx: &mut Context, args: &PlanArgs) -> Result<ExitCode, Error> 
     };
     let mut plan = match session.which(cx, &wanted)? {
         Which::Ours(dir) => {
+            let folded = session.folded_of(&dir);
             let session = session.of_run(cx, &dir, &Driving::default())?;
             if let Some(format) = &args.format {
                 let text = page_of_run(&dir, &session.machine, format)?;
                 return page(cx, text, &id_of(&dir), format);
             }
-            let mut plan = plan_and_end(&dir, &session.machine, &Choices::default())?;
+            let mut plan = plan_and_end(&dir, &session.machine, &Choices::default(), folded)?;
             if session.mode_of(&dir) == Mode::Preflight {
                 plan.preflight = compare_run(&dir, None, &session.machine)?;
             }

@@ -60,7 +60,7 @@ pub(crate) fn status(cx: &mut Context, args: &StatusArgs) -> Result<ExitCode, Er
     let view = match &which {
         Which::Ours(dir) => {
             let driven = is_driven(dir);
-            let (mut view, run) = view_run(dir, &session.machine)?;
+            let (mut view, run) = view_run(dir, &session.machine, session.folded_of(dir))?;
             show_now(&mut view, gates_now(dir, &run, &session.machine)?);
             first = next::first(&run, view.run.status);
             let ended = run.state.steps.iter().filter(|(_, it)| is_stopped(it));

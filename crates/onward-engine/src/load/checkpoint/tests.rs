@@ -1,6 +1,6 @@
 //! What is kept and what follows it, against the whole; and what is not ours.
 
-use std::fs;
+use std::{fs, io::Write as _};
 
 use onward_core::{
     address::Address,
@@ -135,10 +135,10 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     fs::write(dir.path().join(CHECKPOINT), kept).unwrap();
     let same = |bytes: &[u8]| {
         fs::write(dir.path().join(JOURNAL), bytes).unwrap();
-        let looked = load_looking(dir.path(), &me).unwrap();
+        let looked = load_looking(dir.path(), &me, None).unwrap();
         match (load(bytes), looked) {
             (Ok(whole), Ok(looked)) => {
-                let Looked { loaded, part } = looked;
+                let Looked { loaded, part, .. } = looked;
                 assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
                 let whole = Part::of(bytes, &whole);
                 assert_eq!(part.map(|it| (it.length, it.crc)), whole.map(|it| (it.length, it.crc)));
@@ -158,10 +158,91 @@ fn a_journal_that_is_read_in_pieces_is_the_same() {
     }
 }
 
+/// What is kept next is what the whole journal folds to, whatever was kept before.
+#[test]
+fn what_is_folded_from_the_file_is_what_the_journal_folds_to() {
+    let journal = journal(3);
+    let read = |bytes: &[u8], before| {
+        let piece = |offset, bytes_max: usize| {
+            let rest = &bytes[usize::try_from(offset).unwrap().min(bytes.len())..];
+            // The disk may give less than was asked for.
+            Ok(rest[..rest.len().min(bytes_max).min(100)].to_vec())
+        };
+        folded_from(piece, before)
+    };
+    let before = |end: usize| {
+        let Folded { part, state, .. } = folded_of(&journal[..end]).unwrap();
+        Before { part, state, has_graph: false }
+    };
+    let ends: Vec<usize> = ends(&journal).collect();
+    let torn_off = |end: usize| &journal[..end - 5];
+    for &end in &ends {
+        let whole = load(&journal[..end]).unwrap();
+        let expected = Some((Part::of(&journal[..end], &whole).unwrap(), whole.state));
+        let free = [&journal[..end], &[0; 300]].concat();
+        // Behind free space stands nothing that counts.
+        let behind = [&free[..], b"{\"seq\":"].concat();
+        for bytes in [&journal[..end], &free, &behind] {
+            assert_eq!(read(bytes, None), expected);
+            for &kept in ends.iter().filter(|kept| **kept <= end) {
+                assert_eq!(read(bytes, Some(before(kept))), expected, "kept up to {kept}");
+            }
+        }
+        assert_eq!(read(torn_off(end), None), None, "its last line is not whole");
+        let mut spoilt = journal[..end].to_vec();
+        spoilt[end / 2] ^= 1;
+        assert_eq!(read(&spoilt, None), None, "a line of it is damaged");
+        let blank = [&journal[..end], b"\n", &journal[end..]].concat();
+        assert_eq!(read(&blank, None), None, "a line of it is no record");
+    }
+}
+
+/// A second look in one command: it goes on where the first one ended, in the same file only.
+#[test]
+fn a_second_look_goes_on_in_the_same_file_and_in_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(JOURNAL);
+    let (journal, other) = (journal(4), journal(5));
+    let looked = |folded: Option<&Folded>| {
+        let folded = folded.cloned().map(Arc::new);
+        load_looking(dir.path(), &[], folded).unwrap().unwrap()
+    };
+    let is_whole = |looked: &Looked, bytes: &[u8]| {
+        let whole = load(bytes).unwrap();
+        assert_eq!((&looked.loaded.state, &looked.loaded.tail), (&whole.state, &whole.tail));
+    };
+    for end in ends(&journal) {
+        fs::write(&path, &journal[..end]).unwrap();
+        let folded = looked(None).folded().unwrap();
+        is_whole(&looked(Some(&folded)), &journal[..end]);
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&journal[end..]).unwrap();
+        let second = looked(Some(&folded));
+        is_whole(&second, &journal);
+        // It is told from a first look by what it did not read again.
+        let mut spoilt = journal.clone();
+        spoilt[end / 2] ^= 1;
+        fs::write(&path, &spoilt).unwrap();
+        let is_read_on = folded.which.is_some();
+        if is_read_on {
+            is_whole(&looked(Some(&folded)), &journal);
+        }
+        // What was cut off, and another file in its place, are read from the beginning.
+        fs::write(&path, &journal[..end - 1]).unwrap();
+        is_whole(&looked(Some(&folded)), &journal[..end - 1]);
+        fs::write(dir.path().join("other"), &other).unwrap();
+        fs::rename(dir.path().join("other"), &path).unwrap();
+        is_whole(&looked(Some(&folded)), &other);
+        // And so is where it goes on a third time.
+        let third = second.folded().unwrap();
+        assert_eq!((third.part.length, third.which), (journal.len() as u64, folded.which));
+    }
+}
+
 fn folded_of(journal: &[u8]) -> Option<Folded> {
     let loaded = load(journal).unwrap();
     let part = Part::of(journal, &loaded);
-    Looked { loaded, part }.folded()
+    Looked { loaded, part, which: None }.folded()
 }
 
 #[test]
@@ -216,15 +297,17 @@ fn only_what_this_user_sealed_counts() {
     let torn = good[..good.len() / 2].to_vec();
     let whole = load(&journal).unwrap();
     fs::write(dir.path().join(JOURNAL), &journal).unwrap();
-    let looked = |env: &[(OsString, OsString)]| load_looking(dir.path(), env).unwrap().unwrap();
+    let looked =
+        |env: &[(OsString, OsString)]| load_looking(dir.path(), env, None).unwrap().unwrap();
     for (bytes, counts) in
         [(good, true), (foreign, false), (other, false), (spoilt, false), (torn, false)]
     {
         fs::write(&path, bytes).unwrap();
-        let kept = |env| kept_of(sealed_in(dir.path()).unwrap(), env);
+        let sealed = || fs::read(&path).unwrap();
+        let kept = |env| kept_of(sealed(), env);
         assert_eq!(kept(&me).is_some(), counts);
         assert!(kept(&[]).is_none(), "no one without a home has a seal");
-        let Looked { loaded, part } = looked(&me);
+        let Looked { loaded, part, .. } = looked(&me);
         assert_eq!((&loaded.state, &loaded.tail), (&whole.state, &whole.tail));
         assert!(part.is_some_and(|it| it.begins(&journal) == Some(journal.len())));
     }
