@@ -27,6 +27,12 @@ pub trait Told {
         None
     }
 
+    /// The last line of the report, when all findings are known: those of the files, of our run and
+    /// of the project.
+    fn closing(&self, _findings: &[Finding]) -> Option<String> {
+        None
+    }
+
     /// What is wrong with the files, or stands against going on.
     fn findings(&self, now: Timestamp) -> Vec<Finding>;
 

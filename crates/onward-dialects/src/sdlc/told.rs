@@ -510,6 +510,10 @@ impl Told for SdlcTold {
         }
     }
 
+    fn closing(&self, findings: &[Finding]) -> Option<String> {
+        (self.code != Code::Complete).then(|| report::validation(findings))
+    }
+
     fn findings(&self, now: Timestamp) -> Vec<Finding> {
         check::findings(self, now)
     }
