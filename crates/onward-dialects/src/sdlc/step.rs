@@ -436,7 +436,10 @@ fn of_epic(told: &SdlcTold, epic: &Epic, at: &str) -> StepTold {
             Status::Draft | Status::Ready | Status::Blocked => false,
         };
         let is_valid = is_done || status.is_some_and(is_begun);
+        // A state that has the story as pending was never told that it began, or took it back.
+        let is_new = member.says == Says::Pending && !is_valid;
         return match step {
+            _ if is_new => StepTold::Undone,
             "started" => agent(is_done || member.says == Says::InProgress, json!({})),
             "work/given" => agent(is_valid, json!({ "mark": null })),
             "work/validate" => agent(is_valid, json!({ "decision": "GO", "score": 10 })),

@@ -42,9 +42,7 @@ fn edit(yard: &Yard, from: &str, to: &str) {
     let text = yard.bench.text(STORY);
     assert!(text.contains(from), "{text}");
     yard.write(STORY, &text.replace(from, to));
-    let file = fs::File::options().write(true).open(yard.bench.path(STORY)).unwrap();
-    let now = file.metadata().unwrap().modified().unwrap();
-    file.set_modified(now + Duration::from_mins(1)).unwrap();
+    later(yard, STORY);
 }
 
 fn severity(plan: &Value, code: &str) -> Value {
@@ -67,6 +65,10 @@ fn a_criterion_that_a_person_adds_is_a_conflict_and_no_agents_fault() {
         edit(&yard, GOODBYE.0, GOODBYE.1);
         let plan = yard.bench.exits("plan --json", 0).json();
         assert_eq!(severity(&plan, "scope-changed"), "blocking", "{step}: {plan:#}");
+        // What our own journal found is counted with what the files tell.
+        let words = yard.bench.exits("plan", 0).out;
+        let counts = words.lines().find(|it| it.trim().starts_with("Validation: "));
+        assert!(counts.is_some_and(|it| it.contains("conflict")), "{step}: {words}");
         let said = yard.bench.exits(RESUME, 16);
         assert!(said.err.contains("acceptance criteria"), "{step}: {said:#?}");
         assert!(!said.err.contains("the dev"), "{step}: {said:#?}");
@@ -173,4 +175,64 @@ fn the_plan_of_an_epic_has_rows_of_its_later_waves() {
     let all = rows(&yard.bench.exits("plan --json", 0).json());
     assert!(!all.contains(&later[0].to_owned()), "{all:?}");
     assert!(all.contains(&"wave[2]/story[3.3]/started".to_owned()), "{all:?}");
+}
+
+/// Stories of a wave are worked on in worktrees: what the user asks for in the project comes there
+/// before the next agent of that story, and through the merge.
+#[test]
+fn a_criterion_that_a_person_adds_to_a_story_of_a_wave_reaches_its_agents() {
+    const OF_WAVE: &str = "docs/stories/3.1.story.md";
+    let steps = ["work/validate", "work/implement", "work/heal*inspect", "work/review*judge"];
+    let steps = steps.map(|it| format!("wave*story\\[3.1\\]/{it}"));
+    for waits in steps.into_iter().chain(["wave*gate*judge".to_owned()]) {
+        let (yard, step) = (killed_in_wave(&waits, "true"), &waits);
+        let text = yard.bench.text(OF_WAVE).replace(GOODBYE.0, GOODBYE.1);
+        // A task beside one that the developer ticks: git alone could not merge the two.
+        yard.write(OF_WAVE, &text.replace("- [ ] greet\n", "- [ ] greet\n- [ ] say goodbye\n"));
+        later(&yard, OF_WAVE);
+        let plan = yard.bench.exits("plan --json", 0).json();
+        assert_eq!(severity(&plan, "scope-changed"), "blocking", "{step}: {plan:#}");
+        yard.bench.exits(RESUME, 16);
+        // What is through is entered again where the user says so.
+        let from = if step.contains("gate") { " --from wave[1]/story[3.1]" } else { "" };
+        yard.bench.exits(&format!("{TAKEN}{from}"), 11);
+        let seen = fs::read_to_string(yard.bench.path(".git/seen")).unwrap_or_default();
+        for agent in ["implement", "review[1]/judge"] {
+            let at = format!("wave[1]/story[3.1]/work/{agent} saw goodbye\n");
+            assert!(seen.contains(&at), "{step}: {seen}");
+        }
+        let text = yard.bench.text(OF_WAVE);
+        assert!(text.contains(GOODBYE.1), "{step}: {text}");
+        assert!(text.contains("- [x] greet\n- [x] say goodbye\n"), "{step}: {text}");
+        assert!(text.contains("**Status:** Done"), "{step}: {text}");
+    }
+}
+
+/// The same for an epic of which the agent of one story waits.
+fn killed_in_wave(step: &str, half: &str) -> Yard {
+    let yard = Yard::with(|agent| {
+        let common = "common=$(git rev-parse --path-format=absolute --git-common-dir)\n";
+        let waits = format!(
+            "case \"$ONWARD_STEP\" in {step}) [ -e \"$common/calm\" ] || {{ {half}; : > \
+             \"$common/now\"; cat \"$common/wait\"; }} ;; esac\ngrep -q goodbye \"$story\" && echo \
+             \"$ONWARD_STEP saw goodbye\" >> \"$common/seen\"\n"
+        );
+        let at = agent.rfind("case \"$ONWARD_STEP\" in\n").unwrap();
+        format!("{}{common}{waits}{}", &agent[..at], &agent[at..])
+    });
+    yard.with_epic();
+    yard.bench.fifo(".git/wait");
+    let mut engine = yard.bench.start("run epic --input epic=3 --no-input");
+    until("the agent", || Ok(yard.bench.path(".git/now").exists().then_some(()))).unwrap();
+    engine.kill().unwrap();
+    kill_all(&yard.run_dir());
+    yard.write(".git/calm", "");
+    yard
+}
+
+/// The file was written a minute after everything else.
+fn later(yard: &Yard, path: &str) {
+    let file = fs::File::options().write(true).open(yard.bench.path(path)).unwrap();
+    let now = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(now + Duration::from_mins(1)).unwrap();
 }
