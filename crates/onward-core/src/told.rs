@@ -51,6 +51,12 @@ pub trait Told {
         false
     }
 
+    /// Why a step of ours that is done does not count any more, where a finding of the files tells
+    /// it, too.
+    fn explains(&self, _at: &Address) -> Option<String> {
+        None
+    }
+
     /// The items of a list that is opened behind such a step: the row of each, and its first step.
     fn items(&self, _group: &Address) -> Vec<(Address, Address)> {
         Vec::new()
