@@ -307,6 +307,21 @@ fn phase_of(place: &str) -> u32 {
     }
 }
 
+/// Who works in a story at this step, by its name in the table of sections; `None` where an agent may
+/// write all of it, or none does. One that is not in the table may write nothing.
+pub(super) fn role(flow: Flow, at: &str) -> Option<&'static str> {
+    let last = at.rsplit('/').next().unwrap_or(at);
+    match (flow, last) {
+        (Flow::Spec, _) | (Flow::Sdc, "create") => None,
+        (Flow::Sdc, "judge") if at.starts_with("validate[") => Some("po"),
+        (Flow::Sdc, "qa-gate" | "judge") | (Flow::QaLoop, "review") => Some("qa"),
+        (Flow::Epic, "judge" | "final-gate" | "look") => Some("architect"),
+        (Flow::Sdc, "implement" | "inspect" | "mend" | "fix")
+        | (Flow::QaLoop | Flow::Epic, "fix") => Some("dev"),
+        (Flow::Sdc | Flow::QaLoop | Flow::Epic, _) => None,
+    }
+}
+
 /// Whether a state, a loop or a gate says how far this step is. A story and the artifacts of a spec
 /// may be as an agent of ours left them.
 pub(super) fn vouched(told: &SdlcTold, at: &str) -> bool {

@@ -8,11 +8,15 @@ use onward_core::{
     evidence::Evidence,
     recovery::AttemptFacts,
     run::Run,
+    state::Phase,
     survey::{InFlight, Proof},
     told::{StepTold, Told},
 };
 
-use crate::revert::{Unfinished, theirs::Theirs};
+use crate::{
+    revert::{AFTERGLOW_MS, Footprint, Unfinished, theirs::Theirs},
+    world::{Stop, World, files},
+};
 
 /// Nothing without another system.
 #[derive(Clone, Default)]
@@ -22,6 +26,34 @@ pub struct Elsewhere<'a> {
 }
 
 impl Elsewhere<'_> {
+    /// What was changed after the last sign of life, and is none of the role's own, is a person's:
+    /// it is asked about, and not undone. Only time would tell otherwise, and that cannot tell here.
+    pub(super) fn doubt<W: World>(
+        &self,
+        world: &mut W,
+        one: &mut Unfinished<'_>,
+        limit_ns: Option<i64>,
+    ) -> Result<(), Stop> {
+        let is_shared = one.entry.started.as_ref().is_some_and(|it| it.cwd.is_empty());
+        let in_flight = one.entry.phase == Phase::Running && is_shared;
+        let (Some(told), Some(limit_ns), true) = (self.told, limit_ns, in_flight) else {
+            return Ok(());
+        };
+        let glow_ns = i64::try_from(AFTERGLOW_MS).unwrap_or_default().saturating_mul(1_000_000);
+        let Footprint { changes, declared, .. } = &mut one.left;
+        for change in changes.iter_mut().filter(|it| !declared.contains(&it.path)) {
+            let is_late = change.changed_ns.is_some_and(|it| it > limit_ns - glow_ns);
+            let (Some((base, _)), true) = (change.base, is_late) else { continue };
+            let saved = files::saved(world, base)?;
+            let before = if saved.is_some() { saved } else { world.base_content(base)? };
+            let (Some(before), Some((after, _))) = (before, world.content(&change.path)?) else {
+                continue;
+            };
+            change.moved |= told.is_beyond(one.step, &change.path, &before, &after);
+        }
+        Ok(())
+    }
+
     /// The other system has done meanwhile what an agent of ours began in the same tree: what that
     /// left there is part of the work now. A step with outputs of its own rests on those; where
     /// nothing was left, the step is given up and adopted as any other.

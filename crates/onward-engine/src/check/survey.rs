@@ -62,6 +62,10 @@ pub fn survey<W: World>(
     let mut all = unfinished(world, run, connected, git.as_ref())?;
     let now = world.now();
     leave_to_others(&mut all, run, elsewhere, &worktrees);
+    for one in &mut all {
+        let Some(started) = one.entry.started.as_deref() else { continue };
+        elsewhere.doubt(world, one, test(connected, one, started, now).limit_ns)?;
+    }
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {

@@ -1,6 +1,6 @@
 //! What a person changes between an interruption and the resume, and what killed agents left.
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use onward_engine::care::harness::until;
 use serde_json::Value;
@@ -31,6 +31,10 @@ fn killed_in(step: &str, half: &str, run: &str) -> Yard {
     yard.bench.fifo(".git/wait");
     let mut engine = yard.bench.start(run);
     until("the agent", || Ok(yard.bench.path(".git/now").exists().then_some(()))).unwrap();
+    // What it has done was done while it is known to have lived.
+    let at = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).ok();
+    let (done, beat) = (at(&yard.bench.path(".git/now")), yard.run_dir().join("heartbeat"));
+    until("a sign of life", || Ok((at(&beat) > done).then_some(()))).unwrap();
     engine.kill().unwrap();
     kill_all(&yard.run_dir());
     yard.write(".git/calm", "");
@@ -134,6 +138,28 @@ fn a_validator_that_edits_the_story_is_found_out() {
     yard.with_epic();
     let said = yard.bench.exits("run epic --input epic=3 --no-input", 10);
     assert!(said.err.contains("the po changed what is not its own"), "{said:#?}");
+}
+
+/// No time tells the two apart: what the role may not write is the person's, and asked about.
+#[test]
+fn an_edit_right_after_the_kill_is_the_persons_where_the_agent_may_not_write() {
+    for (step, half) in [
+        ("implement", "sed -i 's/\\[ \\]/[x]/' \"$story\""),
+        ("qa-gate", "true"),
+        ("validate*judge", "true"),
+    ] {
+        let yard = killed_in(step, half, SDC);
+        let text = yard.bench.text(STORY).replace(GOODBYE.0, GOODBYE.1);
+        yard.write(STORY, &text);
+        let plan = yard.bench.exits("plan --json", 0).json();
+        assert_eq!(severity(&plan, "dirty-tree"), "blocking", "{step}: {plan:#}");
+        assert_eq!(severity(&plan, "scope-changed"), "blocking", "{step}: {plan:#}");
+        assert!(!plan["findings"].to_string().contains("may not change"), "{step}: {plan:#}");
+        yard.bench.exits(RESUME, 16);
+        assert_eq!(yard.bench.text(STORY), text, "{step}");
+        yard.bench.exits(TAKEN, 0);
+        assert!(yard.bench.text(STORY).contains(GOODBYE.1), "{step}");
+    }
 }
 
 /// Agents that are told to change nothing, too.
