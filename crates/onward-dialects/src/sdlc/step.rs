@@ -307,8 +307,8 @@ fn phase_of(place: &str) -> u32 {
     }
 }
 
-/// Who works in a story at this step, by its name in the table of sections; `None` where an agent may
-/// write all of it, or none does. One that is not in the table may write nothing.
+/// Who works in a story at this step, by its name in the table of sections; `None` where an agent
+/// may write all of it, or none does. One that is not in the table may write nothing.
 pub(super) fn role(flow: Flow, at: &str) -> Option<&'static str> {
     let last = at.rsplit('/').next().unwrap_or(at);
     match (flow, last) {

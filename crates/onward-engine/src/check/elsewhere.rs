@@ -27,7 +27,7 @@ pub struct Elsewhere<'a> {
 
 impl Elsewhere<'_> {
     /// What was changed after the last sign of life, and is none of the role's own, is a person's:
-    /// it is asked about, and not undone. Only time would tell otherwise, and that cannot tell here.
+    /// it is asked about, and not undone. Nothing but time would tell otherwise, and it does not.
     pub(super) fn doubt<W: World>(
         &self,
         world: &mut W,
