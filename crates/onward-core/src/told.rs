@@ -62,9 +62,14 @@ pub trait Told {
         Vec::new()
     }
 
-    /// Whether a change of this file of the project is none that the role of the step may make.
+    /// Whether there are parts of this file of the project that the role of the step may not write.
+    fn guards(&self, _at: &Address, _path: &str) -> bool {
+        false
+    }
+
+    /// Whether a change of such a file is none that the role of the step may make.
     /// Made about when its agent was cut off, it is a person's, as far as that can be known.
-    fn is_beyond(&self, _at: &Address, _path: &str, _before: &[u8], _after: &[u8]) -> bool {
+    fn is_beyond(&self, _at: &Address, _before: &[u8], _after: &[u8]) -> bool {
         false
     }
 

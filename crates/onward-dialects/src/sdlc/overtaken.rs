@@ -115,10 +115,12 @@ fn of_waves(told: &SdlcTold, epic: &Epic, known: &dyn Fn(&Address) -> Journaled)
         let first = pairs.iter().find_map(|(own, first)| {
             Some(Address::from_text(&format!("{}{first}", note.as_str().strip_suffix(own)?)))
         });
-        let steps = match changed.iter().any(asks) {
-            _ if is_over => Vec::new(),
-            true => noted,
-            false => first.into_iter().chain([note]).collect(),
+        let steps = if is_over {
+            Vec::new()
+        } else if changed.iter().any(asks) {
+            noted
+        } else {
+            first.into_iter().chain([note]).collect()
         };
         let place = step::address(number, member);
         let mut finding = finding(story, &changed, "", false).at_step(&place);

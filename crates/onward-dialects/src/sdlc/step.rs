@@ -312,13 +312,12 @@ fn phase_of(place: &str) -> u32 {
 pub(super) fn role(flow: Flow, at: &str) -> Option<&'static str> {
     let last = at.rsplit('/').next().unwrap_or(at);
     match (flow, last) {
-        (Flow::Spec, _) | (Flow::Sdc, "create") => None,
         (Flow::Sdc, "judge") if at.starts_with("validate[") => Some("po"),
         (Flow::Sdc, "qa-gate" | "judge") | (Flow::QaLoop, "review") => Some("qa"),
         (Flow::Epic, "judge" | "final-gate" | "look") => Some("architect"),
         (Flow::Sdc, "implement" | "inspect" | "mend" | "fix")
         | (Flow::QaLoop | Flow::Epic, "fix") => Some("dev"),
-        (Flow::Sdc | Flow::QaLoop | Flow::Epic, _) => None,
+        (Flow::Sdc | Flow::Spec | Flow::QaLoop | Flow::Epic, _) => None,
     }
 }
 

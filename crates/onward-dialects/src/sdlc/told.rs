@@ -546,14 +546,17 @@ impl Told for SdlcTold {
         clean::clean_up(self, now)
     }
 
-    fn is_beyond(&self, at: &Address, path: &str, before: &[u8], after: &[u8]) -> bool {
+    fn guards(&self, at: &Address, path: &str) -> bool {
         let name = match self.dir.as_str() {
             "." => Some(path),
             dir => path.strip_prefix(dir).and_then(|it| it.strip_prefix('/')),
         };
         let is_story = |it: &str| self.project.stories.iter().any(|story| story.path == it);
-        let role = step::role(self.flow, at.as_str());
-        let (Some(role), true) = (role, name.is_some_and(is_story)) else { return false };
+        step::role(self.flow, at.as_str()).is_some() && name.is_some_and(is_story)
+    }
+
+    fn is_beyond(&self, at: &Address, before: &[u8], after: &[u8]) -> bool {
+        let Some(role) = step::role(self.flow, at.as_str()) else { return false };
         let marked = |bytes: &[u8]| Marked::of(&String::from_utf8_lossy(bytes));
         !marked(before).trespassed(&marked(after), role).is_empty()
     }

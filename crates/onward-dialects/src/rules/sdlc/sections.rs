@@ -98,9 +98,9 @@ impl Marked {
     pub fn rewritten_in(&self, theirs: &Self) -> Vec<String> {
         let titles: std::collections::BTreeSet<&String> =
             self.sections.keys().chain(theirs.sections.keys()).collect();
-        let is_same = |title: &String| match is_tasks(title) {
-            true => self.tasks == theirs.tasks,
-            false => self.sections.get(title) == theirs.sections.get(title),
+        let is_same = |title: &String| {
+            let is_whole = self.sections.get(title) == theirs.sections.get(title);
+            is_whole || is_tasks(title) && self.tasks == theirs.tasks
         };
         let counts = |it: &&&String| !is_owned(it) && it.as_str() != HEAD && !is_same(it);
         titles.iter().filter(counts).map(|it| (**it).clone()).collect()
