@@ -262,3 +262,24 @@ fn later(yard: &Yard, path: &str) {
     let now = file.metadata().unwrap().modified().unwrap();
     file.set_modified(now + Duration::from_mins(1)).unwrap();
 }
+
+/// Committed or not, with lines that end as on Windows, and with a row in the log: it is merged.
+#[test]
+fn a_criterion_that_a_person_commits_goes_through_the_merge() {
+    const OF_WAVE: &str = "docs/stories/3.1.story.md";
+    for is_crlf in [false, true] {
+        let yard = killed_in_wave("wave*story\\[3.1\\]/work/heal*inspect", "true");
+        let text = yard.bench.text(OF_WAVE).replace(GOODBYE.0, GOODBYE.1);
+        let text = format!("{text}| 2026-01-01 | me | one more |\n");
+        let text = if is_crlf { text.replace('\n', "\r\n") } else { text };
+        yard.write(OF_WAVE, &text);
+        later(&yard, OF_WAVE);
+        yard.git(&["commit", "--quiet", "--message=more", "--", OF_WAVE]);
+        yard.bench.exits(TAKEN, 11);
+        let text = yard.bench.text(OF_WAVE);
+        for kept in ["2. It says goodbye.", "- [x] greet", "| me | one more |", "**Status:** Done"]
+        {
+            assert_eq!(text.matches(kept).count(), 1, "{is_crlf} {kept}: {text}");
+        }
+    }
+}
