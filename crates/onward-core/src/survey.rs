@@ -59,6 +59,8 @@ pub struct Survey {
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
     pub disagreements: BTreeMap<Address, String>,
+    /// Those of them of which another finding tells.
+    pub explained: BTreeSet<Address>,
     /// Done steps that are done again because a person entered before them, and where.
     pub reentered: BTreeMap<Address, String>,
     /// Loops that used up their turns, and for which another witness says that they are through.

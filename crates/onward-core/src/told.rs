@@ -27,6 +27,12 @@ pub trait Told {
         None
     }
 
+    /// The last line of the report, when all findings are known: those of the files, of our run and
+    /// of the project.
+    fn closing(&self, _findings: &[Finding]) -> Option<String> {
+        None
+    }
+
     /// What is wrong with the files, or stands against going on.
     fn findings(&self, now: Timestamp) -> Vec<Finding>;
 
@@ -45,9 +51,26 @@ pub trait Told {
         false
     }
 
+    /// Why a step of ours that is done does not count any more, where a finding of the files tells
+    /// it, too.
+    fn explains(&self, _at: &Address) -> Option<String> {
+        None
+    }
+
     /// The items of a list that is opened behind such a step: the row of each, and its first step.
     fn items(&self, _group: &Address) -> Vec<(Address, Address)> {
         Vec::new()
+    }
+
+    /// Whether there are parts of this file of the project that the role of the step may not write.
+    fn guards(&self, _at: &Address, _path: &str) -> bool {
+        false
+    }
+
+    /// Whether a change of such a file is none that the role of the step may make.
+    /// Made about when its agent was cut off, it is a person's, as far as that can be known.
+    fn is_beyond(&self, _at: &Address, _before: &[u8], _after: &[u8]) -> bool {
+        false
     }
 
     /// What a person is asked about this step, which is passed over, by a gate further on.

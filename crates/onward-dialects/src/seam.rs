@@ -41,6 +41,12 @@ pub trait Dialect: Sync {
         told.into_iter().all(|(name, value)| inputs.get(name) == Some(value))
     }
 
+    /// Which of the runs in its directory a run of ours with these inputs is about, in a few words;
+    /// `None` where a directory holds one run.
+    fn about(&self, _workflow: &str, _inputs: &BTreeMap<String, Value>) -> Option<String> {
+        None
+    }
+
     /// The workflow and its inputs that a file stands for of which no run is known.
     fn meant_by(
         &self,

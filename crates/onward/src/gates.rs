@@ -40,7 +40,7 @@ pub(crate) struct Gate {
 /// The commands that answer the gates that are open now, with the first option of each. A gate
 /// behind steps that run again first has nothing to be answered yet.
 pub(crate) fn answers(session: &Session, dir: &Path, run: &Run) -> Result<Vec<String>, Error> {
-    let open = view_run(dir, &session.machine)?.0.gates;
+    let open = view_run(dir, &session.machine, session.folded_of(dir))?.0.gates;
     if open.is_empty() {
         return Ok(Vec::new());
     }

@@ -74,8 +74,10 @@ impl Resumption {
         } else if let Some(says) = survey.disagreements.get(step) {
             let was = entry.phase.as_str();
             let message = format!("the journal has {step} as {was}, but {says}");
-            let finding = Finding::new(Code::StatusDisagrees, message).at_step(step);
-            self.findings.push(finding.with_hint("the careful reading counts: it runs again"));
+            if !survey.explained.contains(step) {
+                let finding = Finding::new(Code::StatusDisagrees, message).at_step(step);
+                self.findings.push(finding.with_hint("the careful reading counts: it runs again"));
+            }
             causes.push(Difference {
                 part: "status".to_owned(),
                 was: Some(was.to_owned()),

@@ -115,6 +115,9 @@ pub struct RunInfo {
     /// When a run that is parked can go on, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// What it is about, where its id does not tell. For people: scripts read the inputs.
+    #[serde(skip)]
+    pub about: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -525,6 +528,7 @@ pub fn run_info(state: &State, survey: &Survey, status: Status, dir: &str) -> Ru
             RunStatus::Unopened | RunStatus::UnderWay | RunStatus::Ended { .. } => None,
         }
         .map(|until| until.to_string()),
+        about: None,
     }
 }
 

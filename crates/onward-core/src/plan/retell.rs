@@ -38,6 +38,7 @@ impl Telling<'_> {
         self.add_ahead(&mut plan.steps);
         plan.counts = counts(&plan.steps);
         plan.summary.clone_from(&self.standing.report);
+        plan.summary.extend(self.told.closing(&plan.findings));
         if let Some(last) = &self.standing.last_event {
             plan.run.age_seconds = self.now.ms_since(last.at) / 1000;
             plan.run.age_band = AgeBand::of_seconds(plan.run.age_seconds);

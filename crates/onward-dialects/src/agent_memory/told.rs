@@ -526,6 +526,13 @@ impl Told for AgentMemoryTold {
         }
     }
 
+    fn explains(&self, at: &Address) -> Option<String> {
+        let lost = RESTORED.iter().map(|it| it.2).filter(|path| self.is_lost(path));
+        let lost: Vec<&str> = lost.collect();
+        let looked = at.as_str() == "restore/look" && !lost.is_empty();
+        looked.then(|| format!("{} got lost since", lost.join(" and ")))
+    }
+
     fn restores(&self, at: &Address) -> bool {
         restores(at).is_some()
     }

@@ -12,7 +12,7 @@ use super::{EXECUTION, ID, PHASE, Phase, left, write::CUT_OFF};
 use crate::{
     File, Files,
     kit::{
-        json::{self, Object, Oddities},
+        json::{self, Object, Oddities, plain},
         path::inside,
         status::{self, Progress},
     },
@@ -103,8 +103,8 @@ impl Sheet {
         self.main == Presence::Missing && self.tmp == Presence::Missing
     }
 
-    fn id(&self) -> Option<&str> {
-        let id = self.map()?.get(ID)?.as_str()?.trim();
+    fn id(&self) -> Option<String> {
+        let id = plain(self.map()?.get(ID)?)?.trim().to_owned();
         Some(id).filter(|it| !it.is_empty())
     }
 }
@@ -113,7 +113,7 @@ impl Sheet {
 pub fn stranger(files: &Files) -> Option<String> {
     let (phase, execution) = (Sheet::of(files, PHASE), Sheet::of(files, EXECUTION));
     let (ours, theirs) = (phase.id()?, execution.id()?);
-    (ours != theirs).then(|| theirs.to_owned())
+    (ours != theirs).then_some(theirs)
 }
 
 /// An entry of `completed_phases` or `user_checkpoints`.
@@ -395,7 +395,7 @@ fn reflected(
         let Some(map) = sheet.map().filter(|map| is_one && !map.is_empty()) else { return false };
         let written = files.file(path).and_then(|file| file.modified);
         let is_older = matches!((written, started_at), (Some(at), Some(began)) if at < began);
-        let named = map.get(ID).and_then(Value::as_str);
+        let named = map.get(ID).and_then(plain);
         named.map_or(!is_older, |named| workflow_id.is_none_or(|id| id == named))
     })
 }

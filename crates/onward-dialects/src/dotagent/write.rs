@@ -14,6 +14,7 @@ use crate::{
     Files,
     kit::{
         age::{seconds, stamp},
+        json::plain,
         path::component,
     },
     rules::dotagent::phases::ARCHIVE,
@@ -61,7 +62,7 @@ impl Checkpoint {
 
     /// A run that begins now, with what a file that was there says beside it.
     pub fn begin(&mut self, id: &str, at: Timestamp) {
-        if self.phase.get(ID).and_then(Value::as_str).is_none_or(str::is_empty) {
+        if self.workflow_id().is_empty() {
             self.phase.insert(ID.to_owned(), id.into());
         }
         self.phase.insert("started_at".to_owned(), seconds(at).into());
@@ -123,13 +124,18 @@ impl Checkpoint {
         self.phase.insert("interruption_safe".to_owned(), true.into());
     }
 
-    pub fn workflow_id(&self) -> &str {
-        self.phase.get(ID).and_then(Value::as_str).unwrap_or_default()
+    pub fn workflow_id(&self) -> String {
+        self.phase.get(ID).and_then(plain).unwrap_or_default()
+    }
+
+    /// The same as it is written: a number stays one.
+    pub fn written_id(&self) -> Value {
+        self.phase.get(ID).cloned().unwrap_or_else(|| "".into())
     }
 
     /// Tasks in the place of those that were there.
     pub fn set_tasks(&mut self, tasks: Vec<Value>) {
-        self.execution.insert(ID.to_owned(), self.workflow_id().into());
+        self.execution.insert(ID.to_owned(), self.written_id());
         self.execution.insert("tasks".to_owned(), tasks.into());
     }
 
@@ -154,8 +160,8 @@ impl Checkpoint {
 
     /// Sets fields of a task, and adds it where there is none.
     pub fn set_task(&mut self, id: &str, fields: Value) {
-        let id_of_run = self.workflow_id().to_owned();
-        self.execution.entry(ID.to_owned()).or_insert_with(|| id_of_run.into());
+        let id_of_run = self.written_id();
+        self.execution.entry(ID.to_owned()).or_insert(id_of_run);
         with_list(&mut self.execution, "tasks", |tasks| {
             if !tasks.iter().any(|it| is_task(it, id)) {
                 tasks.push(json!({ "id": id }));

@@ -185,7 +185,8 @@ impl<'a> Object<'a> {
     }
 }
 
-fn plain(value: &Value) -> Option<String> {
+/// A text, also one that is written as a number.
+pub fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -10,12 +10,15 @@ use onward_core::{
     finding::Finding,
     plan::{RecoveryPoint, Status},
     time::Timestamp,
-    told::{Change, Deed, Done, Entering, LastTold, NoEntry, Standing, StepTold, Told, Undo},
+    told::{
+        Change, Deed, Done, Entering, Journaled, LastTold, NoEntry, Overtaken, Standing, StepTold,
+        Told, Undo,
+    },
 };
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, check, code,
+    Code, Facts, check, code, overtaken,
     phase::{Phase, Tier},
     progress::{Item, PROJECT, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
     read::{List, MARK, Permanent, Task, TaskStatus},
@@ -468,6 +471,10 @@ impl Told for Pipeline {
             Deed::Resumed { .. } => write::resumed(self),
             Deed::Cancelled { .. } => Vec::new(),
         }
+    }
+
+    fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        overtaken::overtaken(self, known)
     }
 
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {

@@ -314,6 +314,10 @@ impl Dialect for SdlcDialect {
         site::meant_by(path, bytes)
     }
 
+    fn about(&self, workflow: &str, inputs: &BTreeMap<String, Value>) -> Option<String> {
+        site::about_run(workflow, inputs)
+    }
+
     fn moments(&self, site: &Site, files: &Files) -> Vec<(String, Timestamp)> {
         site::moments(site, files)
     }

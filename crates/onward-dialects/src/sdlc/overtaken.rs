@@ -6,6 +6,7 @@
 
 use super::{
     check::Own,
+    epic::Epic,
     step,
     story::{SCOPE, Story},
     told::{Kind, SdlcTold},
@@ -38,12 +39,15 @@ fn pairs(told: &SdlcTold) -> Vec<Pair> {
             let at = |step: &str| format!("turn[{}]/{step}", it.current);
             vec![(at("begin"), at("reviewed"), "qa"), (at("handed"), at("fixed"), "dev")]
         }
-        // Stories of a wave are worked on in worktrees; a spec has no sections of its own.
+        // Those of a wave are worked on elsewhere (`of_wave`); a spec has no sections of its own.
         Kind::Story(_) | Kind::Loop(_) | Kind::Spec(_) | Kind::Epic(_) => Vec::new(),
     }
 }
 
 pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+    if let Kind::Epic(epic) = &told.kind {
+        return of_waves(told, epic, known);
+    }
     let Some(story) = told.story() else { return Vec::new() };
     let others = || told.project.stories.iter().filter(|it| it.path != story.path);
     let mut all = Vec::new();
@@ -78,6 +82,70 @@ pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) 
         });
     }
     all
+}
+
+/// Agents of a wave work on copies in worktrees: what differs in the project is the user's. The
+/// step that notes what the copy holds takes it from there, and runs again.
+fn of_waves(told: &SdlcTold, epic: &Epic, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+    let mut all = Vec::new();
+    for (number, member) in
+        epic.waves.iter().flat_map(|(n, it)| it.stories.iter().map(move |s| (*n, s)))
+    {
+        let at = |step: &str| {
+            Address::from_text(&format!("{}/work/{step}", step::address(number, member)))
+        };
+        // What is merged is what the project has.
+        let gated = Address::from_text(&format!("wave[{number}]/gated"));
+        let is_merged = matches!(step::told(told, &gated), StepTold::Done(_));
+        let Some(story) = told.project.story(&member.id).filter(|_| !is_merged) else { continue };
+        let is_over = matches!(step::told(told, &at("implement")), StepTold::Done(_));
+        let is_done = |it: &Address| matches!(known(it), Journaled::Done(_));
+        let noted: Vec<Address> = notes(&at).into_iter().filter(is_done).collect();
+        let Some(note) = noted.last().cloned() else { continue };
+        let Journaled::Done(held) = known(&note) else { continue };
+        let Some(before) = held.get("mark").and_then(Marked::from_json) else { continue };
+        let changed = before.rewritten_in(&Marked::of(story.document.text()));
+        if changed.is_empty() {
+            continue;
+        }
+        // Where it asks for something else, each of its agents sees it; where not, the next one.
+        // What is compared there, too, is noted first.
+        let asks = |it: &String| SCOPE.contains(&it.as_str()) || it.starts_with("tasks");
+        let pairs = [("work/begin", "work/given"), ("/judged", "/begin")];
+        let first = pairs.iter().find_map(|(own, first)| {
+            Some(Address::from_text(&format!("{}{first}", note.as_str().strip_suffix(own)?)))
+        });
+        let steps = if is_over {
+            Vec::new()
+        } else if changed.iter().any(asks) {
+            noted
+        } else {
+            first.into_iter().chain([note]).collect()
+        };
+        let place = step::address(number, member);
+        let mut finding = finding(story, &changed, "", false).at_step(&place);
+        if is_over {
+            let hint = format!(
+                "its agents are through: accepted, it comes in with the merge; `onward resume \
+                 --from '{place}'` has them see it first"
+            );
+            finding = finding.with_hint(hint);
+        }
+        all.push(Overtaken {
+            finding,
+            steps,
+            says: format!("{} was edited since", shown(&story.path)),
+        });
+    }
+    all
+}
+
+/// The steps that note what the copy of a story holds, in their order.
+fn notes(at: &dyn Fn(&str) -> Address) -> Vec<Address> {
+    let turns =
+        (1..=3).flat_map(|turn| ["begin", "judged"].map(|it| format!("review[{turn}]/{it}")));
+    let all = ["given", "begin"].map(str::to_owned).into_iter().chain(turns);
+    all.map(|it| at(&it)).collect()
 }
 
 fn finding(story: &Story, changed: &[String], role: &str, has_failed: bool) -> Finding {

@@ -42,19 +42,17 @@ pub(super) fn report(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     if let Some(inputs) = preflight::inputs(told).filter(|_| !is_over) {
         lines.push(format!("Input: {inputs}"));
     }
-    if !is_over {
-        lines.push(format!("Validation: {}", validation(&findings)));
-    }
     lines
 }
 
-/// Clean, or how much there is of what.
-fn validation(findings: &[Finding]) -> String {
+/// Clean, or how much there is of what, found by whichever look.
+pub(super) fn validation(findings: &[Finding]) -> String {
     let of = |severity| findings.iter().filter(|it| it.severity() == severity).count();
     let counted = [(of(Severity::Blocking), "conflict"), (of(Severity::Warning), "warning")];
     let counted = counted.into_iter().filter(|(many, _)| *many > 0);
     let counted: Vec<String> = counted.map(|(many, what)| plural::count(many, what)).collect();
-    if counted.is_empty() { "clean".to_owned() } else { counted.join(", ") }
+    let counted = if counted.is_empty() { "clean".to_owned() } else { counted.join(", ") };
+    format!("Validation: {counted}")
 }
 
 fn section(lines: &mut Vec<String>, title: &str, items: impl Iterator<Item = String>) {

@@ -176,6 +176,14 @@ const fn input(flow: Flow) -> &'static str {
     }
 }
 
+/// `story 4.2`.
+pub(super) fn about_run(workflow: &str, inputs: &BTreeMap<String, Value>) -> Option<String> {
+    let flow = [Flow::Sdc, Flow::Spec, Flow::QaLoop, Flow::Epic];
+    let flow = flow.into_iter().find(|it| it.as_str() == workflow)?;
+    let key = inputs.get(input(flow)).and_then(Value::as_str).filter(|it| !it.is_empty())?;
+    Some(format!("{} {}", input(flow), shown(key)))
+}
+
 /// The site that a run of ours goes on with, by what it was given.
 pub(super) fn of_inputs(
     card: &'static Card,

@@ -307,6 +307,20 @@ fn phase_of(place: &str) -> u32 {
     }
 }
 
+/// Who works in a story at this step, by its name in the table of sections; `None` where an agent
+/// may write all of it, or none does. One that is not in the table may write nothing.
+pub(super) fn role(flow: Flow, at: &str) -> Option<&'static str> {
+    let last = at.rsplit('/').next().unwrap_or(at);
+    match (flow, last) {
+        (Flow::Sdc, "judge") if at.starts_with("validate[") => Some("po"),
+        (Flow::Sdc, "qa-gate" | "judge") | (Flow::QaLoop, "review") => Some("qa"),
+        (Flow::Epic, "judge" | "final-gate" | "look") => Some("architect"),
+        (Flow::Sdc, "implement" | "inspect" | "mend" | "fix")
+        | (Flow::QaLoop | Flow::Epic, "fix") => Some("dev"),
+        (Flow::Sdc | Flow::Spec | Flow::QaLoop | Flow::Epic, _) => None,
+    }
+}
+
 /// Whether a state, a loop or a gate says how far this step is. A story and the artifacts of a spec
 /// may be as an agent of ours left them.
 pub(super) fn vouched(told: &SdlcTold, at: &str) -> bool {
@@ -436,7 +450,10 @@ fn of_epic(told: &SdlcTold, epic: &Epic, at: &str) -> StepTold {
             Status::Draft | Status::Ready | Status::Blocked => false,
         };
         let is_valid = is_done || status.is_some_and(is_begun);
+        // A state that has the story as pending was never told that it began, or took it back.
+        let is_new = member.says == Says::Pending && !is_valid;
         return match step {
+            _ if is_new => StepTold::Undone,
             "started" => agent(is_done || member.says == Says::InProgress, json!({})),
             "work/given" => agent(is_valid, json!({ "mark": null })),
             "work/validate" => agent(is_valid, json!({ "decision": "GO", "score": 10 })),

@@ -33,7 +33,7 @@ use super::{
 use crate::{
     Files,
     kit::path::shown,
-    rules::sdlc::{turn, wave},
+    rules::sdlc::{sections::Marked, turn, wave},
     seam::{Missing, Site},
 };
 
@@ -515,6 +515,10 @@ impl Told for SdlcTold {
         }
     }
 
+    fn closing(&self, findings: &[Finding]) -> Option<String> {
+        (self.code != Code::Complete).then(|| report::validation(findings))
+    }
+
     fn findings(&self, now: Timestamp) -> Vec<Finding> {
         check::findings(self, now)
     }
@@ -545,6 +549,21 @@ impl Told for SdlcTold {
 
     fn clean_up(&self, now: Timestamp) -> Option<CleanUp> {
         clean::clean_up(self, now)
+    }
+
+    fn guards(&self, at: &Address, path: &str) -> bool {
+        let name = match self.dir.as_str() {
+            "." => Some(path),
+            dir => path.strip_prefix(dir).and_then(|it| it.strip_prefix('/')),
+        };
+        let is_story = |it: &str| self.project.stories.iter().any(|story| story.path == it);
+        step::role(self.flow, at.as_str()).is_some() && name.is_some_and(is_story)
+    }
+
+    fn is_beyond(&self, at: &Address, before: &[u8], after: &[u8]) -> bool {
+        let Some(role) = step::role(self.flow, at.as_str()) else { return false };
+        let marked = |bytes: &[u8]| Marked::of(&String::from_utf8_lossy(bytes));
+        !marked(before).trespassed(&marked(after), role).is_empty()
     }
 
     fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {

@@ -57,9 +57,8 @@ pub fn survey<W: World>(
     survey.findings.extend(orphans(connected));
     survey.findings.extend(world.others().iter().map(|it| at_work(it)));
     doubts::look_for_leftovers(world, run, &mut survey)?;
-    let mut all = unfinished(world, run, connected, git.as_ref())?;
-    let now = world.now();
-    leave_to_others(&mut all, run, elsewhere, &worktrees);
+    let (now, seen) = (world.now(), (git.as_ref(), worktrees.as_slice()));
+    let all = left_unfinished(world, run, (connected, elsewhere), seen, now)?;
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -274,22 +273,20 @@ fn unfinished<'r, W: World>(
     Ok(all)
 }
 
-/// What is no half-done work of an attempt, whether the run or a person changed it.
-fn leave_to_others(
-    all: &mut [Unfinished<'_>],
-    run: &Run,
-    elsewhere: &Elsewhere<'_>,
-    worktrees: &[worktrees::Seen],
-) {
-    for one in all {
-        one.left.leave_to(&elsewhere.theirs);
-        // A worktree that the resume makes again is looked into when it is there.
-        let cwd = one.entry.started.as_ref().map_or("", |started| started.cwd.as_str());
-        if one.left.is_lost && worktrees::is_mended(worktrees, cwd) {
-            one.left = Footprint::default();
-        }
-        one.left.leave_workflow(run);
-    }
+/// What unfinished attempts left, without what is no work of theirs.
+fn left_unfinished<'r, W: World>(
+    world: &mut W,
+    run: &'r Run,
+    (connected, elsewhere): (&Connected, &Elsewhere<'_>),
+    (git, worktrees): (Option<&GitSeen>, &[worktrees::Seen]),
+    now: Timestamp,
+) -> Result<Vec<Unfinished<'r>>, Stop> {
+    let mut all = unfinished(world, run, connected, git)?;
+    elsewhere.leave_to_others(&mut all, run, worktrees);
+    let limit_ns =
+        |one: &Unfinished<'_>, it: &AttemptStarted| test(connected, one, it, now).limit_ns;
+    elsewhere.doubt(world, &mut all, &limit_ns)?;
+    Ok(all)
 }
 
 fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {

@@ -18,7 +18,7 @@ use onward_core::{
     id::RunId,
     journal::decode_line,
     plan::Status,
-    state::{Adopted, RunStatus},
+    state::{Adopted, RunStatus, State},
     workflow::Loaded,
 };
 use onward_dialects::{Dialect, Home, Site, dialect, dialects};
@@ -110,6 +110,12 @@ pub(crate) fn foreign_of(
         site.place = project.root().join(&adopted.source).display().to_string();
     }
     Some(Foreign { dialect, site, begins: adopted.files.is_empty() })
+}
+
+/// Which of another system's runs this one goes on with, in a few words.
+pub(super) fn about(state: &State) -> Option<String> {
+    let (opened, adopted) = (state.opened.as_ref()?, state.adopted.as_ref()?);
+    dialect(&adopted.dialect)?.about(&opened.workflow, &opened.inputs)
 }
 
 /// Whether another run lies in the place of the one that this run of ours goes on with.

@@ -96,7 +96,8 @@ pub fn view_run(
     let (choices, seen) = (&Choices::default(), &Seen::default());
     let looking = Looking { choices, depth: Depth::Quick, pinned: false, seen };
     let (mut world, examined) = look_at(run_dir, machine, &looking, folded)?;
-    let view = examined.view(&mut world, &run_dir.display().to_string())?;
+    let mut view = examined.view(&mut world, &run_dir.display().to_string())?;
+    view.run.about = adopt::about(&examined.run.state);
     let is_edited = examined.survey.edited.is_some();
     let run = if is_edited {
         Run::new(Pinned::look(run_dir, &machine.env)?.defs, examined.run.state)

@@ -29,6 +29,7 @@ pub(super) fn overtaken(told: &dyn Told, run: &Run, survey: &mut Survey) {
             survey.findings.push(it.finding);
         }
         let says = it.says;
+        survey.explained.extend(it.steps.iter().cloned());
         survey.disagreements.extend(it.steps.into_iter().map(|step| (step, says.clone())));
     }
 }

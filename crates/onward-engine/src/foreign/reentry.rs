@@ -340,7 +340,11 @@ impl Reentry {
             // An answer on which no step has acted to its end is in no file yet.
             let untold = &run.state.untold_answers;
             let told = regressed.into_iter().filter(|(step, _)| !untold.contains(step));
-            survey.disagreements.extend(told);
+            for (step, says) in told {
+                let why = self.told.explains(&step);
+                survey.explained.extend(why.is_some().then(|| step.clone()));
+                survey.disagreements.insert(step, why.unwrap_or(says));
+            }
             ours::overtaken(&*self.told, run, survey);
         }
         if let Some(git) = &mut survey.git {

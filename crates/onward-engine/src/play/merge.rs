@@ -33,6 +33,16 @@ pub(super) struct Work<'a> {
     pub(super) attempt: u32,
     /// The system's own files, which are no work.
     pub(super) memory: PathBuf,
+    /// What a file should hold of which two changed the same place, where the system knows it.
+    pub(super) settle: &'a dyn Fn(&Torn<'_>) -> Option<String>,
+}
+
+/// A file that two changed in the same place.
+pub(super) struct Torn<'a> {
+    pub(super) path: PathBuf,
+    pub(super) base: &'a str,
+    pub(super) now: &'a str,
+    pub(super) tip: &'a str,
 }
 
 struct Merge<'a> {
@@ -78,9 +88,12 @@ impl Merge<'_> {
             return Ok(Vec::new());
         }
         let now = self.tree_as_it_is()?;
-        let (tree, conflicts) = self.merged(&base, &now, &tip)?;
+        let (mut tree, conflicts) = self.merged(&base, &now, &tip)?;
         if !conflicts.is_empty() {
-            return Ok(conflicts);
+            match self.settled(&tree, [&base, &now, &tip], &conflicts)? {
+                Some(settled) => tree = settled,
+                None => return Ok(conflicts),
+            }
         }
         let announced =
             self.git.line(&["commit-tree", "--no-gpg-sign", &tree, "-p", &now, "-m", &tip])?;
@@ -192,6 +205,36 @@ impl Merge<'_> {
         let conflicts = named.filter(|path| self.counts(path)).collect::<BTreeSet<String>>();
         let conflicts = if answer.code == Some(1) { conflicts } else { BTreeSet::new() };
         Ok((tree, conflicts.into_iter().collect()))
+    }
+
+    /// The tree with every conflict settled by the system's own rules; `None` where they do not
+    /// settle one.
+    fn settled(
+        &self,
+        tree: &str,
+        [base, now, tip]: [&str; 3],
+        conflicts: &[String],
+    ) -> Result<Option<String>, CallError> {
+        let git = self.with_index("settled", Some(tree))?;
+        for path in conflicts {
+            let text = |commit: &str| -> Result<Option<String>, CallError> {
+                let object = format!("{commit}:{path}");
+                let answer = self.git.ask(&["cat-file", "blob", &object], &[])?;
+                Ok(String::from_utf8(answer.out).ok().filter(|_| answer.code == Some(0)))
+            };
+            let (Some(base), Some(theirs), Some(tip)) = (text(base)?, text(now)?, text(tip)?)
+            else {
+                return Ok(None);
+            };
+            let path_there = self.top.join(path);
+            let torn = Torn { path: path_there, base: &base, now: &theirs, tip: &tip };
+            let Some(text) = (self.work.settle)(&torn) else { return Ok(None) };
+            let id = git.feed(&["hash-object", "-w", "--stdin"], text.as_bytes())?;
+            let id = String::from_utf8_lossy(&id).trim().to_owned();
+            let entry = format!("100644 {id}\t{path}\0");
+            git.feed(&["update-index", "-z", "--index-info"], entry.as_bytes())?;
+        }
+        Ok(Some(git.line(&["write-tree"])?))
     }
 
     /// The system's own files and ours are no work of a task.

@@ -451,7 +451,8 @@ impl Life {
         let kept = self.run.clone();
         self.import(&*told);
         let mut more: Vec<String> = self.log.drain(before..).collect();
-        // A survey, and a look for what got lost, write nothing: made or adopted, it is the same.
+        // These calls look and write nothing: the files are the same before and after them. Told
+        // as done they are ahead of the journal; as open, the plan of an adopted run names them.
         let silent = ["/survey\")", "\"restore/look\")", "\"whole\")"];
         more.retain(|it| !silent.iter().any(|step| it.contains(step)));
         self.run = kept;

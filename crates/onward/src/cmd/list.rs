@@ -204,6 +204,11 @@ impl Row {
                     [] => next::waits(run, now).or(view.needs.first().cloned()).unwrap_or(of),
                     gates => format!("needs you: {}", gates.join(", ")),
                 };
+                let note = match &run.about {
+                    Some(about) if note == run.dialect => format!("{note}, {about}"),
+                    Some(about) => format!("{about}, {note}"),
+                    None => note,
+                };
                 let phase = view.phase.as_deref().unwrap_or("-");
                 let done = style::fraction(counts);
                 let (status, age) = (status_of(view).to_owned(), ago(run.age_seconds));

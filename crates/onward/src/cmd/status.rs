@@ -222,6 +222,9 @@ fn words(
     let View { run, phase, counts, gates, needs, last_completed, damage, .. } = view;
     let style = if damage.is_empty() { style::of_status(run.status) } else { style::BAD };
     writeln!(cx.out, "Run:            {}", printable(style::name_of(run)))?;
+    if let Some(about) = &run.about {
+        writeln!(cx.out, "About:          {}", printable(about))?;
+    }
     let comma = if run.status == Status::Running { "," } else { "" };
     let until = next::waits(run, now).map_or(String::new(), |it| format!("{comma} {it}"));
     writeln!(cx.out, "Status:         {style}{}{style:#}{until}", status_of(view))?;

@@ -80,6 +80,11 @@ fn a_plan_that_is_written_again_in_our_own_run_is_not_approved_again() {
         fs::remove_file(desk.path(lost)).unwrap();
         let plan = desk.bench.exits("plan --json", 0).json();
         let step = format!("restore/{}", lost.trim_end_matches(".md"));
+        // What is wrong is told once, and by its name.
+        let found = codes(&plan);
+        assert!(found.contains(&"missing-artifact"), "{plan:#}");
+        assert!(!found.contains(&"status-disagrees"), "{plan:#}");
+        assert!(plan["steps"].to_string().contains(&format!("{lost} got lost since")), "{plan:#}");
         let runs = plan["steps"].as_array().unwrap().iter();
         let runs = runs.filter(|it| it["verdict"] == "rerun" || it["verdict"] == "verify");
         let again: Vec<&str> = runs.filter_map(|it| it["step"].as_str()).collect();

@@ -151,3 +151,34 @@ fn an_execution_of_another_workflow_is_not_used_and_is_kept() {
     let mut kept = archive.map(|it| it.unwrap().path().join("execution.json"));
     assert!(kept.any(|it| fs::read_to_string(it).is_ok_and(|it| it == theirs)));
 }
+
+/// 42 and "42" are one workflow, and each file keeps what it has.
+#[test]
+fn an_id_that_is_a_number_is_the_same_in_quotes() {
+    for (phase_id, execution_id) in [(json!(42), json!("42")), (json!(42), json!(42))] {
+        let office = caught();
+        for (path, id) in [(PHASE, &phase_id), (EXECUTION, &execution_id)] {
+            let mut held = office.object(path);
+            held["workflow_id"] = id.clone();
+            office.put(path, &held);
+        }
+        let plan = office.bench.exits("plan --json", 0).json();
+        assert_eq!(plan["run"]["id"], "42", "{plan:#}");
+        assert!(!plan["findings"].to_string().contains("another workflow"), "{plan:#}");
+        office.bench.exits(RESUME, 0);
+        assert_eq!(office.object(PHASE)["workflow_id"], phase_id);
+        assert_eq!(office.object(EXECUTION)["workflow_id"], execution_id);
+        let reflection = office.object("memory/reflections/42.json");
+        assert_eq!(reflection["workflow_id"], phase_id, "{reflection:#}");
+        office.bench.exits(RESUME, 17);
+    }
+    // Another number is another workflow.
+    let office = caught();
+    for (path, id) in [(PHASE, 42), (EXECUTION, 43)] {
+        let mut held = office.object(path);
+        held["workflow_id"] = json!(id);
+        office.put(path, &held);
+    }
+    let plan = office.bench.exits("plan --json", 0).json();
+    assert!(plan["findings"].to_string().contains("another workflow, `43`"), "{plan:#}");
+}

@@ -8,6 +8,7 @@ mod doubts;
 mod gone;
 mod kills;
 mod kitchen;
+mod left;
 mod lists;
 mod locks;
 mod proved;

@@ -95,3 +95,23 @@ fn an_epic_that_is_over_is_listed_as_wholly_done() {
     assert_eq!(run["counts"]["done"], run["counts"]["total"], "{list:#}");
     assert!(run["counts"]["total"].as_u64().unwrap() > 10, "{list:#}");
 }
+
+/// Ids of our runs name their workflow and a day: which story it is about is said beside them.
+#[test]
+fn a_list_and_a_status_say_which_story_a_run_is_about() {
+    let yard = Yard::with(|_| "exit 1\n".to_owned());
+    yard.write(STORY, TEXT);
+    for (run, about) in [
+        ("run qa-loop --input story=4.2 --no-input", "story 4.2"),
+        ("run sdc --input story=4.2 --no-input", "story 4.2"),
+        ("run spec --input feature=login --no-input", "feature login"),
+    ] {
+        yard.bench.exits(run, 10);
+        let status = yard.bench.exits("status", 0).out;
+        assert!(status.contains(&format!("About:          {about}\n")), "{status}");
+        let id = status.split_whitespace().nth(1).unwrap();
+        let list = yard.bench.exits("list", 0).out;
+        let row = list.lines().find(|it| it.starts_with(id)).unwrap();
+        assert!(row.contains(about), "{list}");
+    }
+}

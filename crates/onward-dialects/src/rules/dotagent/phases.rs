@@ -23,7 +23,7 @@ pub fn archive_name(checkpoint: &Checkpoint, at: Timestamp) -> String {
     let last = checkpoint.phase.get("last_updated").and_then(Value::as_str);
     let stamp: String = last.map_or_else(|| seconds(at), str::to_owned);
     let stamp: String = stamp.chars().filter(char::is_ascii_alphanumeric).collect();
-    let id = match checkpoint.workflow_id() {
+    let id = match checkpoint.workflow_id().as_str() {
         "" => "unnamed".to_owned(),
         id => component(id),
     };
@@ -207,14 +207,14 @@ pub fn reflection_path(id: &str) -> String {
 /// that there, a run that is cut off is over, whatever its checkpoint says.
 pub fn reflection(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
     let mut checkpoint = scene.checkpoint();
-    let path = reflection_path(checkpoint.workflow_id());
+    let path = reflection_path(&checkpoint.workflow_id());
     let result = json!({ "reflection": path });
     let state = scene.state();
     if state.is_over() && state.is_valid(&path) {
         return Ok(Act::nothing(result));
     }
     let mut map: Map<String, Value> = object_of(draft);
-    map.insert("workflow_id".to_owned(), checkpoint.workflow_id().into());
+    map.insert("workflow_id".to_owned(), checkpoint.written_id());
     let page = replace(&path, &map);
     if state.is_over() {
         return Ok(Act { moves: Vec::new(), changes: vec![page], result });

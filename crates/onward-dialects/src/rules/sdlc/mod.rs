@@ -5,6 +5,7 @@
 
 pub mod edit;
 pub mod gate;
+pub mod join;
 pub mod sections;
 pub mod turn;
 pub mod wave;

@@ -17,7 +17,7 @@ use crate::{
 const OWN: [(&str, &[&str]); 2] =
     [("dev", &["tasks", "file list", "dev notes", "dev agent record"]), ("qa", &["qa results"])];
 
-const LOG: &str = "change log";
+pub(super) const LOG: &str = "change log";
 /// What stands before the first section: title, status, who and what.
 const HEAD: &str = "the head";
 
@@ -93,6 +93,34 @@ impl Marked {
         })
     }
 
+    /// Sections of no role that a person's copy of the story has otherwise. The head is left out:
+    /// an orchestrator writes the status there.
+    pub fn rewritten_in(&self, theirs: &Self) -> Vec<String> {
+        let titles: std::collections::BTreeSet<&String> =
+            self.sections.keys().chain(theirs.sections.keys()).collect();
+        let is_same = |title: &String| {
+            let is_whole = self.sections.get(title) == theirs.sections.get(title);
+            is_whole || is_tasks(title) && self.tasks == theirs.tasks
+        };
+        let counts = |it: &&&String| !is_owned(it) && it.as_str() != HEAD && !is_same(it);
+        titles.iter().filter(counts).map(|it| (**it).clone()).collect()
+    }
+
+    /// The same, where what a person's copy of the story says is no agent's doing.
+    #[must_use]
+    pub fn knowing(mut self, now: &Self, theirs: &Self) -> Self {
+        let taken =
+            now.sections.iter().filter(|(title, it)| theirs.sections.get(*title) == Some(it));
+        self.sections.extend(taken.map(|(title, it)| (title.clone(), it.clone())));
+        self.sections.retain(|title, _| {
+            now.sections.contains_key(title) || theirs.sections.contains_key(title)
+        });
+        if now.tasks == theirs.tasks {
+            self.tasks.clone_from(&now.tasks);
+        }
+        self
+    }
+
     /// The sections that differ now and that this role may not edit.
     pub fn trespassed(&self, now: &Self, role: &str) -> Vec<String> {
         let own = OWN.iter().find(|(name, _)| *name == role).map_or(&[][..], |(_, own)| *own);
@@ -116,11 +144,16 @@ impl Marked {
     }
 }
 
-fn is_tasks(title: &str) -> bool {
+/// Whether some role may write in it. Of the tasks that is their boxes alone.
+pub(super) fn is_owned(title: &str) -> bool {
+    !is_tasks(title) && OWN.iter().any(|(_, own)| own.contains(&title))
+}
+
+pub(super) fn is_tasks(title: &str) -> bool {
     title.starts_with("tasks")
 }
 
-fn opened(text: &str) -> String {
+pub(super) fn opened(text: &str) -> String {
     text.replace("[x]", "[ ]").replace("[X]", "[ ]")
 }
 

@@ -1,9 +1,13 @@
 //! The status, the log and the gate of a story; and what agents changed in it.
 
+use std::{io::ErrorKind, path::Path};
+
+use onward_core::worktree::WORKTREES;
 use onward_dialects::{
     rules::sdlc::{
         edit::{with_log, with_status},
         gate as rules,
+        join::joined,
         sections::Marked,
     },
     sdlc::{self, Status},
@@ -11,14 +15,41 @@ use onward_dialects::{
 use serde_json::{Value, json};
 
 use super::{Ask, CallError, Desk, Order, desk, project, replace, text};
-use crate::world::real::wall_clock;
+use crate::world::{open, real::wall_clock};
 
 /// What the story holds before an agent works on it.
 pub(super) fn mark(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
-    let page = text(&desk, &ask.path)?;
+    let page = take(order, &desk, &ask)?;
     marked(&desk, &ask, &page)
+}
+
+/// The story in a worktree, in which what it asks for is as the user has it in the project now: it
+/// may have been changed there since the worktree was made.
+fn take(order: &Order, desk: &Desk, ask: &Ask) -> Result<String, CallError> {
+    let page = text(desk, &ask.path)?;
+    let Some(theirs) = users(order, ask)? else { return Ok(page) };
+    let all = joined(&theirs, &page);
+    replace(desk, &ask.path, &all)?;
+    Ok(all)
+}
+
+/// The user's copy, where the call is made in a worktree and there is one.
+fn users(order: &Order, ask: &Ask) -> Result<Option<String>, CallError> {
+    let Some(home) = home(&order.attempt.project) else { return Ok(None) };
+    let path = home.join(&order.dir).join(&ask.path);
+    match open::read_at(&path, open::FILE_BYTES_MAX) {
+        Ok(bytes) => Ok(String::from_utf8(bytes).ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(CallError::io("read", &path)(error)),
+    }
+}
+
+/// The project that a worktree of a run lies in.
+fn home(dir: &Path) -> Option<&Path> {
+    let is_home = |it: &&Path| dir.strip_prefix(it).is_ok_and(|it| it.starts_with(WORKTREES));
+    dir.ancestors().find(is_home)
 }
 
 fn marked(desk: &Desk, ask: &Ask, text: &str) -> Result<Value, CallError> {
@@ -34,7 +65,16 @@ pub(super) fn held(desk: &Desk, ask: &Ask, text: &str) -> Result<Marked, CallErr
 
 /// Refused when the agent changed what is not its own since the mark.
 pub(super) fn guard(ask: &Ask, now: &Marked) -> Result<(), CallError> {
+    guard_beside(ask, now, None)
+}
+
+/// What the user's copy says too was taken from there.
+fn guard_beside(ask: &Ask, now: &Marked, theirs: Option<&Marked>) -> Result<(), CallError> {
     let Some(before) = Marked::from_json(&ask.before) else { return Ok(()) };
+    let before = match theirs {
+        Some(theirs) => before.knowing(now, theirs),
+        None => before,
+    };
     let trespassed = before.trespassed(now, &ask.role);
     if trespassed.is_empty() {
         return Ok(());
@@ -51,8 +91,10 @@ pub(super) fn guard(ask: &Ask, now: &Marked) -> Result<(), CallError> {
 pub(super) fn status(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
-    let page = text(&desk, &ask.path)?;
-    guard(&ask, &held(&desk, &ask, &page)?)?;
+    let now = held(&desk, &ask, &text(&desk, &ask.path)?)?;
+    let theirs = users(order, &ask)?.map(|it| Marked::of(&it));
+    guard_beside(&ask, &now, theirs.as_ref())?;
+    let page = take(order, &desk, &ask)?;
     let Some(to) = sdlc::status(&ask.to) else { return marked(&desk, &ask, &page) };
     announce(&desk, &ask.state, to)?;
     let page = set(&desk, &ask, page, to)?;

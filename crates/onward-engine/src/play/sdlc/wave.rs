@@ -7,6 +7,7 @@ use onward_core::address::Address;
 use onward_dialects::{
     kit::yaml::object,
     rules::sdlc::{
+        join::settled,
         sections::Marked,
         wave::{self as rules, Event},
     },
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Ask, CallError, Desk, Order, desk, project, replace, story, text};
 use crate::{
-    play::merge::{Work, merge as bring},
+    play::merge::{Torn, Work, merge as bring},
     world::{
         git::Git,
         real::{variable, wall_clock},
@@ -143,7 +144,7 @@ fn pages(order: &Order) -> Result<Vec<(String, String)>, CallError> {
 pub(super) fn merge(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
-    let (_, wave) = look(&desk, &ask)?;
+    let (project, wave) = look(&desk, &ask)?;
     let mut stories: Vec<&sdlc::epic::Member> = wave.stories.iter().collect();
     let place = |id: &str| {
         wave.order.iter().position(|it| sdlc::is_same_story(it, id)).unwrap_or(usize::MAX)
@@ -154,6 +155,11 @@ pub(super) fn merge(order: &Order) -> Result<Value, CallError> {
     };
     let home = ask.state.split('/').next().unwrap_or_default();
     let mut merged = Vec::new();
+    // A story that the user changed meanwhile has the user's sections, and those of the agents.
+    let settle = |torn: &Torn<'_>| {
+        let is_story = project.stories.iter().any(|it| desk.dir.join(&it.path) == torn.path);
+        is_story.then(|| settled(torn.base, torn.now, torn.tip)).flatten()
+    };
     for member in stories {
         let Some(branch) = &member.branch else { continue };
         let work = Work {
@@ -165,6 +171,7 @@ pub(super) fn merge(order: &Order) -> Result<Value, CallError> {
             step: Address::from_text(variable("ONWARD_STEP")),
             attempt: variable("ONWARD_ATTEMPT").parse().unwrap_or(1),
             memory: desk.dir.join(home),
+            settle: &settle,
         };
         let conflicts = bring(&order.attempt, &work)?;
         if !conflicts.is_empty() {
