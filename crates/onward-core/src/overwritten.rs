@@ -15,6 +15,7 @@ use crate::{
     run::Run,
     state::{EffectState, Phase, State},
     survey::outputs_kept,
+    time::Timestamp,
 };
 
 /// A done step that counts no more, because another one runs again.
@@ -32,15 +33,15 @@ pub struct Overwritten {
 pub enum Cause {
     /// It comes before, and writes the path again.
     WrittenAgain { by: Address },
-    /// It comes after, reads the path, and has replaced it since.
-    ReadAgain { by: Address },
+    /// `reader` comes after and reads the path, which `by` has replaced since.
+    ReadAgain { reader: Address, by: Address },
 }
 
 impl Overwritten {
     pub fn difference(&self) -> Difference {
         let is = match &self.cause {
             Cause::WrittenAgain { by } => format!("written again by {by}"),
-            Cause::ReadAgain { by } => format!("replaced by {by}"),
+            Cause::ReadAgain { by, .. } => format!("replaced by {by}"),
         };
         let was = self.was.map(|was| was.to_string());
         Difference { part: format!("writes.{}", self.path), was, is: Some(is) }
@@ -50,8 +51,8 @@ impl Overwritten {
         let path = &self.path;
         match &self.cause {
             Cause::WrittenAgain { by } => format!("{by}, which runs again, writes {path} first"),
-            Cause::ReadAgain { by } => {
-                format!("{by}, which runs again, reads {path} as this step left it")
+            Cause::ReadAgain { reader, .. } => {
+                format!("{reader}, which runs again, reads {path} as this step left it")
             }
         }
     }
@@ -61,8 +62,8 @@ impl Overwritten {
         let path = &self.path;
         match &self.cause {
             Cause::WrittenAgain { by } => format!("{by} runs again, which writes {path} first"),
-            Cause::ReadAgain { by } => {
-                format!("{by} runs again, which reads {path} as this step left it")
+            Cause::ReadAgain { reader, .. } => {
+                format!("{reader} runs again, which reads {path} as this step left it")
             }
         }
     }
@@ -156,7 +157,13 @@ struct Search<'r, S> {
     open: Vec<Address>,
     found: Vec<Overwritten>,
     followers: BTreeMap<NodeId, BTreeSet<NodeId>>,
+    /// The paths that several steps wrote.
+    shared: Option<Shared<'r>>,
 }
+
+/// A step and its version of a path, where it declared it.
+type Left<'s> = (&'s Address, Option<Digest>);
+type Shared<'s> = BTreeMap<&'s str, Vec<Left<'s>>>;
 
 impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
     fn of((graph, state): (&'r Graph, &'r State), known: BTreeSet<Address>, stays: S) -> Self {
@@ -164,7 +171,7 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
         let is_ours = state.adopted.is_none();
         let open = known.iter().filter(|_| is_ours).cloned().collect();
         let (found, followers) = (Vec::new(), BTreeMap::new());
-        Self { graph, state, stays, known, open, found, followers }
+        Self { graph, state, stays, known, open, found, followers, shared: None }
     }
 
     /// Whether any was found.
@@ -195,36 +202,53 @@ impl<'r, S: Fn(&Address) -> bool> Search<'r, S> {
     fn look_earlier(&mut self, is_there: &impl Fn(&Address, &str, Digest) -> bool) {
         let state = self.state;
         let mut rest = self.open.clone();
+        if rest.is_empty() {
+            return;
+        }
+        let shared = self.shared.take().unwrap_or_else(|| shared(state, &self.known));
         while let Some(step) = rest.pop() {
-            let left = written(state, &step);
             let key = state.step(&step).and_then(|entry| entry.key.as_ref());
-            let Some(key) = key.filter(|_| !left.is_empty()) else { continue };
-            let reads = key.get().reads;
-            for (path, left) in left {
-                let Some(read) = reads.get(path) else { continue };
-                if left == Some(*read) || is_there(&step, path, *read) {
+            let Some(key) = key.filter(|_| !shared.is_empty()) else { continue };
+            for (path, read) in key.get().reads {
+                let Some(all) = shared.get(path.as_str()) else { continue };
+                let Some(by) = self.replaced_by(&step, read, all) else { continue };
+                if is_there(by, &path, read) {
                     continue;
                 }
-                let mut last = None;
-                for (maker, _, was) in writers(state, |it| it == path) {
-                    let ended_at = state.step(maker).map(|it| it.ended_at);
-                    let is_later = last.is_none_or(|(_, _, known)| known <= ended_at);
-                    if *maker != step && is_later && self.follows(&step, maker) {
-                        last = Some((maker, was, ended_at));
-                    }
-                }
+                let is_before = |it: &&Left<'_>| *it.0 != step && self.follows(&step, it.0);
+                let before: Vec<&Left<'_>> = all.iter().filter(is_before).collect();
+                let last = before.into_iter().max_by_key(|it| ended_at(state, it.0));
+                // What another step replaced is made again only where it is what was read.
+                let last = last.filter(|it| *by == step || it.1 == Some(read));
                 // What it did beyond this machine is not done twice for a file.
                 let is_effect = |it: &Address| {
                     state.step(it).is_some_and(|entry| entry.effect != EffectState::None)
                 };
                 let last = last.filter(|it| !is_effect(it.0));
                 let last = last.filter(|it| !self.known.contains(it.0) && !(self.stays)(it.0));
-                if let Some((maker, was, _)) = last {
-                    self.add(maker, path, was, Cause::ReadAgain { by: step.clone() });
-                    rest.push(maker.clone());
+                if let Some((maker, was)) = last {
+                    let (reader, by) = (step.clone(), by.clone());
+                    self.add(maker, &path, *was, Cause::ReadAgain { reader, by });
+                    rest.push((*maker).clone());
                 }
             }
         }
+        self.shared = Some(shared);
+    }
+
+    /// The step whose version of a path stands in the place of the one that `step` read: itself, or
+    /// one behind it that declares the path.
+    fn replaced_by<'w>(
+        &mut self,
+        step: &Address,
+        read: Digest,
+        all: &[Left<'w>],
+    ) -> Option<&'w Address> {
+        let is_behind =
+            |it: &&Left<'_>| *it.0 == *step || (it.1.is_some() && self.follows(it.0, step));
+        let behind: Vec<&Left<'w>> = all.iter().filter(is_behind).collect();
+        let (last, left) = behind.into_iter().max_by_key(|it| ended_at(self.state, it.0))?;
+        (*left != Some(read)).then_some(*last)
     }
 
     fn add(&mut self, step: &Address, path: &str, was: Option<Digest>, cause: Cause) {
@@ -281,6 +305,28 @@ pub fn written<'s>(state: &'s State, step: &Address) -> Vec<(&'s str, Option<Dig
     let declared = files.map(|file| (file.path.as_str(), Some(file.hash)));
     let footprint = state.footprints.get(step).into_iter().flatten();
     declared.chain(footprint.map(|path| (path.as_str(), None))).collect()
+}
+
+/// The paths that several steps wrote, of those that are done and those that run `again`.
+fn shared<'s>(state: &'s State, again: &BTreeSet<Address>) -> Shared<'s> {
+    let mut shared = Shared::new();
+    let done = writers(state, |_| true);
+    let again = state.steps.glances().map(|it| it.0).filter(|it| again.contains(*it));
+    let lost = again.flat_map(|step| written(state, step).into_iter().map(move |it| (step, it)));
+    let lost = lost.map(|(step, (path, hash))| (step, path, hash));
+    for (step, path, hash) in done.into_iter().chain(lost) {
+        let all: &mut Vec<Left<'_>> = shared.entry(path).or_default();
+        // What it declared is in its footprint, too.
+        if !all.iter().any(|it| it.0 == step) {
+            all.push((step, hash));
+        }
+    }
+    shared.retain(|_, all| all.len() > 1);
+    shared
+}
+
+fn ended_at(state: &State, step: &Address) -> Option<Timestamp> {
+    state.step(step).map(|it| it.ended_at)
 }
 
 /// Each done step that left a path which fits.

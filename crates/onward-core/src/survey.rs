@@ -55,6 +55,8 @@ pub struct Survey {
     pub overwriters: BTreeMap<String, Vec<Overwriter>>,
     /// Groups that were opened, and would have other items now.
     pub relisted: BTreeMap<Address, Relisted>,
+    /// Done steps of items that such a list has again: how each would be asked for differently now.
+    pub returning: BTreeMap<Address, Vec<Difference>>,
     /// The project's branch and tree; `None` outside git.
     pub git: Option<GitSeen>,
     /// Done steps for which another witness says otherwise, and what it says.
@@ -153,6 +155,12 @@ impl Survey {
     /// What other hands made of the outputs of a step.
     pub fn kept_of(&self, step: &Address) -> &[Revert] {
         self.by_hand.get(step).map_or(&[], Vec::as_slice)
+    }
+
+    /// How a done step would be asked for differently now.
+    pub fn redefined(&self, step: &Address) -> Option<&Vec<Difference>> {
+        let edited = self.edited.as_ref().and_then(|it| it.redefined.get(step));
+        edited.or_else(|| self.returning.get(step))
     }
 }
 

@@ -469,6 +469,8 @@ fn changed(why: &Why) -> String {
         "reads" if why.is.is_none() => format!("{name} is gone"),
         "writes" if why.is.is_none() => format!("{name}, its output, is gone"),
         "reads" => format!("{name} changed"),
+        // Another step did it, or is going to.
+        "writes" if shown[1].contains(' ') => why.detail.clone(),
         "writes" => format!("{name}, its output, was changed"),
         "needs" => format!("the output of {name} changed"),
         "branch" => "its commit is gone from the branch".to_owned(),

@@ -20,7 +20,6 @@ impl Resumption {
     /// Whether anything was chosen for a done step or seen of it that [`add_done`](Self::add_done)
     /// looks at.
     pub(super) fn is_told_of(&self, step: &Address, survey: &Survey) -> bool {
-        let edited = survey.edited.as_ref();
         self.choices.keeps(step)
             || self.choices.redoes(step)
             || survey.outputs.contains_key(step)
@@ -29,7 +28,7 @@ impl Resumption {
             || survey.disagreements.contains_key(step)
             || survey.reentered.contains_key(step)
             || survey.git.as_ref().is_some_and(|git| git.lost_heads.contains_key(step))
-            || edited.is_some_and(|edited| edited.redefined.contains_key(step))
+            || survey.redefined(step).is_some()
     }
 
     pub(super) fn add_done(
@@ -98,8 +97,7 @@ impl Resumption {
             was: None,
             is: Some(format!("asked to enter at {place}")),
         }));
-        let redefined = survey.edited.as_ref().and_then(|edited| edited.redefined.get(step));
-        if let Some(differences) = redefined {
+        if let Some(differences) = survey.redefined(step) {
             if keeps {
                 kept.extend(differences.iter().cloned());
             } else {

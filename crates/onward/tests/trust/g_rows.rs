@@ -226,6 +226,32 @@ fn g5_an_item_that_is_no_longer_listed_stays_as_it_is_whatever_else_changed() {
     assert_eq!((bench.ran("f[x]"), bench.ran("f[y]")), (vec![1], vec![1, 2]));
 }
 
+/// Whether it was edited while the item was away or when it comes back.
+#[test]
+fn g5_an_item_that_is_listed_again_runs_again_if_it_is_asked_for_differently() {
+    for (away, back) in [("echo 1", "echo 2"), ("echo 2", "echo 2"), ("echo 1", "echo 1")] {
+        let bench = Bench::new(
+            "  - { id: f, each: [x, y], run: 'LOG; echo 1 > {{ item }}.txt', \
+                writes: ['{{ item }}.txt'] }\n  \
+             - { id: g, gate: 'ok?' }\n",
+        );
+        bench.exits("run w.yaml --no-input", 11);
+        let runs = bench.project().runs().unwrap();
+        let listed = |items: &str, run: &str| {
+            let text = bench.text("w.yaml").replace("[x, y]", "[x]").replace("[x]", items);
+            bench.write("w.yaml", &text.replace("echo 1", "echo 2").replace("echo 2", run));
+        };
+        listed("[x]", away);
+        bench.exits("resume --no-input", 11);
+        listed("[x, y]", back);
+        let plan = bench.plan(&runs[0].dir);
+        let wanted = if back == "echo 1" { "keep" } else { "rerun" };
+        assert_eq!(verdicts(&plan, &["f[y]"]), [wanted], "{plan:#}");
+        bench.exits("resume --no-input", 11);
+        assert_eq!(bench.text("y.txt").trim(), back.trim_start_matches("echo "));
+    }
+}
+
 #[test]
 fn g6_the_headline_says_what_is_asked_before_anything_starts() {
     let bench = Bench::new(&format!(

@@ -229,9 +229,9 @@ fn h9_a_file_that_is_gone_is_made_by_its_last_writer_and_globs_know_it() {
     assert_eq!(["a", "b", "c", "d"].map(|it| bench.ran(it).len()), [1, 1, 2, 1]);
     bench.write("src/b", "person\n");
     assert_eq!(verdicts(&bench.plan(&run), &["a", "b", "c"]), ["keep"; 3]);
-    // A new file that no step of the run made is read by `b`.
+    // A new file that no step of the run made is read by `b`, which gets `f` as `a` left it.
     bench.write("src/new", "person\n");
-    assert_eq!(verdicts(&bench.plan(&run), &["a", "b"]), ["keep", "rerun"]);
+    assert_eq!(verdicts(&bench.plan(&run), &["a", "b", "c"]), ["rerun"; 3]);
 }
 
 #[test]
@@ -249,4 +249,39 @@ fn h16_the_plan_of_a_loop_that_used_up_its_turns_says_what_the_answer_leads_to()
     assert_eq!(verdicts(&plan, &["z"]), ["verify"], "{plan:#}");
     bench.exits("resume --no-input --yes --accept turns-used-up", 10);
     assert_eq!((bench.ran("lp[3]/t"), bench.ran("z")), (vec![1], vec![]));
+}
+
+/// The version that it read is no more: the step that made it runs again, and so does the one that
+/// replaced it.
+#[test]
+fn h2_a_step_that_runs_again_reads_what_it_read_and_not_what_a_later_step_made_of_it() {
+    let bench = Bench::new(
+        "  - { id: a, run: 'LOG; echo from-a > x', writes: [x] }\n  \
+         - { id: b, run: 'LOG; cat x > b', reads: [x], writes: [b] }\n  \
+         - { id: c, run: 'LOG; echo from-c > x', writes: [x] }\n  \
+         - { id: g, gate: 'ok?' }\n",
+    );
+    let run = at_gate(&bench);
+    fs::remove_file(bench.path("b")).unwrap();
+    let plan = bench.plan(&run);
+    assert_eq!(verdicts(&plan, &["a", "b", "c"]), ["rerun"; 3], "{plan:#}");
+    let said = bench.exits("plan", 0);
+    assert!(said.out.contains("b, which runs again, reads x as this step left it"), "{said:?}");
+    bench.exits("resume --no-input", 11);
+    assert_eq!((bench.text("b"), bench.text("x")), ("from-a\n".into(), "from-c\n".into()));
+}
+
+#[test]
+fn h2_the_same_in_the_turns_of_a_loop() {
+    let bench = Bench::new(
+        "  - id: l\n    repeat: { max: 2 }\n    steps:\n      \
+         - { id: w, run: 'LOG; echo {{ l }} > s', writes: [s] }\n      \
+         - { id: r, run: 'LOG; cat s > v-{{ l }}', reads: [s], writes: ['v-{{ l }}'] }\n  \
+         - { id: g, gate: 'ok?' }\n",
+    );
+    let _ = at_gate(&bench);
+    fs::remove_file(bench.path("v-1")).unwrap();
+    bench.exits("resume --no-input", 11);
+    let texts = ["v-1", "v-2", "s"].map(|it| bench.text(it));
+    assert_eq!(texts, ["1\n", "2\n", "2\n"]);
 }
