@@ -7,12 +7,14 @@
 
 use std::{
     ffi::OsStr,
-    fmt,
+    fmt::{self, Write as _},
     path::Path,
     sync::{PoisonError, RwLock},
 };
 
-use crate::session::word;
+use onward_core::{name, workflow::template::quoted};
+
+use crate::diagnostic::printable;
 
 /// What stands behind `--cwd` in every command, ready for a shell.
 static PLACE: RwLock<Option<String>> = RwLock::new(None);
@@ -74,6 +76,32 @@ pub(crate) fn made(words: fmt::Arguments<'_>) -> String {
 const NAME: &str = "onward ";
 const CWD: &str = "--cwd ";
 
+/// One word of a command that a person can paste into a shell. What a terminal would not show, or
+/// is no text at all, `printf` makes of plain characters: every shell has that.
+pub(crate) fn word(text: &str) -> String {
+    let is_text = !text.chars().any(|it| name::byte_of(it).is_some());
+    if is_text && printable(text) == text {
+        return quoted(text);
+    }
+    let mut format = String::new();
+    for byte in name::bytes(text).iter() {
+        match byte {
+            b'%' => format.push_str("%%"),
+            b'\\' | b'\'' | b'-' | 0..0x20 | 0x7f.. => {
+                let _ = write!(format, "\\{byte:03o}");
+            }
+            _ => format.push(char::from(*byte)),
+        }
+    }
+    format!("\"$(printf '{format}')\"")
+}
+
+/// A path behind an option, where a dash at its beginning is no option.
+pub(crate) fn option(name: &str, path: &str) -> String {
+    let is_dashed = path.starts_with('-');
+    format!("{name}{}{}", if is_dashed { '=' } else { ' ' }, word(path))
+}
+
 /// A path as it is typed where the user stands: what lies below that directory, by its short name.
 pub(crate) fn path(path: &Path) -> String {
     let here = std::env::current_dir().and_then(|it| it.canonicalize()).ok();
@@ -110,6 +138,14 @@ fn in_command(command: &str, place: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_that_no_terminal_shows_is_made_by_printf() {
+        assert_eq!((word("a.txt"), word("a b")), ("a.txt".to_owned(), "'a b'".to_owned()));
+        assert_eq!(word("n\nl-%'.txt"), r#""$(printf 'n\012l\055%%\047.txt')""#);
+        assert_eq!(word(&name::text(b"b\xff.txt")), r#""$(printf 'b\377.txt')""#);
+        assert_eq!(option("--replace", "-d.txt"), "--replace=-d.txt");
+    }
 
     #[test]
     fn commands_in_a_sentence_say_where_they_work_once() {

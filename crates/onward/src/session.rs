@@ -560,8 +560,7 @@ pub(crate) fn id_of(dir: &Path) -> String {
     dir.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// One word of a command that a person can paste into a shell.
-pub(crate) use onward_core::workflow::template::quoted as word;
+pub(crate) use crate::command::word;
 
 #[cfg(test)]
 mod tests {

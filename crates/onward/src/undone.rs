@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 
 use onward_core::event::{Event, Revert};
 
-use crate::{command::onward, diagnostic::printable, session::word, style::wrap_with};
+use crate::{
+    command::{onward, option, word},
+    diagnostic::printable,
+    style::wrap_with,
+};
 
 /// So many paths are named.
 const NAMED_MAX: usize = 20;
@@ -91,7 +95,7 @@ pub(crate) fn line(paths: &[&str], run: &str, number: u32, why: Why) -> (String,
     let mut command = onward!("undo {} {number}", word(run));
     // What a step made since is replaced only by name.
     for path in paths.iter().filter(|_| why == Why::Replaced && more == 0) {
-        command = format!("{command} --replace {}", word(path));
+        command = format!("{command} {}", option("--replace", path));
     }
     (said, command)
 }

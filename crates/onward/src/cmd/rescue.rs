@@ -2,10 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    os::unix::ffi::OsStrExt as _,
     path::PathBuf,
     process::ExitCode,
 };
 
+use onward_core::name;
 use onward_engine::care::{
     CareError,
     rescues::{BringBack, Flaw, Now, Rescue, RescuedPath, Rescues, list as all, no_such},
@@ -16,12 +19,12 @@ use serde::Serialize;
 
 use crate::{
     cmd::{Context, run_and_rest},
-    command::onward,
+    command::{onward, option},
     confirm::{Answer, confirm},
     diagnostic::printable,
     diff,
     error::{self, Error},
-    session::{Driving, Session, id_of, word},
+    session::{Driving, Session, id_of},
     style::{self, BAD, DIM, STRONG},
 };
 
@@ -257,7 +260,7 @@ pub(crate) struct UndoArgs {
     yes: bool,
     /// Replace this path although it was changed since
     #[arg(long, value_name = "PATH")]
-    replace: Vec<String>,
+    replace: Vec<OsString>,
 }
 
 pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error> {
@@ -270,7 +273,8 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     if !cx.global.json {
         show(cx, &shown)?;
     }
-    let mut replace: BTreeSet<String> = args.replace.iter().cloned().collect();
+    let mut replace: BTreeSet<String> =
+        args.replace.iter().map(|it| name::text(it.as_bytes())).collect();
     if can_come_back(&shown) {
         match confirm(cx, args.yes, "Restore this?") {
             Answer::Yes => {}
@@ -280,8 +284,8 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
             }
             Answer::NotAsked => {
                 let changed = shown.paths.iter().filter(|it| it.now == Now::Changed);
-                let replace =
-                    changed.fold(String::new(), |all, it| all + " --replace " + &word(&it.path));
+                let replace = changed
+                    .fold(String::new(), |all, it| all + " " + &option("--replace", &it.path));
                 return Err(Error::Care(CareError::NeedsYes {
                     what: format!("this would restore rescue {number}"),
                     hint: format!("say `onward undo {} {number} --yes{replace}`", id_of(&dir)),
