@@ -5,29 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    digest::Digest,
     event::{AttemptStarted, EndStatus, Revert},
-    evidence::Evidence,
     finding::{Code, Finding},
-    graph::NodeId,
-    judge::ResultSeen,
     launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
     state::{Phase, RunStatus, StepState},
-    survey::{
-        CommitSeen, GitSeen, InFlight, Proof, Survey, was_logged_by_the_run, was_made_by_the_run,
-    },
+    survey::{CommitSeen, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run},
     time::Timestamp,
-    workflow::model::{Kind, Step},
-    worktree::{WorktreePlace, subject},
+    worktree::subject,
 };
 
 use crate::{
     check::{
-        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, ours::Ours, outputs,
-        overwriters, reads, stays, witness, worktrees,
+        by_hand, doubts,
+        elsewhere::Elsewhere,
+        emptied, ended, hear, lists,
+        ours::Ours,
+        outputs, overwriters,
+        proof::{self, Committed, Rests},
+        reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -62,6 +60,7 @@ pub fn survey<W: World>(
     let mut all = unfinished(world, run, connected, git.as_ref())?;
     let now = world.now();
     leave_to_others(&mut all, run, elsewhere, &worktrees);
+    let emptied = emptied::take_out(world, run, (connected, now), &mut all)?;
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -90,7 +89,9 @@ pub fn survey<W: World>(
             let outputs = one.left.outputs_among(&judged.edited);
             let contested = judged.contested.paths.clone();
             let found = &mut survey.findings;
-            let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
+            let emptied = emptied.get(one.step).cloned().unwrap_or_default();
+            let (seal, git) = ((connected, emptied), git.as_ref());
+            let seen = in_flight(world, run, seal, one, judged, git, found)?;
             let is_taken = seen.facts.sealed || seen.facts.proof || seen.unchecked.is_some();
             if !lives(connected, one) {
                 edited.insert(one.step.clone(), if is_taken { outputs } else { contested });
@@ -146,7 +147,8 @@ pub fn survey<W: World>(
     if let Some(git) = &mut git {
         worktrees::look_for_commits(world, run, git)?;
         let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
-        let strange = ours.moved.difference(&unfinished).filter(|it| !is_told(it));
+        let strange = ours.moved.difference(&unfinished);
+        let strange = strange.filter(|it| !is_told(it) && !survey.is_damaged(it));
         // After a run is complete its tree is the person's.
         let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
         git.changed = strange.filter(|_| !is_complete).cloned().collect();
@@ -205,8 +207,7 @@ fn retain_strange<W: World>(
         let now = world.digest(&path)?;
         let is_back = undone.iter().any(|it| it.path == path && it.base == now);
         let is_ours = |now| {
-            was_made_by_the_run(&run.state, &path, now)
-                || was_logged_by_the_run(&run.state, &path, now)
+            counts_as_made(&run.state, &path, now) || was_logged_by_the_run(&run.state, &path, now)
         };
         if !is_back && !now.is_some_and(is_ours) {
             strange.push(path);
@@ -256,10 +257,12 @@ fn unfinished<'r, W: World>(
         left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
+        let mut one = Unfinished { step, entry, left };
         if started.base.is_none() && started.cwd.is_empty() && has_moved {
-            leave_committed(world, &mut left)?;
+            let limit_ns = test(connected, &one, started, world.now()).limit_ns;
+            leave_committed(world, &mut one.left, limit_ns)?;
         }
-        all.push(Unfinished { step, entry, left });
+        all.push(one);
     }
     Ok(all)
 }
@@ -282,7 +285,7 @@ fn leave_to_others(
     }
 }
 
-fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
+pub(super) fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
     let is_it = |it: &(Address, u32)| it.0 == *one.step && it.1 == one.entry.attempts;
     one.entry.phase == Phase::Running && connected.alive.iter().any(is_it)
 }
@@ -302,16 +305,23 @@ fn is_announced(change: &Change, reverts: &[Revert]) -> bool {
     undone.any(|revert| revert.path == change.path && revert.left == left)
 }
 
-/// What was committed since is no half-done work.
-fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), Stop> {
-    let paths: Vec<String> = left.changes.iter().map(|change| change.path.clone()).collect();
+/// What was committed since is no half-done work. What other hands changed before that is theirs to
+/// decide about all the same.
+fn leave_committed<W: World>(
+    world: &mut W,
+    left: &mut Footprint,
+    limit_ns: Option<i64>,
+) -> Result<(), Stop> {
+    let is_late = |it: &&Change| it.changed_ns > limit_ns;
+    let own = left.changes.iter().filter(|it| limit_ns.is_none() || !is_late(it));
+    let paths: Vec<String> = own.map(|change| change.path.clone()).collect();
     let committed = world.as_committed(&paths)?;
     left.changes.retain(|change| !committed.contains(&change.path));
     Ok(())
 }
 
 /// How an attempt's own changes are told from later ones.
-fn test<'o>(
+pub(super) fn test<'o>(
     connected: &Connected,
     one: &Unfinished<'_>,
     started: &AttemptStarted,
@@ -404,7 +414,7 @@ fn is_of_this_boot(run: &Run, connected: &Connected, entry: &StepState) -> bool 
 fn in_flight<W: World>(
     world: &mut W,
     run: &Run,
-    connected: &Connected,
+    (connected, emptied): (&Connected, Vec<String>),
     one: &Unfinished<'_>,
     judged: Judged,
     git: Option<&GitSeen>,
@@ -423,8 +433,10 @@ fn in_flight<W: World>(
         Committed::No
     };
     let is_whole = is_of_this_boot(run, connected, one.entry);
-    let (proof, unchecked) = match run.graph.find(step) {
-        Some(id) => proof(world, run, id, one, (committed, is_whole))?.map_or(
+    // What it left was whole at its end, and is not any more.
+    let provable = run.graph.find(step).filter(|_| emptied.is_empty());
+    let (proof, unchecked) = match provable {
+        Some(id) => proof::look(world, run, id, one, (committed, is_whole))?.map_or(
             (None, None),
             |(proof, rests)| match rests {
                 Rests::OnItself => (Some(proof), None),
@@ -467,6 +479,7 @@ fn in_flight<W: World>(
         failed,
         finished,
         gone,
+        emptied: if sealed { emptied } else { Vec::new() },
         reverts: Vec::new(),
         contested: judged.contested,
         proof,
@@ -493,16 +506,6 @@ fn commits_of<W: World>(
         Some(head) => world.commits(cwd, git.known.head.as_deref(), &head),
         None => Ok(Vec::new()),
     }
-}
-
-/// What an attempt has on its branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Committed {
-    No,
-    /// And went on to change nothing after that, which would say that it was not through.
-    ByItself,
-    /// In its worktree, when it had been judged: the journal alone does not know it yet.
-    ByUs,
 }
 
 /// What keeps the session of an attempt from going on; `None` = nothing. One that is open elsewhere
@@ -536,64 +539,4 @@ fn session_lacks<W: World>(
         return Ok(Some(lacks.why().to_owned()));
     }
     doubts::redefined(world, run, step, &started.key)
-}
-
-/// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
-/// the step wants more than that: outputs that are not all there, or a check, which then decides.
-/// After a restart of the machine (`is_whole` is false) a result says nothing of other files.
-fn proof<W: World>(
-    world: &mut W,
-    run: &Run,
-    id: NodeId,
-    one: &Unfinished<'_>,
-    (committed, is_whole): (Committed, bool),
-) -> Result<Option<(Proof, Rests)>, Stop> {
-    let (step, entry) = (one.step, one.entry);
-    let def = run.graph.node(id).def;
-    let declared = run.defs.step(def);
-    let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    // What it printed until it was killed may be half of what another step is to look at.
-    if run.defs.stdout_is_read(def) {
-        return Ok(None);
-    }
-    let rests = match (committed, &declared.check) {
-        (Committed::No, _) if declared.result.is_none() => return Ok(None),
-        (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
-            return Ok(None);
-        }
-        (Committed::ByUs, _) | (Committed::No | Committed::ByItself, None) => Rests::OnItself,
-        (Committed::No | Committed::ByItself, Some(_)) => Rests::OnItsCheck,
-    };
-    let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
-    if !seen.missing.is_empty() {
-        return Ok(None);
-    }
-    let result = match seen.result {
-        ResultSeen::Valid(result) => Some(result),
-        // A call answers at its very end: others rest on its answer.
-        ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
-        ResultSeen::Absent
-        | ResultSeen::NotJson(_)
-        | ResultSeen::Violates(_)
-        | ResultSeen::Refuses(_) => return Ok(None),
-    };
-    let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
-    let branch_head = match WorktreePlace::at(&started.cwd) {
-        Some(place) => world.head(&place.path)?.and_then(|it| it.head),
-        None => None,
-    };
-    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
-    Ok(Some((Proof { evidence, result }, rests)))
-}
-
-fn is_call(step: &Step) -> bool {
-    matches!(step.kind, Kind::Call { .. })
-}
-
-/// What a proof needs besides itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rests {
-    OnItself,
-    /// Only the step's `check` can tell, and nothing ran it yet.
-    OnItsCheck,
 }
