@@ -121,17 +121,9 @@ pub fn survey<W: World>(
             }
         }
     }
-    // What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
-    let changes = all.iter().flat_map(|one| &one.left.changes);
-    let mut unfinished: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    let mut unfinished = of_unfinished(connected, &all);
     unfinished.extend(announced(world, run)?);
-    // What lives may write its outputs between two of these looks.
-    let living = all.iter().filter(|one| lives(connected, one));
-    unfinished.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
-    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
-    for tree in worktrees::trees(&worktrees) {
-        moved.extend(world.moved(tree)?);
-    }
+    let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
     outputs::look(world, &ours, (connected, &unfinished), depth, &mut survey)?;
     reads::look(world, &ours, connected, &unfinished, &mut survey)?;
@@ -157,6 +149,25 @@ pub fn survey<W: World>(
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+/// What an unfinished attempt wrote is its own: it says nothing about an earlier writer.
+fn of_unfinished(connected: &Connected, all: &[Unfinished<'_>]) -> BTreeSet<String> {
+    let changes = all.iter().flat_map(|one| &one.left.changes);
+    let mut paths: BTreeSet<String> = changes.map(|change| change.path.clone()).collect();
+    // What lives may write its outputs between two of these looks.
+    let living = all.iter().filter(|one| lives(connected, one));
+    paths.extend(living.flat_map(|one| one.left.declared.iter().cloned()));
+    paths
+}
+
+/// What is not as the last snapshots have it.
+fn moved<W: World>(world: &mut W, worktrees: &[worktrees::Seen]) -> Result<BTreeSet<String>, Stop> {
+    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
+    for tree in worktrees::trees(worktrees) {
+        moved.extend(world.moved(tree)?);
+    }
+    Ok(moved)
 }
 
 fn at_work(other: &str) -> Finding {

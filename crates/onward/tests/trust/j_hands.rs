@@ -2,14 +2,14 @@
 //! that were passed over, work that was done by hand, files of steps that edit, and what they
 //! commit. And what no person does: empty an output.
 
-use std::{fs, time::SystemTime};
+use std::{fs, path::Path};
 
-use onward_engine::revert::rescue;
+use onward_engine::{care::harness::until, revert::rescue};
 use serde_json::Value;
 
 use crate::{
     bench::{Bench, codes, id},
-    f_hands::{HALF, MINE, edit, in_rescue, killed, only_run, sealed},
+    f_hands::{HALF, MINE, edit, in_rescue, killed, later, only_run, sealed},
     support::repo::git,
 };
 
@@ -92,9 +92,14 @@ fn a1_a_file_of_an_item_that_no_plan_could_know_is_saved_at_its_start() {
          writes: ['{{ item }}.md'] }\n",
     );
     bench.exits("run w.yaml", 10);
-    bench.write("x.md", MINE);
-    let written = fs::File::options().write(true).open(bench.path("x.md")).unwrap();
-    written.set_modified(SystemTime::now()).unwrap();
+    // File systems count time in ticks: it is one later than the last record.
+    let changed = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
+    until("a tick", || {
+        bench.write("x.md", MINE);
+        let last = changed(&only_run(&bench).join("journal.jsonl"));
+        Ok((changed(&bench.path("x.md")) > last).then_some(()))
+    })
+    .unwrap();
     bench.exits("resume --no-input", 10);
     assert_eq!(bench.text("x.md"), MINE);
     bench.write("go", "");
@@ -207,13 +212,11 @@ fn b1_an_output_that_was_emptied_while_no_driver_lived_is_made_again() {
     for nothing in ["", "\0\0\0\0"] {
         let bench = Bench::new(&format!("{plain}{last}"));
         let run = sealed(&bench);
-        edit(&bench, "x.md");
         bench.write("x.md", nothing);
-        let written = fs::File::options().write(true).open(bench.path("x.md")).unwrap();
-        written.set_modified(SystemTime::now() + std::time::Duration::from_mins(1)).unwrap();
-        let plan = bench.plan(&run);
-        assert_eq!(codes(&plan), ["artifact-damaged"], "{plan:#}");
-        assert_eq!(plan["steps"][0]["verdict"], "rerun", "{plan:#}");
+        later(&bench.path("x.md"));
+        let seen = bench.plan(&run);
+        assert_eq!(codes(&seen), ["artifact-damaged"], "{seen:#}");
+        assert_eq!(seen["steps"][0]["verdict"], "rerun", "{seen:#}");
         bench.exits("resume --no-input", 0);
         assert_eq!((bench.text("x.md"), bench.text("c.md")), ("one\n".into(), "one\n".into()));
         assert_eq!(bench.ran("a"), [1, 2]);
@@ -227,10 +230,9 @@ fn b1_an_output_that_was_emptied_while_no_driver_lived_is_made_again() {
     in_git(&bench);
     let run = killed(&bench);
     bench.write("x.md", "");
-    let written = fs::File::options().write(true).open(bench.path("x.md")).unwrap();
-    written.set_modified(SystemTime::now() + std::time::Duration::from_mins(1)).unwrap();
-    let plan = bench.plan(&run);
-    assert_eq!(codes(&plan), ["artifact-damaged"], "{plan:#}");
+    later(&bench.path("x.md"));
+    let seen = bench.plan(&run);
+    assert_eq!(codes(&seen), ["artifact-damaged"], "{seen:#}");
     bench.write("go", "");
     bench.exits("resume --no-input", 0);
     assert_eq!((bench.text("x.md"), bench.text("c.md")), ("one\n".into(), "one\n".into()));
