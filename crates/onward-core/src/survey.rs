@@ -98,8 +98,18 @@ pub struct GitSeen {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overwriter {
     pub step: Address,
-    /// It names the path; otherwise what fills the holes of its template decides.
-    pub is_known: bool,
+    pub how: Writes,
+}
+
+/// How it is known that a step may write a path, the surest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Writes {
+    /// What fills the holes of its template decides.
+    Perhaps,
+    /// It changed the path when it last ran, without declaring it.
+    Before,
+    /// It names the path.
+    Named,
 }
 
 /// The items of an `each` as they would be listed now.
@@ -136,6 +146,8 @@ pub struct InFlight {
     pub checked: Option<Probed>,
     /// Declared outputs of an attempt that ended well, of which nothing is there.
     pub gone: Vec<String>,
+    /// The same of those that were emptied after its end: no person does that.
+    pub emptied: Vec<String>,
     /// `None` while the probe has not been asked.
     pub probed: Option<Probed>,
     /// Why the agent's own session cannot go on, where there is one.
@@ -152,6 +164,11 @@ impl InFlight {
 }
 
 impl Survey {
+    /// What is there is no work, neither a step's nor a person's.
+    pub fn is_damaged(&self, path: &str) -> bool {
+        self.outputs.values().flatten().any(|it| it.path == path && it.damage.is_some())
+    }
+
     /// What other hands made of the outputs of a step.
     pub fn kept_of(&self, step: &Address) -> &[Revert] {
         self.by_hand.get(step).map_or(&[], Vec::as_slice)
@@ -324,6 +341,16 @@ pub fn was_logged_by_the_run(state: &State, path: &str, hash: Digest) -> bool {
     };
     let is_log = |it: &&Exported| it.offset.is_some() && Some(it.path.as_str()) == within;
     state.exported.iter().filter(is_log).any(|it| it.hash == hash)
+}
+
+/// Whether `path` counts as the work of a step with this content, though a person may have made it.
+pub fn counts_as_made(state: &State, path: &str, hash: Digest) -> bool {
+    state.steps.glances().any(|(_, glance)| match glance {
+        Glance::Plain(plain) => plain.files().any(|it| it.path == path && it.hash == hash),
+        Glance::Whole(entry) => {
+            entry.evidence.files.iter().any(|it| it.path == path && it.hash == hash)
+        }
+    })
 }
 
 /// Whether some step of the run left `path` with this content: then it is no drift.

@@ -78,7 +78,8 @@ pub(crate) fn lines(
     }
     // What the last resume saved, unless that was before this drive.
     if let Some(resumed) = run.state.resumed.as_deref().filter(|_| is_part) {
-        let rescues = undone::by_rescue(&resumed.reverts);
+        let all = [resumed.reverts.as_slice(), &run.state.kept_at_starts].concat();
+        let rescues = undone::by_rescue(&all);
         for ((number, why), paths) in rescues.iter().filter(|((_, why), _)| *why == Why::Replaced) {
             let (said, command) = undone::line(paths, id, *number, *why);
             lines.push(format!("  saved: {said} {command}"));

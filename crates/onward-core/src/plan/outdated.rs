@@ -46,7 +46,7 @@ impl Resumption {
         }
         let mut causes = self.asked_differently((step, entry), seen, survey);
         // Its end is known: what it did beyond this machine is done, and what it made here is gone.
-        let is_half_gone = !seen.gone.is_empty();
+        let is_half_gone = !seen.gone.is_empty() || !seen.emptied.is_empty();
         if may_have_happened && !is_half_gone {
             if !causes.is_empty() {
                 let detail = "it is made again all the same, because this changed";
@@ -61,10 +61,14 @@ impl Resumption {
         }
         let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
         let mut whys: Vec<Why> = whys.collect();
-        for path in &seen.gone {
-            let finding = Finding::new(Code::MissingArtifact, format!("{path} of {step} is gone"));
+        let gone = seen.gone.iter().map(|path| (path, Code::MissingArtifact, "is gone"));
+        let emptied = seen.emptied.iter();
+        let emptied =
+            emptied.map(|path| (path, Code::ArtifactDamaged, "was emptied after its end"));
+        for (path, code, what) in gone.chain(emptied) {
+            let finding = Finding::new(code, format!("{path} of {step} {what}"));
             self.findings.push(finding.at_step(step).at_path(path).with_hint("it is made again"));
-            whys.push(Why::because(Code::MissingArtifact.as_str(), format!("{path} is gone")));
+            whys.push(Why::because(code.as_str(), format!("{path} {what}")));
         }
         if whys.is_empty() {
             return false;

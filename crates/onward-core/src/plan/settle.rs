@@ -18,7 +18,7 @@ use crate::{
     recovery::{Decision, Rung},
     run::Run,
     state::{EffectState, Phase, StepState},
-    survey::{InFlight, Relisted, Survey},
+    survey::{InFlight, Relisted, Survey, Writes},
 };
 
 const SUPERSEDED: &str = "a step before it runs again, so its result cannot count";
@@ -311,7 +311,7 @@ impl Resumption {
             for revert in reverts {
                 let (path, rescue) = (&revert.path, &revert.rescue);
                 let mut by = survey.overwriters.get(path).into_iter().flatten();
-                let is_declared = by.any(|it| it.step == *step);
+                let is_declared = by.any(|it| it.step == *step && it.how != Writes::Before);
                 let (word, what) = match (is_sure, is_declared) {
                     (true, true) => ("will be", ""),
                     (true, false) => ("may be", "if it changes it again, "),
@@ -395,19 +395,22 @@ impl Resumption {
     ) -> bool {
         let (path, rescue) = (&revert.path, &revert.rescue);
         let by = survey.overwriters.get(path).into_iter().flatten();
-        let open = by.filter(|it| Some(&it.step) != maker).filter_map(|it| {
-            let id = after.graph.find(&it.step)?;
+        let open = by.filter_map(|it| {
+            let id = self.may_come_in(after, &it.step)?;
             let node = after.graph.node(id);
+            // The maker itself is no later one, unless its turn is no more, and may come again.
+            let is_later = Some(&node.address) != maker && !node.is_settled();
             let is_leaf = node.role == Role::Leaf;
-            (!node.is_settled()).then(|| (it, it.is_known && is_leaf && is_sure(after, id)))
+            let is_named = it.how == Writes::Named;
+            is_later.then(|| (&node.address, it.how, is_named && is_leaf && is_sure(after, id)))
         });
         // The surest of them is named.
-        let Some((by, is_sure)) = open.max_by_key(|(by, is_sure)| (*is_sure, by.is_known)) else {
+        let Some((later, how, is_sure)) = open.max_by_key(|(_, how, is_sure)| (*is_sure, *how))
+        else {
             return false;
         };
-        let later = &by.step;
         let word = if is_sure { "will be" } else { "may be" };
-        if by.is_known {
+        if how != Writes::Perhaps {
             let of = maker.map(|maker| format!(" of {maker}")).unwrap_or_default();
             let number = revert.rescue_number().unwrap_or_default();
             let message = format!(
@@ -424,6 +427,24 @@ impl Resumption {
         self.explain(later, "artifact-replaced", detail);
         self.reverts.push(revert.clone());
         true
+    }
+
+    /// The step, or the loop or group in which it may come again, where its turn is no more.
+    fn may_come_in(&self, after: &Run, step: &Address) -> Option<NodeId> {
+        if self.is_unlisted(step) {
+            return None;
+        }
+        let is_there = after.graph.find(step);
+        let mut scope = Some(step.clone()).filter(|_| is_there.is_none());
+        while let Some(inner) = scope {
+            let around = inner.group_and_key().and_then(|(group, _)| after.graph.find(&group));
+            if around.is_some() {
+                return around;
+            }
+            // A step that the workflow has no more comes no more.
+            scope = inner.parent().filter(|it| after.graph.find(it).is_none());
+        }
+        is_there
     }
 
     fn ask_to_replace(&mut self, step: &Address, path: &str, message: String, hint: String) {

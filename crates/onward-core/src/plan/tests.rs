@@ -69,6 +69,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
         },
         failed: None,
         finished: None,
+        emptied: Vec::new(),
         gone: Vec::new(),
         reverts: if has('d') { vec![revert("old"), revert("new")] } else { Vec::new() },
         contested: Contested {

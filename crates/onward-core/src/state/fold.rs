@@ -29,6 +29,12 @@ pub struct Violation {
     pub why: String,
 }
 
+/// Records that a person's command may have written while no driver lived: they are no sign of one.
+const BY_PERSONS: [&str; 3] = ["gate.decided", "attempt.adopted", "step.skipped"];
+
+/// The source of work that a person did.
+pub const PERSON: &str = "person";
+
 impl State {
     /// Folds a whole journal.
     pub fn fold(records: impl IntoIterator<Item = Record>) -> Result<Self, Violation> {
@@ -70,6 +76,9 @@ impl State {
         if progress {
             self.last_kind = kind;
             self.last_at = at;
+            if !BY_PERSONS.contains(&kind) {
+                self.driven_at = at;
+            }
         }
         Ok(())
     }
@@ -312,6 +321,8 @@ impl State {
         self.must_be_under_way()?;
         let answers = self.answers_used_by(&started.key);
         let rescue = started.reverts.iter().filter_map(Revert::rescue_number).max();
+        let kept = started.reverts.iter().filter(|it| it.keeps_in_place());
+        let kept: Vec<Revert> = kept.cloned().collect();
         let seq = self.next_seq;
         let place = self.steps.position(&started.step);
         let (phase, attempts) = place.map_or((Phase::Pending, 0), |place| {
@@ -345,6 +356,8 @@ impl State {
         entry.head = None;
         entry.started = Some(started);
         self.rescues = self.rescues.max(rescue.unwrap_or(0));
+        self.keep_by_hand(&kept);
+        self.kept_at_starts.extend(kept);
         self.running += 1;
         self.acted_since_resume = true;
         for gate in answers {
@@ -449,6 +462,9 @@ impl State {
         entry.key = started.map(|it| it.key);
         entry.phase = Phase::Done;
         entry.failure = None;
+        // What a person did by hand is that person's, also when it counts as the step's work.
+        let files = adopted.evidence.files.iter().filter(|_| adopted.source == PERSON);
+        entry.by_hand = files.map(|it| (it.path.clone(), it.hash)).collect();
         entry.evidence = adopted.evidence;
         entry.result = adopted.result.map(Arc::new);
         entry.ended_at = at;

@@ -38,7 +38,7 @@ use crate::{
     time::Timestamp,
 };
 
-pub use fold::Violation;
+pub use fold::{PERSON, Violation};
 pub use plain::{FileKept, Plain};
 pub use resumed::AskedSince;
 pub use steps::{Glance, Iter as StepsIter, Steps};
@@ -52,6 +52,10 @@ pub struct State {
     pub epoch: u32,
     pub batch: u64,
     pub last_at: Timestamp,
+    /// The last record that says that a driver was there.
+    pub driven_at: Timestamp,
+    /// Spans in which nothing of the run was at work, one before each resume.
+    pub gaps: Vec<Gap>,
     /// Kind of the last record that says something about progress.
     #[serde(skip)]
     pub last_kind: &'static str,
@@ -104,11 +108,23 @@ pub struct State {
     /// What people made of outputs, by path, that was kept in a rescue before a step replaces it;
     /// and what a power cut made of them.
     pub kept_by_hand: BTreeMap<String, Digest>,
+    /// What starts since the last resume kept of such files, unasked.
+    pub kept_at_starts: Vec<Revert>,
     /// In order of first mention.
     #[serde(skip)]
     pub steps: Steps,
     pub groups: BTreeMap<Address, GroupState>,
     pub loops: BTreeMap<Address, LoopState>,
+}
+
+/// How long after the last sign of life a change may still be an attempt's own.
+pub const AFTERGLOW_MS: u64 = 2_000;
+
+/// What changed in between is no work of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    pub since: Timestamp,
+    pub until: Timestamp,
 }
 
 /// Where an adopted run came from.

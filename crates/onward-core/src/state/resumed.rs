@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use super::{EffectState, Lifted, LoopState, Phase, RunStatus, State, StepState, Violation};
+use super::{
+    AFTERGLOW_MS, EffectState, Gap, Lifted, LoopState, Phase, RunStatus, State, StepState,
+    Violation,
+};
 use crate::{
     address::Address,
     digest::Digest,
@@ -35,6 +38,7 @@ impl State {
             return Err(self.violation(format!("it was resumed {so_far} times")));
         }
         self.resumes = resumed.count;
+        self.note_gap(resumed.last_sign, at);
         self.streak.resume(at);
         if self.boot_id != resumed.boot_id {
             self.boot_id.clone_from(&resumed.boot_id);
@@ -49,9 +53,8 @@ impl State {
         self.acted_since_resume = false;
         self.head = resumed.git.as_ref().and_then(|it| it.head.clone()).or(self.head.take());
         self.count_rescues(&resumed.reverts);
-        let kept = resumed.reverts.iter().filter(|it| it.keeps_in_place());
-        let kept: Vec<_> = kept.filter_map(|it| Some((it.path.clone(), it.left?))).collect();
-        self.kept_by_hand.extend(kept);
+        self.keep_by_hand(&resumed.reverts);
+        self.kept_at_starts.clear();
         if self.running == 0 {
             self.shared.clear();
         }
@@ -71,6 +74,22 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    /// Nothing of the run was at work until this resume. A journal that was rebuilt without any
+    /// times does not say since when.
+    fn note_gap(&mut self, last_sign: Option<Timestamp>, until: Timestamp) {
+        let lived = last_sign.filter(|_| self.running > 0).map(|it| it.plus_ms(AFTERGLOW_MS));
+        let since = lived.unwrap_or_default().max(self.driven_at);
+        if self.driven_at > self.opened_at && since < until {
+            self.gaps.push(Gap { since, until });
+        }
+    }
+
+    /// What people made of these paths is in a rescue.
+    pub(super) fn keep_by_hand(&mut self, reverts: &[Revert]) {
+        let kept = reverts.iter().filter(|it| it.keeps_in_place());
+        self.kept_by_hand.extend(kept.filter_map(|it| Some((it.path.clone(), it.left?))));
     }
 
     fn count_rescues(&mut self, reverts: &[Revert]) {

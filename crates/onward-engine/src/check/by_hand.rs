@@ -45,25 +45,37 @@ pub(super) fn look<W: World>(
             }
             paths.push(path);
         }
-        let kept = kept(world, run, (step, entry.attempts), paths, undoing)?;
-        if !kept.is_empty() {
-            survey.by_hand.insert(step.clone(), kept);
+        if let Some(kept) = kept(world, run, (step, entry.attempts), paths, next(run, undoing))? {
+            survey.by_hand.insert(step.clone(), announce(kept, undoing));
         }
     }
     Ok(())
 }
 
-/// Announces that these paths are kept as they are, in a rescue of their own, but for what the run
+/// The number of the next rescue.
+pub(crate) fn next(run: &Run, undoing: &BTreeMap<String, Undoing>) -> u32 {
+    run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX)
+}
+
+/// What is kept, by the name of its rescue.
+pub(crate) fn announce(kept: Undoing, undoing: &mut BTreeMap<String, Undoing>) -> Vec<Revert> {
+    let reverts = kept.reverts.clone();
+    if let Some(first) = reverts.first() {
+        undoing.insert(first.rescue.clone(), kept);
+    }
+    reverts
+}
+
+/// Says that these paths are kept as they are, in the rescue of this number, but for what the run
 /// itself made or keeps already.
 pub(crate) fn kept<W: World>(
     world: &mut W,
     run: &Run,
     (step, attempt): (&Address, u32),
     paths: Vec<String>,
-    undoing: &mut BTreeMap<String, Undoing>,
-) -> Result<Vec<Revert>, Stop> {
+    number: u32,
+) -> Result<Option<Undoing>, Stop> {
     let mut reverts = Vec::new();
-    let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
     for path in paths {
         let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
             continue;
@@ -85,12 +97,11 @@ pub(crate) fn kept<W: World>(
             step: Some(step.clone()),
         });
     }
-    if let Some(first) = reverts.first() {
-        let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
-        let kept = Undoing { started, reverts: reverts.clone(), bases: BTreeMap::new() };
-        undoing.insert(first.rescue.clone(), kept);
+    if reverts.is_empty() {
+        return Ok(None);
     }
-    Ok(reverts)
+    let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
+    Ok(Some(Undoing { started, reverts, bases: BTreeMap::new() }))
 }
 
 /// What a person had not committed and an unfinished attempt replaced by a commit gets a rescue of
@@ -102,11 +113,9 @@ pub(super) fn keep_overlaid<'u>(
     survey: &mut Survey,
 ) {
     for one in ended {
-        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
-        let kept = revert::overlaid(run, one, number);
-        if let Some(first) = kept.reverts.first() {
-            survey.overlaid.insert(one.step.clone(), kept.reverts.clone());
-            undoing.insert(first.rescue.clone(), kept);
+        let kept = announce(revert::overlaid(run, one, next(run, undoing)), undoing);
+        if !kept.is_empty() {
+            survey.overlaid.insert(one.step.clone(), kept);
         }
     }
 }

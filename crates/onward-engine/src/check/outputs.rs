@@ -95,9 +95,17 @@ fn is_emptied<W: World>(world: &mut W, was: &FileProof, now: &FileProof) -> Resu
     if now.hash == nothing || was.hash == nothing {
         return Ok(now.hash == nothing);
     }
-    let size = now.stat.size;
-    if size > NULS_BYTES_MAX || was.hash == of_nuls(was.stat.size) {
+    if now.stat.size > NULS_BYTES_MAX || was.hash == of_nuls(was.stat.size) {
         return Ok(false);
+    }
+    is_void(world, now)
+}
+
+/// Whether it is empty, or nothing but NUL bytes.
+pub(super) fn is_void<W: World>(world: &mut W, now: &FileProof) -> Result<bool, Stop> {
+    let size = now.stat.size;
+    if size == 0 || size > NULS_BYTES_MAX {
+        return Ok(now.hash == Digest::of(b""));
     }
     let mut offset = 0;
     while offset < size {

@@ -11,18 +11,19 @@ use onward_core::{
     decide,
     graph::{DefId, NodeId, Role},
     run::Run,
-    state::{LoopState, Phase},
-    survey::{Overwriter, Survey},
+    state::Phase,
+    survey::{Overwriter, Survey, Writes},
     time::Timestamp,
-    workflow::{
-        model::{Count, Many, Repeat, Template},
-        pattern::matcher,
-        template::Quoting,
-    },
+    workflow::{model::Template, pattern::matcher, template::Quoting},
     worktree::{below, worktree_path},
 };
 
-use super::{by_hand, ours::Ours, reads};
+use super::{
+    by_hand,
+    ours::Ours,
+    reads,
+    to_come::{self, ToCome},
+};
 use crate::{
     revert::rescue::Undoing,
     world::{Connected, Stop, World, files::Leads},
@@ -47,37 +48,46 @@ pub(super) fn look<W: World>(
         survey.by_hand.values().flatten().map(|it| it.path.clone()).collect();
     let changed = survey.git.iter().flat_map(|git| &git.changed);
     let mut strange: BTreeSet<String> = changed.cloned().collect();
-    strange.extend(since_the_end(world, ours, beside)?);
-    strange.retain(|it| !made.contains(it));
+    let to_come = ToCome::of(run, survey);
+    strange.extend(since_the_end(world, ours, beside, &to_come)?);
+    strange.retain(|it| !made.contains(it) && !survey.is_damaged(it));
     if made.is_empty() && strange.is_empty() {
         return Ok(());
     }
     let mut found: BTreeMap<String, Vec<Overwriter>> = BTreeMap::new();
-    for (step, pattern) in patterns(run) {
+    for (step, paths) in &run.state.footprints {
+        for path in paths.iter().filter(|it| made.contains(*it) || strange.contains(*it)) {
+            let by = Overwriter { step: step.clone(), how: Writes::Before };
+            found.entry(path.clone()).or_default().push(by);
+        }
+    }
+    for (step, pattern) in patterns(run).into_iter().chain(patterns_to_come(&to_come)) {
         let Some(fits) = pattern.matcher() else { continue };
         // Of a path that is known by a pattern with holes alone only what the run made is kept.
         let all = made.iter().chain(strange.iter().filter(|_| pattern.is_known));
         for path in all.filter(|path| **path == pattern.text || fits.is_match(path)) {
-            let by = Overwriter { step: step.clone(), is_known: pattern.is_known };
+            let how = if pattern.is_known { Writes::Named } else { Writes::Perhaps };
+            let by = Overwriter { step: step.clone(), how };
             found.entry(path.clone()).or_default().push(by);
         }
     }
     let mut behind = BTreeSet::new();
-    for path in &strange {
+    for path in made.union(&strange) {
         // What is written to a link is written there.
         if let Some(by) = found.get(path).cloned()
             && let Leads::To(target) = world.leads(path)?
-            && !made.contains(&target)
         {
             found.entry(target.clone()).or_insert(by);
-            behind.insert(target);
+            behind.extend((!made.contains(&target)).then_some(target));
         }
     }
     for path in strange.union(&behind) {
         let Some(by) = found.get(path).and_then(|it| it.first()) else { continue };
         let attempts = run.state.step(&by.step).map_or(0, |entry| entry.attempts);
-        let kept = by_hand::kept(world, run, (&by.step, attempts), vec![path.clone()], undoing)?;
-        survey.strange_by_hand.extend(kept);
+        let (of, number) = ((&by.step, attempts), by_hand::next(run, undoing));
+        if let Some(kept) = by_hand::kept(world, run, of, vec![path.clone()], number)? {
+            survey.strange_by_hand.extend(by_hand::announce(kept, undoing));
+        }
     }
     survey.overwriters = found;
     Ok(())
@@ -90,6 +100,7 @@ fn since_the_end<W: World>(
     world: &mut W,
     ours: &Ours<'_>,
     (connected, unfinished): (&Connected, &BTreeSet<String>),
+    to_come: &ToCome,
 ) -> Result<Vec<String>, Stop> {
     let run = ours.run;
     let alone_since_ns = reads::alone_since_ns(run, connected);
@@ -100,14 +111,16 @@ fn since_the_end<W: World>(
     }
     let undone = run.state.resumed.as_deref().map_or(&[][..], |it| &it.reverts);
     let mut found = BTreeSet::new();
-    for node in run.graph.unsettled().filter(|node| node.role == Role::Leaf) {
-        if run.state.phase(&node.address) == Phase::Running {
-            continue;
-        }
-        let Some(id) = run.graph.find(&node.address) else { continue };
-        for pattern in known_of(run, id) {
-            found.extend(world.changed_since(&pattern, alone_since_ns)?);
-        }
+    let unsettled = run.graph.unsettled().filter(|node| node.role == Role::Leaf);
+    // One that was passed over may run when its `when` is asked again.
+    let skipped = run.state.steps.glances().filter(|(_, it)| it.phase() == Phase::Skipped);
+    let steps = unsettled.map(|node| &node.address).chain(skipped.map(|(step, _)| step));
+    let steps = steps.filter(|step| run.state.phase(step) != Phase::Running);
+    let known = steps.filter_map(|step| run.graph.find(step)).flat_map(|id| inside(run, id));
+    let known = known.flat_map(|id| known_of(run, id));
+    let known_to_come = patterns_to_come(to_come).into_iter().filter(|it| it.1.is_known);
+    for pattern in known.chain(known_to_come.map(|it| it.1.text)) {
+        found.extend(world.changed_since(&pattern, alone_since_ns)?);
     }
     let mut strange = Vec::new();
     for path in found {
@@ -120,6 +133,19 @@ fn since_the_end<W: World>(
         }
     }
     Ok(strange)
+}
+
+/// The leaf itself, or those of a group that was passed over as a whole.
+fn inside(run: &Run, id: NodeId) -> Vec<NodeId> {
+    let (mut leaves, mut rest) = (Vec::new(), vec![id]);
+    while let Some(id) = rest.pop() {
+        let node = run.graph.node(id);
+        if node.role == Role::Leaf {
+            leaves.push(id);
+        }
+        rest.extend(&node.children);
+    }
+    leaves
 }
 
 /// What a step writes, where nothing in it is to be filled in later.
@@ -181,6 +207,17 @@ fn patterns(run: &Run) -> Vec<(Address, Pattern)> {
     all
 }
 
+/// What items and turns will write that are not there yet, and of which it is known that they may
+/// come, by the loop or group in which they will be.
+fn patterns_to_come(to_come: &ToCome) -> Vec<(Address, Pattern)> {
+    let Some(ahead) = &to_come.ahead else { return Vec::new() };
+    let patterns = |(scope, id): &(Address, NodeId)| {
+        let of = patterns_of(ahead, *id).into_iter();
+        of.map(|it| (scope.clone(), it)).collect::<Vec<_>>()
+    };
+    to_come.leaves.iter().flat_map(patterns).collect()
+}
+
 /// What one step declares to write.
 fn patterns_of(run: &Run, id: NodeId) -> Vec<Pattern> {
     let writes = &run.defs.step(run.graph.node(id).def).writes;
@@ -197,13 +234,7 @@ fn patterns_of(run: &Run, id: NodeId) -> Vec<Pattern> {
 
 /// Whether the loop has turns left, as far as that is known.
 fn may_turn(run: &Run, id: NodeId) -> bool {
-    let node = run.graph.node(id);
-    let Many::Repeat(Repeat { max: Count::Fixed(max), .. }) = &run.defs.step(node.def).many else {
-        return true;
-    };
-    let LoopState { turns, granted, .. } =
-        run.state.loops.get(&node.address).copied().unwrap_or_default();
-    turns < max.saturating_add(granted)
+    to_come::turns_left(run, id) != Some(0)
 }
 
 /// What is declared inside, for instances that are not there yet. A worktree of their own begins

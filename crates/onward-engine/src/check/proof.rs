@@ -30,7 +30,7 @@ pub(super) enum Committed {
 /// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
 /// the step wants more than that: outputs that are not all there, or a check, which then decides.
 /// After a restart of the machine (`is_whole` is false) a result says nothing of other files.
-pub(super) fn proof<W: World>(
+pub(super) fn look<W: World>(
     world: &mut W,
     run: &Run,
     id: NodeId,

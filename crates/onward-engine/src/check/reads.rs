@@ -144,35 +144,12 @@ pub(super) fn ns(moment: Timestamp) -> i64 {
 /// From when on a new file is not the work of one of the run's own steps, declared or not.
 pub(super) fn alone_since_ns(run: &Run, connected: &Connected) -> i64 {
     let state = &run.state;
-    let driven =
-        if BY_PERSONS.contains(&state.last_kind) { worked_until(run) } else { state.last_at };
+    let driven = state.driven_at;
     let last_sign = match connected.last_heartbeat.filter(|_| state.running > 0) {
         Some(heartbeat) => heartbeat.max(driven).plus_ms(revert::AFTERGLOW_MS),
         None => driven,
     };
     ns(last_sign)
-}
-
-/// Records that a person's command may have written while no driver lived: as the last ones they
-/// are no sign of a driver.
-const BY_PERSONS: [&str; 3] = ["gate.decided", "attempt.adopted", "step.skipped"];
-
-/// The last moment that a record about an attempt of the run's own tells of.
-fn worked_until(run: &Run) -> Timestamp {
-    let steps = run.state.steps.values().filter(|it| it.attempts > 0);
-    let moments = steps.map(|it| match it.phase {
-        // Adopted, answered or passed over, by a person perhaps.
-        Phase::Skipped | Phase::Waiting => it.started_at,
-        Phase::Done if it.key.is_none() => it.started_at,
-        Phase::Pending
-        | Phase::Running
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Tolerated
-        | Phase::Lost
-        | Phase::Stale => it.started_at.max(it.ended_at),
-    });
-    moments.fold(run.state.opened_at, Timestamp::max)
 }
 
 /// What a step says that it reads.

@@ -12,7 +12,7 @@ use onward_core::{
     recovery,
     run::Run,
     state::{Phase, RunStatus, StepState},
-    survey::{CommitSeen, GitSeen, InFlight, Survey, was_logged_by_the_run, was_made_by_the_run},
+    survey::{CommitSeen, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run},
     time::Timestamp,
     worktree::subject,
 };
@@ -21,10 +21,10 @@ use crate::{
     check::{
         by_hand, doubts,
         elsewhere::Elsewhere,
-        ended, hear, lists,
+        emptied, ended, hear, lists,
         ours::Ours,
         outputs, overwriters,
-        proof::{Committed, Rests, proof},
+        proof::{self, Committed, Rests},
         reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
@@ -58,7 +58,8 @@ pub fn survey<W: World>(
     survey.findings.extend(world.others().iter().map(|it| at_work(it)));
     doubts::look_for_leftovers(world, run, &mut survey)?;
     let (now, seen) = (world.now(), (git.as_ref(), worktrees.as_slice()));
-    let all = left_unfinished(world, run, (connected, elsewhere), seen, now)?;
+    let mut all = left_unfinished(world, run, (connected, elsewhere), seen, now)?;
+    let emptied = emptied::take_out(world, run, (connected, now), &mut all)?;
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
     let mut announce = |started: &AttemptStarted, judged: &Judged| {
@@ -87,7 +88,9 @@ pub fn survey<W: World>(
             let outputs = one.left.outputs_among(&judged.edited);
             let contested = judged.contested.paths.clone();
             let found = &mut survey.findings;
-            let seen = in_flight(world, run, connected, one, judged, git.as_ref(), found)?;
+            let emptied = emptied.get(one.step).cloned().unwrap_or_default();
+            let (seal, git) = ((connected, emptied), git.as_ref());
+            let seen = in_flight(world, run, seal, one, judged, git, found)?;
             let is_taken = seen.facts.sealed || seen.facts.proof || seen.unchecked.is_some();
             if !lives(connected, one) {
                 edited.insert(one.step.clone(), if is_taken { outputs } else { contested });
@@ -120,10 +123,7 @@ pub fn survey<W: World>(
     let ended = all.iter().filter(|one| !lives(connected, one));
     by_hand::keep_overlaid(run, ended, &mut undoing, &mut survey);
     let unfinished = half_done(world, run, connected, &all)?;
-    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
-    for tree in worktrees::trees(&worktrees) {
-        moved.extend(world.moved(tree)?);
-    }
+    let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
     outputs::look(world, &ours, (connected, &unfinished), depth, &mut survey)?;
     reads::look(world, &ours, connected, &unfinished, &mut survey)?;
@@ -139,7 +139,8 @@ pub fn survey<W: World>(
     if let Some(git) = &mut git {
         worktrees::look_for_commits(world, run, git)?;
         let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
-        let strange = ours.moved.difference(&unfinished).filter(|it| !is_told(it));
+        let strange = ours.moved.difference(&unfinished);
+        let strange = strange.filter(|it| !is_told(it) && !survey.is_damaged(it));
         // After a run is complete its tree is the person's.
         let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
         git.changed = strange.filter(|_| !is_complete).cloned().collect();
@@ -148,6 +149,15 @@ pub fn survey<W: World>(
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+/// What is not as the last snapshots have it.
+fn moved<W: World>(world: &mut W, worktrees: &[worktrees::Seen]) -> Result<BTreeSet<String>, Stop> {
+    let mut moved: BTreeSet<String> = world.moved("")?.into_iter().collect();
+    for tree in worktrees::trees(worktrees) {
+        moved.extend(world.moved(tree)?);
+    }
+    Ok(moved)
 }
 
 fn at_work(other: &str) -> Finding {
@@ -214,8 +224,7 @@ fn retain_strange<W: World>(
         let now = world.digest(&path)?;
         let is_back = undone.iter().any(|it| it.path == path && it.base == now);
         let is_ours = |now| {
-            was_made_by_the_run(&run.state, &path, now)
-                || was_logged_by_the_run(&run.state, &path, now)
+            counts_as_made(&run.state, &path, now) || was_logged_by_the_run(&run.state, &path, now)
         };
         if !is_back && !now.is_some_and(is_ours) {
             strange.push(path);
@@ -265,10 +274,12 @@ fn unfinished<'r, W: World>(
         left.changes.retain(|it| !is_announced(it, run.state.pending_reverts()));
         left.leave_to_outputs(&entry.evidence);
         let has_moved = git.is_some_and(|git| git.known.head != git.now.head);
+        let mut one = Unfinished { step, entry, left };
         if started.base.is_none() && started.cwd.is_empty() && has_moved {
-            leave_committed(world, &mut left)?;
+            let limit_ns = test(connected, &one, started, world.now()).limit_ns;
+            leave_committed(world, &mut one.left, limit_ns)?;
         }
-        all.push(Unfinished { step, entry, left });
+        all.push(one);
     }
     Ok(all)
 }
@@ -289,7 +300,7 @@ fn left_unfinished<'r, W: World>(
     Ok(all)
 }
 
-fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
+pub(super) fn lives(connected: &Connected, one: &Unfinished<'_>) -> bool {
     let is_it = |it: &(Address, u32)| it.0 == *one.step && it.1 == one.entry.attempts;
     one.entry.phase == Phase::Running && connected.alive.iter().any(is_it)
 }
@@ -309,16 +320,23 @@ fn is_announced(change: &Change, reverts: &[Revert]) -> bool {
     undone.any(|revert| revert.path == change.path && revert.left == left)
 }
 
-/// What was committed since is no half-done work.
-fn leave_committed<W: World>(world: &mut W, left: &mut Footprint) -> Result<(), Stop> {
-    let paths: Vec<String> = left.changes.iter().map(|change| change.path.clone()).collect();
+/// What was committed since is no half-done work. What other hands changed before that is theirs to
+/// decide about all the same.
+fn leave_committed<W: World>(
+    world: &mut W,
+    left: &mut Footprint,
+    limit_ns: Option<i64>,
+) -> Result<(), Stop> {
+    let is_late = |it: &&Change| it.changed_ns > limit_ns;
+    let own = left.changes.iter().filter(|it| limit_ns.is_none() || !is_late(it));
+    let paths: Vec<String> = own.map(|change| change.path.clone()).collect();
     let committed = world.as_committed(&paths)?;
     left.changes.retain(|change| !committed.contains(&change.path));
     Ok(())
 }
 
 /// How an attempt's own changes are told from later ones.
-fn test<'o>(
+pub(super) fn test<'o>(
     connected: &Connected,
     one: &Unfinished<'_>,
     started: &AttemptStarted,
@@ -411,7 +429,7 @@ fn is_of_this_boot(run: &Run, connected: &Connected, entry: &StepState) -> bool 
 fn in_flight<W: World>(
     world: &mut W,
     run: &Run,
-    connected: &Connected,
+    (connected, emptied): (&Connected, Vec<String>),
     one: &Unfinished<'_>,
     judged: Judged,
     git: Option<&GitSeen>,
@@ -430,8 +448,10 @@ fn in_flight<W: World>(
         Committed::No
     };
     let is_whole = is_of_this_boot(run, connected, one.entry);
-    let (proof, unchecked) = match run.graph.find(step) {
-        Some(id) => proof(world, run, id, one, (committed, is_whole))?.map_or(
+    // What it left was whole at its end, and is not any more.
+    let provable = run.graph.find(step).filter(|_| emptied.is_empty());
+    let (proof, unchecked) = match provable {
+        Some(id) => proof::look(world, run, id, one, (committed, is_whole))?.map_or(
             (None, None),
             |(proof, rests)| match rests {
                 Rests::OnItself => (Some(proof), None),
@@ -474,6 +494,7 @@ fn in_flight<W: World>(
         failed,
         finished,
         gone,
+        emptied: if sealed { emptied } else { Vec::new() },
         reverts: Vec::new(),
         contested: judged.contested,
         proof,

@@ -7,6 +7,7 @@
 mod ahead;
 pub mod brief;
 pub mod gate;
+mod hands;
 mod hear;
 mod limits;
 pub mod offline;
@@ -337,6 +338,7 @@ impl<'w, W: World> Driver<'w, W> {
         if !continues {
             self.take_links_away(&step, attempt, &writes, &mut undo)?;
         }
+        self.keep_by_hand(&step, attempt, &writes, &mut undo)?;
         let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
             (base, saved, kinds)
         } else {

@@ -256,7 +256,8 @@ impl<W: World> Driver<'_, W> {
     /// Keeps every file that matches the declared outputs, and what a link among them leads to, and
     /// notes those that are not there, as they are once the undo is done.
     pub(crate) fn save(&mut self, writes: &[String], undo: &UndoOfPrevious) -> Result<Saved, Stop> {
-        let reverts = &undo.reverts;
+        let goes = undo.reverts.iter().filter(|it| !it.keeps_in_place());
+        let reverts: Vec<&Revert> = goes.collect();
         let (mut saved, mut kinds) = Saved::default();
         for pattern in writes {
             let found = self.world.glob(pattern, &[])?;

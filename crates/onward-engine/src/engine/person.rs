@@ -20,7 +20,7 @@ use onward_core::{
     policy::Choices,
     recovery::Probed,
     run::Run,
-    state::RunStatus,
+    state::{PERSON, RunStatus},
     workflow::template::Quoting,
     worktree::{WorktreePlace, below, worktree_path},
 };
@@ -321,7 +321,7 @@ fn by_hand(
     }
     Ok(Event::AttemptAdopted(Box::new(AttemptAdopted {
         step: step.clone(),
-        source: "person".to_owned(),
+        source: PERSON.to_owned(),
         certainty: Certainty::Recorded,
         evidence,
         result,

@@ -59,7 +59,7 @@ pub(super) fn look<W: World>(
             changes.iter().filter(|it| !is_ours(it)).map(|it| it.path.clone()).collect();
         let undoing = &mut seen.undoing;
         if theirs.is_empty() {
-            let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+            let number = by_hand::next(run, undoing);
             let made = revert::undoing(number, &started, &changes);
             if let Some(first) = made.reverts.first() {
                 seen.survey.redone.insert(step.clone(), made.reverts.clone());
@@ -69,7 +69,9 @@ pub(super) fn look<W: World>(
         }
         let asked = seen.survey.by_hand.entry(step.clone()).or_default();
         let new = theirs.into_iter().filter(|path| !asked.iter().any(|it| it.path == *path));
-        asked.extend(by_hand::kept(world, run, (step, started.attempt), new.collect(), undoing)?);
+        let number = by_hand::next(run, undoing);
+        let kept = by_hand::kept(world, run, (step, started.attempt), new.collect(), number)?;
+        asked.extend(kept.map(|it| by_hand::announce(it, undoing)).unwrap_or_default());
     }
     seen.survey.by_hand.retain(|_, reverts| !reverts.is_empty());
     Ok(())

@@ -38,8 +38,7 @@ use self::{
 };
 use crate::world::{At, Change, Condition, Content, Looked, Snapshot, Stop, When, World, files};
 
-/// How long after the last sign of life a change may still be the attempt's own.
-pub(crate) const AFTERGLOW_MS: u64 = 2_000;
+pub(crate) use onward_core::state::AFTERGLOW_MS;
 
 /// What an attempt changed: its declared outputs and, where there was a snapshot before it, all
 /// else in the tree.

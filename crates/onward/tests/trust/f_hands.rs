@@ -17,26 +17,26 @@ use crate::{
     support::repo::git,
 };
 
-const MINE: &str = "by hand\n";
+pub(crate) const MINE: &str = "by hand\n";
 
 /// An edit of a moment after the afterglow of an attempt.
-fn edit(bench: &Bench, path: &str) {
+pub(crate) fn edit(bench: &Bench, path: &str) {
     bench.write(path, MINE);
     later(&bench.path(path));
 }
 
-fn later(path: &Path) {
+pub(crate) fn later(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     let now = file.metadata().unwrap().modified().unwrap();
     file.set_modified(now + Duration::from_mins(1)).unwrap();
 }
 
-fn only_run(bench: &Bench) -> PathBuf {
+pub(crate) fn only_run(bench: &Bench) -> PathBuf {
     bench.project().last_run().unwrap().dir
 }
 
 /// Starts it, waits for its step to be in the midst of its work, and kills everything.
-fn killed(bench: &Bench) -> PathBuf {
+pub(crate) fn killed(bench: &Bench) -> PathBuf {
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("begun"));
     engine.kill().unwrap();
@@ -45,7 +45,7 @@ fn killed(bench: &Bench) -> PathBuf {
 }
 
 /// Starts it and kills the engine alone; the step ends and is sealed.
-fn sealed(bench: &Bench) -> PathBuf {
+pub(crate) fn sealed(bench: &Bench) -> PathBuf {
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("begun"));
     engine.kill().unwrap();
@@ -55,7 +55,7 @@ fn sealed(bench: &Bench) -> PathBuf {
 }
 
 /// What a rescue has of a path, by its number.
-fn in_rescue(bench: &Bench, number: u32, path: &str) -> String {
+pub(crate) fn in_rescue(bench: &Bench, number: u32, path: &str) -> String {
     let all = rescue::list(&only_run(bench)).unwrap().rescues;
     let found = all.iter().find(|it| it.number == number).unwrap();
     fs::read_to_string(found.dir.join("files").join(path)).unwrap_or_default()
@@ -93,7 +93,8 @@ fn asks_and_keeps(bench: &Bench, code: &str, flags: &str) {
 }
 
 /// Half of the work, until there is a file `go`.
-const HALF: &str = "echo half > x.md; touch begun; test -e go || exec sleep 1000; echo new > x.md";
+pub(crate) const HALF: &str =
+    "echo half > x.md; touch begun; test -e go || exec sleep 1000; echo new > x.md";
 const FAILS: &str = "echo half > x.md; test -e go && echo new > x.md";
 
 fn one(attributes: &str, run: &str) -> Bench {

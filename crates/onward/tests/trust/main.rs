@@ -3,7 +3,8 @@
 //! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
 //! found about them; `g_rows` and `g_undo` what a fourth one found about rows of a plan and undos;
 //! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
-//! steps to come; `i_living` steps that write while the run is looked at.
+//! steps to come; `i_living` steps that write while the run is looked at; `j_hands` what people
+//! change where a plan could not see it.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -52,6 +53,7 @@ mod h_writers;
 mod i_living;
 mod i_redo;
 mod i_whens;
+mod j_hands;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]
