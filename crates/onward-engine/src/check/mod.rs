@@ -13,6 +13,7 @@ pub(crate) mod needs;
 mod ours;
 mod outputs;
 mod overwriters;
+mod proof;
 mod reads;
 mod stays;
 pub mod survey;

@@ -5,29 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{
     address::Address,
-    digest::Digest,
     event::{AttemptStarted, EndStatus, Revert},
-    evidence::Evidence,
     finding::{Code, Finding},
-    graph::NodeId,
-    judge::ResultSeen,
     launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
     state::{Phase, RunStatus, StepState},
-    survey::{
-        CommitSeen, GitSeen, InFlight, Proof, Survey, was_logged_by_the_run, was_made_by_the_run,
-    },
+    survey::{CommitSeen, GitSeen, InFlight, Survey, was_logged_by_the_run, was_made_by_the_run},
     time::Timestamp,
-    workflow::model::{Kind, Step},
-    worktree::{WorktreePlace, subject},
+    worktree::subject,
 };
 
 use crate::{
     check::{
-        by_hand, collect, doubts, elsewhere::Elsewhere, ended, hear, lists, ours::Ours, outputs,
-        overwriters, reads, stays, witness, worktrees,
+        by_hand, doubts,
+        elsewhere::Elsewhere,
+        ended, hear, lists,
+        ours::Ours,
+        outputs, overwriters,
+        proof::{self, Committed, Rests},
+        reads, stays, witness, worktrees,
     },
     revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
@@ -424,13 +422,14 @@ fn in_flight<W: World>(
     };
     let is_whole = is_of_this_boot(run, connected, one.entry);
     let (proof, unchecked) = match run.graph.find(step) {
-        Some(id) => proof(world, run, id, one, (committed, is_whole))?.map_or(
-            (None, None),
-            |(proof, rests)| match rests {
-                Rests::OnItself => (Some(proof), None),
-                Rests::OnItsCheck => (None, Some(proof)),
-            },
-        ),
+        Some(id) => {
+            let seen = proof::Seen { connected, committed, is_whole, edited: &judged.edited };
+            match proof::look(world, run, id, one, &seen)? {
+                None => (None, None),
+                Some((proof, Rests::OnItself)) => (Some(proof), None),
+                Some((proof, Rests::OnItsCheck)) => (None, Some(proof)),
+            }
+        }
         None => (None, None),
     };
     let seal = seal_of(connected, step, one.entry);
@@ -449,9 +448,6 @@ fn in_flight<W: World>(
         Some(session) => session_lacks(world, run, one, Some(session), findings)?,
         None => None,
     };
-    // Without a probe there is nothing to ask.
-    let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
-    let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
     Ok(InFlight {
         facts: recovery::AttemptFacts {
             announced: true,
@@ -472,7 +468,8 @@ fn in_flight<W: World>(
         proof,
         unchecked: unchecked.filter(|_| !sealed && !alive),
         checked: None,
-        probed: blind.then_some(recovery::Probed::Unknown),
+        // Without a probe there is nothing to ask.
+        probed: run.is_blind(step).then_some(recovery::Probed::Unknown),
         session_lacks,
         stays: stays::told(&commits, &one.left.unseen),
     })
@@ -493,16 +490,6 @@ fn commits_of<W: World>(
         Some(head) => world.commits(cwd, git.known.head.as_deref(), &head),
         None => Ok(Vec::new()),
     }
-}
-
-/// What an attempt has on its branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Committed {
-    No,
-    /// And went on to change nothing after that, which would say that it was not through.
-    ByItself,
-    /// In its worktree, when it had been judged: the journal alone does not know it yet.
-    ByUs,
 }
 
 /// What keeps the session of an attempt from going on; `None` = nothing. One that is open elsewhere
@@ -536,64 +523,4 @@ fn session_lacks<W: World>(
         return Ok(Some(lacks.why().to_owned()));
     }
     doubts::redefined(world, run, step, &started.key)
-}
-
-/// A result that fits its schema proves itself, and so does a commit of the attempt's own; unless
-/// the step wants more than that: outputs that are not all there, or a check, which then decides.
-/// After a restart of the machine (`is_whole` is false) a result says nothing of other files.
-fn proof<W: World>(
-    world: &mut W,
-    run: &Run,
-    id: NodeId,
-    one: &Unfinished<'_>,
-    (committed, is_whole): (Committed, bool),
-) -> Result<Option<(Proof, Rests)>, Stop> {
-    let (step, entry) = (one.step, one.entry);
-    let def = run.graph.node(id).def;
-    let declared = run.defs.step(def);
-    let Some(started) = entry.started.as_deref() else { return Ok(None) };
-    // What it printed until it was killed may be half of what another step is to look at.
-    if run.defs.stdout_is_read(def) {
-        return Ok(None);
-    }
-    let rests = match (committed, &declared.check) {
-        (Committed::No, _) if declared.result.is_none() => return Ok(None),
-        (Committed::No, _) if !is_whole && (declared.edits || !started.writes.is_empty()) => {
-            return Ok(None);
-        }
-        (Committed::ByUs, _) | (Committed::No | Committed::ByItself, None) => Rests::OnItself,
-        (Committed::No | Committed::ByItself, Some(_)) => Rests::OnItsCheck,
-    };
-    let seen = collect::collect(world, declared, step, entry.attempts, &started.writes, false)?;
-    if !seen.missing.is_empty() {
-        return Ok(None);
-    }
-    let result = match seen.result {
-        ResultSeen::Valid(result) => Some(result),
-        // A call answers at its very end: others rest on its answer.
-        ResultSeen::Absent if declared.result.is_none() && !is_call(declared) => None,
-        ResultSeen::Absent
-        | ResultSeen::NotJson(_)
-        | ResultSeen::Violates(_)
-        | ResultSeen::Refuses(_) => return Ok(None),
-    };
-    let digest = result.as_ref().map(|result| Digest::of(result.to_string().as_bytes()));
-    let branch_head = match WorktreePlace::at(&started.cwd) {
-        Some(place) => world.head(&place.path)?.and_then(|it| it.head),
-        None => None,
-    };
-    let evidence = Evidence { files: seen.files, result: digest, stdout: None, branch_head };
-    Ok(Some((Proof { evidence, result }, rests)))
-}
-
-fn is_call(step: &Step) -> bool {
-    matches!(step.kind, Kind::Call { .. })
-}
-
-/// What a proof needs besides itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rests {
-    OnItself,
-    /// Only the step's `check` can tell, and nothing ran it yet.
-    OnItsCheck,
 }

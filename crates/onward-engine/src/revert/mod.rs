@@ -40,6 +40,7 @@ use crate::world::{At, Change, Condition, Looked, Snapshot, Stop, When, World, f
 
 /// How long after the last sign of life a change may still be the attempt's own.
 pub(crate) const AFTERGLOW_MS: u64 = 2_000;
+pub(crate) const AFTERGLOW_NS: i64 = 2_000_000_000;
 
 /// What an attempt changed: its declared outputs and, where there was a snapshot before it, all
 /// else in the tree.
