@@ -55,7 +55,7 @@ impl Resumption {
             for (step, entry) in &running {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(*step).unwrap_or(&unseen);
-                self.supersede_one((step, entry), seen, survey.kept_of(step), Vec::new());
+                self.supersede_one((step, entry), seen, survey.kept_of(step), &[]);
             }
             self.report_list(group, &known.items, listed);
             // A person says first which version of its files counts.
@@ -195,7 +195,7 @@ impl Resumption {
             if entry.effect == EffectState::None {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(&step).unwrap_or(&unseen);
-                self.supersede_one((&step, entry), seen, survey.kept_of(&step), causes);
+                self.supersede_one((&step, entry), seen, survey.kept_of(&step), &causes);
             }
         }
     }
@@ -249,7 +249,7 @@ impl Resumption {
         (step, entry): (&Address, &StepState),
         seen: &InFlight,
         kept: &[Revert],
-        causes: Vec<Difference>,
+        causes: &[Difference],
     ) {
         let why = if causes.is_empty() { SUPERSEDED } else { CAME_OUT_OTHERWISE };
         self.explain(step, Rung::Superseded.as_str(), why.to_owned());
