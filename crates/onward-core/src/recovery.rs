@@ -125,7 +125,7 @@ impl Rung {
         match self {
             Self::EffectAbsent => "it did not happen",
             Self::EffectAccepted => "whether it happened is not known; it runs again, as asked",
-            Self::Superseded => "a step before it runs again",
+            Self::Superseded => "a step before it runs again, or came out otherwise",
             Self::Outdated => "what it was asked for, read or made is not what it was",
             Self::Vanished => "its process was gone, and nothing says how it ended",
             Self::Archived => "the run was archived",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    address::Address,
     event::{AttemptFinished, Record},
     evidence::Outcome,
     graph::{DefId, Defs, Graph, NodeId, Noted},
@@ -73,6 +74,12 @@ impl Run {
             OnFailure::Fail => false,
             OnFailure::Continue => cause.may_be_tolerated() && !has_tries,
         }
+    }
+
+    /// An effect outside that has no probe: nothing can be asked whether it happened.
+    pub fn is_blind(&self, step: &Address) -> bool {
+        let declared = self.graph.find(step).map(|id| self.defs.step(self.graph.node(id).def));
+        declared.is_some_and(|it| it.effect_outside && it.probe.is_none())
     }
 
     /// The agent that a step names; `None` for a step without one.

@@ -301,7 +301,9 @@ impl Page<'_> {
         }
         writeln!(out, "\n{heading}")?;
         for revert in reverts {
-            let line = format!("{} (saved in {})", revert.path, revert.rescue);
+            let only_if = revert.only_if.as_ref().map(|it| format!(", if {it}"));
+            let only_if = only_if.unwrap_or_default();
+            let line = format!("{} (saved in {}){only_if}", revert.path, revert.rescue);
             writeln!(out, "  {}", wrap(&printable(&line), self.width, 2, 4))?;
             for row in &revert.rows {
                 let row = printable(&row.replace('\t', "  "));

@@ -108,6 +108,14 @@ pub(super) fn recovery_point(
 /// What the resume asks before anything of such a step is known, and what the answer leads to.
 fn asked_first(row: &PlannedStep, made: &Resumption) -> Option<(String, String)> {
     let (name, step) = (&row.step, Address::from_text(&row.step));
+    let is_retaken = || {
+        let changed = row.why.iter().any(|it| it.cause.starts_with("needs."));
+        changed || made.retaken.contains_key(&step)
+    };
+    if made.to_probe.contains(&step) && is_retaken() {
+        let what = format!("the probe of {name} is asked first, and {name} is made again");
+        return Some((format!("{what} whatever it says"), "after that".to_owned()));
+    }
     if made.to_probe.contains(&step) {
         let either = format!("if it happened, else at {name}");
         return Some((format!("the probe of {name} is asked first"), either));

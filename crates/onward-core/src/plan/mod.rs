@@ -15,6 +15,7 @@ mod preflight;
 mod rechecks;
 mod resumption;
 mod retell;
+mod reverts;
 mod rows;
 mod settle;
 #[cfg(test)]
@@ -31,13 +32,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     address::Address,
     bill,
-    event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, Revert, RunResumed},
+    event::{EndStatus, Event, GitHead, Mode, PauseCause, Record, RunResumed},
     finding::{Code, Finding, Severity},
     key::Difference,
     policy::{self, Choices},
     run::Run,
     state::{Phase, RunStatus, State, Violation},
-    survey::{InFlight, Survey},
+    survey::Survey,
     time::Timestamp,
     told::LastDone,
 };
@@ -51,6 +52,7 @@ pub use preflight::{
 };
 pub use resumption::{EDITED, Resumption, resumption};
 pub use retell::Telling;
+pub use reverts::{PlannedRevert, RevertKind};
 pub use whys::Whys;
 
 /// `onward plan --json`.
@@ -309,36 +311,6 @@ impl Why {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PlannedRevert {
-    pub kind: RevertKind,
-    pub path: String,
-    pub rows: Vec<String>,
-    pub rescue: String,
-    /// Whose half-done work it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
-    /// Only then; without it, for sure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub only_if: Option<String>,
-}
-
-/// What an undo does to its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RevertKind {
-    /// The file becomes what it was before the attempt.
-    RestoreFile,
-    /// The attempt made the file: it goes.
-    RemoveFile,
-    /// A person changed the file, and the step that made it makes it again.
-    ReplaceFile,
-    /// A table of another system loses the rows that belong to unfinished work.
-    TruncateRows,
-    /// A worktree of another system goes back to the head of its branch.
-    ResetWorktree,
-}
-
 /// See the module. `dir` is how the person knows the run's directory.
 pub fn plan(run: &Run, survey: &Survey, choices: &Choices, dir: &str) -> Result<Plan, Violation> {
     let resumption = resumption(run, survey, choices);
@@ -363,20 +335,6 @@ pub fn assemble(
     let recovery_point = headline::recovery_point(after, resumption, (&steps, kept), status);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
-    let mut reverts: Vec<PlannedRevert> =
-        resumption.reverts.iter().map(|revert| planned_revert(revert, None)).collect();
-    for (asked, only_if) in [
-        (&resumption.to_probe, "the probe says that it did not happen"),
-        (&resumption.to_check, "the check does not agree"),
-    ] {
-        let of_failed = |step: &Address| {
-            let left = survey.left_by_failed.get(step).map_or(&[][..], Vec::as_slice);
-            if survey.contested_of_failed.contains_key(step) { &[] } else { left }
-        };
-        let seen = |step: &Address| survey.in_flight.get(step).map(InFlight::undone_if_lost);
-        let left = asked.iter().flat_map(|step| seen(step).unwrap_or_else(|| of_failed(step)));
-        reverts.extend(left.map(|revert| planned_revert(revert, Some(only_if))));
-    }
     let is_over = status == Status::Cancelled && !choices.revive;
     let cost = PlanCost {
         spent_usd: run.state.spent.dollars(),
@@ -391,7 +349,7 @@ pub fn assemble(
         summary: Vec::new(),
         recovery_point,
         steps,
-        reverts,
+        reverts: reverts::planned(resumption, survey),
         counts,
         can_resume: !complete && !blocked && !is_over,
         needs,
@@ -413,21 +371,6 @@ pub fn recovery_point(
     let status = Status::of(&run.state, survey.driven);
     let (steps, kept) = rows::steps_beyond_kept(run, after, resumption);
     headline::recovery_point(after, resumption, (&steps, kept), status)
-}
-
-fn planned_revert(revert: &Revert, only_if: Option<&str>) -> PlannedRevert {
-    PlannedRevert {
-        kind: match revert.base {
-            Some(_) if revert.keeps_in_place() => RevertKind::ReplaceFile,
-            Some(_) => RevertKind::RestoreFile,
-            None => RevertKind::RemoveFile,
-        },
-        path: revert.path.clone(),
-        rows: Vec::new(),
-        rescue: revert.rescue.clone(),
-        step: revert.step.as_ref().map(ToString::to_string),
-        only_if: only_if.map(str::to_owned),
-    }
 }
 
 /// How many steps have each verdict.

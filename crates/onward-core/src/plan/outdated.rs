@@ -7,18 +7,25 @@
 use super::{
     Resumption, Why,
     done::{detail, difference, is_made_again},
+    verdict::because,
 };
 use crate::{
     address::Address,
+    digest::Digest,
     event::{Event, SettledBy},
     finding::{Code, Finding},
+    graph::NodeId,
     key::{Difference, part_in_words, parts_in_words},
     recovery::{self, Decision, Rung},
-    state::{AskedSince, EffectState, State, StepState},
+    run::Run,
+    state::{AskedSince, EffectState, Phase, State, StepState},
     survey::{InFlight, Survey},
 };
 
 const OUTDATED: &str = "its result cannot count";
+/// What becomes of an effect in the end, whether it happened or not.
+const MADE_AGAIN: &str = "it is made again all the same, because this changed";
+const MADE_AGAIN_MAYBE: &str = "it is made again all the same if what it needs comes out otherwise";
 
 impl Resumption {
     /// Whether the attempt is given up for that.
@@ -45,19 +52,16 @@ impl Resumption {
             return false;
         }
         let mut causes = self.asked_differently((step, entry), seen, survey);
+        causes.extend(self.read_differently(step, (entry, state), survey));
         // Its end is known: what it did beyond this machine is done, and what it made here is gone.
         let is_half_gone = !seen.gone.is_empty() || !seen.emptied.is_empty();
         if may_have_happened && !is_half_gone {
             if !causes.is_empty() {
-                let detail = "it is made again all the same, because this changed";
-                let whys = causes.iter().map(|cause| Why::changed(cause, detail));
+                let whys = causes.iter().map(|cause| Why::changed(cause, MADE_AGAIN));
                 self.reasons.entry(step.clone()).or_default().extend(whys);
                 self.retaken.insert(step.clone(), causes);
             }
             return false;
-        }
-        if decision == Decision::AdoptSeal {
-            causes.extend(self.read_differently(step, (entry, state), survey));
         }
         let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
         let mut whys: Vec<Why> = whys.collect();
@@ -148,4 +152,39 @@ impl Resumption {
             self.events.push(Event::StepInvalidated { step: step.clone(), causes });
         }
     }
+}
+
+/// What an attempt was made from that is not what it was: the steps before it that came out
+/// otherwise.
+pub(super) fn changed_needs(after: &Run, id: NodeId) -> Vec<Difference> {
+    let Some(entry) = after.state.step(&after.graph.node(id).address) else { return Vec::new() };
+    let key = entry.started.as_deref().map(|it| &it.key).or(entry.key.as_ref());
+    let was = key.map(|key| key.get().needs).unwrap_or_default();
+    let is = after.graph.need_digests(id, &after.defs);
+    let differs = |(need, is): (String, Digest)| {
+        let was = was.get(&need).filter(|was| **was != is)?.to_string();
+        let (part, is) = (format!("needs.{need}"), Some(is.to_string()));
+        Some(Difference { part, was: Some(was), is })
+    };
+    is.into_iter().filter_map(differs).collect()
+}
+
+/// Why work that the resume takes is made again all the same: what it stands on is not what it was.
+/// The decider finds that when the work counts as done.
+pub(super) fn retaken_for(after: &Run, id: NodeId) -> Vec<Why> {
+    let node = after.graph.node(id);
+    // Another system's files may prove it, whatever it was made from.
+    let counts = after.state.phase(&node.address) == Phase::Done && node.is_settled();
+    if counts || !node.is_reachable() {
+        return Vec::new();
+    }
+    changed_needs(after, id).iter().map(|it| Why::changed(it, MADE_AGAIN)).collect()
+}
+
+/// The same of an effect whose probe is asked first.
+pub(super) fn retaken_if_probed(after: &Run, id: NodeId) -> Vec<Why> {
+    if !after.graph.node(id).is_reachable() {
+        return vec![because("upstream", MADE_AGAIN_MAYBE)];
+    }
+    retaken_for(after, id)
 }

@@ -38,6 +38,9 @@ pub struct Resumption {
     pub(super) is_over: bool,
     /// Effects whose probe must be asked before anything is decided.
     pub to_probe: Vec<Address>,
+    /// Effects that are tried again only if a person accepts that: nothing shows what became of
+    /// them.
+    pub(super) to_accept: Vec<Address>,
     /// Attempts that left all but the word of their check, which is run first.
     pub to_check: Vec<Address>,
     /// Attempts that are given up although they ended or live, because their result cannot count.
@@ -61,6 +64,9 @@ pub struct Resumption {
 
 const CONTESTED_EFFECT: &str =
     "if it did not happen, it runs again, and the same files were edited afterwards";
+const PROBED: &str = "the probe decides: if it happened, the step counts as done";
+const PROBED_ANYWAY: &str =
+    "the probe is asked first: if it happened, that is recorded, and it is made again";
 /// Why the evidence of a step is another one than what it left.
 pub const EDITED: &str = "an output was changed by hand; the change is kept";
 const LEFT: &str = "what it changed stays, as asked";
@@ -102,6 +108,7 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
                 let left = survey.left_by_failed.get(step).cloned().unwrap_or_default();
                 let contested = survey.contested_of_failed.get(step).cloned().unwrap_or_default();
                 let probed = survey.in_flight.get(step).and_then(|it| it.probed);
+                let probed = probed.or_else(|| run.is_blind(step).then_some(Probed::Unknown));
                 let seen = InFlight { probed, reverts: left, contested, ..InFlight::default() };
                 made.add_effect(step, entry, &seen, survey.kept_of(step));
             }
@@ -293,7 +300,7 @@ impl Resumption {
             || self.contest(step, CONTESTED_EFFECT, &seen.contested, kept);
         let Some(probed) = seen.probed else {
             self.to_probe.push(step.clone());
-            let taken = "the probe decides: if it happened, the step counts as done";
+            let taken = if self.retaken.contains_key(step) { PROBED_ANYWAY } else { PROBED };
             self.explain(step, "effect-unknown", either(taken, seen.undone_if_lost()));
             return;
         };
@@ -337,7 +344,8 @@ impl Resumption {
                 );
                 let finding = Finding::new(Code::EffectUnknown, message.clone());
                 let finding = finding.at_step(step).with_hint(hint);
-                self.explain(step, "effect-unknown", "nothing shows whether it happened".into());
+                let unknown = "nothing shows whether it happened";
+                self.explain(step, "effect-unknown", accepted(unknown, seen.undone_if_lost()));
                 if self.choices.accept(&finding) {
                     // A person who accepts that says: it may be tried again.
                     self.events.push(by_a_person(false));
@@ -345,10 +353,18 @@ impl Resumption {
                         self.try_effect_again(step, entry, Rung::EffectAccepted, seen);
                     }
                 } else {
+                    self.to_accept.push(step.clone());
                     self.needs.push(message);
                 }
                 self.findings.push(finding);
             }
+        }
+    }
+
+    /// Whatever the probe of an effect says, it is made again.
+    pub(super) fn probe_anyway(&mut self, step: &Address) {
+        for why in self.reasons.get_mut(step).into_iter().flatten() {
+            why.detail = why.detail.replacen(PROBED, PROBED_ANYWAY, 1);
         }
     }
 
@@ -440,14 +456,21 @@ impl Resumption {
 
 /// What either answer leads to.
 fn either(taken: &str, reverts: &[Revert]) -> String {
-    let paths: Vec<&str> = reverts.iter().map(|it| it.path.as_str()).collect();
-    match reverts.first() {
-        None => format!("{taken}; if not, it runs again"),
-        Some(first) => {
-            let (paths, rescue) = (paths.join(", "), &first.rescue);
-            format!("{taken}; if not, {paths} is undone (kept in {rescue}) and it runs again")
-        }
+    format!("{taken}; if not, {}it runs again", undone(reverts))
+}
+
+/// What a person's yes leads to, where that undoes something.
+fn accepted(unknown: &str, reverts: &[Revert]) -> String {
+    match reverts {
+        [] => unknown.to_owned(),
+        [..] => format!("{unknown}; accepted, {}it runs again", undone(reverts)),
     }
+}
+
+fn undone(reverts: &[Revert]) -> String {
+    let Some(first) = reverts.first() else { return String::new() };
+    let paths: Vec<&str> = reverts.iter().map(|it| it.path.as_str()).collect();
+    format!("{} is undone (kept in {}) and ", paths.join(", "), first.rescue)
 }
 
 #[cfg(test)]

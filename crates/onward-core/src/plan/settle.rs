@@ -6,7 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Resumption, Why, checks, foresee, resumption::decided};
+use super::{
+    Resumption, Why, checks, foresee,
+    outdated::{changed_needs, retaken_for},
+    resumption::decided,
+};
 use crate::{
     address::Address,
     event::{Event, Item, Revert},
@@ -22,6 +26,7 @@ use crate::{
 };
 
 const SUPERSEDED: &str = "a step before it runs again, so its result cannot count";
+const CAME_OUT_OTHERWISE: &str = "what it was made from changed, so its result cannot count";
 
 impl Resumption {
     /// Groups whose list changed: new items run, known ones keep, those that are no longer listed
@@ -50,7 +55,7 @@ impl Resumption {
             for (step, entry) in &running {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(*step).unwrap_or(&unseen);
-                self.supersede_one(step, entry, seen, survey.kept_of(step));
+                self.supersede_one((step, entry), seen, survey.kept_of(step), &[]);
             }
             self.report_list(group, &known.items, listed);
             // A person says first which version of its files counts.
@@ -157,6 +162,12 @@ impl Resumption {
             return;
         }
         let Some(after) = self.foreseen(run, survey) else { return };
+        for step in self.to_probe.clone() {
+            let id = after.graph.find(&step);
+            if id.is_some_and(|id| !retaken_for(&after, id).is_empty()) {
+                self.probe_anyway(&step);
+            }
+        }
         let mut given_up = Vec::new();
         for (step, row) in &self.rungs {
             let takes = match row.decision {
@@ -173,16 +184,18 @@ impl Resumption {
             let seen = survey.in_flight.get(step);
             let changed = seen.map_or(&[][..], |seen| &seen.reverts);
             if is_open && !self.may_count(&after, step, changed) {
-                given_up.push(step.clone());
+                let id = after.graph.find(step);
+                let causes = id.map(|id| changed_needs(&after, id)).unwrap_or_default();
+                given_up.push((step.clone(), causes));
             }
         }
-        for step in given_up {
+        for (step, causes) in given_up {
             let Some(entry) = run.state.step(&step) else { continue };
             // What may have happened beyond this machine is never broken off.
             if entry.effect == EffectState::None {
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(&step).unwrap_or(&unseen);
-                self.supersede_one(&step, entry, seen, survey.kept_of(&step));
+                self.supersede_one((&step, entry), seen, survey.kept_of(&step), &causes);
             }
         }
     }
@@ -192,10 +205,7 @@ impl Resumption {
     /// attempt changed.
     fn may_count(&self, after: &Run, step: &Address, changed: &[Revert]) -> bool {
         let Some(id) = after.graph.find(step) else { return false };
-        let started = after.state.step(step).and_then(|entry| entry.started.as_deref());
-        let was = started.map(|it| it.key.get().needs).unwrap_or_default();
-        let is = after.graph.need_digests(id, &after.defs);
-        if is.iter().any(|(need, digest)| was.get(need).is_some_and(|was| was != digest)) {
+        if !changed_needs(after, id).is_empty() {
             return false;
         }
         let (mut rest, mut seen) = (after.graph.effective_needs(id), BTreeSet::new());
@@ -233,15 +243,19 @@ impl Resumption {
         self.events.iter().any(is_it)
     }
 
+    /// `causes`: what it was made from and is there, but not as it was.
     fn supersede_one(
         &mut self,
-        step: &Address,
-        entry: &StepState,
+        (step, entry): (&Address, &StepState),
         seen: &InFlight,
         kept: &[Revert],
+        causes: &[Difference],
     ) {
-        self.explain(step, Rung::Superseded.as_str(), SUPERSEDED.to_owned());
-        self.give_up(step, entry, seen, kept, (Rung::Superseded, SUPERSEDED));
+        let why = if causes.is_empty() { SUPERSEDED } else { CAME_OUT_OTHERWISE };
+        self.explain(step, Rung::Superseded.as_str(), why.to_owned());
+        let whys = causes.iter().map(|cause| Why::changed(cause, "its output changed"));
+        self.reasons.entry(step.clone()).or_default().extend(whys);
+        self.give_up(step, entry, seen, kept, (Rung::Superseded, why));
     }
 
     /// Gives up an attempt that ended or lives; what is contested is asked about first.

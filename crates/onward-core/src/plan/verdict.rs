@@ -2,6 +2,7 @@
 
 use super::{
     PlannedStep, Resumption, Verdict, Why, Whys,
+    outdated::{retaken_for, retaken_if_probed},
     whens::{Whens, whens},
 };
 use crate::{
@@ -294,7 +295,7 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
     let node = after.graph.node(id);
     let step = &node.address;
     if made.to_probe.contains(step) {
-        return (Verdict::Verify, outdated_effect(after, id));
+        return (Verdict::Verify, retaken_if_probed(after, id));
     }
     if made.to_check.contains(step) {
         return (Verdict::Verify, Vec::new());
@@ -320,6 +321,10 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
         let detail = "it is taken, and kept if what it needs comes out the same";
         return (Verdict::Verify, vec![because("upstream", detail)]);
     }
+    if takes && after.state.phase(step) != Phase::Failed {
+        let whys = retaken_for(after, id);
+        return (if whys.is_empty() { verdict } else { Verdict::Rerun }, whys);
+    }
     (verdict, Vec::new())
 }
 
@@ -336,25 +341,6 @@ pub(super) fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&
 fn is_tried_again(after: &Run, id: NodeId) -> bool {
     let is_failed = after.state.phase(&after.graph.node(id).address) == Phase::Failed;
     is_failed && after.graph.ready_work().any(|ready| ready == id)
-}
-
-/// An effect that counts as done when it happened is made again all the same if what it needs is
-/// not what it was.
-fn outdated_effect(after: &Run, id: NodeId) -> Vec<Why> {
-    let node = after.graph.node(id);
-    let entry = after.state.step(&node.address);
-    let Some(started) = entry.and_then(|entry| entry.started.as_deref()) else {
-        return Vec::new();
-    };
-    if !node.is_reachable() {
-        let detail = "it is made again all the same if what it needs comes out otherwise";
-        return vec![because("upstream", detail)];
-    }
-    let was = KeyParts { needs: started.key.get().needs, ..KeyParts::default() };
-    let needs = after.graph.need_digests(id, &after.defs);
-    let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
-    let detail = "it is made again all the same, because this changed";
-    differences.iter().map(|it| Why::changed(it, detail)).collect()
 }
 
 /// The answer of this gate counts no more.

@@ -50,7 +50,8 @@ pub(super) fn look<W: World>(
         let Some(key) = key_of(run, step, entry, connected) else { continue };
         // A file that changed while an attempt ran may have been read before that or after it.
         let ended_at = seal_of(connected, step, entry).map(|seal| seal.at);
-        let since_ns = ended_at.map(ns).filter(|_| entry.phase == Phase::Running);
+        let since_ns = ended_at.map_or(alone_since_ns, ns);
+        let since_ns = Some(since_ns).filter(|_| entry.phase == Phase::Running);
         let declared = if entry.phase == Phase::Skipped { Vec::new() } else { declared(run, step) };
         let is_pattern = |it: &&String| is_glob(it) && matcher(it, true).is_ok();
         let patterns: Vec<&String> = declared.iter().filter(is_pattern).collect();
@@ -112,8 +113,8 @@ pub(super) fn look<W: World>(
     Ok(())
 }
 
-/// What a step was decided and made from: one that is done or skipped, or an attempt that ended
-/// while no driver lived.
+/// What a step was decided and made from: one that is done or skipped, or an attempt that ended or
+/// was killed while no driver lived.
 fn key_of<'e>(
     run: &Run,
     step: &Address,
@@ -125,8 +126,8 @@ fn key_of<'e>(
         Phase::Skipped | Phase::Running if run.state.adopted.is_some() => None,
         Phase::Done | Phase::Tolerated | Phase::Skipped => entry.key.as_ref(),
         Phase::Running => {
-            let seal = seal_of(connected, step, entry);
-            seal.and(entry.started.as_deref()).map(|it| &it.key)
+            let lives = connected.alive.iter().any(|it| it.0 == *step && it.1 == entry.attempts);
+            entry.started.as_deref().filter(|_| !lives).map(|it| &it.key)
         }
         Phase::Pending | Phase::Waiting | Phase::Failed | Phase::Lost | Phase::Stale => None,
     }

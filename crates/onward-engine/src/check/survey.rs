@@ -449,15 +449,15 @@ fn in_flight<W: World>(
     };
     let is_whole = is_of_this_boot(run, connected, one.entry);
     // What it left was whole at its end, and is not any more.
-    let provable = run.graph.find(step).filter(|_| emptied.is_empty());
-    let (proof, unchecked) = match provable {
-        Some(id) => proof::look(world, run, id, one, (committed, is_whole))?.map_or(
-            (None, None),
-            |(proof, rests)| match rests {
-                Rests::OnItself => (Some(proof), None),
-                Rests::OnItsCheck => (None, Some(proof)),
-            },
-        ),
+    let (proof, unchecked) = match run.graph.find(step).filter(|_| emptied.is_empty()) {
+        Some(id) => {
+            let seen = proof::Seen { committed, is_whole, edited: &judged.edited };
+            match proof::look(world, run, id, one, &seen)? {
+                None => (None, None),
+                Some((proof, Rests::OnItself)) => (Some(proof), None),
+                Some((proof, Rests::OnItsCheck)) => (None, Some(proof)),
+            }
+        }
         None => (None, None),
     };
     let seal = seal_of(connected, step, one.entry);
@@ -476,9 +476,6 @@ fn in_flight<W: World>(
         Some(session) => session_lacks(world, run, one, Some(session), findings)?,
         None => None,
     };
-    // Without a probe there is nothing to ask.
-    let declared = run.graph.find(step).map(|id| run.defs.step(run.graph.node(id).def));
-    let blind = declared.is_some_and(|it| it.effect_outside && it.probe.is_none());
     Ok(InFlight {
         facts: recovery::AttemptFacts {
             announced: true,
@@ -500,7 +497,8 @@ fn in_flight<W: World>(
         proof,
         unchecked: unchecked.filter(|_| !sealed && !alive),
         checked: None,
-        probed: blind.then_some(recovery::Probed::Unknown),
+        // Without a probe there is nothing to ask.
+        probed: run.is_blind(step).then_some(recovery::Probed::Unknown),
         session_lacks,
         stays: stays::told(&commits, &one.left.unseen),
     })

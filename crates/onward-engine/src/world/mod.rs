@@ -131,6 +131,11 @@ pub trait World {
     fn look(&mut self, path: &str) -> Result<Option<Looked>, Stop>;
     /// Its content, and what it is.
     fn content(&mut self, path: &str) -> Result<Option<(Vec<u8>, FileKind)>, Stop>;
+    /// When a file was last changed; `None` when there is none.
+    fn changed_ns(&mut self, at: At<'_>) -> Result<Option<i64>, Stop> {
+        let path = self.absolute(at);
+        Ok(self.look(&path)?.map(|it| it.changed_ns))
+    }
     /// When names were last added to or taken from the directory of a path, or the nearest one
     /// above it that is there.
     fn dir_changed_ns(&mut self, path: &str) -> Result<Option<i64>, Stop>;

@@ -3,8 +3,9 @@
 //! strangers, `d_…` manners, `e3_…` to `e22_…` a second attack; `f_promises` has what a third one
 //! found about them; `g_rows` and `g_undo` what a fourth one found about rows of a plan and undos;
 //! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
-//! steps to come; `i_living` steps that write while the run is looked at; `j_hands` what people
-//! change where a plan could not see it.
+//! steps to come; `i_living` steps that write while the run is looked at; `i_effects` work in
+//! flight that rests on what changed, or is half done; `j_hands` what people change where a plan
+//! could not see it.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -50,6 +51,7 @@ mod f_promises;
 mod g_rows;
 mod g_undo;
 mod h_writers;
+mod i_effects;
 mod i_living;
 mod i_redo;
 mod i_whens;
