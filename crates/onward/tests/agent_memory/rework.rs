@@ -203,3 +203,19 @@ fn a_task_that_the_original_opens_again_after_the_last_look_is_not_forgotten() {
     desk.bench.exits(RESUME, 0);
     assert_eq!(desk.names().last().unwrap(), "run-complete");
 }
+
+#[test]
+fn a_verdict_that_says_blocked_asks_the_user_and_makes_no_quality_task() {
+    let said = "said='\"result\": \"PASSED\"'";
+    let blocked = "said='\"result\": \"BLOCKED\", \"summary\": \"no database\"'";
+    let mended = "[ \"$task\" = T002 ]";
+    let desk = Desk::with(|agent| agent.replace(said, blocked).replace(mended, "false"));
+    graph_of_three(&desk);
+    for task in ["T001", "T003"] {
+        done(&desk, task);
+    }
+    say(&desk, "executor", r#"{"event_type":"task-implemented","task_id":"T002""#);
+    let out = desk.bench.exits(RESUME, 11);
+    assert!(out.err.contains("T002 is blocked (no database)"), "{out:?}");
+    assert!(!desk.text("task-graph.json").contains("Q001"));
+}
