@@ -21,6 +21,9 @@ use super::{
 };
 use crate::kit::path::{from_project, shown};
 
+/// The workflow takes no more turns than these.
+const TURNS_MAX: u32 = 200;
+
 impl AgentMemoryTold {
     /// The task that a step of the rework executes, where our run has it in hand there.
     fn reworked(&self, at: &str) -> Option<&Task> {
@@ -135,7 +138,7 @@ fn surveyed(told: &AgentMemoryTold, known: &dyn Fn(&str) -> Journaled) -> Option
     }
     let look = |turn: &u32| known(&format!("rework[{turn}]/survey"));
     let is_done = |turn: &u32| matches!(look(turn), Journaled::Done(_));
-    let turn = (1..).take_while(is_done).last()?;
+    let turn = (1..=TURNS_MAX).take_while(is_done).last()?;
     let Journaled::Done(then) = look(&turn) else { return None };
     let is_open = |step: &str| known(&format!("rework[{turn}]/{step}")) == Journaled::Open;
     let now = write::surveyed(&told.tasks);
