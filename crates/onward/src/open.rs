@@ -8,6 +8,7 @@ use std::{path::Path, sync::Arc};
 
 use onward_core::{
     event::Mode,
+    finding::RUN_OVER,
     plan::{Plan, Status},
     run::Run,
     state::State,
@@ -110,6 +111,14 @@ impl Open {
         }
     }
 
+    /// Its own system says that it failed or was cancelled.
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Ours(_) => false,
+            Self::Theirs(it) => it.is_over(),
+        }
+    }
+
     /// It may be gone on with although no person has named it. With a `yes`, so may a list that
     /// says nothing against it.
     pub(crate) fn is_sure(&self, yes: bool) -> bool {
@@ -147,8 +156,17 @@ pub(crate) fn here(cx: &Context, session: &Session, reach: Reach) -> Result<Vec<
     let theirs = at_hand.into_iter().chain(others).map(|it| Open::Theirs(Box::new(it)));
     let mut open: Vec<Open> =
         ours.into_iter().map(|it| Open::Ours(Box::new(it))).chain(theirs).collect();
+    // What failed or was cancelled is meant where nothing else is.
+    if !open.iter().all(Open::is_over) {
+        open.retain(|it| !it.is_over());
+    }
     open.sort_by_key(|it| it.rank(session));
     Ok(open)
+}
+
+/// The system that wrote the run says that it failed or was cancelled.
+pub(crate) fn was_ended(plan: &Plan) -> bool {
+    plan.findings.iter().any(|it| it.code == RUN_OVER)
 }
 
 /// Another system's run, and how it stands.
@@ -173,6 +191,10 @@ impl Glanced {
             }
         }
         Err(Error::WhoseList { list: self.found.dir.clone() })
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        was_ended(&self.plan)
     }
 
     /// Name, place, system, phase and age.

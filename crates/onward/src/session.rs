@@ -49,6 +49,7 @@ use crate::{
     command,
     error::Error,
     meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
+    open::was_ended,
     open::{self, Found, Reach},
     screen::Screen,
 };
@@ -347,7 +348,7 @@ impl Session {
         }
         if found.len() > 1 {
             // A run that is over is not meant where another one is not.
-            let open = found.iter().filter(|it| !self.is_over(it));
+            let open = found.iter().filter(|it| !self.has_ended(it));
             let open: Vec<FoundSite> = open.cloned().collect();
             found = if open.is_empty() { found } else { open };
             found.sort_by_key(|it| Reverse(it.site.last_activity));
@@ -382,6 +383,13 @@ impl Session {
             Some(it) if !it.is_complete || self.is_over(&found) => Which::Ours(it.run.dir),
             Some(_) | None => Which::Foreign(Box::new(found)),
         }
+    }
+
+    /// Complete, failed or cancelled, by its own files.
+    fn has_ended(&self, found: &FoundSite) -> bool {
+        let plan = self.glance(found);
+        let is_over = |it: &Plan| it.run.status == Status::Completed || was_ended(it);
+        plan.is_ok_and(|plan| is_over(&plan))
     }
 
     pub(crate) fn is_over(&self, found: &FoundSite) -> bool {

@@ -29,6 +29,8 @@ pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Cha
     let wanted = wanted.ok_or_else(|| NoEntry::Unknown(at.place.to_owned()))?;
     // The tasks of a phase are entered one by one.
     let is_ahead = match task {
+        // What it depends on would be passed over.
+        Some(task) if task.stage == Stage::Open && !told.tasks.is_free(task) => true,
         Some(_) => wanted.phase() > told.ahead.phase() && told.ahead != Code::Complete,
         None => place(wanted) >= place(told.ahead),
     };

@@ -3,7 +3,8 @@
 //!
 //! This page holds the card and the recovery table; `site` finds the runs, `read` makes one value
 //! of the files (`event` the logs, `order` their order, `graph` the task graph), `tasks` says how
-//! far each task is, `check` what is wrong, `told` answers core, `write` says what onward adds.
+//! far each task is, `check` what is wrong, `told` answers core (`rework` about what comes after
+//! the first pass over all tasks), `write` says what onward adds.
 //! Invariant: pure, and no file of another actor is ever written.
 
 mod check;
@@ -12,6 +13,7 @@ mod event;
 mod graph;
 mod order;
 pub mod read;
+mod rework;
 mod site;
 pub mod tasks;
 mod told;

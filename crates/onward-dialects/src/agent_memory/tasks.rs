@@ -288,7 +288,8 @@ impl Tasks {
         })
     }
 
-    fn is_free(&self, task: &Task) -> bool {
+    /// Whether nothing that it depends on is still to be executed.
+    pub fn is_free(&self, task: &Task) -> bool {
         task.entry.dependencies.iter().all(|id| self.is_satisfied(id))
     }
 

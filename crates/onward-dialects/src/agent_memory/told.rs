@@ -12,8 +12,8 @@ use onward_core::{
     plan::{RecoveryPoint, Status},
     time::Timestamp,
     told::{
-        Change, Deed, Died, Done, Entering, LastDone, LastTold, NoEntry, Standing, StepTold, Told,
-        Undo,
+        Change, Deed, Died, Done, Entering, Journaled, LastDone, LastTold, NoEntry, Overtaken,
+        Standing, StepTold, Told, Undo,
     },
 };
 use serde_json::{Value, json};
@@ -22,6 +22,7 @@ use super::{
     Code, Facts, check, code, enter,
     event::{ACTOR, End, Kind, State as Stood},
     read::{GRAPH, PLAN, PRD, State},
+    rework::overtaken,
     tasks::{BATCH, Stage, Task, Tasks},
     write,
 };
@@ -42,11 +43,11 @@ pub(super) struct AgentMemoryTold {
     pub(super) ahead: Code,
     files: Files,
     /// The task graph can be used as it is.
-    is_broken_down: bool,
+    pub(super) is_broken_down: bool,
     /// Where each task stands, by its address.
     places: BTreeMap<Address, usize>,
     /// Tasks that rest on what waits for a person or for the rework.
-    held: BTreeSet<String>,
+    pub(super) held: BTreeSet<String>,
     /// Tasks that rest on what has still to be recorded.
     early: BTreeSet<String>,
 }
@@ -80,7 +81,7 @@ impl AgentMemoryTold {
     }
 
     /// The run is past what this code stands for.
-    fn is_past(&self, phase: u32) -> bool {
+    pub(super) fn is_past(&self, phase: u32) -> bool {
         self.phase().is_none_or(|at| at > phase)
     }
 
@@ -241,6 +242,7 @@ impl AgentMemoryTold {
             Stage::Open if self.held.contains(&task.entry.id) => {
                 passed_over("what it depends on is not done".to_owned())
             }
+            Stage::Open if self.has_to_wait(task) => self.put_off(step),
             Stage::Open if task.ours => self.unwritten(),
             // A claim that found nothing to do yet is in no log.
             Stage::Open if step == "claim" && task.is_untouched() => self.unwritten(),
@@ -248,59 +250,19 @@ impl AgentMemoryTold {
         }
     }
 
-    /// The task that a step of the rework executes, where our run has it in hand there.
-    fn reworked(&self, at: &str) -> Option<&Task> {
-        let step = Address::from_text(at);
-        let place = step.parent().filter(|_| matches!(step.last_id(), "implement" | "record"))?;
-        self.tasks.all.iter().find(|it| it.is_reworked() && it.place() == place)
+    /// Our run has begun it, and it depends on a task that is still to be executed.
+    pub(super) fn has_to_wait(&self, task: &Task) -> bool {
+        task.stage == Stage::Open && task.ours && task.orphan && !self.tasks.is_free(task)
     }
 
-    fn rework_step(&self, at: &str) -> StepTold {
-        if let Some(task) = self.reworked(at).filter(|it| it.stage == Stage::UsedUp) {
-            return given_up(task);
+    /// Such a task is taken up by a later turn of the rework.
+    pub(super) fn put_off(&self, step: &str) -> StepTold {
+        match step {
+            "implement" | "record" => {
+                StepTold::PassedOver("what it depends on by now is not done".to_owned())
+            }
+            _ => self.unwritten(),
         }
-        let is_stuck = self.ahead == Code::Blocked;
-        // What it asks about was answered by going on, unless a person enters before it.
-        let is_answered = !is_stuck && matches!(self.unwritten(), StepTold::Silent);
-        match at.split_once('/') {
-            None if self.is_past(2) => return StepTold::Done(Done::recorded(json!({}))),
-            Some((_, "decide")) if is_answered => {
-                return StepTold::Done(Done::inferred(json!({ "option": "retry" })));
-            }
-            Some((_, "settle")) if is_answered => {
-                return StepTold::PassedOver("nothing is stuck any more".to_owned());
-            }
-            Some(("rework[1]", "survey")) => {}
-            Some(_) | None if self.is_past(2) => return StepTold::Silent,
-            Some(_) | None => return self.unwritten(),
-        }
-        match self.ahead {
-            Code::Blocked => StepTold::Done(Done::inferred(write::surveyed(&self.tasks))),
-            Code::Cleanup | Code::Consolidate | Code::Complete => {
-                let over = json!({ "over": true, "tasks": [], "verify": [], "stuck": [] });
-                StepTold::Done(Done::recorded(over))
-            }
-            // What it found was settled since, so that it was made.
-            Code::Execute | Code::Verify if self.has_settled("rework[1]/settle") => {
-                match self.unwritten() {
-                    StepTold::Silent => {
-                        StepTold::Done(Done::inferred(write::surveyed(&self.tasks)))
-                    }
-                    told @ (StepTold::Done(_)
-                    | StepTold::PassedOver(_)
-                    | StepTold::Unproved(_)
-                    | StepTold::Undone) => told,
-                }
-            }
-            Code::Intake | Code::Planning | Code::Approval | Code::Execute | Code::Verify => {
-                self.unwritten()
-            }
-        }
-    }
-
-    /// Whether this step of ours has written what the user said.
-    fn has_settled(&self, step: &str) -> bool {
-        self.state.log.events.iter().any(|it| it.actor == ACTOR && it.step.as_deref() == Some(step))
     }
 
     /// It got lost after the approval.
@@ -327,9 +289,21 @@ impl AgentMemoryTold {
         }
     }
 
+    /// A step of a task that the graph does not have: of a plan that counts no more, or taken out
+    /// of it by the original.
+    fn removed_step(&self, step: &str) -> StepTold {
+        match step {
+            _ if !self.state.void.is_empty() => self.unwritten(),
+            "claim" if self.is_past(1) && self.ahead != Code::Complete => {
+                StepTold::PassedOver("it is not in the task graph any more".to_owned())
+            }
+            _ => StepTold::Silent,
+        }
+    }
+
     /// What our run did and no file tells yet, its journal vouches for; unless a person enters
     /// before it, in this very moment.
-    fn unwritten(&self) -> StepTold {
+    pub(super) fn unwritten(&self) -> StepTold {
         let is_entered = self.state.log.events.last().is_some_and(|it| it.entered);
         if is_entered { StepTold::Undone } else { StepTold::Silent }
     }
@@ -346,7 +320,7 @@ fn restores(at: &Address) -> Option<(&'static str, &'static str)> {
 }
 
 /// The agent of the last attempt was cut off, and no further one is begun.
-fn given_up(task: &Task) -> StepTold {
+pub(super) fn given_up(task: &Task) -> StepTold {
     let is_over = task.cut_off && task.state == Stood::Failed;
     let why = || StepTold::PassedOver("it was tried as often as it may be".to_owned());
     if is_over { why() } else { StepTold::Silent }
@@ -469,15 +443,13 @@ impl Told for AgentMemoryTold {
                 let (group, step) = text.split_once('/').unwrap_or((text, ""));
                 let address = Address::from_text(group);
                 let task = self.places.get(&address).map(|place| &self.tasks.all[*place]);
-                // Tasks of a plan that counts no more are none.
-                let untold =
-                    if self.state.void.is_empty() { StepTold::Silent } else { self.unwritten() };
-                task.map_or(untold, |task| self.task_step(task, step))
+                task.map_or_else(|| self.removed_step(step), |task| self.task_step(task, step))
             }
             "rework" => self.rework_step(text),
             "restore" => self.restore_step(text),
-            "whole" if self.is_past(1) => recorded(true, json!({})),
-            "whole" => self.unwritten(),
+            // They say the same each time, so that what was done after them stays.
+            "whole" | "swept" if self.is_past(1) => recorded(true, json!({})),
+            "whole" | "swept" => self.unwritten(),
             // Not come to yet, because something before it got lost.
             "verify"
                 if self.is_restoring() && matches!(self.ahead, Code::Execute | Code::Blocked) =>
@@ -515,6 +487,7 @@ impl Told for AgentMemoryTold {
         }
         match at.as_str().split_once('/') {
             None if at.as_str() == "whole" => Address::from_text("constitution"),
+            None if at.as_str() == "swept" => Address::from_text("rework"),
             Some(("restore", _)) => {
                 let maker = restores(at).filter(|(path, _)| self.is_lost(path));
                 Address::from_text(maker.map_or("constitution", |(_, maker)| maker))
@@ -570,6 +543,10 @@ impl Told for AgentMemoryTold {
             Deed::Resumed { at, point, died, .. } => write::resumed(self, *at, point, died),
             Deed::Cancelled { at } => write::cancelled(&self.files, *at),
         }
+    }
+
+    fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        overtaken(self, known)
     }
 
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {

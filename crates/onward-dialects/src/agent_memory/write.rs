@@ -114,10 +114,13 @@ pub(super) fn resumed(
 }
 
 /// The next attempt of a task whose agent was cut off in this step of ours. It is under way from
-/// here on: nothing else claims it.
+/// here on: nothing else claims it. What has to wait for another task by now is claimed later.
 fn cut_off(tasks: &Tasks, died: &Died) -> Option<Entry> {
     let place = died.step.parent().filter(|_| is_try(died))?;
     let task = tasks.all.iter().find(|it| it.orphan && it.ours && it.place() == place)?;
+    if !tasks.is_free(task) {
+        return None;
+    }
     let mut details = json!({ "run": task.run, "step": task.step, CUT_OFF: died.mark() });
     let entry = if task.attempts < ATTEMPTS_MAX {
         details["attempt"] = (task.attempts + 1).into();

@@ -112,6 +112,9 @@ fn what_lies_ahead_is_refused() {
         let refused = here.told().enter(&entering(place));
         assert!(matches!(refused, Err(NoEntry::Ahead(_))), "{place}: {refused:?}");
     }
+    // It rests on T002, which is next.
+    let refused = here.told().enter(&entering("execute[T003]"));
+    assert!(matches!(refused, Err(NoEntry::Ahead(_))), "{refused:?}");
     let early = built("graph");
     let refused = early.told().enter(&entering("execute[T001]"));
     assert!(matches!(refused, Err(NoEntry::Ahead(_))), "{refused:?}");

@@ -453,7 +453,7 @@ impl Life {
         let mut more: Vec<String> = self.log.drain(before..).collect();
         // These calls look and write nothing: the files are the same before and after them. Told
         // as done they are ahead of the journal; as open, the plan of an adopted run names them.
-        let silent = ["/survey\")", "\"restore/look\")", "\"whole\")"];
+        let silent = ["/survey\")", "\"restore/look\")", "\"whole\")", "\"swept\")"];
         more.retain(|it| !silent.iter().any(|step| it.contains(step)));
         self.run = kept;
         let more: Vec<&String> = more

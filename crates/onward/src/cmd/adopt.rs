@@ -97,11 +97,16 @@ fn which_of(
     }
 }
 
-/// Runs of other systems here that are surely this project's, each to be resumed.
-pub(crate) fn strangers(cx: &Context, session: &Session) -> Result<Vec<FoundSite>, Error> {
+/// Runs of other systems here that are surely this project's, each to be resumed. What failed or
+/// was cancelled is taken up by `force` alone.
+pub(crate) fn strangers(
+    cx: &Context,
+    session: &Session,
+    force: bool,
+) -> Result<Vec<FoundSite>, Error> {
     let here = meant::here(cx, session)?;
-    let all = open::theirs(session, &here)?.into_iter().map(|it| it.found);
-    Ok(all.filter(|it| !it.site.unsure).collect())
+    let all = open::theirs(session, &here)?.into_iter().filter(|it| force || !it.is_over());
+    Ok(all.map(|it| it.found).filter(|it| !it.site.unsure).collect())
 }
 
 /// No list has a `[PERMANENT]` task: says where it was looked for, and offers to make one.

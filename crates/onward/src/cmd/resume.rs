@@ -299,7 +299,7 @@ fn refuse_driven(dir: &Path, args: &ResumeArgs) -> Result<(), Error> {
 
 fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
     let runs = session.unfinished()?;
-    let strangers = adopt::strangers(cx, session)?;
+    let strangers = adopt::strangers(cx, session, args.force)?;
     if runs.is_empty() && strangers.is_empty() {
         return Err(session.beside_lists(Error::NothingToResume));
     }

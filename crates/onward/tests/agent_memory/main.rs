@@ -6,6 +6,7 @@ mod desk;
 mod handover;
 mod kills;
 mod lost;
+mod rework;
 mod runs;
 mod several;
 #[expect(dead_code, reason = "the kill tests use the rest")]

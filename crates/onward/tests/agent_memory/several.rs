@@ -225,3 +225,24 @@ fn events_count_however_deep_they_lie_and_a_file_in_their_place_is_a_finding() {
     assert!(told.unwrap()["path"].as_str().unwrap().ends_with("/events"), "{plan:#}");
     desk.bench.exits("resume --no-input --yes", 16);
 }
+
+/// A run that is over hides no run that is not.
+#[test]
+fn what_failed_or_was_cancelled_is_not_among_those_that_can_be_resumed() {
+    for end in ["run-cancelled", "run-failed"] {
+        let desk = Desk::new();
+        left(&desk, "20260302-0900-live-aaaa", 50, &[]);
+        let over = json!({"type": end, "timestamp": ago(1)});
+        left(&desk, "20260302-0900-over-bbbb", 2, &[over]);
+        for command in ["", "status", "plan"] {
+            let out = desk.bench.exits(command, 0);
+            let next = out.out.lines().find(|it| it.contains("onward resume")).unwrap();
+            assert!(next.contains("-live-aaaa"), "{command}: {out:?}");
+        }
+        desk.bench.exits("resume --no-input --yes --mode autopilot", 0);
+        let events =
+            |name: &str| desk.bench.path(&format!(".agent-memory/runs/{name}/events/onward"));
+        assert!(events("20260302-0900-live-aaaa").exists());
+        assert!(!events("20260302-0900-over-bbbb").exists());
+    }
+}

@@ -12,6 +12,13 @@ pub struct Said<'a> {
     pub issues: Vec<&'a Value>,
 }
 
+impl Said<'_> {
+    /// The verifier could not tell: nothing is to be mended, and a person is asked.
+    pub fn is_blocked(&self) -> bool {
+        self.result == "BLOCKED"
+    }
+}
+
 /// The last verdict on this task; `None` when there is none, and then it waits for the next one.
 pub fn said<'a>(verdicts: &'a Value, id: &str) -> Option<Said<'a>> {
     let all = verdicts["verdicts"].as_array()?;

@@ -77,8 +77,8 @@ fn unjudged(desk: &Desk, task: &Task) -> Result<(), CallError> {
     desk.log(&entries)
 }
 
-/// A quality task that failed goes back to the executor; any other gets a quality task, and after
-/// three of them a person is asked.
+/// What the verifier calls blocked waits for a person. A quality task that failed goes back to the
+/// executor; any other gets a quality task, and after three of them a person is asked.
 fn rejected(desk: &Desk, tasks: &Tasks, task: &Task, said: &Said<'_>) -> Result<Entry, CallError> {
     let id = task.entry.id.as_str();
     let details = |more: Value| {
@@ -89,6 +89,9 @@ fn rejected(desk: &Desk, tasks: &Tasks, task: &Task, said: &Said<'_>) -> Result<
         }
         desk.details(all)
     };
+    if said.is_blocked() {
+        return Ok(Entry::new("task-blocked", details(json!({ "reason": said.summary }))));
+    }
     let mends = |it: &&Task| it.entry.fixes.iter().any(|fixed| fixed == id);
     // The one that this very step made is no earlier one.
     let earlier = tasks.all.iter().filter(mends).filter(|it| it.entry.made_by != desk.step);

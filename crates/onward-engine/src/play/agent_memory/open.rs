@@ -31,6 +31,11 @@ fn has_tasks(state: &State) -> bool {
 pub(super) fn check(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (state, _) = desk.look()?;
+    usable(&state)?;
+    Ok(json!({ "tasks": state.graph().map_or(0, |it| it.tasks.len()) }))
+}
+
+fn usable(state: &State) -> Result<(), CallError> {
     let why = match &state.graph {
         GraphFile::Missing => Some("is missing".to_owned()),
         GraphFile::Broken(why) => Some(format!("cannot be read: {why}")),
@@ -43,11 +48,9 @@ pub(super) fn check(order: &Order) -> Result<Value, CallError> {
             graph.circles.first().map(waits).or_else(twice)
         }
     };
-    if let Some(why) = why {
-        let hint = "fix it by hand, or resume: the breakdown is made again";
-        return Err(CallError::new(format!("{GRAPH} {why}")).hint(hint));
-    }
-    Ok(json!({ "tasks": state.graph().map_or(0, |it| it.tasks.len()) }))
+    let Some(why) = why else { return Ok(()) };
+    let hint = "fix it by hand, or resume: the breakdown is made again";
+    Err(CallError::new(format!("{GRAPH} {why}")).hint(hint))
 }
 
 /// The transition comes first: without the constitution the user is still to be asked, so that a
@@ -56,7 +59,7 @@ pub(super) fn approve(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (state, tasks) = desk.look()?;
     if !has_tasks(&state) {
-        return check(order);
+        usable(&state)?;
     }
     if state.hint.is_none_or(|phase| phase < 2) {
         let details = desk.details(json!({}));

@@ -3,7 +3,7 @@
 use onward_dialects::{
     agent_memory::{
         read::{State, contract},
-        tasks::{Stage, Task, Tasks},
+        tasks::{Stage, Task},
         write::{Entry, surveyed},
     },
     rules::agent_memory::outcome::Outcome,
@@ -12,22 +12,18 @@ use serde_json::{Value, json};
 
 use super::{CallError, Order, desk::Desk};
 
-fn find<'a>(tasks: &'a Tasks, order: &Order) -> Result<&'a Task, CallError> {
-    tasks.get(&order.task).ok_or_else(|| {
-        let message = format!("the task graph has no task `{}`", order.task);
-        CallError::new(message).hint("put it back into task-graph.json, and resume")
-    })
-}
-
-/// Whether the task is to be executed now; if so, that is logged once for each step.
+/// Whether the task is to be executed now; if so, that is logged once for each step. One that was
+/// taken out of the task graph is not.
 pub(super) fn claim(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (state, tasks) = desk.look()?;
-    let task = find(&tasks, order)?;
-    if desk.has_said(task) && task.orphan {
+    let Some(task) = tasks.get(&order.task) else {
+        return Ok(json!({ "go": false, "why": "it is not in the task graph any more" }));
+    };
+    let is_free = tasks.is_free(task);
+    if desk.has_said(task) && task.orphan && is_free {
         return Ok(claimed(&state, task, task.attempts));
     }
-    let is_free = task.entry.dependencies.iter().all(|id| tasks.is_satisfied(id));
     let why = match task.stage {
         Stage::Open if is_free => None,
         Stage::Open => Some("what it depends on is not done"),
@@ -57,11 +53,11 @@ fn claimed(state: &State, task: &Task, attempt: u32) -> Value {
 pub(super) fn record(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (_, tasks) = desk.look()?;
-    let task = find(&tasks, order)?;
     let outcome = Outcome::of(&order.outcome, &order.result);
-    if !desk.has_said(task) {
+    // One that was taken out of the task graph meanwhile is told of all the same.
+    if !tasks.get(&order.task).is_some_and(|task| desk.has_said(task)) {
         let details = desk.details(outcome.details(&order.outcome, &order.result));
-        desk.log(&[Entry::new(outcome.event(), details).of_task(&task.entry.id)])?;
+        desk.log(&[Entry::new(outcome.event(), details).of_task(&order.task)])?;
     }
     let (_, tasks) = desk.look()?;
     Ok(json!({ "outcome": outcome.as_str(), "verify": tasks.due(&order.task) }))
@@ -74,13 +70,14 @@ pub(super) fn survey(order: &Order) -> Result<Value, CallError> {
     Ok(surveyed(&tasks))
 }
 
-/// The user's word on tasks that cannot go on by themselves.
+/// The user's word on tasks that cannot go on by themselves. One that goes on by now needs none.
 pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (_, tasks) = desk.look()?;
     let mut entries = Vec::new();
     for id in &order.tasks {
-        if tasks.get(id).is_some_and(|task| desk.has_said(task)) {
+        let is_stuck = |task: &Task| matches!(task.stage, Stage::Blocked | Stage::UsedUp);
+        if !tasks.get(id).is_some_and(is_stuck) {
             continue;
         }
         let kind = match order.choice.as_str() {
