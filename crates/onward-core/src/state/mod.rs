@@ -336,6 +336,12 @@ impl State {
         self.steps.get(address)
     }
 
+    /// What a step left that is done.
+    pub fn done(&self, address: &Address) -> Option<Value> {
+        let entry = self.step(address).filter(|it| it.phase == Phase::Done)?;
+        Some(entry.result.as_deref().cloned().unwrap_or_default())
+    }
+
     pub fn phase(&self, address: &Address) -> Phase {
         self.steps.glance(address).map_or(Phase::Pending, Glance::phase)
     }

@@ -11,14 +11,14 @@ use onward_core::{
     plan::{RecoveryPoint, Status},
     time::Timestamp,
     told::{
-        Change, Deed, Died, Entering, LastDone, LastTold, NoEntry, Restored, Standing, StepTold,
-        Told, Undo,
+        Change, Deed, Died, Entering, Journaled, LastDone, LastTold, NoEntry, Overtaken, Restored,
+        Standing, StepTold, Told, Undo,
     },
 };
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, ID, Phase, check, code, enter, last,
+    Code, Facts, ID, Phase, check, code, enter, last, overtaken,
     read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
     recall,
     resumed::{counts, resumed},
@@ -229,14 +229,20 @@ impl DotagentTold {
 
 /// The phase that the state names; where it names none, tasks tell that they were planned. Where no
 /// task is known and the design that names them is gone, the phase before it, if what a design is
-/// made of is there: nothing else makes it again.
+/// made of is there: nothing else makes it again. Where even the demand is gone and nothing was
+/// made of it, the first.
 fn reached(state: &State, tasks: &[Task]) -> Phase {
     let first = if tasks.is_empty() { Phase::Requirements } else { Phase::Implementation };
     let named = state.current.unwrap_or(first);
     let has_none = tasks.is_empty() && !state.is_valid(DESIGN);
     let has_ground = state.is_valid(DEMAND) || state.designs().any(|(_, it)| it.is_valid());
-    if named == Phase::Implementation && has_none && has_ground {
-        return Phase::Architecture;
+    let named = match named {
+        Phase::Implementation if has_none && has_ground => Phase::Architecture,
+        other => other,
+    };
+    // A design is an answer to the demand.
+    if named == Phase::Architecture && has_none && !has_ground {
+        return Phase::Requirements;
     }
     named
 }
@@ -365,6 +371,14 @@ impl Told for DotagentTold {
         now: Timestamp,
     ) -> Option<Restored> {
         recall::restored(self, done, now)
+    }
+
+    fn outlasts(&self, at: &Address, done: &dyn Fn(&Address) -> Option<Value>) -> bool {
+        overtaken::outlasts(self, at, done)
+    }
+
+    fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        overtaken::overtaken(self, known)
     }
 
     fn superseded(&self) -> Option<Finding> {

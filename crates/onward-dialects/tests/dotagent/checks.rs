@@ -91,7 +91,7 @@ fn an_interrupted_write_is_a_warning_and_the_file_that_parses_is_used() {
     assert_eq!(severity(&unsafe_.findings()[0]), "warning");
 
     let tmp = built("VERIFICATION").phase.to_string();
-    let both = built("ARCHITECTURE").file("state/phase.json.tmp", &tmp);
+    let both = built("ARCHITECTURE").demand().file("state/phase.json.tmp", &tmp);
     assert_eq!(both.codes(), ["leftover-temp-file"]);
     assert_eq!(both.findings()[0].path.as_deref(), Some("memory/state/phase.json.tmp"));
     assert_eq!(severity(&both.findings()[0]), "warning");
