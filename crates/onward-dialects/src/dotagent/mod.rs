@@ -257,6 +257,16 @@ impl Dialect for DotagentDialect {
         true
     }
 
+    fn is_told_what(&self) -> bool {
+        true
+    }
+
+    /// Reports and tasks, and with them what our journal knows.
+    fn read_rest(&self, site: &Site, files: Files) -> Option<Box<dyn Told>> {
+        files.iter().next()?;
+        Some(Box::new(told::DotagentTold::new(site.dir(), known_id(&site.inputs), files)))
+    }
+
     /// Where one of the two names no id, they are the same.
     fn is_of(&self, site: &Site, inputs: &BTreeMap<String, Value>) -> bool {
         known_id(&site.inputs).zip(known_id(inputs)).is_none_or(|(there, ours)| there == ours)

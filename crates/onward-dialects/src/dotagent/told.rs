@@ -32,6 +32,7 @@ use crate::{
     rules::dotagent::{
         Scene,
         phases::{design_path, retire},
+        plan::designed,
     },
 };
 
@@ -114,6 +115,13 @@ impl DotagentTold {
         self.code == Code::Roundtable && self.state.is_valid(MERGED)
     }
 
+    /// The tasks that the final design lists.
+    pub(super) fn designed(&self) -> Vec<String> {
+        let design = self.state.sheet(DESIGN).and_then(|it| it.map());
+        let tasks = design.map(designed).unwrap_or_default();
+        tasks.iter().filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+    }
+
     fn status(&self) -> Status {
         match self.code {
             Code::Complete => Status::Completed,
@@ -157,9 +165,13 @@ impl DotagentTold {
             Code::Implementation if self.repairs => {
                 "IMPLEMENTATION: the verification failed; repair what it names".to_owned()
             }
-            Code::Implementation if self.tasks.is_empty() => {
-                "IMPLEMENTATION: no task is planned yet, make the execution plan".to_owned()
-            }
+            Code::Implementation if self.tasks.is_empty() => match self.designed().as_slice() {
+                [] => "IMPLEMENTATION: no task is planned yet, make the execution plan".to_owned(),
+                ids => format!(
+                    "IMPLEMENTATION: plan the tasks of the design, {}",
+                    shown(&ids.join(", "))
+                ),
+            },
             Code::Implementation => {
                 format!("IMPLEMENTATION: go on with {}", shown(&runnable.join(", ")))
             }
