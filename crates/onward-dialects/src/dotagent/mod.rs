@@ -2,8 +2,9 @@
 //!
 //! This page holds the card and the recovery table; `read` makes one value of the files, `tasks`
 //! says how far each task is (`left` and `recall` where the list of them is lost), `check` what is
-//! wrong, `told` and `step` answer core, `overtaken` what of our own run counts no more, `write` changes the state files. Invariant: pure; where
-//! the run re-enters is the table's decision alone.
+//! wrong, `told` and `step` answer core, `overtaken` says what of our own run counts no more,
+//! `write` changes the state files. Invariant: pure; where the run re-enters is the table's
+//! decision alone.
 
 mod check;
 mod enter;

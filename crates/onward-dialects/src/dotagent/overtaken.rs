@@ -104,8 +104,8 @@ fn done_steps(task: &Task, known: Ours<'_>) -> Vec<Address> {
     if !tries.last().is_some_and(is_good) {
         return Vec::new();
     }
-    let tried = tries.iter().flat_map(|number| TRY.map(|id| in_try(*number, id)));
-    tried.chain(END.map(at)).filter(is_done).collect()
+    let steps = tries.iter().flat_map(|number| TRY.map(|id| in_try(*number, id)));
+    steps.chain(END.map(at)).filter(is_done).collect()
 }
 
 fn overtakes(told: &DotagentTold, steps: Vec<Address>, says: &str, message: String) -> Overtaken {

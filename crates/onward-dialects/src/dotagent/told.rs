@@ -248,10 +248,9 @@ fn reached(state: &State, tasks: &[Task]) -> Phase {
     let named = state.current.unwrap_or(first);
     let has_none = tasks.is_empty() && !state.is_valid(DESIGN);
     let has_ground = state.is_valid(DEMAND) || state.designs().any(|(_, it)| it.is_valid());
-    let named = match named {
-        Phase::Implementation if has_none && has_ground => Phase::Architecture,
-        other => other,
-    };
+    if named == Phase::Implementation && has_none && has_ground {
+        return Phase::Architecture;
+    }
     // A design is an answer to the demand.
     if named == Phase::Architecture && has_none && !has_ground {
         return Phase::Requirements;
