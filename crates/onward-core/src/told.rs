@@ -156,6 +156,13 @@ pub trait Told {
         None
     }
 
+    /// Whether a step that was learned from the files stays done although they tell nothing of it
+    /// any more, because of what a run of ours has done since. `done` gives the result of a step
+    /// that is done.
+    fn outlasts(&self, _at: &Address, _done: &dyn Fn(&Address) -> Option<Value>) -> bool {
+        false
+    }
+
     /// Steps of ours whose outcome does not count any more, because files that it speaks of were
     /// changed since. `known` says how a step stands in our journal.
     fn overtaken(&self, _known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {

@@ -35,6 +35,17 @@ pub trait Dialect: Sync {
         false
     }
 
+    /// Whether a run from the beginning has to be told what is wanted, as the input `request`.
+    fn is_told_what(&self) -> bool {
+        false
+    }
+
+    /// What the other files tell of a run of ours whose marks are gone; `None` where they tell
+    /// nothing.
+    fn read_rest(&self, _site: &Site, _files: Files) -> Option<Box<dyn Told>> {
+        None
+    }
+
     /// Whether a run of ours that was given these inputs goes on with this one.
     fn is_of(&self, site: &Site, inputs: &BTreeMap<String, Value>) -> bool {
         let told = site.inputs.iter().filter(|it| it.0 != "dir");

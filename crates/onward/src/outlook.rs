@@ -136,9 +136,13 @@ pub(crate) fn ways_out(
 pub(crate) fn start_over(found: &FoundSite) -> String {
     let site = &found.site;
     let given = site.inputs.iter().filter(|(name, _)| *name != "dir" && *name != "state");
+    // Where one run after the other lies in the same place, they name the one that is put away.
+    let given = given.filter(|_| !found.dialect.replaces());
     let given = given.filter_map(|(name, value)| Some((name, value.as_str()?)));
     let mut command = vec![onward!("run {}", site.workflow)];
     command.extend(given.map(|(name, it)| format!("--input {name}={}", word(it))));
+    let asks = found.dialect.is_told_what();
+    command.extend(asks.then(|| "--input request='WISH'".to_owned()));
     command.join(" ")
 }
 

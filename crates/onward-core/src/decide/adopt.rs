@@ -109,7 +109,9 @@ pub fn regressed(run: &Run, source: Source<'_>) -> BTreeMap<Address, String> {
                     StepTold::PassedOver(_) => entry.elsewhere,
                     StepTold::Silent => {
                         let is_history = |(it, turn)| begun.get(it).is_some_and(|at| turn < *at);
-                        entry.elsewhere && !turns_of(step).any(is_history)
+                        entry.elsewhere
+                            && !turns_of(step).any(is_history)
+                            && !source.told.outlasts(step, &|it| run.state.done(it))
                     }
                 }
         }

@@ -361,6 +361,12 @@ impl State {
         self.steps.settle();
     }
 
+    /// What a step left that is done.
+    pub fn done(&self, address: &Address) -> Option<Value> {
+        let entry = self.step(address).filter(|it| it.phase == Phase::Done)?;
+        Some(entry.result.as_deref().cloned().unwrap_or_default())
+    }
+
     pub fn phase(&self, address: &Address) -> Phase {
         self.steps.glance(address).map_or(Phase::Pending, Glance::phase)
     }

@@ -180,6 +180,10 @@ impl Dialect for AgentMemoryDialect {
         site::sites(&CARD, seen)
     }
 
+    fn is_told_what(&self) -> bool {
+        true
+    }
+
     fn fresh(&self, given: &BTreeMap<String, Value>, now: Timestamp) -> BTreeMap<String, Value> {
         let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
         if !text("dir").is_empty() {

@@ -98,8 +98,17 @@ fn unreadable(told: &DotagentTold, all: &mut Vec<Finding>) {
         let message = format!("{why}; {tasks}");
         all.push(Odd::StateRebuilt.finding(message).at_path(EXECUTION));
     } else if !phase.is_missing() && execution.is_missing() && has_tasks {
-        let message = format!("{}: no task is known", lacking(told));
-        all.push(Finding::new(Known::MissingArtifact, message).at_path(EXECUTION));
+        let listed = told.designed();
+        // Right after the design there is no such file yet.
+        let is_due = told.state.current.is_none_or(|it| it >= Phase::Implementation);
+        if listed.is_empty() || is_due || told.state.stranger.is_some() {
+            let known = match listed.as_slice() {
+                [] => "no task is known".to_owned(),
+                ids => format!("the design lists {}, and none has begun", shown(&ids.join(", "))),
+            };
+            let message = format!("{}: {known}", lacking(told));
+            all.push(Finding::new(Known::MissingArtifact, message).at_path(EXECUTION));
+        }
     } else if told.state.stranger.is_some() && !told.state.is_fresh() {
         all.push(Finding::new(Known::StatusDisagrees, lacking(told)).at_path(EXECUTION));
     }
@@ -205,7 +214,7 @@ fn pointer(told: &DotagentTold, all: &mut Vec<Finding>) {
 fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
     let state = &told.state;
     for Entry { word, output, phase, .. } in &state.completed {
-        let Some(named) = output else { continue };
+        let Some(named) = output.as_ref().filter(|it| !it.trim().is_empty()) else { continue };
         let what = format!("the output of {}", shown(word));
         match inside(named) {
             None => all.push(refused(named, &what, PHASE)),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     Code, Phase,
     read::{CONTRACTS, DEMAND, DESIGN, DESIGNS, MERGED, REFLECTION, REFLECTIONS, VERIFICATION},
-    tasks::{Task, runnable},
+    tasks::{Stage, Task, runnable},
     told::{DotagentTold, task_of},
     write::{Checkpoint, ENTERED},
 };
@@ -55,6 +55,14 @@ pub(super) fn enter(told: &DotagentTold, at: &Entering<'_>) -> Result<Vec<Change
         return Err(NoEntry::Ahead(format!("{wanted} lies ahead of what is done ({now})")));
     }
     let is_next = |task: &Task| runnable(&told.tasks).any(|it| it.id == task.id);
+    let waits = |task: &Task| task.stage != Stage::Verified && !is_next(task);
+    if let Some(task) = task.map(|index| &told.tasks[index])
+        && told.code == Code::Implementation
+        && waits(task)
+    {
+        let message = format!("{} lies ahead: tasks before it are open", at.place);
+        return Err(NoEntry::Ahead(message));
+    }
     // A merged design waits for the user; a person who enters before that wants another one.
     let is_behind = wanted == Code::Roundtable && told.is_merged();
     let goes_there = !is_behind && task.is_none_or(|index| is_next(&told.tasks[index]));

@@ -2,13 +2,15 @@
 //!
 //! This page holds the card and the recovery table; `read` makes one value of the files, `tasks`
 //! says how far each task is (`left` and `recall` where the list of them is lost), `check` what is
-//! wrong, `told` and `step` answer core, `write` changes the state files. Invariant: pure; where
-//! the run re-enters is the table's decision alone.
+//! wrong, `told` and `step` answer core, `overtaken` says what of our own run counts no more,
+//! `write` changes the state files. Invariant: pure; where the run re-enters is the table's
+//! decision alone.
 
 mod check;
 mod enter;
 mod last;
 pub mod left;
+mod overtaken;
 pub mod read;
 mod recall;
 mod resumed;
@@ -254,6 +256,16 @@ impl Dialect for DotagentDialect {
 
     fn replaces(&self) -> bool {
         true
+    }
+
+    fn is_told_what(&self) -> bool {
+        true
+    }
+
+    /// Reports and tasks, and with them what our journal knows.
+    fn read_rest(&self, site: &Site, files: Files) -> Option<Box<dyn Told>> {
+        files.iter().next()?;
+        Some(Box::new(told::DotagentTold::new(site.dir(), known_id(&site.inputs), files)))
     }
 
     /// Where one of the two names no id, they are the same.

@@ -342,7 +342,7 @@ fn task_entries(execution: &Object<'_>) -> (Vec<TaskEntry>, Vec<String>) {
             doubled.push(id);
             continue;
         }
-        let named = entry.text("output");
+        let named = entry.text("output").filter(|it| !it.trim().is_empty());
         let explicit = named.as_deref().and_then(inside);
         let word = entry.text("status").unwrap_or_default();
         let said = ["description", "title", "name", "summary"];

@@ -11,14 +11,14 @@ use onward_core::{
     plan::{RecoveryPoint, Status},
     time::Timestamp,
     told::{
-        Change, Deed, Died, Entering, LastDone, LastTold, NoEntry, Restored, Standing, StepTold,
-        Told, Undo,
+        Change, Deed, Died, Entering, Journaled, LastDone, LastTold, NoEntry, Overtaken, Restored,
+        Standing, StepTold, Told, Undo,
     },
 };
 use serde_json::{Value, json};
 
 use super::{
-    Code, Facts, ID, Phase, check, code, enter, last,
+    Code, Facts, ID, Phase, check, code, enter, last, overtaken,
     read::{DEMAND, DESIGN, MERGED, State, VERIFICATION},
     recall,
     resumed::{counts, resumed},
@@ -32,6 +32,7 @@ use crate::{
     rules::dotagent::{
         Scene,
         phases::{design_path, retire},
+        plan::designed,
     },
 };
 
@@ -114,6 +115,13 @@ impl DotagentTold {
         self.code == Code::Roundtable && self.state.is_valid(MERGED)
     }
 
+    /// The tasks that the final design lists.
+    pub(super) fn designed(&self) -> Vec<String> {
+        let design = self.state.sheet(DESIGN).and_then(|it| it.map());
+        let tasks = design.map(designed).unwrap_or_default();
+        tasks.iter().filter_map(|it| it["id"].as_str()).map(str::to_owned).collect()
+    }
+
     fn status(&self) -> Status {
         match self.code {
             Code::Complete => Status::Completed,
@@ -157,9 +165,13 @@ impl DotagentTold {
             Code::Implementation if self.repairs => {
                 "IMPLEMENTATION: the verification failed; repair what it names".to_owned()
             }
-            Code::Implementation if self.tasks.is_empty() => {
-                "IMPLEMENTATION: no task is planned yet, make the execution plan".to_owned()
-            }
+            Code::Implementation if self.tasks.is_empty() => match self.designed().as_slice() {
+                [] => "IMPLEMENTATION: no task is planned yet, make the execution plan".to_owned(),
+                ids => format!(
+                    "IMPLEMENTATION: plan the tasks of the design, {}",
+                    shown(&ids.join(", "))
+                ),
+            },
             Code::Implementation => {
                 format!("IMPLEMENTATION: continue with {}", shown(&runnable.join(", ")))
             }
@@ -229,7 +241,8 @@ impl DotagentTold {
 
 /// The phase that the state names; where it names none, tasks tell that they were planned. Where no
 /// task is known and the design that names them is gone, the phase before it, if what a design is
-/// made of is there: nothing else makes it again.
+/// made of is there: nothing else makes it again. Where even the demand is gone and nothing was
+/// made of it, the first.
 fn reached(state: &State, tasks: &[Task]) -> Phase {
     let first = if tasks.is_empty() { Phase::Requirements } else { Phase::Implementation };
     let named = state.current.unwrap_or(first);
@@ -237,6 +250,10 @@ fn reached(state: &State, tasks: &[Task]) -> Phase {
     let has_ground = state.is_valid(DEMAND) || state.designs().any(|(_, it)| it.is_valid());
     if named == Phase::Implementation && has_none && has_ground {
         return Phase::Architecture;
+    }
+    // A design is an answer to the demand.
+    if named == Phase::Architecture && has_none && !has_ground {
+        return Phase::Requirements;
     }
     named
 }
@@ -365,6 +382,14 @@ impl Told for DotagentTold {
         now: Timestamp,
     ) -> Option<Restored> {
         recall::restored(self, done, now)
+    }
+
+    fn outlasts(&self, at: &Address, done: &dyn Fn(&Address) -> Option<Value>) -> bool {
+        overtaken::outlasts(self, at, done)
+    }
+
+    fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
+        overtaken::overtaken(self, known)
     }
 
     fn superseded(&self) -> Option<Finding> {

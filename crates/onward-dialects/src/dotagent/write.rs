@@ -149,7 +149,7 @@ impl Checkpoint {
     /// What mended an earlier verification of the whole mends none that is still to come.
     pub(super) fn forget_repairs(&mut self) {
         if let Some(tasks) = self.execution.get_mut("tasks").and_then(Value::as_array_mut) {
-            tasks.retain(|it| !it["id"].as_str().is_some_and(is_repair));
+            tasks.retain(|it| !id_of(it).is_some_and(|id| is_repair(&id)));
         }
     }
 
@@ -230,7 +230,13 @@ fn phase_of(entry: &Value) -> Option<Phase> {
 }
 
 fn is_task(entry: &Value, id: &str) -> bool {
-    entry["id"].as_str().or_else(|| entry["task_id"].as_str()) == Some(id)
+    id_of(entry).as_deref() == Some(id)
+}
+
+/// What a task is called, also by a number; `None` where nothing names it.
+pub(crate) fn id_of(entry: &Value) -> Option<String> {
+    let named = ["id", "task_id"].iter().find_map(|key| plain(&entry[*key]));
+    named.filter(|it| !it.trim().is_empty())
 }
 
 fn completed(phase: Phase, at: Timestamp) -> Value {

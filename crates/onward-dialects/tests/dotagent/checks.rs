@@ -91,7 +91,7 @@ fn an_interrupted_write_is_a_warning_and_the_file_that_parses_is_used() {
     assert_eq!(severity(&unsafe_.findings()[0]), "warning");
 
     let tmp = built("VERIFICATION").phase.to_string();
-    let both = built("ARCHITECTURE").file("state/phase.json.tmp", &tmp);
+    let both = built("ARCHITECTURE").demand().file("state/phase.json.tmp", &tmp);
     assert_eq!(both.codes(), ["leftover-temp-file"]);
     assert_eq!(both.findings()[0].path.as_deref(), Some("memory/state/phase.json.tmp"));
     assert_eq!(severity(&both.findings()[0]), "warning");
@@ -166,4 +166,24 @@ fn a_run_between_the_demand_and_the_yes_to_it_goes_on_and_says_so() {
     assert_eq!(between.approved().codes(), Vec::<String>::new());
     let begun = built("ARCHITECTURE").demand();
     assert_eq!(begun.codes(), Vec::<String>::new());
+}
+
+#[test]
+fn tasks_that_the_design_lists_are_known_before_they_are_planned() {
+    let design = r#"{"execution_plan":{"tasks":[{"id":"t1"},{"id":2}]}}"#;
+    let here = |phase: &str| built(phase).demand().file("reports/final_design.json", design);
+    let plain = here("ARCHITECTURE").approved().set("phase_status", json!("complete"));
+    assert_eq!(plain.codes(), Vec::<String>::new(), "{:?}", plain.findings());
+    assert_eq!(plain.point().summary, "IMPLEMENTATION: plan the tasks of the design, t1, 2");
+    let lost = here("IMPLEMENTATION").findings();
+    let lost = lost.iter().find(|it| it.code == "missing-artifact").unwrap();
+    assert_eq!(lost.message, "it is missing: the design lists t1, 2, and none has begun");
+}
+
+#[test]
+fn an_output_without_a_name_is_none() {
+    let entry = json!([{"phase": "REQUIREMENTS", "completed_at": "2026-04-11T08:30:00Z",
+        "output": ""}]);
+    let here = built("ARCHITECTURE").demand().set("completed_phases", entry);
+    assert_eq!(here.codes(), Vec::<String>::new(), "{:?}", here.findings());
 }

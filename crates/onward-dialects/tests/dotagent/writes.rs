@@ -314,3 +314,14 @@ fn a_task_that_turns_out_to_be_verified_says_so_also_when_it_was_the_last_one() 
 }
 
 const VERDICT: &str = r#"{"verdict":"PASS"}"#;
+
+#[test]
+fn a_task_that_waits_for_others_lies_ahead() {
+    let mut later = task("t2", "pending", 0);
+    later["depends_on"] = json!(["t1"]);
+    let files = built("IMPLEMENTATION").tasks(&[task("t1", "pending", 0), later]).files();
+    let told = DOTAGENT.read(&site(), files).unwrap();
+    let enter = |place| told.enter(&Entering { place, force: false, now: now() });
+    assert_eq!(enter("implementation[t1]"), Ok(Vec::new()));
+    assert!(matches!(enter("implementation[t2]"), Err(NoEntry::Ahead(_))));
+}

@@ -102,7 +102,11 @@ impl Foreign {
         if self.is_unbegun(&files) {
             return Ok(Reading { files, told: None });
         }
-        let told = self.dialect.read(&self.site, files.clone()).map_err(|missing| {
+        let told = self
+            .dialect
+            .read(&self.site, files.clone())
+            .or_else(|missing| self.dialect.read_rest(&self.site, files.clone()).ok_or(missing));
+        let told = told.map_err(|missing| {
             let what = format!("{}: {missing}", self.site.place);
             Stop::MissingFile { what, hint: missing.hint }
         })?;

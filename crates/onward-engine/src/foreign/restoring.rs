@@ -4,14 +4,11 @@
 //! writes; an examination sees the files as they are then.
 
 use onward_core::{
-    address::Address,
     run::Run,
-    state::Phase,
     time::Timestamp,
     told::{Restored, Told},
 };
 use onward_dialects::Files;
-use serde_json::Value;
 
 use super::{Foreign, Reading, export};
 use crate::world::Stop;
@@ -23,15 +20,9 @@ pub(super) fn look(
     run: &Run,
     now: Timestamp,
 ) -> Result<Option<Restored>, Stop> {
-    let Some(found) = told.restore(&|step| done(run, step), now) else { return Ok(None) };
+    let Some(found) = told.restore(&|step| run.state.done(step), now) else { return Ok(None) };
     let after = export::after(files.clone(), &found.changes);
     let Reading { told: Some(again), .. } = foreign.parse(after)? else { return Ok(None) };
     *told = again;
     Ok(Some(found))
-}
-
-/// What a step left that is done.
-fn done(run: &Run, step: &Address) -> Option<Value> {
-    let entry = run.state.step(step).filter(|it| it.phase == Phase::Done)?;
-    Some(entry.result.as_deref().cloned().unwrap_or_default())
 }

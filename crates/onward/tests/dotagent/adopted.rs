@@ -112,6 +112,8 @@ fn an_old_state_is_put_away_from_the_menu_and_the_ways_out_say_how_to_begin_anew
     let way = stopped.err.lines().find(|it| it.contains("onward run dotagent")).unwrap();
     let first = way.trim().split(" && ").next().unwrap();
     assert!(first.starts_with("onward archive ") && first.ends_with(" --yes"), "{stopped:?}");
+    // What was wanted is asked for, and the id of what is put away is not used again.
+    assert!(way.ends_with("&& onward run dotagent --input request='WISH'"), "{stopped:?}");
     let mut terminal = Terminal::start(&office.bench, "resume");
     terminal.shows("clean    put its state away and end it; nothing is deleted");
     terminal.types("clean\n");

@@ -160,3 +160,29 @@ fn a_run_in_the_project_is_found_from_a_directory_below_it() {
     office.bench.exits(&format!("{RESUME} --cwd src/deep"), 0);
     assert_eq!(office.object(PHASE)["phase_status"], "complete");
 }
+
+#[test]
+fn both_state_files_lost_are_asked_about_and_made_again_from_what_our_run_knows() {
+    let office = caught();
+    let agent = office.bench.text(".onward/agent.sh");
+    let waits = agent.replace("grep -q 3 count.txt", "test -e \"$project/yes\"");
+    office.bench.write(".onward/agent.sh", &waits);
+    office.bench.exits(RESUME, 10);
+    let before = starts(&office, "task-001");
+    for path in [PHASE, EXECUTION] {
+        fs::remove_file(office.bench.path(path)).unwrap();
+    }
+    let plan = office.bench.exits("plan --json", 0).json();
+    assert!(codes(&plan).contains(&"state-unreadable"), "{plan:#}");
+    office.bench.exits(RESUME, 16);
+    assert!(!office.bench.path(EXECUTION).exists(), "a refused resume writes nothing");
+    office.bench.write("yes", "");
+    let accept = "--accept state-unreadable --accept attempts-used-up";
+    office.bench.exits(&format!("{RESUME} {accept}"), 0);
+    assert_eq!(starts(&office, "task-001"), before, "{:?}", office.ledger());
+    let phase = office.object(PHASE);
+    assert_eq!(
+        (&phase["workflow_id"], &phase["phase_status"]),
+        (&"wf-greet".into(), &"complete".into())
+    );
+}

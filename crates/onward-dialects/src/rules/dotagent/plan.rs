@@ -10,7 +10,7 @@ use crate::{
     dotagent::{
         Phase, left,
         read::{DESIGN, in_task},
-        write::replace,
+        write::{id_of, replace},
     },
     kit::{
         age::seconds,
@@ -74,8 +74,8 @@ pub(crate) fn entry(task: &Value) -> Value {
 
 /// What the fan-out is made over: tasks that wait for each other in a circle do not.
 fn items(tasks: &[Value]) -> Vec<Value> {
-    let listed = tasks.iter().filter(|it| it["id"].is_string());
-    let id = |task: &Value| task["id"].as_str().unwrap_or_default().to_owned();
+    let listed = tasks.iter().filter(|it| id_of(it).is_some());
+    let id = |task: &Value| id_of(task).unwrap_or_default();
     let ids: BTreeSet<String> = listed.clone().map(id).collect();
     let known = |task: &Value| after(task).into_iter().filter(|it| ids.contains(it)).collect();
     let mut edges: Vec<(String, Vec<String>)> =
@@ -100,8 +100,12 @@ fn after(task: &Value) -> Vec<String> {
 /// The tasks that the final design names.
 pub(crate) fn designed(design: &Map<String, Value>) -> Vec<Value> {
     let planned = design.get("execution_plan").and_then(|it| it["tasks"].as_array());
-    let has_id = |it: &&Value| it["id"].as_str().is_some_and(|id| !id.trim().is_empty());
-    planned.into_iter().flatten().filter(has_id).cloned().collect()
+    let named = |it: &Value| {
+        let mut task = it.clone();
+        task["id"] = id_of(it)?.into();
+        Some(task)
+    };
+    planned.into_iter().flatten().filter_map(named).collect()
 }
 
 /// Each task once, after the tasks that it names and those that provide its contracts.
