@@ -83,8 +83,8 @@ impl Work {
     fn is_ahead(&self, status: Option<Status>, passed: bool, has_failed: bool) -> bool {
         let Some(status) = status else { return false };
         let is_more = match (self.status, status) {
-            (_, Status::Done) => true,
-            (Status::Draft, Status::Ready | Status::InProgress | Status::InReview) => true,
+            (_, Status::Done)
+            | (Status::Draft, Status::Ready | Status::InProgress | Status::InReview) => true,
             (Status::InProgress, Status::InReview) => has_failed,
             (
                 Status::Draft

@@ -11,6 +11,7 @@ use super::{
 };
 
 /// A story, and what the state says about its run.
+#[expect(clippy::struct_excessive_bools, reason = "four facts that are asked one by one")]
 pub(super) struct StoryRun {
     pub(super) state: Option<State>,
     pub(super) facts: StoryFacts,
