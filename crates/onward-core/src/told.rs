@@ -163,6 +163,10 @@ pub trait Told {
         false
     }
 
+    /// Takes in how our run stands by its journal, `known`: what agents of ours wrote while they
+    /// worked is no progress of the other system.
+    fn beside(&mut self, _known: &dyn Fn(&Address) -> Journaled) {}
+
     /// Steps of ours whose outcome does not count any more, because files that it speaks of were
     /// changed since. `known` says how a step stands in our journal.
     fn overtaken(&self, _known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
@@ -381,6 +385,8 @@ pub struct Ahead {
 pub enum Journaled {
     /// With what it left.
     Done(Value),
+    /// The same, and it is to be done again.
+    Stale(Value),
     Failed,
     Open,
 }

@@ -16,7 +16,8 @@ use super::{
     status::{Reading, Says, Status, reading},
     step,
     story::{SCOPE, Story},
-    told::{Kind, SdlcTold, StoryRun},
+    story_run::StoryRun,
+    told::{Kind, SdlcTold},
     touched,
 };
 use crate::kit::{
@@ -135,7 +136,9 @@ fn story(told: &SdlcTold, run: &StoryRun, now: Timestamp, all: &mut Vec<Finding>
         if let Some(state) = &run.state {
             // Both say that it is over, whatever phase the state names.
             let is_over = state.is_over() && told.status_of(&told.key) == Some(Status::Done);
-            if let Some(says) = state.says().filter(|_| !run.is_closing && !is_over) {
+            // What agents of ours may have written is told where it is compared.
+            let is_ours = run.is_closing || run.is_held;
+            if let Some(says) = state.says().filter(|_| !is_ours && !is_over) {
                 disagree(says, story, None, all);
             }
             pointer(told, state, all);

@@ -50,6 +50,7 @@ pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) 
     }
     let Some(story) = told.story() else { return Vec::new() };
     let others = || told.project.stories.iter().filter(|it| it.path != story.path);
+    let is_held = matches!(&told.kind, Kind::Story(run) if run.is_held);
     let mut all = Vec::new();
     for (note, look, role) in pairs(told) {
         let (note, look) = (Address::from_text(&note), Address::from_text(&look));
@@ -57,7 +58,7 @@ pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) 
         let has_failed = match known(&look) {
             Journaled::Done(_) => continue,
             Journaled::Failed => true,
-            Journaled::Open => false,
+            Journaled::Stale(_) | Journaled::Open => false,
         };
         // The files say more than the journal, or take it back: then they count.
         let is_silent = |at: &Address| matches!(step::told(told, at), StepTold::Silent);
@@ -74,9 +75,12 @@ pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) 
         }
         // What is compared there, too, before it is noted, is noted first.
         let first = note.as_str().strip_suffix("/submit").map(|turn| format!("{turn}/begin"));
-        let first = first.map(|it| Address::from_text(&it));
+        // What asks for something else is implemented, too.
+        let is_scope = changed.iter().any(|it| SCOPE.contains(&it.as_str()));
+        let start = (note.as_str() == "submit" && is_scope).then(|| "start".to_owned());
+        let first = first.or(start).map(|it| Address::from_text(&it));
         all.push(Overtaken {
-            finding: finding(story, &changed, role, has_failed).at_step(&look),
+            finding: finding(story, &changed, role, (has_failed, is_held)).at_step(&look),
             steps: first.into_iter().chain([note]).collect(),
             says: format!("{} was edited since", shown(&story.path)),
         });
@@ -123,7 +127,7 @@ fn of_waves(told: &SdlcTold, epic: &Epic, known: &dyn Fn(&Address) -> Journaled)
             first.into_iter().chain([note]).collect()
         };
         let place = step::address(number, member);
-        let mut finding = finding(story, &changed, "", false).at_step(&place);
+        let mut finding = finding(story, &changed, "", (false, false)).at_step(&place);
         if is_over {
             let hint = format!(
                 "its agents are through: accepted, it comes in with the merge; `onward resume \
@@ -148,7 +152,8 @@ fn notes(at: &dyn Fn(&str) -> Address) -> Vec<Address> {
     all.map(|it| at(&it)).collect()
 }
 
-fn finding(story: &Story, changed: &[String], role: &str, has_failed: bool) -> Finding {
+fn finding(story: &Story, changed: &[String], role: &str, how: (bool, bool)) -> Finding {
+    let (has_failed, is_held) = how;
     let (id, what) = (shown(&story.id), shown(&changed.join(", ")));
     let is_scope = changed.iter().any(|it| SCOPE.contains(&it.as_str()) || it.starts_with("what "));
     let hint = "read it; accepted, it counts, and the work that rests on it is done again";
@@ -164,6 +169,15 @@ fn finding(story: &Story, changed: &[String], role: &str, has_failed: bool) -> F
             let message =
                 format!("what story {id} asks for was changed since the interruption: {what}");
             Own::ScopeChanged.finding(message)
+        }
+        (false, false) if is_held => {
+            let message = format!(
+                "story {id} is ahead of this run, which did not write that: it was completed \
+                 outside this workflow, or the {role} wrote it: {what}"
+            );
+            let hint = "put it back as it was; accepted, the run goes on from where it is, and \
+                        its gate is still to come";
+            return Own::CompletedOutside.finding(message).with_hint(hint).at_path(&story.path);
         }
         (false, false) => {
             let message = format!("story {id} was modified since the interruption: {what}");
@@ -185,7 +199,8 @@ mod tests {
     #[test]
     fn what_a_story_asks_for_blocks_and_the_rest_warns() {
         let story = story("# Story 4.2: x\n\n**Status:** InProgress\n");
-        let of = |changed: &str, failed| finding(&story, &[changed.to_owned()], "dev", failed);
+        let of =
+            |changed: &str, failed| finding(&story, &[changed.to_owned()], "dev", (failed, false));
         for (changed, failed, code) in [
             ("acceptance criteria", false, "scope-changed"),
             ("what docs/stories/4.1.story.md asks for", false, "scope-changed"),

@@ -18,7 +18,8 @@ use super::{
     status::{Reading, Says, Status, reading},
     step,
     story::{Story, bare, is_same},
-    told::{Kind, SdlcTold, StoryRun},
+    story_run::StoryRun,
+    told::{Kind, SdlcTold},
 };
 use crate::kit::path::{inside, shown};
 

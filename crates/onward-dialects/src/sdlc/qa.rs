@@ -115,6 +115,10 @@ const STATUSES: [&str; 13] = [
     "escalated",
 ];
 
+/// Those that say that it was begun, whatever its number.
+const BEGUN: [&str; 7] =
+    ["inprogress", "active", "running", "paused", "stopped", "interrupted", "escalated"];
+
 /// When on a day it was that a file which tells the day alone was written: by the time of the file.
 /// One that was copied since tells that it was over by the end of the day.
 fn within(day: Timestamp, written: Option<Timestamp>) -> Timestamp {
@@ -236,6 +240,9 @@ impl Loop {
 
     /// Nothing was begun.
     pub fn is_idle(&self) -> bool {
-        self.pointer == 0 && !self.is_lost && self.turns.values().all(|it| it.verdict.is_none())
+        let word = self.word.as_deref().map(|it| words(it).concat()).unwrap_or_default();
+        let is_begun = BEGUN.contains(&word.as_str());
+        let is_judged = self.turns.values().any(|it| it.verdict.is_some());
+        self.pointer == 0 && !self.is_lost && !is_begun && !is_judged
     }
 }

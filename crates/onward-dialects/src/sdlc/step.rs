@@ -20,6 +20,7 @@ use super::{
     state::Flow,
     status::{Says, Status},
     story::bare,
+    story_run::StoryRun,
     told::{Kind, SdlcTold},
 };
 use crate::{
@@ -128,7 +129,11 @@ pub(super) fn ahead(told: &SdlcTold) -> Option<Ahead> {
 /// What is done, for the report.
 pub(super) fn done_lines(told: &SdlcTold) -> Vec<String> {
     let phases = |codes: &[Code]| {
-        let upto = told.phase().map_or(codes.len(), |it| it as usize - 1).min(codes.len());
+        let phase = match &told.kind {
+            Kind::Story(run) if told.code == Code::StoryCheckpoint => Some(run.proved),
+            Kind::Story(_) | Kind::Spec(_) | Kind::Loop(_) | Kind::Epic(_) => told.phase(),
+        };
+        let upto = phase.map_or(codes.len(), |it| it as usize - 1).min(codes.len());
         let line = |(index, code): (usize, &Code)| {
             let (_, name, agent) = code.row();
             format!("{}. {name} by @{agent}: done", index + 1)
@@ -249,7 +254,8 @@ fn nothing() -> Value {
 
 fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     let Kind::Story(run) = &told.kind else { return StepTold::Silent };
-    let reached = told.phase().unwrap_or(6);
+    let is_asked = told.code == Code::StoryCheckpoint;
+    let reached = if is_asked { run.proved } else { told.phase().unwrap_or(6) };
     let failed = run.facts.failed || run.was_sent_back;
     let is_over = told.code == Code::Complete;
     let is_judged = reached > 4;
@@ -265,7 +271,7 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
         return StepTold::Undone;
     }
     let is_built = reached > 3 || failed;
-    let is_started = told.status_of(&told.key) == Some(Status::InProgress);
+    let is_started = run.known == Some(Status::InProgress);
     // Loops that another program brought to their end.
     let is_through = match place {
         "validate" => reached > 2,
@@ -329,13 +335,17 @@ pub(super) fn vouched(told: &SdlcTold, at: &str) -> bool {
         Kind::Spec(_) => false,
         Kind::Story(run) => {
             let phase = phase_of(at.split(['/', '[']).next().unwrap_or_default());
-            let by_state = run.state.as_ref().is_some_and(|it| {
-                it.reached() >= phase || it.pointer.is_some_and(|pointer| pointer > phase)
-            });
-            let gate = told.project.gate(&told.key).filter(|_| phase == 4);
-            by_state || gate.is_some_and(|it| it.verdict.is_some())
+            let gate = told.project.gate(&told.key).filter(|_| phase == 4 && !run.is_held);
+            by_state(told, phase) || gate.is_some_and(|it| it.verdict.is_some())
         }
     }
+}
+
+/// Whether the state of a story's run is behind this phase.
+pub(super) fn by_state(told: &SdlcTold, phase: u32) -> bool {
+    let Kind::Story(StoryRun { state: Some(state), .. }) = &told.kind else { return false };
+    let is_behind = state.pointer.is_some_and(|pointer| pointer > phase);
+    state.reached() >= phase || is_behind || state.is_over()
 }
 
 /// A loop that is through, or a step in it other than `but`; `None` for everything else.

@@ -184,6 +184,15 @@ fn a_loop_whose_number_cannot_be_one_goes_on_and_an_idle_one_hides_no_story() {
         assert_eq!(lost.codes(), ["odd-value"], "{number}");
     }
     assert_eq!(names(&looped("0")), ["sdc-2.1"], "nothing of the loop was begun");
+    for text in [
+        "{\"storyId\":\"2.1\",\"currentIteration\":0,\"status\":\"in_progress\",\"history\":[]}",
+        "{\"story_id\":\"2.1\",\"current_iteration\":0,\"status\":\"active\",\"history\":[]}",
+        "{\"storyId\":\"2.1\",\"iteration\":0,\"status\":\"running\",\"history\":[]}",
+    ] {
+        let begun = project().story("2.1", "In Review").file("qa/2.1/loop-status.json", text);
+        assert_eq!(names(&begun), ["qa-loop-2.1"], "it says that it was begun: {text}");
+        assert_eq!(begun.line(), "qa-loop:review 1 review[1]", "{text}");
+    }
 }
 
 #[test]

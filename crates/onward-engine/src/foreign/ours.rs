@@ -16,6 +16,8 @@ use onward_core::{
     workflow::model::Kind,
 };
 
+use super::Reading;
+
 /// Steps of ours that a change of the files has overtaken run again, and that is said. While an
 /// attempt of ours lives, the files are what it has come to.
 pub(super) fn overtaken(told: &dyn Told, run: &Run, survey: &mut Survey) {
@@ -34,18 +36,30 @@ pub(super) fn overtaken(told: &dyn Told, run: &Run, survey: &mut Survey) {
     }
 }
 
+/// What the files tell, where our journal is known too.
+pub(super) fn beside(told: &mut dyn Told, run: &Run) {
+    told.beside(&|step| journaled(run, step));
+}
+
+/// The same of what was just read.
+pub(super) fn read_beside(mut reading: Reading, run: &Run) -> Reading {
+    reading.told.iter_mut().for_each(|it| beside(&mut **it, run));
+    reading
+}
+
 fn journaled(run: &Run, step: &Address) -> Journaled {
     let Some(entry) = run.state.step(step) else { return Journaled::Open };
+    let result = || entry.result.as_deref().cloned().unwrap_or_default();
     match entry.phase {
-        Phase::Done => Journaled::Done(entry.result.as_deref().cloned().unwrap_or_default()),
+        Phase::Done => Journaled::Done(result()),
+        Phase::Stale => Journaled::Stale(result()),
         Phase::Failed => Journaled::Failed,
         Phase::Pending
         | Phase::Running
         | Phase::Waiting
         | Phase::Tolerated
         | Phase::Skipped
-        | Phase::Lost
-        | Phase::Stale => Journaled::Open,
+        | Phase::Lost => Journaled::Open,
     }
 }
 

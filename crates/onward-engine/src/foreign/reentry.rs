@@ -543,7 +543,7 @@ impl Reentry {
         let changes = told.write(&deed);
         self.refuse_unread(&files, &changes)?;
         export::write(world, &self.foreign, &changes)?;
-        self.foreign.parse(export::after(files, &changes))
+        Ok(ours::read_beside(self.foreign.parse(export::after(files, &changes))?, run))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the other system's files lost, put back from our journal.
+//! What the other system's files lost, put back from our journal, and what else that knows of them.
 //!
 //! Invariant: only what a journal of ours knows is put back, as the first thing that a resume
 //! writes; an examination sees the files as they are then.
@@ -10,7 +10,7 @@ use onward_core::{
 };
 use onward_dialects::Files;
 
-use super::{Foreign, Reading, export};
+use super::{Foreign, Reading, export, ours};
 use crate::world::Stop;
 
 /// What is to be put back. What the files tell is what they tell then.
@@ -20,9 +20,11 @@ pub(super) fn look(
     run: &Run,
     now: Timestamp,
 ) -> Result<Option<Restored>, Stop> {
+    ours::beside(&mut **told, run);
     let Some(found) = told.restore(&|step| run.state.done(step), now) else { return Ok(None) };
     let after = export::after(files.clone(), &found.changes);
     let Reading { told: Some(again), .. } = foreign.parse(after)? else { return Ok(None) };
     *told = again;
+    ours::beside(&mut **told, run);
     Ok(Some(found))
 }

@@ -2,6 +2,7 @@
 //! and gone on with where another orchestrator stopped.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod ahead;
 mod ends;
 mod handed;
 mod kills;

@@ -17,7 +17,17 @@ const TAKEN: &str = "resume --yes --no-input --accept scope-changed --accept dir
 
 /// A run that is killed while the agent of this step waits, after it has done `half`.
 fn killed_in(step: &str, half: &str, run: &str) -> Yard {
+    killed(step, half, run, |agent| agent)
+}
+
+/// The same with other agents, of which that one has done nothing yet.
+pub(crate) fn killed_after(step: &str, run: &str, agents: fn(String) -> String) -> Yard {
+    killed(step, "true", run, agents)
+}
+
+fn killed(step: &str, half: &str, run: &str, agents: fn(String) -> String) -> Yard {
     let yard = Yard::with(|agent| {
+        let agent = agents(agent);
         let waits = format!(
             "case \"$ONWARD_STEP\" in {step}) [ -e .git/calm ] || {{ {half}; : > .git/now; cat \
              .git/wait; }} ;; esac\n"
