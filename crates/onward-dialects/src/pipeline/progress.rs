@@ -183,6 +183,12 @@ pub(super) fn progress(
     let (placed, by_phase) = places(list, permanent, tier, &gone);
     let (mut changed, done) = (stale(&list.tasks, files), done(list, &gone));
     changed.extend(missed(&list.tasks, files, asked));
+    if permanent.is_mending {
+        let executed = list.tasks.iter().filter(|it| it.phase == Some(Phase::P6));
+        for task in executed {
+            changed.remove(task.id.as_str());
+        }
+    }
     let mut phases: Vec<PhaseState> = Vec::new();
     for phase in Phase::working() {
         let tasks = by_phase.get(&phase).cloned().unwrap_or_default();

@@ -36,7 +36,8 @@ pub(crate) mod key {
     pub(crate) const PLAN: &str = "onward_key";
     /// Of a pipeline: the phase whose tasks are being written.
     pub(crate) const LISTING: &str = "onward_listing";
-    /// Of a pipeline: `pending` while the execution is completed and not reviewed.
+    /// Of a pipeline: [`super::PENDING`] while the execution is completed and not reviewed,
+    /// [`super::FIXING`] while what its review refused is mended.
     pub(crate) const REVIEW: &str = "review";
 }
 
@@ -53,6 +54,10 @@ pub(crate) const PROVED: &str = "done and proved";
 pub(crate) const UNCHANGED: &str = "done; no file was changed for it";
 /// What `commit_status` says where the files of a pipeline were as the last commit has them.
 pub(crate) const NOTHING: &str = "nothing to commit";
+
+/// What `review` says.
+pub(crate) const PENDING: &str = "pending";
+pub(crate) const FIXING: &str = "fixing";
 
 /// What speaks against a completed task, as a resume has noted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,6 +169,8 @@ pub(super) struct Permanent {
     pub(super) refused: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
     pub(super) awaits_review: bool,
+    /// A fix of the review changes files of the execution, or did when the run was cut off.
+    pub(super) is_mending: bool,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
 }
@@ -343,6 +350,7 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
     let current_word = metadata.text("current_phase");
     let commit = metadata.text("commit_status").unwrap_or_default();
     let reason = metadata.text("reason").unwrap_or_default();
+    let review = metadata.text(key::REVIEW);
     let signals = metadata.object("phase_signals");
     let signals = signals.iter().flat_map(|it| it.map.keys().map(move |key| (it, key)));
     let signals: Vec<(Phase, String)> = signals
@@ -369,7 +377,8 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),
         refused: said(&is_bad),
-        awaits_review: metadata.text(key::REVIEW).as_deref() == Some("pending"),
+        awaits_review: matches!(review.as_deref(), Some(PENDING | FIXING)),
+        is_mending: review.as_deref() == Some(FIXING),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,
     }

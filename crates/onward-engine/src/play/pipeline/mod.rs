@@ -20,11 +20,13 @@ use serde_json::{Value, json};
 use self::list::List;
 use super::{CallError, Function, Order};
 
-pub(super) const FUNCTIONS: [(&str, Function); 7] = [
+pub(super) const FUNCTIONS: [(&str, Function); 9] = [
     ("pipeline.open", open),
     ("pipeline.tasks", tasks),
     ("pipeline.begin", task::begin),
     ("pipeline.settle", task::settle),
+    ("pipeline.mending", mending),
+    ("pipeline.mended", mended),
     ("pipeline.accept", accept),
     ("pipeline.commit", deliver::commit),
     ("pipeline.deliver", deliver::deliver),
@@ -70,6 +72,21 @@ fn nothing_late(pipeline: &Pipeline, phase: Phase) -> Result<(), CallError> {
     }
     let message = format!("not completed, and {} rests on it: {}", phase.as_str(), late.join(", "));
     Err(CallError::new(message).hint("it came later than its phase: `onward resume` does it"))
+}
+
+/// A fix of the review is about to change files of the execution.
+fn mending(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    list.write(&rules::mending(&list.read()?))?;
+    Ok(json!({}))
+}
+
+fn mended(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    let pipeline = list.read()?;
+    let files = rules::commit_files(&pipeline);
+    list.write(&rules::mended(&pipeline, &list.held(files)))?;
+    Ok(json!({}))
 }
 
 fn accept(order: &Order) -> Result<Value, CallError> {
