@@ -34,6 +34,8 @@ pub(crate) mod key {
     pub(crate) const TURN: &str = "onward_turn";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
+    /// Of a pipeline: the directory of the run that began it, or went on with it last.
+    pub(crate) const DRIVER: &str = "onward_driver";
     /// Of a pipeline: the phase whose tasks are being written.
     pub(crate) const LISTING: &str = "onward_listing";
     /// Of a pipeline: [`super::PENDING`] while the execution is completed and not reviewed,
@@ -161,6 +163,8 @@ pub(super) struct Permanent {
     pub(super) current_word: Option<String>,
     pub(super) branch: Option<String>,
     pub(super) resumes: u32,
+    /// The directory of the run of ours that began it, or went on with it last.
+    pub(super) driver: Option<String>,
     pub(super) committed: bool,
     pub(super) duplicate: bool,
     /// Phases that are said to have passed.
@@ -373,6 +377,7 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         current_word,
         branch: metadata.text("branch").filter(|it| !it.trim().is_empty()),
         resumes: metadata.count("resume_count").unwrap_or(0),
+        driver: metadata.text(key::DRIVER),
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),

@@ -197,6 +197,7 @@ pub fn deliver(pipeline: &Pipeline, commit: Option<&str>) -> Vec<Change> {
         }
         None => permanent.meta("commit_status", &json!(NOTHING)),
     }
+    permanent.forget(key::DRIVER);
     permanent.set("status", &json!("completed"));
     permanent.change().into_iter().collect()
 }

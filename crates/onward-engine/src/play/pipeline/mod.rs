@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use self::list::List;
 use super::{CallError, Function, Order};
+use crate::locate::Project;
 
 pub(super) const FUNCTIONS: [(&str, Function); 9] = [
     ("pipeline.open", open),
@@ -39,11 +40,15 @@ fn open(order: &Order) -> Result<Value, CallError> {
     if list.parse(&files).is_none() {
         let branch = list.branch();
         let context = if order.request.trim().is_empty() { list.context() } else { String::new() };
+        let project = Project::locate(&list.project);
+        let project = project.map_err(CallError::io("find", &list.project))?;
+        let driver = project.runs_dir().join(&order.attempt.run);
         let request = Request {
             text: if context.is_empty() { &order.request } else { &context },
             tier: &order.tier,
             intake: &order.intake,
             branch: branch.as_deref(),
+            driver: &driver.to_string_lossy(),
         };
         list.write(&rules::open(&files, &request))?;
     }
