@@ -61,6 +61,24 @@ pub(crate) const NOTHING: &str = "nothing to commit";
 pub(crate) const PENDING: &str = "pending";
 pub(crate) const FIXING: &str = "fixing";
 
+/// What is left of the review of a completed execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    Pending,
+    /// A fix changes files of the execution, or did when the run was cut off.
+    Fixing,
+}
+
+impl Review {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            PENDING => Some(Self::Pending),
+            FIXING => Some(Self::Fixing),
+            _ => None,
+        }
+    }
+}
+
 /// What speaks against a completed task, as a resume has noted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
@@ -172,9 +190,7 @@ pub(super) struct Permanent {
     /// Phases that are said to have failed, or that a person has opened again.
     pub(super) refused: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
-    pub(super) awaits_review: bool,
-    /// A fix of the review changes files of the execution, or did when the run was cut off.
-    pub(super) is_mending: bool,
+    pub(super) review: Option<Review>,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
 }
@@ -354,7 +370,6 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
     let current_word = metadata.text("current_phase");
     let commit = metadata.text("commit_status").unwrap_or_default();
     let reason = metadata.text("reason").unwrap_or_default();
-    let review = metadata.text(key::REVIEW);
     let signals = metadata.object("phase_signals");
     let signals = signals.iter().flat_map(|it| it.map.keys().map(move |key| (it, key)));
     let signals: Vec<(Phase, String)> = signals
@@ -382,8 +397,7 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),
         refused: said(&is_bad),
-        awaits_review: matches!(review.as_deref(), Some(PENDING | FIXING)),
-        is_mending: review.as_deref() == Some(FIXING),
+        review: metadata.text(key::REVIEW).as_deref().and_then(Review::parse),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,
     }

@@ -299,7 +299,7 @@ impl Pipeline {
     fn lacks_review_only(&self) -> bool {
         let execution = self.progress.phase(Phase::P6);
         let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
-        self.permanent.awaits_review && execution.is_some_and(is_settled)
+        self.permanent.review.is_some() && execution.is_some_and(is_settled)
     }
 }
 

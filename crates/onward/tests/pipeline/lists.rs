@@ -228,7 +228,7 @@ fn git_is_asked_once_for_the_files_of_the_project_however_many_lists_there_are()
     }
     let (bin, asked) = (kitchen.home.join("bin"), kitchen.home.join("asked"));
     fs::create_dir(&bin).unwrap();
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let text =
         format!("#!/bin/sh\necho \"$*\" >> '{}'\nPATH='{path}' exec git \"$@\"\n", asked.display());
     fs::write(bin.join("git"), text).unwrap();
