@@ -105,6 +105,12 @@ pub trait Told {
         None
     }
 
+    /// The directory of the run of ours that began it, or that went on with it last: it may lie in
+    /// another working tree, and drive it at this moment.
+    fn driven_from(&self) -> Option<&str> {
+        None
+    }
+
     /// Inputs of a run of ours that begins where this one waits to be begun: which of the runs
     /// that come and go in its directory it is.
     fn inputs(&self) -> BTreeMap<String, Value> {
@@ -358,6 +364,8 @@ pub enum Deed<'a> {
         /// Agents of ours that were cut off, of which the files do not know yet, and that are
         /// started again.
         died: &'a [Died],
+        /// The directory of our run.
+        by: &'a str,
     },
     /// A person ends the run before it is done. Written before the journal says so.
     Cancelled { at: Timestamp },

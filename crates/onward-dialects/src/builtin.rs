@@ -39,6 +39,8 @@ pub const CALLS: &[&str] = &[
     "pipeline.tasks",
     "pipeline.begin",
     "pipeline.settle",
+    "pipeline.mending",
+    "pipeline.mended",
     "pipeline.accept",
     "pipeline.commit",
     "pipeline.deliver",

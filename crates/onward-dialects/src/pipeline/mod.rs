@@ -20,7 +20,7 @@ mod write;
 use onward_core::{finding::Finding, told::Told};
 
 pub use phase::{Phase, Tier};
-pub(crate) use read::{MARK, NOTHING, PROVED, UNCHANGED, key};
+pub(crate) use read::{FIXING, MARK, NOTHING, PENDING, PROVED, UNCHANGED, key};
 pub use told::Pipeline;
 pub(crate) use write::Edit;
 

@@ -10,7 +10,7 @@ use onward_core::digest::Digest;
 
 use super::{
     phase::{Phase, Tier},
-    read::{List, Noted, Permanent, Task, TaskStatus, namers},
+    read::{List, Noted, Permanent, Review, Task, TaskStatus, namers},
 };
 use crate::{
     Files,
@@ -183,6 +183,12 @@ pub(super) fn progress(
     let (placed, by_phase) = places(list, permanent, tier, &gone);
     let (mut changed, done) = (stale(&list.tasks, files), done(list, &gone));
     changed.extend(missed(&list.tasks, files, asked));
+    if permanent.review == Some(Review::Fixing) {
+        let executed = list.tasks.iter().filter(|it| it.phase == Some(Phase::P6));
+        for task in executed {
+            changed.remove(task.id.as_str());
+        }
+    }
     let mut phases: Vec<PhaseState> = Vec::new();
     for phase in Phase::working() {
         let tasks = by_phase.get(&phase).cloned().unwrap_or_default();
@@ -402,7 +408,7 @@ fn judge(phases: &mut [PhaseState], permanent: &Permanent, tier: Tier, cleaned: 
             follows_cleaned = cleaned.contains(&state.phase);
             is_settled(state)
         };
-        let waits = state.phase == Phase::P6 && permanent.awaits_review;
+        let waits = state.phase == Phase::P6 && permanent.review.is_some();
         state.is_complete &= !waits && permanent.listing != Some(state.phase);
         is_begun |= !is_settled(state) || waits;
     }

@@ -34,9 +34,12 @@ pub(crate) mod key {
     pub(crate) const TURN: &str = "onward_turn";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
+    /// Of a pipeline: the directory of the run that began it, or went on with it last.
+    pub(crate) const DRIVER: &str = "onward_driver";
     /// Of a pipeline: the phase whose tasks are being written.
     pub(crate) const LISTING: &str = "onward_listing";
-    /// Of a pipeline: `pending` while the execution is completed and not reviewed.
+    /// Of a pipeline: [`super::PENDING`] while the execution is completed and not reviewed,
+    /// [`super::FIXING`] while what its review refused is mended.
     pub(crate) const REVIEW: &str = "review";
 }
 
@@ -53,6 +56,28 @@ pub(crate) const PROVED: &str = "done and proved";
 pub(crate) const UNCHANGED: &str = "done; no file was changed for it";
 /// What `commit_status` says where the files of a pipeline were as the last commit has them.
 pub(crate) const NOTHING: &str = "nothing to commit";
+
+/// What `review` says.
+pub(crate) const PENDING: &str = "pending";
+pub(crate) const FIXING: &str = "fixing";
+
+/// What is left of the review of a completed execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Review {
+    Pending,
+    /// A fix changes files of the execution, or did when the run was cut off.
+    Fixing,
+}
+
+impl Review {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            PENDING => Some(Self::Pending),
+            FIXING => Some(Self::Fixing),
+            _ => None,
+        }
+    }
+}
 
 /// What speaks against a completed task, as a resume has noted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +181,8 @@ pub(super) struct Permanent {
     pub(super) current_word: Option<String>,
     pub(super) branch: Option<String>,
     pub(super) resumes: u32,
+    /// The directory of the run of ours that began it, or went on with it last.
+    pub(super) driver: Option<String>,
     pub(super) committed: bool,
     pub(super) duplicate: bool,
     /// Phases that are said to have passed.
@@ -163,7 +190,7 @@ pub(super) struct Permanent {
     /// Phases that are said to have failed, or that a person has opened again.
     pub(super) refused: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
-    pub(super) awaits_review: bool,
+    pub(super) review: Option<Review>,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
 }
@@ -365,11 +392,12 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         current_word,
         branch: metadata.text("branch").filter(|it| !it.trim().is_empty()),
         resumes: metadata.count("resume_count").unwrap_or(0),
+        driver: metadata.text(key::DRIVER),
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),
         refused: said(&is_bad),
-        awaits_review: metadata.text(key::REVIEW).as_deref() == Some("pending"),
+        review: metadata.text(key::REVIEW).as_deref().and_then(Review::parse),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,
     }

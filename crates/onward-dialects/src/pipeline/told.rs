@@ -299,7 +299,7 @@ impl Pipeline {
     fn lacks_review_only(&self) -> bool {
         let execution = self.progress.phase(Phase::P6);
         let is_settled = |it: &PhaseState| it.items.iter().all(|it| it.stage == Stage::Settled);
-        self.permanent.awaits_review && execution.is_some_and(is_settled)
+        self.permanent.review.is_some() && execution.is_some_and(is_settled)
     }
 }
 
@@ -468,7 +468,7 @@ impl Told for Pipeline {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { .. } => write::resumed(self),
+            Deed::Resumed { by, .. } => write::resumed(self, by),
             Deed::Cancelled { .. } => Vec::new(),
         }
     }
@@ -479,6 +479,10 @@ impl Told for Pipeline {
 
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
         write::enter(self, at)
+    }
+
+    fn driven_from(&self) -> Option<&str> {
+        self.permanent.driver.as_deref()
     }
 
     fn page(&self, format: &str) -> Option<String> {

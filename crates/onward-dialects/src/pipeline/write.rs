@@ -17,14 +17,15 @@ use crate::kit::edit::Sheet;
 
 /// Each task learns what the plan has found of it, so that the steps which the run comes to later
 /// go by it as the plan does. The `[PERMANENT]` task learns where the run goes on, and that it does
-/// once more.
-pub(super) fn resumed(pipeline: &Pipeline) -> Vec<Change> {
+/// once more, and by which run of ours.
+pub(super) fn resumed(pipeline: &Pipeline, by: &str) -> Vec<Change> {
     let permanent = &pipeline.permanent;
     let mut edit = Edit::of(pipeline, &permanent.task.id);
     if let Some(phase) = pipeline.phase() {
         edit.meta("current_phase", &json!(phase.as_str()));
     }
     edit.meta("resume_count", &json!(permanent.resumes.saturating_add(1)));
+    edit.meta(key::DRIVER, &json!(by.trim_end_matches('/')));
     // What was shown to the person counts when the later work is over, too.
     for state in &pipeline.progress.phases {
         if state.vouched == Some(Vouched::Begun) {

@@ -32,7 +32,8 @@ fn written(built: &Built, changes: &[Change]) -> Built {
 /// The same when the resume that enters has begun.
 fn resumed(entered: &Built) -> Built {
     let point = entered.standing().point;
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
+    let deed =
+        Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[], by: "" };
     written(entered, &entered.told().write(&deed))
 }
 

@@ -168,7 +168,7 @@ fn an_end_in_the_second_of_our_resume_is_the_end() {
     let open = built("approved").done(&["T001"]);
     let point = open.standing().point;
     let at = "2026-03-02T10:00:05.300Z".parse().unwrap();
-    let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &[], died: &[] };
+    let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &[], died: &[], by: "" };
     let files = after(&open.files, &open.told().write(&deed));
     let end = json!({"type": "run-complete", "timestamp": "2026-03-02T10:00:05Z"}).to_string();
     let over = Built { files, ..open }.line("orchestrator/20260302-0900", &end);
@@ -185,7 +185,8 @@ fn an_end_in_the_second_of_our_resume_is_the_end() {
 fn a_resume_is_logged_and_takes_a_failed_run_up_again() {
     let over = built("approved").done(&["T001"]).event("run-failed");
     let point = RecoveryPoint { ..over.standing().point };
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
+    let deed =
+        Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[], by: "" };
     let changes = over.told().write(&deed);
     let files = after(&over.files, &changes);
     let again = Built { files, ..over };
@@ -212,7 +213,8 @@ fn a_claim_that_found_nothing_to_do_is_not_denied() {
 fn a_resume_after_the_end_of_the_run_is_not_logged() {
     let over = built("approved").done(&["T001", "T002", "T003"]).event("run-complete");
     let point = over.standing().point;
-    let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] };
+    let deed =
+        Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[], by: "" };
     assert_eq!(over.told().write(&deed), []);
 }
 

@@ -275,7 +275,7 @@ impl Seen {
 
     pub(crate) fn resumed_at(&self, at: Timestamp) -> Vec<Change> {
         let (point, undone) = (&self.recovery_point, &self.undo[..]);
-        self.told.write(&Deed::Resumed { at, point, undone, alive: &[], died: &[] })
+        self.told.write(&Deed::Resumed { at, point, undone, alive: &[], died: &[], by: "" })
     }
 }
 

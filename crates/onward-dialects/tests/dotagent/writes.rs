@@ -21,7 +21,14 @@ const EXECUTION: &str = "memory/state/execution.json";
 fn changes(files: &Files) -> Vec<Change> {
     let told = DOTAGENT.read(&site(), files.clone()).unwrap();
     let point = told.standing(now()).point;
-    told.write(&Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &[] })
+    told.write(&Deed::Resumed {
+        at: now(),
+        point: &point,
+        undone: &[],
+        alive: &[],
+        died: &[],
+        by: "",
+    })
 }
 
 pub(crate) fn resumed(files: &Files) -> Files {
@@ -106,8 +113,14 @@ fn an_orphan_whose_work_is_ours_and_lives_is_not_counted() {
         let told = DOTAGENT.read(&site(), here.clone()).unwrap();
         let point = told.standing(now()).point;
         let alive = [onward_core::address::Address::from_text(step)];
-        let deed =
-            Deed::Resumed { at: now(), point: &point, undone: &[], alive: &alive, died: &[] };
+        let deed = Deed::Resumed {
+            at: now(),
+            point: &point,
+            undone: &[],
+            alive: &alive,
+            died: &[],
+            by: "",
+        };
         let after = changed(here.clone(), &told.write(&deed));
         assert_eq!(after.bytes(EXECUTION), here.bytes(EXECUTION), "{step}");
     }
@@ -124,7 +137,14 @@ fn an_attempt_of_ours_that_was_cut_off_is_counted_once() {
         let told = DOTAGENT.read(&site(), here.clone()).unwrap();
         assert!(!told.counts(&lost[0]));
         let point = told.standing(now()).point;
-        let deed = Deed::Resumed { at: now(), point: &point, undone: &[], alive: &[], died: &lost };
+        let deed = Deed::Resumed {
+            at: now(),
+            point: &point,
+            undone: &[],
+            alive: &[],
+            died: &lost,
+            by: "",
+        };
         let after = changed(here, &told.write(&deed));
         let task = object(&after, EXECUTION)["tasks"][0].clone();
         assert_eq!((&task["status"], &task["attempts"]), (&"running".into(), &2.into()), "{task}");

@@ -156,7 +156,7 @@ fn look_at(
         Rest::Torn(torn) => findings.push(resume::torn_tail(torn.offset)),
         Rest::Damaged(damage) => findings.extend(damaged(damage)),
     }
-    findings.extend(driver.as_ref().map(still_running));
+    findings.extend(driver.as_ref().map(Holder::still_running));
     let pinned = pinned?.defs;
     // A run that is driven, or that is complete, has no use for another workflow.
     let complete = loaded.state.status == (RunStatus::Ended { status: EndStatus::Completed });
@@ -321,12 +321,6 @@ fn homeless(workflow: &Workflow, project: &Project) -> Option<Finding> {
 fn unconfigured(lacking: Finding) -> Finding {
     let finding = Finding::new(Code::AgentNotConfigured, lacking.message);
     finding.with_hint(lacking.hint.unwrap_or_default())
-}
-
-fn still_running(driver: &Holder) -> Finding {
-    let Holder { pid, host, since, .. } = driver;
-    let message = format!("it is driven by process {pid} on {host} since {since}");
-    Finding::new(Code::StillRunning, message).with_hint("watch it with `onward attach`")
 }
 
 fn damaged(damage: &DamagedLines) -> Vec<Finding> {

@@ -5,13 +5,14 @@
 //! - `reentry`: what is undone first, all or ask, and announced before it is done; `ours`: what of
 //!   it is our own and stays; `undone`: the files without half-done work of ours; `entering`:
 //!   where a person enters instead; `restoring`: what the files lost and our journal knows;
-//!   `unread`: what nothing was read of.
+//!   `unread`: what nothing was read of; `driven`: a run of ours in another working tree.
 //! - `export`: what we write into the files, and how far they are known to be ours.
 //!
 //! Invariant: a file of the other system changes only after the event that announces it is durable,
 //! and files in which nothing is to be said stay as they are, byte for byte. Everything is read and
 //! written through [`World`].
 
+mod driven;
 mod entering;
 mod export;
 mod import;
@@ -30,6 +31,7 @@ use onward_dialects::{
     seam::{Card, Dialect, Site},
 };
 
+pub(crate) use driven::driven;
 pub(crate) use entering::told_at;
 pub(crate) use export::{exported, say_cancelled, write};
 pub use import::{Importing, Onlooker, import, import_announced};

@@ -533,14 +533,9 @@ impl Reentry {
         // What is done again from where a person enters begins afresh.
         let redone = self.entered.as_ref().is_some_and(|it| !it.changes.is_empty());
         let untold = if redone { Vec::new() } else { ours::untold_deaths(run, &*told) };
-        let deed = Deed::Resumed {
-            at,
-            point: &self.standing.point,
-            undone: &self.undo,
-            alive: &self.alive,
-            died: &untold,
-        };
-        let changes = told.write(&deed);
+        let (point, by) = (&self.standing.point, &world.absolute(At::Run("")));
+        let (undone, alive, died) = (&self.undo, &self.alive, &untold);
+        let changes = told.write(&Deed::Resumed { at, point, undone, alive, died, by });
         self.refuse_unread(&files, &changes)?;
         export::write(world, &self.foreign, &changes)?;
         Ok(ours::read_beside(self.foreign.parse(export::after(files, &changes))?, run))

@@ -14,7 +14,12 @@ use std::{
     time::Duration,
 };
 
-use onward_core::{id::RunId, time::Timestamp, worktree::WORKTREES};
+use onward_core::{
+    finding::{Code, Finding},
+    id::RunId,
+    time::Timestamp,
+    worktree::WORKTREES,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Project, network};
@@ -60,6 +65,13 @@ impl Holder {
             waits_until: None,
             spot: lock.parent().map(Spot::of).transpose()?,
         })
+    }
+
+    /// It drives the run at this moment.
+    pub fn still_running(&self) -> Finding {
+        let Self { pid, host, since, .. } = self;
+        let message = format!("it is driven by process {pid} on {host} since {since}");
+        Finding::new(Code::StillRunning, message).with_hint("watch it with `onward attach`")
     }
 
     /// By its name; what this machine knows of processes says nothing about another one's.

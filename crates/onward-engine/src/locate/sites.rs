@@ -179,7 +179,7 @@ impl Search<'_> {
         }
         let above = dir.ancestors().skip(1).take_while(|it| it.starts_with(project.root()));
         let holds = |it: &&Path| {
-            let found = self.of_home(Home::Project, project, it, None);
+            let found = self.of_home(Home::Project, project, (it, None), &mut None);
             found.iter().any(|it| it.site.lacks.is_none())
         };
         above.into_iter().find(holds).unwrap_or(dir).to_owned()
@@ -193,8 +193,10 @@ impl Search<'_> {
             found.extend(self.in_dir(&project, &dir, None));
         }
         let project = Project::locate(root)?;
+        // The same for all lists: git is asked once.
+        let mut known = None;
         for list in self.task_lists() {
-            found.extend(self.in_task_list(&project, &list, None));
+            found.extend(self.in_task_list(&project, (&list, None), &mut known));
         }
         found.retain(|it| it.site.lacks.is_none());
         Ok(found)
@@ -202,7 +204,7 @@ impl Search<'_> {
 
     /// The run in one task list, of the project that goes on with it.
     pub fn of_list(&self, project: &Project, list: &Path) -> Option<FoundSite> {
-        self.in_task_list(project, list, None).into_iter().next()
+        self.in_task_list(project, (list, None), &mut None).into_iter().next()
     }
 
     /// Directories that hold a mark of some system whose runs live in projects.
@@ -244,21 +246,27 @@ impl Search<'_> {
     }
 
     fn in_dir(&self, project: &Project, dir: &Path, named: Option<&str>) -> Vec<FoundSite> {
-        let mut found = self.of_home(Home::Project, project, dir, named);
-        found.extend(self.in_task_list(project, dir, named));
+        let mut found = self.of_home(Home::Project, project, (dir, named), &mut None);
+        found.extend(self.in_task_list(project, (dir, named), &mut None));
         found
     }
 
-    fn in_task_list(&self, project: &Project, dir: &Path, named: Option<&str>) -> Vec<FoundSite> {
-        self.of_home(Home::TaskLists, project, dir, named)
+    fn in_task_list(
+        &self,
+        project: &Project,
+        list: (&Path, Option<&str>),
+        known: &mut Option<Evidence>,
+    ) -> Vec<FoundSite> {
+        self.of_home(Home::TaskLists, project, list, known)
     }
 
+    /// `known` is the evidence of this project, once it was gathered.
     fn of_home(
         &self,
         home: Home,
         project: &Project,
-        dir: &Path,
-        named: Option<&str>,
+        (dir, named): (&Path, Option<&str>),
+        known: &mut Option<Evidence>,
     ) -> Vec<FoundSite> {
         let mut found = Vec::new();
         for dialect in self.dialects {
@@ -272,8 +280,8 @@ impl Search<'_> {
                 continue;
             }
             let candidate = Candidate { dir: named_by(project, dir), marks };
-            let listing =
-                Listing { candidates: vec![candidate], project: self.evidence(home, project) };
+            let evidence = known.take().unwrap_or_else(|| self.evidence(home, project));
+            let listing = Listing { candidates: vec![candidate], project: evidence };
             // Of runs that have no state of their own, what is read is the same where it is named
             // so: hundreds of them are read once.
             let mut read: Option<(Vec<Root>, Seen)> = None;
@@ -288,6 +296,7 @@ impl Search<'_> {
                 }
                 found.push(it);
             }
+            *known = Some(listing.project);
         }
         found
     }

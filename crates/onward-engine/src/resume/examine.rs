@@ -29,7 +29,10 @@ use onward_dialects::seam::Card;
 use super::redone;
 use crate::{
     check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
-    foreign::{Foreign, Importing as _, Onlooker, Reentry, as_undone, import, import_announced},
+    foreign::{
+        Foreign, Importing as _, Onlooker, Reentry, as_undone, driven as driven_from, import,
+        import_announced,
+    },
     revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
     world::{Connected, Stop, World, seen::Seen},
 };
@@ -142,7 +145,7 @@ fn examined<W: World>(
     let mut choices = choices.clone();
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
-    let mut superseded = None;
+    let (mut superseded, mut other_driver) = (None, None);
     if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
         let files = seen.files(world, &foreign.site, foreign.card())?;
         let mut reading = foreign.parse(files.clone())?;
@@ -151,6 +154,7 @@ fn examined<W: World>(
         }
         let from = choices.from.take();
         superseded = reading.told.as_ref().and_then(|it| it.superseded());
+        other_driver = reading.told.as_ref().and_then(|it| driven_from(&**it, &run));
         if superseded.is_none() {
             reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
         }
@@ -169,7 +173,7 @@ fn examined<W: World>(
     let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
-    survey.findings.extend(superseded);
+    survey.findings.extend(superseded.into_iter().chain(other_driver));
     // A driver may have started them since the journal was read.
     survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);

@@ -324,7 +324,8 @@ impl Life {
             reverts: Vec::new(),
         })));
         let (at, alive, lost) = (wall_clock(), self.alive(&*told), self.died(&*told));
-        let deed = Deed::Resumed { at, point: &point, undone: &[], alive: &alive, died: &lost };
+        let deed =
+            Deed::Resumed { at, point: &point, undone: &[], alive: &alive, died: &lost, by: "" };
         self.write(&told.write(&deed));
         let told = self.told().unwrap();
         self.import(&*told);

@@ -1,10 +1,10 @@
 //! Which lists are found, named and chosen.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use serde_json::json;
 
-use crate::{kitchen::Kitchen, terminal::Terminal};
+use crate::{bench::Said, kitchen::Kitchen, terminal::Terminal};
 
 fn pipeline_in(kitchen: &Kitchen, name: &str, metadata: &serde_json::Value) {
     let list = kitchen.home.join("tasks").join(name);
@@ -217,4 +217,26 @@ fn a_person_is_offered_a_permanent_task_where_there_is_none() {
     terminal.types("approve\n");
     terminal.exits(0);
     assert_eq!(kitchen.permanent()["metadata"]["commit_status"], "committed");
+}
+
+/// What says whose a list is is the same for all of them.
+#[test]
+fn git_is_asked_once_for_the_files_of_the_project_however_many_lists_there_are() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    for number in 0..12 {
+        pipeline_in(&kitchen, &format!("session-{number}"), &json!({}));
+    }
+    let (bin, asked) = (kitchen.home.join("bin"), kitchen.home.join("asked"));
+    fs::create_dir(&bin).unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
+    let text =
+        format!("#!/bin/sh\necho \"$*\" >> '{}'\nPATH='{path}' exec git \"$@\"\n", asked.display());
+    fs::write(bin.join("git"), text).unwrap();
+    fs::set_permissions(bin.join("git"), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut list = kitchen.command("list --json");
+    let said = list.env("PATH", format!("{}:{path}", bin.display())).output().unwrap();
+    let runs = Said::of(&said).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 12);
+    let asked = fs::read_to_string(asked).unwrap();
+    assert_eq!(asked.lines().filter(|it| it.contains("ls-files")).count(), 1, "{asked}");
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     adopted::list,
-    bench::signal,
+    bench::{Said, signal},
     kitchen::{Kitchen, tasks},
 };
 
@@ -117,4 +117,42 @@ fn a_held_lock_is_named_with_its_holder_and_may_be_left() {
     assert_eq!(tasks(&list), before, "nothing was written");
     drop(lock);
     kitchen.exits("resume --yes --no-input", 11);
+}
+
+/// While this file is not there, work of the execution lasts.
+const SLOW: &str = r#"  P6*/work|P6*/redo)
+    while [ ! -e "${LEDGER%/*}/go" ]; do sleep 0.02; done
+"#;
+
+#[test]
+fn a_list_that_a_run_of_another_working_tree_drives_is_not_driven_twice() {
+    let kitchen = Kitchen::new("TRIVIAL");
+    let agent = kitchen.bench.text("agent.sh").replacen("  P6*/work|P6*/redo)\n", SLOW, 1);
+    kitchen.bench.write("agent.sh", &agent);
+    kitchen.git(&["commit", "--quiet", "--all", "--message=slow"]);
+    let mut driver = kitchen.command("run pipeline --no-input --input request=tea");
+    let mut driver = driver.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("work", || Ok((kitchen.calls("P6[3]/work") == 1).then_some(()))).unwrap();
+    let other = kitchen.home.join("other");
+    kitchen.git(&["worktree", "add", "--quiet", "-b", "other", other.to_str().unwrap()]);
+    fs::create_dir(other.join(".onward")).unwrap();
+    fs::copy(kitchen.bench.path(".onward/config.toml"), other.join(".onward/config.toml")).unwrap();
+    let there = |arguments: &str| {
+        Said::of(&kitchen.command(arguments).current_dir(&other).output().unwrap())
+    };
+    let plan = there("plan --json").json();
+    let findings = plan["findings"].as_array().unwrap();
+    let running = findings.iter().find(|it| it["code"] == "still-running").unwrap();
+    assert_eq!(running["severity"], "blocking", "{running:#}");
+    let said = there("resume --no-input --yes --accept branch-mismatch");
+    assert_eq!(said.code, 16, "{said:#?}");
+    assert_eq!(kitchen.calls("P6[3]/work"), 1);
+    fs::write(kitchen.home.join("go"), "").unwrap();
+    assert_eq!(driver.wait().unwrap().code(), Some(11));
+    // When it waits for an answer no process drives it.
+    let plan = there("plan --json").json();
+    let findings = plan["findings"].as_array().unwrap();
+    assert!(findings.iter().all(|it| it["code"] != "still-running"), "{findings:#?}");
+    kitchen.approve();
+    assert!(kitchen.permanent()["metadata"].get("onward_driver").is_none());
 }

@@ -22,6 +22,8 @@ pub struct Request<'a> {
     /// What the lead answered: a tier and a title.
     pub intake: &'a Value,
     pub branch: Option<&'a str>,
+    /// The directory of the run that begins it.
+    pub driver: &'a str,
 }
 
 /// The `[PERMANENT]` task of a list that has none.
@@ -44,6 +46,7 @@ pub fn open(files: &Files, request: &Request<'_>) -> Vec<Change> {
         ("user_directives", json!([])),
         ("phase_signals", json!({})),
         ("resume_count", json!(0)),
+        (key::DRIVER, json!(request.driver)),
     ];
     for (key, value) in pairs.into_iter().filter(|(_, value)| !value.is_null()) {
         metadata[key] = value;

@@ -9,6 +9,6 @@ mod progress;
 
 pub use make::{Request, open, tasks};
 pub use progress::{
-    Begun, Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, missed,
-    settle, tree,
+    Begun, Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, mended,
+    mending, missed, settle, tree,
 };

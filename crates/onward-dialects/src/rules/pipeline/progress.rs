@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     kit::path::literal,
-    pipeline::{Edit, NOTHING, PROVED, Phase, Pipeline, UNCHANGED, key},
+    pipeline::{Edit, FIXING, NOTHING, PENDING, PROVED, Phase, Pipeline, UNCHANGED, key},
 };
 
 /// A task that is about to be worked on.
@@ -73,7 +73,7 @@ pub fn settle(
     if let Some(phase) = pipeline.last_open_of_phase(id) {
         let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
         if phase == Phase::P6 {
-            permanent.meta(key::REVIEW, &json!("pending"));
+            permanent.meta(key::REVIEW, &json!(PENDING));
         } else {
             permanent.signal(phase, &format!("PASS|tasks:{}", pipeline.count_of(phase)));
         }
@@ -121,14 +121,37 @@ fn note(edit: &mut Edit, held: &BTreeMap<String, Option<String>>, named: &BTreeS
     }
 }
 
-/// The execution has passed its review: what its files hold now is what its tasks have made.
-pub fn accept(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for id in pipeline.ids_of(Phase::P6) {
+/// A fix of the review begins: what it changes speaks against no task of the execution.
+pub fn mending(pipeline: &Pipeline) -> Vec<Change> {
+    review(pipeline, FIXING).into_iter().collect()
+}
+
+/// It is over, and the review looks again.
+pub fn mended(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
+    let mut changes = executed(pipeline, held);
+    changes.extend(review(pipeline, PENDING));
+    changes
+}
+
+fn review(pipeline: &Pipeline, says: &str) -> Option<Change> {
+    let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
+    permanent.meta(key::REVIEW, &json!(says));
+    permanent.change()
+}
+
+/// What the files of the execution hold now is what its tasks have made.
+fn executed(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
+    let noted = pipeline.ids_of(Phase::P6).filter_map(|id| {
         let mut edit = Edit::of(pipeline, id);
         note(&mut edit, held, &pipeline.files_of(id));
-        changes.extend(edit.change());
-    }
+        edit.change()
+    });
+    noted.collect()
+}
+
+/// The execution has passed its review.
+pub fn accept(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
+    let mut changes = executed(pipeline, held);
     let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
     permanent.signal(Phase::P6, &format!("PASS|tasks:{}", pipeline.count_of(Phase::P6)));
     permanent.forget(key::REVIEW);
@@ -174,6 +197,7 @@ pub fn deliver(pipeline: &Pipeline, commit: Option<&str>) -> Vec<Change> {
         }
         None => permanent.meta("commit_status", &json!(NOTHING)),
     }
+    permanent.forget(key::DRIVER);
     permanent.set("status", &json!("completed"));
     permanent.change().into_iter().collect()
 }

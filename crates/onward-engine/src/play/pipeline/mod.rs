@@ -19,12 +19,15 @@ use serde_json::{Value, json};
 
 use self::list::List;
 use super::{CallError, Function, Order};
+use crate::locate::Project;
 
-pub(super) const FUNCTIONS: [(&str, Function); 7] = [
+pub(super) const FUNCTIONS: [(&str, Function); 9] = [
     ("pipeline.open", open),
     ("pipeline.tasks", tasks),
     ("pipeline.begin", task::begin),
     ("pipeline.settle", task::settle),
+    ("pipeline.mending", mending),
+    ("pipeline.mended", mended),
     ("pipeline.accept", accept),
     ("pipeline.commit", deliver::commit),
     ("pipeline.deliver", deliver::deliver),
@@ -37,11 +40,15 @@ fn open(order: &Order) -> Result<Value, CallError> {
     if list.parse(&files).is_none() {
         let branch = list.branch();
         let context = if order.request.trim().is_empty() { list.context() } else { String::new() };
+        let project = Project::locate(&list.project);
+        let project = project.map_err(CallError::io("find", &list.project))?;
+        let driver = project.runs_dir().join(&order.attempt.run);
         let request = Request {
             text: if context.is_empty() { &order.request } else { &context },
             tier: &order.tier,
             intake: &order.intake,
             branch: branch.as_deref(),
+            driver: &driver.to_string_lossy(),
         };
         list.write(&rules::open(&files, &request))?;
     }
@@ -70,6 +77,21 @@ fn nothing_late(pipeline: &Pipeline, phase: Phase) -> Result<(), CallError> {
     }
     let message = format!("not completed, and {} rests on it: {}", phase.as_str(), late.join(", "));
     Err(CallError::new(message).hint("it came later than its phase: `onward resume` does it"))
+}
+
+/// A fix of the review is about to change files of the execution.
+fn mending(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    list.write(&rules::mending(&list.read()?))?;
+    Ok(json!({}))
+}
+
+fn mended(order: &Order) -> Result<Value, CallError> {
+    let list = List::take(order)?;
+    let pipeline = list.read()?;
+    let files = rules::commit_files(&pipeline);
+    list.write(&rules::mended(&pipeline, &list.held(files)))?;
+    Ok(json!({}))
 }
 
 fn accept(order: &Order) -> Result<Value, CallError> {
