@@ -99,7 +99,7 @@ fn done_steps(task: &Task, known: Ours<'_>) -> Vec<Address> {
     let tries: Vec<u32> = tries.collect();
     let is_good = |number: &u32| match known(&in_try(*number, "settle")) {
         Journaled::Done(settled) => settled["over"] == true,
-        Journaled::Failed | Journaled::Open => false,
+        Journaled::Stale(_) | Journaled::Failed | Journaled::Open => false,
     };
     if !tries.last().is_some_and(is_good) {
         return Vec::new();

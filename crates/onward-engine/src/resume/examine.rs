@@ -178,11 +178,9 @@ fn examined<W: World>(
     survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
     survey.findings.extend(lacking.filter(|_| takes_agents));
-    for finding in before.findings {
-        if !survey.findings.contains(&finding) {
-            survey.findings.push(finding);
-        }
-    }
+    let is_new = |it: &Finding| !survey.findings.contains(it);
+    let new: Vec<Finding> = before.findings.into_iter().filter(is_new).collect();
+    survey.findings.extend(new);
     if let Some((pinned, new)) = edited {
         survey.edited = Some(doubts::edits(world, &run, pinned, new)?);
     }

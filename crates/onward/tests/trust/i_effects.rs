@@ -45,9 +45,9 @@ fn interrupted(step: &str, end: End, changed: &str) -> (Bench, PathBuf) {
     }
     bench.write(changed, "by hand\n");
     // What changes in the moment of an end may have been read by the attempt.
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
     let file = std::fs::File::options().append(true).open(bench.path(changed)).unwrap();
-    file.set_modified(later).unwrap();
+    let now = file.metadata().unwrap().modified().unwrap();
+    file.set_modified(now + std::time::Duration::from_secs(10)).unwrap();
     (bench, run)
 }
 
