@@ -23,7 +23,8 @@ fn main() {
     let is_target = |name: &str, value: &str| std::env::var_os(name).is_some_and(|it| it == value);
     if is_target("CARGO_CFG_TARGET_OS", "linux") && is_target("CARGO_CFG_TARGET_ENV", "gnu") {
         println!("cargo::rustc-link-arg-bins=-no-pie");
-        // Cargo forgets `strip = "symbols"` of a profile for a package whose level that profile sets apart.
+        // Cargo forgets a profile's `strip = "symbols"` for a package whose level the profile sets
+        // apart.
         if is_target("PROFILE", "release") && is_target("DEBUG", "false") {
             println!("cargo::rustc-link-arg-bins=-Wl,--strip-all");
         }

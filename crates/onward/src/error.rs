@@ -113,7 +113,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Find(#[from] FindError),
     /// Where the command asks for one that there must be.
-    #[error("there is no run in `{}`", dir.display())]
+    #[error("there is no run here, in `{}`", dir.display())]
     NoRunIn { dir: PathBuf },
     /// `dir` is where it lies, `back` where it lay, both as they are typed.
     #[error("run {run} is in the archive")]

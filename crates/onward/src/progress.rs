@@ -595,7 +595,6 @@ impl Words {
         let counts = self.live.as_ref().map(Live::counts).unwrap_or_default();
         let running = printable(&self.running.in_words(now, 3));
         let running = if running.is_empty() { "nothing runs".to_owned() } else { running };
-        let done = fraction(counts);
-        self.line(now, &format!("{DIM}alive{DIM:#} {done} done; {running}"));
+        self.line(now, &format!("{DIM}alive{DIM:#} {} done; {running}", fraction(counts)));
     }
 }

@@ -25,7 +25,10 @@ pub(super) fn resumed(pipeline: &Pipeline, by: &str) -> Vec<Change> {
         edit.meta("current_phase", &json!(phase.as_str()));
     }
     edit.meta("resume_count", &json!(permanent.resumes.saturating_add(1)));
-    edit.meta(key::DRIVER, &json!(by.trim_end_matches('/')));
+    // Of a delivered one nothing is left to be driven.
+    if !permanent.is_delivered() {
+        edit.meta(key::DRIVER, &json!(by.trim_end_matches('/')));
+    }
     // What was shown to the person counts when the later work is over, too.
     for state in &pipeline.progress.phases {
         if state.vouched == Some(Vouched::Begun) {

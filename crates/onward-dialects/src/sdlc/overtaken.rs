@@ -175,7 +175,7 @@ fn finding(story: &Story, changed: &[String], role: &str, how: (bool, bool)) -> 
                 "story {id} is ahead of this run, which did not write that: it was completed \
                  outside this workflow, or the {role} wrote it: {what}"
             );
-            let hint = "put it back as it was; accepted, the run goes on from where it is, and \
+            let hint = "put it back as it was; accepted, the run continues from where it is, and \
                         its gate is still to come";
             return Own::CompletedOutside.finding(message).with_hint(hint).at_path(&story.path);
         }

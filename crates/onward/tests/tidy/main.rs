@@ -9,6 +9,7 @@ mod matches;
 mod numbers;
 mod rooms;
 mod rules;
+mod words;
 
 use std::{
     collections::BTreeSet,

@@ -178,8 +178,11 @@ impl Life<'_> {
                 // Its turn may be no more.
                 "running" => match row.verdict {
                     Verdict::Reattach | Verdict::Verify => true,
-                    // It is ended, because its result cannot count.
-                    Verdict::Rerun => row.why.iter().any(|why| why.cause == "superseded"),
+                    // It is ended, or waited for and made again, because its result cannot count.
+                    Verdict::Rerun => {
+                        let causes = ["superseded", "alive"];
+                        row.why.iter().any(|why| causes.contains(&why.cause.as_str()))
+                    }
                     Verdict::Keep
                     | Verdict::Adopt
                     | Verdict::Continue
