@@ -389,13 +389,15 @@ impl<'a> Watch<'a> {
         let said = format!("gate {step}: \"{option}\" recorded");
         let answer = Answer { step, option, comment, by, hash };
         seen::keep(&self.dir, self.session.project.root(), gate);
+        // One that takes the answer may have ended a moment later: what failed then stays so.
+        let was_driven = is_driven(&self.dir);
         if let Err(error) = engine::decide(&self.dir, &answer, &self.session.machine) {
             self.said = crate::error::chain(&error);
             return Ok(());
         }
         self.said = said;
         let is_open = open_run(&self.dir)?.graph.open_gates().next().is_some();
-        if !is_driven(&self.dir) && !is_open {
+        if !was_driven && !is_open {
             let started = crate::cmd::attach::start(self.session, &self.dir, &[])?;
             self.said.push_str(match started {
                 None => "; the run continues",

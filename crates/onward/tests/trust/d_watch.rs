@@ -153,6 +153,24 @@ fn d_a_gate_is_answered_with_its_question_in_sight_and_a_wrong_answer_is_told() 
     }
 }
 
+/// The engine that took the answer is gone before `watch` looks for it.
+#[test]
+fn d_what_fails_right_after_an_answer_is_not_run_again() {
+    let bench = Bench::new("  - { id: g, gate: Go? }\n  - { id: last, run: 'LOG; exit 4' }\n");
+    let mut engine = Terminal::start(&bench, "run w.yaml");
+    engine.shows("g? [approve/reject] ");
+    let mut watch = at(&bench, (80, 24));
+    watch.types("a");
+    watch.shows("1 approve, 2 reject");
+    watch.types("1");
+    engine.exits(10);
+    watch.sees(|glass| glass.screen()[0].contains("failed"));
+    watch.types("q");
+    watch.exits(0);
+    sees_nobody_left(&bench.project().runs().unwrap()[0].dir);
+    assert_eq!(bench.ran("last"), [1]);
+}
+
 #[test]
 fn d_a_pause_is_asked_for_first() {
     let steps = "  - { id: one, run: 'LOG; echo > begun; \

@@ -97,6 +97,8 @@ impl Stage {
         let mut command = Command::new(&self.this);
         command.current_dir(&self.dir).stdin(Stdio::null());
         command.env_remove("ONWARD_NOW").env_remove("ONWARD_MODE");
+        // Task lists of the user's own are no part of it.
+        command.env("CLAUDE_CONFIG_DIR", self.dir.join(".onward/claude"));
         if speaks(cx) {
             command.stderr(Stdio::from(std::io::stdout().as_fd().try_clone_to_owned()?));
         } else {
