@@ -4,6 +4,8 @@
 //! driver that takes the answer compares it.
 
 use std::{
+    ffi::OsString,
+    io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -195,30 +197,50 @@ fn committed(root: &Path, path: &str) -> Option<Vec<u8>> {
 }
 
 /// The same where text cannot stand on the screen itself: without `PAGER` as with `less`.
-pub(crate) fn in_any_pager(lines: &[String]) -> bool {
-    let is_set = std::env::var_os("PAGER").is_some_and(|it| !it.is_empty());
-    if is_set { in_pager(lines) } else { through("less", lines) }
+pub(crate) fn in_any_pager(lines: impl Iterator<Item = String> + Send + 'static) -> bool {
+    through(pager().unwrap_or_else(|| "less".into()), lines, None)
+}
+
+/// The same for lines that still come: `less` begins at their end, and stays there.
+pub(crate) fn follow_in_any_pager(lines: impl Iterator<Item = String> + Send + 'static) -> bool {
+    let mut options = std::env::var_os("LESS").unwrap_or_default();
+    // It would quit by itself where all of it fits.
+    options.push(" -+F +F");
+    through(pager().unwrap_or_else(|| "less".into()), lines, Some(options))
 }
 
 /// `false` where there is no pager to be had.
 pub(crate) fn in_pager(lines: &[String]) -> bool {
-    let pager = std::env::var_os("PAGER").filter(|it| !it.is_empty());
-    pager.is_some_and(|pager| through(pager, lines))
+    pager().is_some_and(|pager| through(pager, lines.to_vec().into_iter(), None))
+}
+
+fn pager() -> Option<OsString> {
+    std::env::var_os("PAGER").filter(|it| !it.is_empty())
 }
 
 /// What a shell says of a program that is not there.
 const NOT_FOUND: i32 = 127;
 
-fn through(pager: impl AsRef<std::ffi::OsStr>, lines: &[String]) -> bool {
-    use std::io::Write as _;
-    // The last line ends, too: a pager such as `cat` leaves the cursor behind it, where the next
-    // question begins by clearing its line.
-    let text = lines.join("\n") + "\n";
-    let child = Command::new("sh").arg("-c").arg(pager).stdin(Stdio::piped()).spawn();
-    let Ok(mut child) = child else { return false };
+/// Until the person leaves the pager, however many lines there are still to come.
+fn through(
+    pager: OsString,
+    lines: impl Iterator<Item = String> + Send + 'static,
+    less: Option<OsString>,
+) -> bool {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(pager).stdin(Stdio::piped()).envs(less.map(|it| ("LESS", it)));
+    let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut input) = child.stdin.take() {
-        // A person who leaves the pager early has seen enough.
-        let _ = input.write_all(text.as_bytes());
+        std::thread::spawn(move || {
+            for line in lines {
+                // A person who leaves the pager early has seen enough. The last line ends, too: a
+                // pager such as `cat` leaves the cursor behind it, where the next question begins
+                // by clearing its line.
+                if input.write_all(format!("{line}\n").as_bytes()).is_err() {
+                    break;
+                }
+            }
+        });
     }
     child.wait().is_ok_and(|it| it.code() != Some(NOT_FOUND))
 }

@@ -26,7 +26,14 @@ pub(crate) enum AnsiColor {
     Cyan,
 }
 
+/// The codes of colours begin here.
+#[cfg(feature = "watch")]
+const COLOURS: u8 = 30;
+
 impl AnsiColor {
+    #[cfg(feature = "watch")]
+    const ALL: [Self; 5] = [Self::Red, Self::Green, Self::Yellow, Self::Blue, Self::Cyan];
+
     pub(crate) const fn on_default(self) -> Style {
         Style { colour: Some(self), bold: false, dimmed: false }
     }
@@ -61,6 +68,32 @@ impl Style {
 
     pub(crate) const fn dimmed(self) -> Self {
         Self { dimmed: true, ..self }
+    }
+}
+
+/// The same in the cells of a whole screen.
+#[cfg(feature = "watch")]
+impl From<Style> for ratatui::style::Style {
+    fn from(style: Style) -> Self {
+        use ratatui::style::{Color, Modifier};
+        let bold = if style.bold { Modifier::BOLD } else { Modifier::empty() };
+        let dimmed = if style.dimmed { Modifier::DIM } else { Modifier::empty() };
+        let cell = Self::new().add_modifier(bold | dimmed);
+        style.colour.map_or(cell, |it| cell.fg(Color::Indexed(it.code() - COLOURS)))
+    }
+}
+
+/// Of a cell, which has no looks but ours.
+#[cfg(feature = "watch")]
+impl From<&ratatui::buffer::Cell> for Style {
+    fn from(cell: &ratatui::buffer::Cell) -> Self {
+        use ratatui::style::{Color, Modifier};
+        let is = |it: &AnsiColor| cell.fg == Color::Indexed(it.code() - COLOURS);
+        Self {
+            colour: AnsiColor::ALL.into_iter().find(is),
+            bold: cell.modifier.contains(Modifier::BOLD),
+            dimmed: cell.modifier.contains(Modifier::DIM),
+        }
     }
 }
 

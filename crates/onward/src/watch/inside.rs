@@ -2,15 +2,20 @@
 //!
 //! Invariant: at the end it follows what comes; scrolled up it stays where the person reads.
 
-use super::terminal::Key;
+use ratatui::{Frame, layout::Rect, text::Line};
+
+use super::{
+    part::{self, Part},
+    terminal::Key,
+};
 
 #[derive(Default)]
 pub(super) struct Inside {
     /// The first row that is shown; `None` = the last rows, whatever comes.
-    top: Option<usize>,
+    top: Option<u16>,
     /// How many rows there were to show, and how many had room.
-    rows: usize,
-    height: usize,
+    rows: u16,
+    height: u16,
 }
 
 /// What a key came to.
@@ -30,9 +35,9 @@ impl Inside {
         let page = self.height.saturating_sub(1).max(1);
         let to = match key {
             Key::Up | Key::Letter('k') => at.saturating_sub(1),
-            Key::Down | Key::Letter('j') => at + 1,
+            Key::Down | Key::Letter('j') => at.saturating_add(1),
             Key::PageUp => at.saturating_sub(page),
-            Key::PageDown => at + page,
+            Key::PageDown => at.saturating_add(page),
             Key::Home | Key::Letter('g') => 0,
             Key::End | Key::Letter('G') => last,
             Key::Escape | Key::Enter | Key::Backspace => return Went::Back,
@@ -42,24 +47,36 @@ impl Inside {
         Went::Scrolled
     }
 
-    /// The rows that are visible; the first of all stays on top.
-    pub(super) fn shown(&mut self, all: Vec<String>, height: usize) -> Vec<String> {
-        let mut all = all.into_iter();
-        let mut shown: Vec<String> = all.by_ref().take(1).collect();
-        (self.rows, self.height) = (all.len(), height.saturating_sub(1));
-        let last = self.rows.saturating_sub(self.height);
+    /// The name of the step stays on top.
+    pub(super) fn draw(
+        &mut self,
+        (name, lines): (Part, Vec<Line<'_>>),
+        frame: &mut Frame<'_>,
+        room: Rect,
+    ) {
+        let room = name.draw(frame, room);
+        let text = part::text(lines);
+        let rows = u16::try_from(text.line_count(room.width)).unwrap_or(u16::MAX);
+        (self.rows, self.height) = (rows, room.height);
+        let last = rows.saturating_sub(room.height);
         let at = self.top.map_or(last, |it| it.min(last));
-        shown.extend(all.skip(at).take(self.height));
-        shown
+        frame.render_widget(text.scroll((at, 0)), room);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ratatui::{Terminal, backend::TestBackend};
+
     use super::*;
 
     fn shown(inside: &mut Inside, count: usize) -> Vec<String> {
-        inside.shown((0..count).map(|it| it.to_string()).collect(), 4)
+        let mut terminal = Terminal::new(TestBackend::new(3, 4)).unwrap();
+        let lines: Vec<Line<'_>> = (1..count).map(|it| it.to_string().into()).collect();
+        terminal.draw(|it| inside.draw((Part::cut("0"), lines), it, it.area())).unwrap();
+        let cells = terminal.backend().buffer().content.chunks(3);
+        let rows = cells.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect());
+        rows.map(|row: String| row.trim_end().to_owned()).filter(|row| !row.is_empty()).collect()
     }
 
     #[test]

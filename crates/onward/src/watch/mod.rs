@@ -5,13 +5,18 @@
 
 mod foot;
 mod inside;
+mod paint;
 mod pane;
+mod part;
 mod terminal;
 mod tree;
 mod why;
 
 use std::{
+    io::{BufRead as _, BufReader},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -26,26 +31,35 @@ use onward_engine::{
     world::{Request, inbox::write_request, real::wall_clock},
 };
 
+use ratatui::{
+    Frame,
+    layout::{Constraint, Layout, Rect},
+    text::{Line, Span},
+    widgets::{Block, Borders, ListState, Padding, Paragraph},
+};
+
 use crate::{
     command::of_child,
     diagnostic::printable,
     error::Error,
-    gates::{Gate, in_any_pager},
-    ink::Style,
+    gates::{Gate, follow_in_any_pager, in_any_pager},
+    plain,
     prompt::{self, Asked, Numbers},
     seen,
     session::{Session, id_of, is_driven, open_and_follow, open_run},
-    style::{BUSY, DIM, STRONG, cut, fraction, of_state, of_status, took},
+    style::{DIM, STRONG, cut, fraction, of_status, took},
     width,
 };
 use inside::{Inside, Went};
-use pane::Room;
+use pane::Pane;
 use terminal::{Key, Terminal};
 use tree::{Row, RowKind, Tree};
 use why::Whys;
 
 /// How often the journal is looked at while no key comes.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
+
+const NO_PAGER: &str = "set PAGER to see it: for example PAGER=less";
 
 /// How it ended.
 pub(crate) enum Left {
@@ -60,8 +74,7 @@ pub(crate) fn watch(session: &Session, dir: &Path) -> Result<(Left, Status, Live
     let mut terminal = Terminal::take()?;
     let left = loop {
         watch.look()?;
-        let size = terminal.size();
-        terminal.draw(&watch.lines(size.columns, size.rows))?;
+        terminal.draw(|frame| watch.draw(frame))?;
         match terminal.key(LOOK_EVERY) {
             None => {}
             Some(None) => break Left::Quit,
@@ -112,6 +125,8 @@ struct Watch<'a> {
     rows: Vec<Row>,
     selected: usize,
     top: usize,
+    /// Where the tree stands.
+    room: Rect,
     filter: String,
     mode: Mode,
     whys: Whys,
@@ -131,7 +146,7 @@ impl<'a> Watch<'a> {
         // Where all is over, none need be looked for.
         let selected = Some(()).filter(|()| counts.done < counts.total);
         let selected = selected.and_then(|()| rows.iter().position(is_open)).unwrap_or(0);
-        let (dir, mode, top) = (dir.to_owned(), Mode::Browse, 0);
+        let (dir, mode, top, room) = (dir.to_owned(), Mode::Browse, 0, Rect::ZERO);
         let (whys, is_driven) = (Whys::default(), is_driven(&dir));
         Ok(Self {
             session,
@@ -143,6 +158,7 @@ impl<'a> Watch<'a> {
             rows,
             selected,
             top,
+            room,
             filter,
             mode,
             whys,
@@ -250,7 +266,7 @@ impl<'a> Watch<'a> {
 
     fn browse(&mut self, key: Key, terminal: &mut Terminal) -> Result<Option<Left>, Error> {
         let last = self.rows.len().saturating_sub(1);
-        let page = terminal.size().rows.saturating_sub(4).max(1);
+        let page = usize::from(self.room.height.saturating_sub(2).max(1));
         match key {
             Key::Letter('q') => return Ok(Some(Left::Quit)),
             Key::Letter('s') => return Ok(Some(Left::Stream)),
@@ -277,8 +293,8 @@ impl<'a> Watch<'a> {
                 }
                 None => {}
             },
-            Key::Letter('o') => self.page(terminal, &["log", "--step"])?,
-            Key::Letter('d') => self.page(terminal, &["why"])?,
+            Key::Letter('o') => self.page(terminal)?,
+            Key::Letter('d') => self.why(terminal)?,
             Key::Letter('a') => self.open_gate()?,
             Key::Letter('p') if is_driven(&self.dir) => self.mode = Mode::Pause,
             Key::Letter('p') => "no engine is running it".clone_into(&mut self.said),
@@ -287,30 +303,55 @@ impl<'a> Watch<'a> {
         Ok(None)
     }
 
-    /// What another command says about the selected step: why it runs right here where that fits,
-    /// all else in the person's pager.
-    fn page(&mut self, terminal: &mut Terminal, words: &[&str]) -> Result<(), Error> {
+    /// What the selected step printed, in the user's pager; as long as it runs, what comes is shown
+    /// as it comes.
+    fn page(&mut self, terminal: &mut Terminal) -> Result<(), Error> {
         let Some(row) = self.rows.get(self.selected) else { return Ok(()) };
-        let mut command = std::process::Command::new(&self.session.machine.supervise[0]);
-        command.args(of_child(self.session.project.root()));
-        match words {
-            ["log", ..] => command.arg("log").arg(id_of(&self.dir)).arg("--step"),
-            _ => command.args(words).arg(id_of(&self.dir)),
-        };
-        let output = command.arg(row.address.as_str()).output()?;
-        let text = [output.stdout, output.stderr].concat();
-        let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(printable).collect();
-        let size = terminal.size();
-        let fits = lines.len() + 3 <= size.rows
-            && lines.iter().all(|line| width::of(line) + 2 <= size.columns);
-        if fits && words == ["why"] {
-            self.mode = Mode::Text(lines);
-            return Ok(());
-        }
-        if !terminal.lend(|| in_any_pager(&lines))? {
-            "set PAGER to see it: for example PAGER=less".clone_into(&mut self.said);
+        let is_leaf = row.kind == RowKind::Leaf;
+        let follows = is_leaf && self.is_driven && state_word(self.live.run(), row.id) == "running";
+        let (from, to) = std::io::pipe()?;
+        let mut command = self.command("log");
+        command.arg("--step").arg(row.address.as_str()).args(follows.then_some("--follow"));
+        // Ctrl-C is the pager's.
+        command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to).process_group(0);
+        let mut child = command.spawn()?;
+        // It holds the other end of the pipe.
+        drop(command);
+        let lines = BufReader::new(from).split(b'\n').map_while(Result::ok);
+        let lines = lines.map(|line| printable(&plain::text(&String::from_utf8_lossy(&line))));
+        let is_shown = terminal
+            .lend(|| if follows { follow_in_any_pager(lines) } else { in_any_pager(lines) });
+        // It may have ended long ago.
+        let _ = child.kill();
+        child.wait()?;
+        if !is_shown? {
+            NO_PAGER.clone_into(&mut self.said);
         }
         Ok(())
+    }
+
+    /// Why the selected step runs: here where it fits, else in the user's pager.
+    fn why(&mut self, terminal: &mut Terminal) -> Result<(), Error> {
+        let Some(row) = self.rows.get(self.selected) else { return Ok(()) };
+        let output = self.command("why").arg(row.address.as_str()).output()?;
+        let text = [output.stdout, output.stderr].concat();
+        let lines: Vec<String> = String::from_utf8_lossy(&text).lines().map(printable).collect();
+        let Rect { width, height, .. } = self.room;
+        let fits = lines.len() < height.into()
+            && lines.iter().all(|line| width::of(line) + 2 <= width.into());
+        if fits {
+            self.mode = Mode::Text(lines);
+        } else if !terminal.lend(|| in_any_pager(lines.into_iter()))? {
+            NO_PAGER.clone_into(&mut self.said);
+        }
+        Ok(())
+    }
+
+    /// Another command about this run.
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.session.machine.supervise[0]);
+        command.args(of_child(self.session.project.root())).arg(name).arg(id_of(&self.dir));
+        command
     }
 
     /// A number, a name or its beginning answers; `v`, `d` and `c TEXT` as at every gate.
@@ -354,7 +395,7 @@ impl<'a> Watch<'a> {
         let page = |lines: Vec<String>, terminal: &mut Terminal| {
             let lines =
                 if lines.is_empty() { vec!["this gate shows no file".into()] } else { lines };
-            terminal.lend(|| in_any_pager(&lines))
+            terminal.lend(|| in_any_pager(lines.into_iter()))
         };
         match prompt::key(&text, &['v', 'd', 'c']) {
             Some(Asked::Key('v', _)) => drop(page(at.gate.files(root), terminal)?),
@@ -419,37 +460,38 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn lines(&mut self, columns: usize, rows: usize) -> Vec<String> {
-        let mut lines = vec![self.head(columns)];
-        let foot = foot::lines(&self.mode, &self.filter, &self.said, columns);
-        let body = rows.saturating_sub(1 + foot.len()).max(1);
-        match &self.mode {
-            Mode::Help => lines.extend(HELP.lines().map(|line| cut(line, columns))),
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let foot = foot::parts(&self.mode, &self.filter, &self.said);
+        let area = frame.area();
+        let below = foot.iter().map(|part| part.rows(area.width)).sum();
+        let rows = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(below)];
+        let [head, body, below] = Layout::vertical(rows).areas(area);
+        frame.render_widget(self.head(head.width.into()), head);
+        foot.iter().fold(below, |room, part| part.draw(frame, room));
+        self.room = body;
+        match &mut self.mode {
+            Mode::Help => frame.render_widget(Paragraph::new(HELP), body),
             Mode::Text(text) => {
-                lines.push(String::new());
-                lines.extend(text.iter().map(|line| cut(&format!("  {line}"), columns)));
+                let text = Paragraph::new(text.join("\n"));
+                frame.render_widget(
+                    text.block(Block::new().padding(Padding::new(2, 0, 1, 0))),
+                    body,
+                );
             }
             Mode::Inside(_) => {
-                let all = self.pane(Room::Whole(columns));
-                if let Mode::Inside(inside) = &mut self.mode {
-                    lines.extend(inside.shown(all, body));
+                let pane = self.pane();
+                if let (Mode::Inside(inside), Some(pane)) = (&mut self.mode, pane) {
+                    inside.draw(pane.whole(), frame, body);
                 }
             }
-            Mode::Browse | Mode::Filter | Mode::Answer(_) | Mode::Pause => {
-                lines.extend(self.body(columns, body));
-            }
+            Mode::Browse | Mode::Filter | Mode::Answer(_) | Mode::Pause => self.body(frame, body),
         }
-        lines.resize(body + 1, String::new());
-        lines.extend(foot);
-        lines.truncate(rows);
-        lines
     }
 
-    fn head(&self, columns: usize) -> String {
+    fn head(&self, columns: usize) -> Line<'static> {
         let run = self.live.run();
         let status = Status::of(&run.state, self.is_driven);
         let counts = self.counts;
-        let style = of_status(status);
         let (id, word) = (id_of(&self.dir), status.as_str());
         let end = if status == Status::Running { wall_clock() } else { run.state.last_at };
         let span = took(end.ms_since(run.state.opened_at));
@@ -459,79 +501,41 @@ impl<'a> Watch<'a> {
         let lifted = run.state.next_reset(now).filter(|_| status == Status::Running);
         let lifted = lifted.map(|at| format!("  limit lifted in {}", took(at.ms_since(now))));
         let waits = lifted.unwrap_or_default();
-        let rest = format!("{} done  {span}{money}{waits}", fraction(counts));
-        let rest = cut(&rest, columns.saturating_sub(id.len() + word.len() + 4));
-        format!("{STRONG}{id}{STRONG:#}  {style}{word}{style:#}  {rest}")
+        let rest = format!("  {} done  {span}{money}{waits}", fraction(counts));
+        let rest = cut(&rest, columns.saturating_sub(id.len() + word.len() + 2));
+        let word = Span::styled(word, of_status(status));
+        vec![Span::styled(id, STRONG), "  ".into(), word, rest.into()].into()
     }
 
     /// Steps on the left, the selected one on the right.
-    fn body(&mut self, columns: usize, height: usize) -> Vec<String> {
+    fn body(&mut self, frame: &mut Frame<'_>, room: Rect) {
+        let left = Constraint::Length((room.width * 2 / 5).clamp(20, 60));
+        let [left, right] = Layout::horizontal([left, Constraint::Fill(1)]).spacing(1).areas(room);
+        let height = usize::from(left.height);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(height));
-        let left = (columns * 2 / 5).clamp(20, 60).min(columns);
-        let right = columns.saturating_sub(left + 3);
-        let pane = self.pane(Room::Beside(right, height));
-        let mut lines = Vec::new();
-        for at in 0..height {
-            let row = self.rows.get(self.top + at);
-            let cell = row.map_or(" ".repeat(left), |row| {
-                self.cell(row, left, self.top + at == self.selected)
-            });
-            let beside = pane.get(at).map_or("", String::as_str);
-            lines.push(format!("{cell} {DIM}│{DIM:#} {beside}"));
+        // A list of all rows would be made for each frame: of 100,000 only those in sight are.
+        let rows = self.rows.iter().skip(self.top).take(height);
+        let list = tree::list(self.live.run(), rows, !self.filter.is_empty(), left.width);
+        let selected = self.selected.checked_sub(self.top).filter(|_| !list.is_empty());
+        let mut state = ListState::default().with_selected(selected);
+        frame.render_stateful_widget(list, left, &mut state);
+        let line = Block::new().borders(Borders::LEFT).border_style(DIM);
+        let line = line.padding(Padding::left(1));
+        let inner = line.inner(right);
+        frame.render_widget(line, right);
+        if let Some(pane) = self.pane() {
+            pane.draw(frame, inner);
         }
-        lines
     }
 
     /// The selected step.
-    fn pane(&self, room: Room) -> Vec<String> {
-        let Some(row) = self.rows.get(self.selected) else { return Vec::new() };
+    fn pane(&self) -> Option<Pane> {
+        let row = self.rows.get(self.selected)?;
         let run = self.live.run();
         let voice = engine::voice_of(run, &row.address, &self.session.machine);
         let why = self.whys.of(run, row.id, self.is_driven);
         let said = pane::Said { voice: voice.as_ref(), why: why.as_deref() };
-        pane::lines(run, &self.dir, row, &said, room)
-    }
-
-    fn cell(&self, row: &Row, width: usize, is_selected: bool) -> String {
-        let indent = "  ".repeat(row.depth.min(8));
-        let name = printable(row.address.as_str());
-        let name = if row.depth == 0 || !self.filter.is_empty() {
-            name
-        } else {
-            name.rsplit('/').next().unwrap_or(&name).to_owned()
-        };
-        let (mark, style, note) = match &row.kind {
-            RowKind::Leaf => {
-                let state = state_word(self.live.run(), row.id);
-                (sign(state), of_state(state), String::new())
-            }
-            RowKind::Group { counts, folded } => {
-                // Of one that is not open yet nothing is known.
-                let note = Some(fraction(*counts)).filter(|_| counts.total > 0);
-                let note = note.map_or(String::new(), |it| format!(" {it}"));
-                (if *folded { "▸" } else { "▾" }, BUSY, note)
-            }
-        };
-        let pointer = if is_selected { ">" } else { " " };
-        let room = width.saturating_sub(indent.len() + 3 + note.len());
-        let name = cut(&name, room);
-        let pad = " ".repeat(room.saturating_sub(width::of(&name)));
-        let on = if is_selected { STRONG } else { Style::new() };
-        format!("{on}{pointer}{on:#}{indent}{style}{mark}{style:#} {on}{name}{note}{on:#}{pad}")
-    }
-}
-
-/// Readable without colours.
-fn sign(state: &str) -> &'static str {
-    match state {
-        "done" => "✓",
-        "running" => "●",
-        "failed" => "✗",
-        "waiting" => "?",
-        "skipped" => "-",
-        "parked" => "z",
-        "lost" | "stale" => "↻",
-        _ => "·",
+        Some(Pane::of(run, &self.dir, row, &said))
     }
 }
 

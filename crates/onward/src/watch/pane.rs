@@ -22,28 +22,32 @@ use onward_engine::{
     agents::Spoken,
     world::{open, out_name, real::wall_clock},
 };
+use ratatui::{Frame, layout::Rect, text::Line};
 
 use crate::{
     diagnostic::printable,
     plain, speech,
-    style::{self, DIM, STRONG, cut, of_state, took, wrap},
+    style::{self, DIM, STRONG, of_state, took},
 };
 
-use super::tree::{Row, RowKind};
+use super::{
+    part::Part,
+    tree::{Row, RowKind},
+};
 
-/// So much of an output is read: more than any screen holds.
+/// So much of an output is read, and so many lines: more than any screen holds.
 const TAIL: u64 = 65_536;
+const LINES_MAX: usize = 10_000;
 /// So many rows say why, and what was asked, beside the tree; Enter shows all of it.
-const WHY_ROWS: usize = 3;
-const ASKED_ROWS: usize = 4;
+const WHY_ROWS: u16 = 3;
+const ASKED_ROWS: u16 = 4;
 
-/// Where it is shown.
-#[derive(Clone, Copy)]
-pub(super) enum Room {
-    /// Beside the tree: so many columns and rows, and the end of what was printed.
-    Beside(usize, usize),
-    /// On the whole screen, which is scrolled: so many columns.
-    Whole(usize),
+/// From top to bottom.
+pub(super) struct Pane {
+    name: Part,
+    parts: Vec<Part>,
+    /// What it printed, of which the end is shown where not all of it has room.
+    printed: Vec<Line<'static>>,
 }
 
 /// What is known of the step besides the fold.
@@ -54,81 +58,97 @@ pub(super) struct Said<'a> {
     pub(super) why: Option<&'a str>,
 }
 
-pub(super) fn lines(run: &Run, dir: &Path, row: &Row, said: &Said<'_>, room: Room) -> Vec<String> {
-    let (width, why_rows, asked_rows) = match room {
-        Room::Beside(width, _) => (width, WHY_ROWS, ASKED_ROWS),
-        Room::Whole(width) => (width, usize::MAX, usize::MAX),
-    };
-    let step = &row.address;
-    let mut lines = vec![format!("{STRONG}{}{STRONG:#}", cut(&printable(step.as_str()), width))];
-    let state = match &row.kind {
-        RowKind::Leaf => state_word(run, row.id),
-        RowKind::Group { counts: Counts { done, total, more }, .. } => {
-            let more = if *more { ", and more to come" } else { "" };
-            lines.push(format!("{done} of {total} done{more}"));
-            return lines;
-        }
-    };
-    let shown = of_state(state);
-    lines.push(format!("{shown}{state}{shown:#}"));
-    let entry = run.state.step(step);
-    let asked = asked(run, row.id, entry);
-    let opened = entry.and_then(|it| it.gate.as_deref());
-    if let Some(entry) = entry {
-        let mut facts = Vec::new();
-        if entry.attempts > 0 {
-            facts.push(format!("attempt {}", entry.attempts));
-            let end = if state == "running" { wall_clock() } else { entry.ended_at };
-            facts.push(took(end.ms_since(entry.started_at)));
-        }
-        if state != "running" && entry.ended_at > Timestamp::default() {
-            facts.push(format!("ended {}", style::clock(entry.ended_at, wall_clock())));
-        }
-        if entry.spent.0 > 0 {
-            facts.push(format!("${:.2}", entry.spent.dollars()));
-        }
-        lines.push(cut(&facts.join("  "), width));
-        let proofs: Vec<String> =
-            entry.evidence.files.iter().map(|file| printable(&file.path)).collect();
-        if !proofs.is_empty() {
-            lines.push(cut(&format!("proved by {}", proofs.join(", ")), width));
-        }
-        if let Some(failure) = &entry.failure {
-            let ms = Some(entry.ended_at.ms_since(entry.started_at));
-            lines.push(cut(&printable(&style::failure(failure.0, &failure.1, ms)), width));
-        }
-    }
-    if let Some(why) = said.why {
-        lines.extend(wrap(why, Some(width), 0, 2).lines().take(why_rows).map(|it| cut(it, width)));
-    }
-    if let Some(gate) = opened {
-        let prompt = wrap(&printable(&gate.prompt), Some(width), 0, 0);
-        lines.extend(prompt.lines().map(str::to_owned));
-        let look_at = |it: &String| cut(&format!("  look at {}", printable(it)), width);
-        lines.extend(gate.shows.iter().map(look_at));
-    } else {
-        let asked = asked.lines().take(asked_rows).map(printable);
-        let rows = asked.flat_map(|line| room.rows(&line));
-        lines.extend(rows.map(|line| format!("{DIM}{line}{DIM:#}")));
-    }
-    lines.push(String::new());
-    let attempts = entry.map_or(0, |it| it.attempts);
-    if attempts > 0 {
-        let mut printed = tail(&dir.join(out_name(step, attempts, "out")), said.voice);
-        printed.extend(tail(&dir.join(out_name(step, attempts, "err")), None));
-        if printed.is_empty() {
-            let so_far = if state == "running" { "has printed nothing yet" } else { "no output" };
-            lines.push(format!("{DIM}{}{DIM:#}", cut(so_far, width)));
-        }
-        let skipped = match room {
-            Room::Beside(_, height) => {
-                printed.len().saturating_sub(height.saturating_sub(lines.len()))
+impl Pane {
+    pub(super) fn of(run: &Run, dir: &Path, row: &Row, said: &Said<'_>) -> Self {
+        let name = Part::cut(Line::styled(printable(row.address.as_str()), STRONG));
+        let (parts, printed) = match &row.kind {
+            RowKind::Leaf => leaf(run, dir, row, said),
+            RowKind::Group { counts: Counts { done, total, more }, .. } => {
+                let more = if *more { ", and more to come" } else { "" };
+                (vec![Part::cut(format!("{done} of {total} done{more}"))], Vec::new())
             }
-            Room::Whole(_) => 0,
         };
-        lines.extend(printed.iter().skip(skipped).flat_map(|line| room.rows(line)));
+        Self { name, parts, printed }
+    }
+
+    /// Beside the tree.
+    pub(super) fn draw(self, frame: &mut Frame<'_>, room: Rect) {
+        let room = self.name.draw(frame, room);
+        let room = self.parts.iter().fold(room, |room, part| part.draw(frame, room));
+        let skipped = self.printed.len().saturating_sub(room.height.into());
+        Part::cut(self.printed[skipped..].to_vec()).draw(frame, room);
+    }
+
+    /// The name, and all below it.
+    pub(super) fn whole(self) -> (Part, Vec<Line<'static>>) {
+        let lines = self.parts.into_iter().flat_map(|part| part.lines);
+        (self.name, lines.chain(self.printed).collect())
+    }
+}
+
+fn leaf(run: &Run, dir: &Path, row: &Row, said: &Said<'_>) -> (Vec<Part>, Vec<Line<'static>>) {
+    let step = &row.address;
+    let state = state_word(run, row.id);
+    let entry = run.state.step(step);
+    let mut facts = vec![Line::styled(state, of_state(state))];
+    if let Some(entry) = entry {
+        facts.extend(facts_of(entry, state == "running"));
+    }
+    let mut parts = vec![Part::cut(facts)];
+    parts.extend(said.why.map(|why| Part::wrapped(why.to_owned()).at_most(WHY_ROWS)));
+    let asked = asked(run, row.id, entry);
+    if let Some(gate) = entry.and_then(|it| it.gate.as_deref()) {
+        parts.push(Part::wrapped(lines_of(&gate.prompt)));
+        let look_at = |it: &String| Line::raw(format!("  look at {}", printable(it)));
+        parts.push(Part::cut(gate.shows.iter().map(look_at).collect::<Vec<_>>()));
+    } else {
+        let asked = lines_of(&asked).into_iter().map(|line| line.style(DIM));
+        parts.push(Part::cut(asked.collect::<Vec<_>>()).at_most(ASKED_ROWS));
+    }
+    parts.push(Part::cut(Line::default()));
+    let attempts = entry.map_or(0, |it| it.attempts);
+    if attempts == 0 {
+        return (parts, Vec::new());
+    }
+    let mut printed = tail(&dir.join(out_name(step, attempts, "out")), said.voice);
+    printed.extend(tail(&dir.join(out_name(step, attempts, "err")), None));
+    if printed.is_empty() {
+        let so_far = if state == "running" { "has printed nothing yet" } else { "no output" };
+        printed.push(Line::styled(so_far, DIM));
+    }
+    (parts, printed)
+}
+
+/// The last attempt: how long it took, what it cost, and what proves it or how it failed.
+fn facts_of(entry: &StepState, is_running: bool) -> Vec<Line<'static>> {
+    let mut facts = Vec::new();
+    if entry.attempts > 0 {
+        facts.push(format!("attempt {}", entry.attempts));
+        let end = if is_running { wall_clock() } else { entry.ended_at };
+        facts.push(took(end.ms_since(entry.started_at)));
+    }
+    if !is_running && entry.ended_at > Timestamp::default() {
+        facts.push(format!("ended {}", style::clock(entry.ended_at, wall_clock())));
+    }
+    if entry.spent.0 > 0 {
+        facts.push(format!("${:.2}", entry.spent.dollars()));
+    }
+    let mut lines = vec![Line::raw(facts.join("  "))];
+    // Of one that runs nothing is known yet: this was said of the one before.
+    if !is_running && !entry.evidence.files.is_empty() {
+        let proofs: Vec<_> = entry.evidence.files.iter().map(|it| printable(&it.path)).collect();
+        lines.push(Line::raw(format!("proved by {}", proofs.join(", "))));
+    }
+    if let Some(failure) = &entry.failure {
+        let ms = Some(entry.ended_at.ms_since(entry.started_at)).filter(|_| !is_running);
+        let how = printable(&style::failure(failure.0, &failure.1, ms));
+        lines.push(Line::raw(if is_running { format!("before: {how}") } else { how }));
     }
     lines
+}
+
+fn lines_of(text: &str) -> Vec<Line<'static>> {
+    text.lines().map(|line| Line::raw(printable(line))).collect()
 }
 
 /// What the step was asked, where the journal has it in full; else what it would be asked now, with
@@ -153,20 +173,7 @@ fn asked(run: &Run, id: NodeId, entry: Option<&StepState>) -> String {
     }
 }
 
-impl Room {
-    /// A line of a text: one row beside the tree, as many as it needs on the whole screen.
-    fn rows(self, line: &str) -> Vec<String> {
-        match self {
-            Self::Beside(width, _) => vec![cut(line, width)],
-            Self::Whole(width) => {
-                let wrapped = wrap(line, Some(width), 0, 2);
-                wrapped.lines().map(|row| cut(row, width)).collect()
-            }
-        }
-    }
-}
-
-fn tail(path: &Path, voice: Option<&Spoken>) -> Vec<String> {
+fn tail(path: &Path, voice: Option<&Spoken>) -> Vec<Line<'static>> {
     let Ok(mut file) = open::at(path, open::To::Read) else { return Vec::new() };
     let bytes = file.metadata().map_or(0, |it| it.len());
     let mut text = Vec::new();
@@ -176,6 +183,10 @@ fn tail(path: &Path, voice: Option<&Spoken>) -> Vec<String> {
         return Vec::new();
     }
     let text = String::from_utf8_lossy(&text);
-    let plainly = || plain::text(&text).lines().map(printable).collect();
-    voice.map_or_else(plainly, |it| speech::told(it, &text))
+    let lines = match voice {
+        Some(voice) => speech::told(voice, &text),
+        None => plain::text(&text).lines().map(str::to_owned).collect(),
+    };
+    let skipped = lines.len().saturating_sub(LINES_MAX);
+    lines[skipped..].iter().map(|line| Line::raw(printable(line))).collect()
 }

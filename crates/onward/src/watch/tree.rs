@@ -6,7 +6,16 @@ use onward_core::{
     address::Address,
     graph::{NodeId, Role},
     run::Run,
-    view::{self, Counts},
+    view::{self, Counts, state_word},
+};
+use ratatui::{
+    text::{Line, Span},
+    widgets::{HighlightSpacing, List},
+};
+
+use crate::{
+    diagnostic::printable,
+    style::{BUSY, STRONG, cut, fraction, of_state},
 };
 
 /// Fan-outs and loops with more children than this begin folded.
@@ -84,6 +93,53 @@ impl Tree {
                 self.below(run, *child, depth + 1, sums, rows);
             }
         }
+    }
+}
+
+/// These rows; without groups around them by their whole addresses.
+pub(super) fn list<'a>(
+    run: &Run,
+    rows: impl Iterator<Item = &'a Row>,
+    is_flat: bool,
+    columns: u16,
+) -> List<'static> {
+    List::new(rows.map(|row| line(run, row, is_flat, columns.into())))
+        .highlight_symbol(">")
+        .highlight_spacing(HighlightSpacing::Always)
+        .highlight_style(STRONG)
+}
+
+fn line(run: &Run, row: &Row, is_flat: bool, columns: usize) -> Line<'static> {
+    let indent = "  ".repeat(row.depth.min(8));
+    let name = printable(row.address.as_str());
+    let short = name.rsplit('/').next().filter(|_| row.depth > 0 && !is_flat);
+    let (mark, style, note) = match &row.kind {
+        RowKind::Leaf => {
+            let state = state_word(run, row.id);
+            (sign(state), of_state(state), String::new())
+        }
+        RowKind::Group { counts, folded } => {
+            // Of one that is not open yet nothing is known.
+            let note = Some(fraction(*counts)).filter(|_| counts.total > 0);
+            let note = note.map_or(String::new(), |it| format!(" {it}"));
+            (if *folded { "▸" } else { "▾" }, BUSY, note)
+        }
+    };
+    let name = cut(short.unwrap_or(&name), columns.saturating_sub(indent.len() + 3 + note.len()));
+    vec![indent.into(), Span::styled(mark, style), format!(" {name}{note}").into()].into()
+}
+
+/// Readable without colours.
+fn sign(state: &str) -> &'static str {
+    match state {
+        "done" => "✓",
+        "running" => "●",
+        "failed" => "✗",
+        "waiting" => "?",
+        "skipped" => "-",
+        "parked" => "z",
+        "lost" | "stale" => "↻",
+        _ => "·",
     }
 }
 

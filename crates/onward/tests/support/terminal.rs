@@ -105,6 +105,12 @@ impl Terminal {
         assert!(waited.is_ok(), "it is not on:\n{}", self.glass.all().join("\n"));
     }
 
+    /// Waits until a row of the glass has it.
+    #[track_caller]
+    pub(crate) fn sees_text(&mut self, text: &str) {
+        self.sees(|glass| glass.screen().iter().any(|row| row.contains(text)));
+    }
+
     /// Waits until the whole screen was drawn again since now.
     pub(crate) fn sees_frames(&mut self, count: usize) {
         let before = self.glass.frames;

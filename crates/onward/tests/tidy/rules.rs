@@ -126,6 +126,7 @@ pub(crate) const RULES: &[Rule] = &[
         refuses: &[
             ("crates/onward/src/cmd/a.rs", "write!(std::io::stdout(), \"{text}\")"),
             ("crates/onward/src/cmd/a.rs", "use anstyle::Style;"),
+            ("crates/onward/src/watch/a.rs", "use ratatui::crossterm::event;"),
             ("crates/onward/src/a.rs", "anstream::eprintln!(\"x\")"),
         ],
         accepts: ("crates/onward/src/cmd/a.rs", "writeln!(cx.out, \"{text}\")"),
@@ -387,8 +388,8 @@ fn one_opener(path: &str, text: &str) -> Vec<String> {
 
 /// What strangers wrote must not speak to the terminal: `ink` is the only way there.
 fn one_printer(path: &str, text: &str) -> Vec<String> {
-    const WORDS: [&str; 6] =
-        ["io::stdout", "io::stderr", "anstream", "anstyle", "println!", "eprintln!"];
+    const WORDS: [&str; 7] =
+        ["io::stdout", "io::stderr", "anstream", "anstyle", "crossterm", "println!", "eprintln!"];
     /// The printer and the live line; three that hand a stream on or ask what it is.
     const EXEMPT: [&str; 6] = [
         "ink.rs",

@@ -27,6 +27,11 @@ impl Interrupts {
     pub fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+
+    /// What came was meant for another program, which had the terminal.
+    pub fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -39,5 +44,7 @@ mod tests {
         assert!(!interrupts.came());
         signal_hook::low_level::raise(SIGTERM).unwrap();
         assert!(interrupts.came());
+        interrupts.forget();
+        assert!(!interrupts.came());
     }
 }
