@@ -197,11 +197,13 @@ fn committed(root: &Path, path: &str) -> Option<Vec<u8>> {
 }
 
 /// The same where text cannot stand on the screen itself: without `PAGER` as with `less`.
+#[cfg(feature = "watch")]
 pub(crate) fn in_any_pager(lines: impl Iterator<Item = String> + Send + 'static) -> bool {
     through(pager().unwrap_or_else(|| "less".into()), lines, None)
 }
 
 /// The same for lines that still come: `less` begins at their end, and stays there.
+#[cfg(feature = "watch")]
 pub(crate) fn follow_in_any_pager(lines: impl Iterator<Item = String> + Send + 'static) -> bool {
     let mut options = std::env::var_os("LESS").unwrap_or_default();
     // It would quit by itself where all of it fits.
