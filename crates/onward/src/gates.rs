@@ -131,7 +131,7 @@ impl Gate {
         if self.shows.is_empty() {
             return person.screen().line("  this gate shows no file");
         }
-        if !in_pager(lines) {
+        if !in_pager(lines.to_vec()) {
             for line in lines {
                 person.screen().line(&format!("  {line}"));
             }
@@ -212,8 +212,8 @@ pub(crate) fn follow_in_any_pager(lines: impl Iterator<Item = String> + Send + '
 }
 
 /// `false` where there is no pager to be had.
-pub(crate) fn in_pager(lines: &[String]) -> bool {
-    pager().is_some_and(|pager| through(pager, lines.to_vec().into_iter(), None))
+pub(crate) fn in_pager(lines: Vec<String>) -> bool {
+    pager().is_some_and(|pager| through(pager, lines.into_iter(), None))
 }
 
 fn pager() -> Option<OsString> {
