@@ -133,6 +133,9 @@ pub struct InFlight {
     pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
     pub failed: Option<(Cause, String)>,
+    /// Whether it came back with success, where it came back at all: a time-out, a signal or a stop
+    /// is no receipt of what it did beyond this machine.
+    pub receipt: Option<bool>,
     /// How the resume will judge it, where it ended well and no agent's word counts.
     pub finished: Option<Box<AttemptFinished>>,
     /// What it changed, to be undone.

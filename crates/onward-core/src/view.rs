@@ -15,6 +15,7 @@ use crate::{
     bill::Bill,
     event::{Event, Record},
     evidence::Cause,
+    finding::Finding,
     graph::{NodeId, Role},
     plan::{Plan, RunInfo, Verdict, needs_a_person},
     run::Run,
@@ -45,6 +46,9 @@ pub struct View {
     /// Lines of the journal that cannot be read: nothing goes on before it is repaired.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
+    /// What stands in the way of a resume off a terminal: for people, scripts read the plan.
+    #[serde(skip)]
+    pub standing: Vec<Finding>,
     /// What interruptions have cost, where the caller asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bill: Option<Bill>,
@@ -271,6 +275,7 @@ pub fn view(run: &Run, info: RunInfo) -> View {
         steps,
         run: info,
         bill: None,
+        standing: Vec::new(),
         damage: Vec::new(),
     }
 }
@@ -298,6 +303,7 @@ pub fn of_plan(plan: &Plan) -> View {
     let last = last.map(|step| LastCompleted { step: step.step.clone(), at });
     View {
         bill: None,
+        standing: Vec::new(),
         damage: Vec::new(),
         schema: "onward.status/1".to_owned(),
         run: plan.run.clone(),

@@ -140,8 +140,10 @@ impl Page<'_> {
         }
         let of = |verdict: Verdict| counts.get(&verdict).copied().unwrap_or(0);
         let may_run = self.plan.steps.iter().filter(|it| it.waits_for_when()).count();
+        let for_money = self.plan.steps.iter().filter(|it| it.waits_for_money()).count();
         let mut parts = Vec::new();
-        let adopted = of(Verdict::Adopt);
+        let failed = self.plan.steps.iter().filter(|it| it.has_failed_meanwhile()).count();
+        let adopted = of(Verdict::Adopt) - failed;
         let kept = of(Verdict::Keep) + adopted;
         if kept > 0 {
             // They are kept, as the last words about the run will count them.
@@ -153,9 +155,11 @@ impl Page<'_> {
             parts.push(format!("{} kept{meanwhile}", count(kept, "step")));
         }
         for (number, what) in [
+            (failed, "failed meanwhile"),
             (of(Verdict::Reattach), "still running"),
             (of(Verdict::Continue), "to continue"),
-            (of(Verdict::Verify) - may_run, "to verify"),
+            (of(Verdict::Verify) - may_run - for_money, "to verify"),
+            (for_money, "when the budget is raised"),
             (of(Verdict::Rerun), "to run again"),
             (of(Verdict::Run), "to run"),
             (may_run, "that may run"),

@@ -89,14 +89,17 @@ fn resumes(run: &Run) -> Option<Finding> {
 
 /// The money is spent: nothing new starts.
 pub(super) fn is_over_budget(run: &Run) -> bool {
-    run.defs.limits().usd.is_some_and(|limit| run.state.spent >= limit)
+    let is_open = !run.graph.root().is_settled();
+    is_open && run.defs.limits().usd.is_some_and(|limit| run.state.spent >= limit)
 }
 
 fn budget(run: &Run) -> Option<Finding> {
     let limit = run.defs.limits().usd.filter(|_| is_over_budget(run))?;
     let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
     let message = format!("${spent:.2} spent; the limit is ${limit:.2}");
-    let hint = "nothing new starts; raise `limits.usd` in the workflow to continue";
+    let file = run.state.opened.as_ref().and_then(|it| it.file.as_deref());
+    let file = file.unwrap_or("the workflow");
+    let hint = format!("nothing new starts; raise `limits.usd` in {file}, then `onward resume`");
     Some(Finding::new(Code::BudgetElapsed, message).with_hint(hint))
 }
 

@@ -1,6 +1,6 @@
 //! Where a resume goes on, in one sentence.
 
-use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, verdict::ended_meanwhile};
+use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, meanwhile::failures};
 use crate::{address::Address, plural::count, run::Run};
 
 /// What the resume does first, in one sentence. It follows from the rows: the steps it names are
@@ -12,7 +12,7 @@ pub(super) fn recovery_point(
     (steps, kept): (&[PlannedStep], usize),
     status: Status,
 ) -> RecoveryPoint {
-    let failed_meanwhile = ended_meanwhile(after, made);
+    let failed_meanwhile = failures(after, made).next();
     let is_reachable = |step: &&&PlannedStep| {
         let id = after.graph.find(&Address::from_text(&step.step));
         id.is_some_and(|id| after.graph.node(id).is_reachable())
@@ -47,6 +47,7 @@ pub(super) fn recovery_point(
     let kept = count(kept, "step");
     let compared = steps.iter().find(|row| row.verdict == Verdict::Verify);
     let asked = steps.iter().find_map(|row| asked_first(row, made));
+    let held_back = steps.iter().find(|row| row.waits_for_money()).map(|row| row.step.as_str());
     let (code, summary) = match (status, entry.as_slice(), verdict_of_first) {
         (Status::Completed, ..) => ("complete", "everything is done".to_owned()),
         (_, [], _) if ends.is_some() => {
@@ -56,9 +57,14 @@ pub(super) fn recovery_point(
             ("settle", text)
         }
         (_, [], _) if failed_meanwhile.is_some() => {
-            let step = failed_meanwhile.map(Address::as_str).unwrap_or_default();
-            let text = format!("{kept} kept; {step} failed while the engine was down");
+            let what = failed_meanwhile.map(|it| it.in_words()).unwrap_or_default();
+            let text = format!("{kept} kept; {what}");
             ("settle", format!("{text}: that is recorded, and the run ends as failed"))
+        }
+        (_, [], _) if held_back.is_some() => {
+            let step = held_back.unwrap_or_default();
+            let text = format!("{kept} kept; the budget is reached: nothing starts");
+            ("settle", format!("{text}; when it is raised, continues at {step}"))
         }
         (_, [], _) => match (asked, compared) {
             (Some((first, _)), _) => ("settle", format!("{kept} kept; {first}")),

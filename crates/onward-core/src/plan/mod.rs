@@ -9,6 +9,7 @@ mod edits;
 mod enter;
 mod foresee;
 mod headline;
+mod meanwhile;
 mod outdated;
 mod phases;
 mod preflight;
@@ -349,7 +350,7 @@ pub fn assemble(
         summary: Vec::new(),
         recovery_point,
         steps,
-        reverts: reverts::planned(resumption, survey),
+        reverts: reverts::planned((run, after), resumption, survey),
         counts,
         can_resume: !complete && !blocked && !is_over,
         needs,

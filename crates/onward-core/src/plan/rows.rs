@@ -3,17 +3,21 @@
 use std::collections::BTreeMap;
 
 use super::{
-    PlannedStep, Resumption, Verdict, Why, Whys, rechecks,
+    PlannedStep, Resumption, Verdict, Why, Whys, checks, meanwhile, rechecks,
     verdict::{Reason, because, judge, planned},
 };
 use crate::{
     address::Address,
     graph::{NodeId, Role},
     overwritten::{Overwritten, overwritten_if_compared},
+    recovery::Decision,
     run::Run,
     state::{Glance, Phase},
     time::Timestamp,
 };
+
+/// The cause of a row that waits for more money.
+pub(super) const BUDGET: &str = "budget";
 
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
     let mut rows = Vec::with_capacity(after.graph.len());
@@ -29,6 +33,8 @@ pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<P
         }
     }
     add_vanished(before, after, resumption, &mut rows);
+    meanwhile::tell(after, resumption, &mut rows);
+    hold_back(after, resumption, &mut rows);
     rechecks::add(before, after, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
@@ -62,6 +68,8 @@ pub(super) fn steps_beyond_kept(
         }
     }
     add_vanished(before, after, resumption, &mut rows);
+    meanwhile::tell(after, resumption, &mut rows);
+    hold_back(after, resumption, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }
@@ -101,6 +109,31 @@ fn unread<'r>(
     let stays = was.are_shared_with(is) || matches!(was.glance_at(place), Glance::Plain(_));
     let step = was.name(place).filter(|step| stays && !made.reasons.contains_key(*step))?;
     Some((step, plain.ended_at()))
+}
+
+/// The budget is reached: nothing starts but what was announced before that.
+fn hold_back(after: &Run, made: &Resumption, rows: &mut [PlannedStep]) {
+    if made.is_over || !checks::is_over_budget(after) {
+        return;
+    }
+    for row in rows {
+        let step = Address::from_text(&row.step);
+        let begins = match row.verdict {
+            Verdict::Rerun | Verdict::Run | Verdict::Continue => {
+                !made.decided(Decision::Start).any(|it| *it == step)
+            }
+            Verdict::Verify => row.waits_for_when(),
+            Verdict::Keep | Verdict::Adopt | Verdict::Reattach | Verdict::Ask | Verdict::Skip => {
+                false
+            }
+        };
+        if begins {
+            let then = row.verdict.as_str();
+            row.verdict = Verdict::Verify;
+            let detail = format!("{then}, when the budget is raised");
+            row.why.push(because(BUDGET, &detail));
+        }
+    }
 }
 
 /// An answer ends the run: nothing starts any more.

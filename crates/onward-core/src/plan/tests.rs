@@ -68,6 +68,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
             contested: has('c'),
         },
         failed: None,
+        receipt: None,
         finished: None,
         emptied: Vec::new(),
         gone: Vec::new(),

@@ -13,6 +13,7 @@ use crate::{
     address::Address,
     graph::Role,
     plan::{Plan, PlannedStep, Verdict},
+    policy::{self, Choices},
     run::Run,
     state::Phase,
 };
@@ -69,7 +70,12 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
     let is_known = |step: &String| view.steps.iter().any(|it| it.step == *step);
     let opened = view.next.first().filter(|step| !is_known(step));
     let phase = opened.map(|step| top(step).to_owned()).or(phase);
-    View { phase, counts, ..view }
+    let standing = if plan.can_resume {
+        Vec::new()
+    } else {
+        policy::standing(&plan.findings, plan.run.age_band, &Choices::default())
+    };
+    View { phase, counts, standing, ..view }
 }
 
 /// A step of a group that the resume passes over.

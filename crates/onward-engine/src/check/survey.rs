@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     event::{AttemptStarted, EndStatus, Revert},
+    evidence::Ending,
     finding::{Code, Finding},
     launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
-    state::{Phase, RunStatus, StepState},
+    state::{EffectState, Phase, RunStatus, StepState},
     survey::{CommitSeen, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run},
     time::Timestamp,
     worktree::subject,
@@ -461,7 +462,12 @@ fn in_flight<W: World>(
         None => (None, None),
     };
     let seal = seal_of(connected, step, one.entry);
-    let sealed = seal.is_some();
+    let came_back = seal.filter(|it| matches!(it.ending, Ending::Exited { .. }));
+    let receipt = came_back.map(|it| it.ending.is_success());
+    // An end that is no receipt says nothing of what it did beyond this machine: it counts as one
+    // that was killed, and is asked about.
+    let is_open = one.entry.effect == EffectState::Intended && receipt.is_none();
+    let sealed = seal.is_some() && !is_open;
     let ended::Ended { failed, finished, gone } = match seal {
         Some(seal) => ended::look(world, run, one, seal)?,
         None => ended::Ended::default(),
@@ -489,6 +495,7 @@ fn in_flight<W: World>(
             contested: !judged.contested.is_empty(),
         },
         failed,
+        receipt,
         finished,
         gone,
         emptied: if sealed { emptied } else { Vec::new() },

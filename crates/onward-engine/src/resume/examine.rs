@@ -304,17 +304,19 @@ fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<R
 fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Event> {
     let Some(entry) = run.state.step(step) else { return Vec::new() };
     let attempt = entry.attempts;
+    let mut events = Vec::new();
+    let receipt = seen.receipt.filter(|_| entry.effect == EffectState::Intended);
+    if let Some(happened) = receipt {
+        let by = SettledBy::Receipt;
+        events.push(Event::EffectSettled { step: step.clone(), attempt, happened, by });
+    }
     if let Some((cause, detail)) = seen.failed.clone() {
         let mut finished = AttemptFinished::failed(step.clone(), attempt, cause, detail);
         finished.tolerated = run.tolerates(&finished);
-        return vec![Event::AttemptFinished(Box::new(finished))];
+        events.push(Event::AttemptFinished(Box::new(finished)));
+        return events;
     }
     let Some(mut finished) = seen.finished.clone() else { return Vec::new() };
-    let mut events = Vec::new();
-    if entry.effect == EffectState::Intended {
-        let (happened, by) = (true, SettledBy::Receipt);
-        events.push(Event::EffectSettled { step: step.clone(), attempt, happened, by });
-    }
     let as_it_is = finished.evidence.without(made.edited.get(step));
     events.push(Event::AttemptFinished(finished));
     if let Some(evidence) = as_it_is {

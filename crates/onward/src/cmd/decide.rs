@@ -25,7 +25,7 @@ use crate::{
     gates::Gate,
     seen,
     session::{Driving, Session, id_of, is_driven, open_run, word},
-    shapes, style,
+    shapes, style, undone,
 };
 
 /// Answer a gate
@@ -341,25 +341,30 @@ fn ask(
     request: &Request,
 ) -> Result<ExitCode, Error> {
     let id = id_of(dir);
+    let mut lines = Vec::new();
     let how = if is_driven(dir) {
         write_request(dir, request, wall_clock()).map_err(engine::EngineError::from)?;
-        "sent to the running engine"
+        "sent to the running engine".to_owned()
     } else {
         match request {
             Request::Cancel => {
+                let resumes = open_run(dir)?.state.resumes;
                 engine::cancel(dir, &session.machine)?;
-                "cancelled; its files stay"
+                let (stays, undone) = undone::by_end(dir, resumes)?;
+                lines = undone;
+                format!("cancelled; {stays}")
             }
             Request::Pause | Request::Unattended | Request::Decide { .. } => {
-                "no engine is running it"
+                "no engine is running it".to_owned()
             }
         }
     };
     if cx.global.json {
-        let (schema, how) = ("onward.asked/1".to_owned(), how.to_owned());
+        let schema = "onward.asked/1".to_owned();
         return cx.print_json(&shapes::Asked { schema, run: id, how });
     }
     writeln!(cx.err, "run {id}: {how}")?;
+    lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,6 +41,7 @@ use crate::{
     prompt::Person,
     session::{Driving, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
+    undone,
 };
 
 /// Continue an interrupted run
@@ -233,8 +234,11 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
         }
         Way::Restart => super::run::again(cx, &session, &dir, person),
         Way::End => {
+            let resumes = open_run(&dir)?.state.resumes;
             engine::cancel(&dir, &session.machine)?;
-            writeln!(cx.err, "run {} was cancelled; its files stay", id_of(&dir))?;
+            let (stays, lines) = undone::by_end(&dir, resumes)?;
+            writeln!(cx.err, "run {} was cancelled; {stays}", id_of(&dir))?;
+            lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
             Ok(ExitCode::from(error::RUN_FAILED))
         }
         Way::Nothing => {

@@ -32,7 +32,7 @@ use crate::{
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session, id_of, open_run, word},
-    style,
+    style, undone,
 };
 
 /// Start a run of a workflow
@@ -260,7 +260,9 @@ pub(crate) fn again(
         let why = "started over as a new run".to_owned();
         match engine::end(dir, &session.machine, why, &Choices::default()) {
             Ok(_) if !cx.global.json => {
-                writeln!(cx.err, "run {id} was cancelled; its files stay")?;
+                let (stays, lines) = undone::by_end(dir, old.state.resumes)?;
+                writeln!(cx.err, "run {id} was cancelled; {stays}")?;
+                lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
             }
             Ok(_) => {}
             Err(EngineError::Resume(ResumeError::Damaged)) => {

@@ -12,7 +12,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     meant::Wanted,
-    next,
+    next, screen,
     session::{Driving, Session, Which, is_driven, named_in_commands, word},
     style::{self, ago, cut, took},
     undone::{self, Why},
@@ -324,7 +324,7 @@ fn gate_words(cx: &mut Context, run: &RunInfo, gate: &GateView) -> Result<(), Er
 
 /// What to do next, in words, and the command to paste.
 fn next_action(view: &View) -> (&'static str, Option<String>) {
-    let View { run, damage, .. } = view;
+    let View { run, damage, standing, .. } = view;
     let has_gate = !view.gates.is_empty();
     let which = named_in_commands(run);
     if !damage.is_empty() {
@@ -341,6 +341,16 @@ fn next_action(view: &View) -> (&'static str, Option<String>) {
         }
         Status::Completed => ("none; the run is complete", None),
         Status::Waiting | Status::Running if has_gate => ("answer the gate", None),
+        Status::Waiting
+        | Status::Fresh
+        | Status::Interrupted
+        | Status::Parked
+        | Status::OverBudget
+        | Status::Failed
+            if !standing.is_empty() && screen::columns_of_output().is_none() =>
+        {
+            ("look at the plan; to continue anyway:", Some(next::past(&which, standing)))
+        }
         Status::Waiting
         | Status::Running
         | Status::Fresh

@@ -56,6 +56,7 @@ mod i_living;
 mod i_redo;
 mod i_whens;
 mod j_hands;
+mod k_truth;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

@@ -237,6 +237,9 @@ pub(super) fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
 }
 
 pub(super) fn hands_stop(error: &HandsError) -> Stop {
+    if let (HandsError::Stopped { .. }, Some(hint)) = (error, error.hint()) {
+        return Stop::Unready { what: error.to_string(), hint };
+    }
     let mut text = error.to_string();
     let cause = std::error::Error::source(error);
     for more in [cause.map(ToString::to_string), error.hint()].into_iter().flatten() {

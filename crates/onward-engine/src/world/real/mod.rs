@@ -29,6 +29,7 @@ mod interrupts;
 mod look;
 mod news;
 pub(crate) mod probe;
+mod result;
 mod said;
 mod schema;
 mod setup;

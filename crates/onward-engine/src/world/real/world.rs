@@ -1,7 +1,6 @@
 //! [`RealWorld`]: the engine on a real machine.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt,
@@ -57,7 +56,6 @@ use crate::world::{
     SessionOf, Snapshot, Stop, Taken, Undo, WorktreeHead, World, files,
     git::Git,
     inbox::{self, Left},
-    out_name,
     secrets::Redactor,
     spot::Spot,
     supervisor::{Hands, Identity, Place, Stop as StopLadder},
@@ -181,21 +179,6 @@ impl RealWorld {
         }
     }
 
-    /// What a step wrote into its result file it wrote into our directory.
-    fn clean_result(&mut self, event: &Event) {
-        let Event::AttemptFinished(finished) = event else { return };
-        let name = out_name(&finished.step, finished.attempt, "result");
-        // Nothing of the attempt lives: what it had not made when it was judged, it never makes.
-        if self.absent.as_ref() == Some(&name) {
-            return;
-        }
-        let Ok(Some(bytes)) = self.disk.read(At::Run(&name)) else { return };
-        if let Cow::Owned(clean) = self.redactor.bytes(&bytes) {
-            // The journal is what counts; a disk that cannot be written stops the next append.
-            let _ = self.disk.write(At::Run(&name), &clean);
-        }
-    }
-
     fn home(&self) -> Option<&Path> {
         variable(&self.env, "HOME").map(Path::new)
     }
@@ -236,7 +219,7 @@ impl World for RealWorld {
     }
 
     fn clean(&mut self, event: &mut Event) {
-        self.clean_result(event);
+        super::result::clean(&self.place.run_dir, &self.redactor, self.absent.as_deref(), event);
         self.redactor.clean(event);
     }
 

@@ -22,6 +22,7 @@ use onward_core::{
 
 use super::{
     ears::Ears,
+    linux::Identity,
     place::{Place, Whereabouts},
     wire::{self, Alive, Hello, PROTOCOL, Refusal, Report, Request, Stop},
 };
@@ -29,6 +30,8 @@ use super::{
 /// A supervisor may be leaving just as we come; then another one is started.
 const TRIES_MAX: u32 = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// While it does not, it is looked at so often whether it was stopped.
+const LOOK_WITHIN: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Debug)]
 pub struct HandsConfig {
@@ -79,6 +82,8 @@ pub enum HandsError {
     OtherRun { run: String },
     #[error("the supervisor did not start: {}", reason(said, *status))]
     DidNotStart { status: ExitStatus, said: String, complaints: PathBuf },
+    #[error("the supervisor of the run, process {pid}, is stopped")]
+    Stopped { pid: i32 },
     #[error("the supervisor does not answer")]
     NoAnswer { source: io::Error },
     #[error("the supervisor is gone")]
@@ -96,6 +101,10 @@ impl HandsError {
             }
             Self::DidNotStart { complaints, .. } => Some(format!("see `{}`", complaints.display())),
             Self::Gone { .. } => Some("resume the run".into()),
+            Self::Stopped { pid } => Some(format!(
+                "let it continue with `kill -CONT {pid}`, or end it with `kill -KILL {pid}`; then \
+                 resume the run"
+            )),
             Self::OtherRun { .. } | Self::NoAnswer { .. } | Self::Io { .. } => None,
         }
     }
@@ -223,8 +232,13 @@ struct Found {
 /// `None` when there is no supervisor, or it is about to end.
 fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
     let Some(here) = Whereabouts::read(&config.place) else { return Ok(None) };
+    let stopped = || Err(HandsError::Stopped { pid: here.pid });
+    // The kernel would take the connection, and nothing would ever answer.
+    if here.identity().is_stopped() {
+        return stopped();
+    }
     let Ok(stream) = UnixStream::connect(&here.socket) else { return Ok(None) };
-    match greet(config, stream) {
+    match greet(config, stream, here.identity()) {
         Ok((hands, Report::Welcome { alive, log_bytes })) => {
             let welcome = Welcome { alive, log_bytes, is_new: false };
             Ok(Some(Found { hands, welcome, pid: here.pid }))
@@ -238,24 +252,38 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
             | Report::GaveUp { .. },
         )) => Err(HandsError::NoAnswer { source: io::ErrorKind::InvalidData.into() }),
         Err(source) if matches!(source.kind(), io::ErrorKind::WouldBlock) => {
+            if here.identity().is_stopped() {
+                return stopped();
+            }
             Err(HandsError::NoAnswer { source })
         }
         Err(_) => Ok(None),
     }
 }
 
-fn greet(config: &HandsConfig, mut stream: UnixStream) -> io::Result<(Hands, Report)> {
+fn greet(
+    config: &HandsConfig,
+    mut stream: UnixStream,
+    hands: Identity,
+) -> io::Result<(Hands, Report)> {
     let HandsConfig { place, epoch, env, .. } = config;
     let (run, env) = (place.run.clone(), env.clone());
     let dirs = Some((place.run_dir.clone().into(), place.project_dir.clone().into()));
     let hello = Request::Hello(Hello { version: PROTOCOL, epoch: *epoch, run, env, dirs });
     let mut message = Vec::new();
     wire::encode(&hello, &mut message);
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_read_timeout(Some(LOOK_WITHIN))?;
     stream.write_all(&message)?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    let mut line = Vec::new();
-    reader.read_until(b'\n', &mut line)?;
+    let (mut line, mut looks) = (Vec::new(), 0);
+    // What was read of the line before a look stays in it.
+    while let Err(error) = reader.read_until(b'\n', &mut line) {
+        let waits = error.kind() == io::ErrorKind::WouldBlock && !hands.is_stopped();
+        looks += 1;
+        if !waits || LOOK_WITHIN * looks >= ANSWER_WITHIN {
+            return Err(error);
+        }
+    }
     let report = wire::decode(&line).ok_or(io::ErrorKind::UnexpectedEof)?;
     stream.set_read_timeout(None)?;
     Ok((Hands { stream, reader: Some(reader), message }, report))
