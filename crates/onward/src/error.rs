@@ -472,7 +472,8 @@ fn exit_of(error: &EngineError) -> u8 {
         {
             DAMAGED
         }
-        EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
+        EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. })
+        | EngineError::Decide(DecideError::Lives { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Decide(DecideError::Damaged)
         | EngineError::Workflow(LoadWorkflowError::Altered { .. })

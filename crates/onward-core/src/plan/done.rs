@@ -347,7 +347,7 @@ impl Resumption {
 /// made tells whether this one is to run again.
 pub(super) fn is_made_again(key: &Key, read: &ReadSeen, state: &State, survey: &Survey) -> bool {
     // An earlier resume may have found it lost, and was cut short before it was made again.
-    let is_lost = read.now.is_none() || state.kept_by_hand.get(&read.path) == read.now.as_ref();
+    let is_lost = read.now.is_none_or(|now| state.kept_by_hand.knows(&read.path, now));
     let lost = |need: &String| {
         let need = Address::from_text(need);
         let mut outputs = survey.outputs.get(&need).into_iter().flatten();

@@ -316,7 +316,7 @@ impl Resumption {
             }
             let Some(id) = open else {
                 for revert in reverts {
-                    self.replace_later(&after, survey, Some(step), revert);
+                    self.replace_later((run, &after), survey, Some(step), revert);
                 }
                 continue;
             };
@@ -331,6 +331,11 @@ impl Resumption {
                     (true, false) => ("may be", "if it changes it again, "),
                     (false, _) => ("may be", "if what it needs comes out otherwise, "),
                 };
+                if let Some(since) = kept_since(run, revert) {
+                    let detail = format!("{what}{path} is replaced{since}; it is kept in {rescue}");
+                    self.explain(step, "artifact-replaced", detail);
+                    continue;
+                }
                 let number = revert.rescue_number().unwrap_or_default();
                 let message = format!(
                     "{path} of {step}, which a person changed, {word} replaced, saved as rescue \
@@ -347,7 +352,7 @@ impl Resumption {
             self.reverts.extend(reverts.iter().cloned());
         }
         for revert in &survey.strange_by_hand {
-            if self.replace_later(&after, survey, None, revert) {
+            if self.replace_later((run, &after), survey, None, revert) {
                 let is_dirt = |it: &&mut Finding| it.code == Code::DirtyTree.as_str();
                 let dirt = self.findings.iter_mut().filter(is_dirt);
                 for finding in dirt.filter(|it| it.step.is_none()) {
@@ -402,7 +407,7 @@ impl Resumption {
     /// What the step that made it leaves alone may be written by another one. Whether it may.
     fn replace_later(
         &mut self,
-        after: &Run,
+        (run, after): (&Run, &Run),
         survey: &Survey,
         maker: Option<&Address>,
         revert: &Revert,
@@ -424,17 +429,21 @@ impl Resumption {
             return false;
         };
         let word = if is_sure { "will be" } else { "may be" };
-        if how != Writes::Perhaps {
+        let since = kept_since(run, revert);
+        if how != Writes::Perhaps && since.is_none() {
             let of = maker.map(|maker| format!(" of {maker}")).unwrap_or_default();
             let number = revert.rescue_number().unwrap_or_default();
             let message = format!(
                 "{path}{of}, which a person changed, {word} replaced by {later}, saved as rescue \
                  {number}"
             );
-            let hint = format!("accepted, it is kept in {rescue}, and stays until then");
+            // A link out of the project is taken away at once.
+            let until = if revert.keeps_in_place() { ", and stays until then" } else { "" };
+            let hint = format!("accepted, it is kept in {rescue}{until}");
             self.ask_to_replace(later, path, message, hint);
         }
-        let detail = format!("{path} {word} replaced by {later}; it is kept in {rescue}");
+        let since = since.unwrap_or_default();
+        let detail = format!("{path} {word} replaced by {later}{since}; it is kept in {rescue}");
         if let Some(maker) = maker {
             self.explain(maker, "artifact-replaced", detail.clone());
         }
@@ -475,6 +484,14 @@ impl Resumption {
             |it: &Event| matches!(it, Event::StepInvalidated { step: of, .. } if of == step);
         self.events.iter().any(is_it)
     }
+}
+
+/// Said of a person's version that is in a rescue since an earlier resume or start, and not asked
+/// about again; `None` = it is new.
+fn kept_since(run: &Run, revert: &Revert) -> Option<&'static str> {
+    let known = run.state.kept_by_hand.rescued(&revert.path, revert.left?)?;
+    let is_it = known.revert.rescue == revert.rescue;
+    is_it.then_some(if known.is_accepted { ", as accepted before" } else { "" })
 }
 
 /// It runs whatever becomes of others.

@@ -310,11 +310,12 @@ impl State {
 
     /// What a lost output was when it was found to be lost is no person's work.
     fn know_damage(&mut self, causes: &[Difference]) {
-        let known = causes.iter().filter_map(|cause| {
-            let path = cause.part.strip_prefix("writes.")?;
-            Some((path.to_owned(), Digest::parse(cause.is.as_ref()?.as_bytes())?))
-        });
-        self.kept_by_hand.extend(known);
+        for cause in causes {
+            let hash = cause.is.as_ref().and_then(|is| Digest::parse(is.as_bytes()));
+            if let Some((path, hash)) = cause.part.strip_prefix("writes.").zip(hash) {
+                self.kept_by_hand.know_damage(path, hash);
+            }
+        }
     }
 
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
@@ -356,7 +357,7 @@ impl State {
         entry.head = None;
         entry.started = Some(started);
         self.rescues = self.rescues.max(rescue.unwrap_or(0));
-        self.keep_by_hand(&kept);
+        self.kept_by_hand.keep(&kept, false);
         self.kept_at_starts.extend(kept);
         self.running += 1;
         self.acted_since_resume = true;
@@ -440,6 +441,7 @@ impl State {
         }
         self.running -= 1;
         self.head = head.or(self.head.take());
+        self.note_replaced(&step, &footprint);
         if self.phase(&step).is_settled() {
             self.leave(&step, &footprint, at);
             self.tell_answers(&step);
@@ -448,6 +450,17 @@ impl State {
             self.shared.insert(step, footprint);
         }
         Ok(())
+    }
+
+    /// What people made of these files was replaced by a step that is done.
+    fn note_replaced(&mut self, step: &Address, footprint: &[String]) {
+        let Some(entry) = self.steps.get(step).filter(|it| it.phase == Phase::Done) else { return };
+        for file in &entry.evidence.files {
+            self.kept_by_hand.replace(&file.path, Some(file.hash));
+        }
+        for path in footprint {
+            self.kept_by_hand.replace(path, None);
+        }
     }
 
     fn adopt(&mut self, adopted: AttemptAdopted, at: Timestamp) -> Result<(), Violation> {

@@ -4,6 +4,7 @@
 //! every map iterates in a fixed order. Two machines that fold the same journal agree to the byte.
 //! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
+mod by_hand;
 mod fold;
 mod gates;
 mod kinds;
@@ -38,6 +39,7 @@ use crate::{
     time::Timestamp,
 };
 
+pub use by_hand::{ByHand, Rescued};
 pub use fold::{PERSON, Violation};
 pub use plain::{FileKept, Plain};
 pub use resumed::AskedSince;
@@ -105,9 +107,9 @@ pub struct State {
     pub running: u32,
     /// The commit that the project's branch led to when the run last looked.
     pub head: Option<String>,
-    /// What people made of outputs, by path, that was kept in a rescue before a step replaces it;
-    /// and what a power cut made of them.
-    pub kept_by_hand: BTreeMap<String, Digest>,
+    /// What people made of files that was kept in a rescue before a step replaces it; and what a
+    /// power cut made of them.
+    pub kept_by_hand: ByHand,
     /// What starts since the last resume kept of such files, unasked.
     pub kept_at_starts: Vec<Revert>,
     /// In order of first mention.

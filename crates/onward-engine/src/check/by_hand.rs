@@ -13,7 +13,7 @@ use onward_core::{
 use super::{ours::Ours, overwriters};
 use crate::{
     revert::{
-        self, Unfinished,
+        self, Unfinished, links,
         rescue::{self, Undoing},
     },
     world::{Stop, World, files::Leads},
@@ -45,11 +45,33 @@ pub(super) fn look<W: World>(
             }
             paths.push(path);
         }
-        if let Some(kept) = kept(world, run, (step, entry.attempts), paths, next(run, undoing))? {
-            survey.by_hand.insert(step.clone(), announce(kept, undoing));
+        let mut known = Vec::new();
+        for path in &paths {
+            known.extend(in_rescue(world, run, path)?);
+        }
+        let new = kept(world, run, (step, entry.attempts), paths, next(run, undoing))?;
+        let mut all = new.map(|it| announce(it, undoing)).unwrap_or_default();
+        all.extend(known);
+        if !all.is_empty() {
+            survey.by_hand.insert(step.clone(), all);
         }
     }
     Ok(())
+}
+
+/// Where the version that lies there is kept since an earlier resume or start, while no step has
+/// replaced it.
+pub(super) fn in_rescue<W: World>(
+    world: &mut W,
+    run: &Run,
+    path: &str,
+) -> Result<Option<Revert>, Stop> {
+    let Some((digest, _)) = world.look(path)?.map(crate::world::Looked::content) else {
+        return Ok(None);
+    };
+    let rescued = run.state.kept_by_hand.rescued(path, digest);
+    let rescued = rescued.filter(|_| !was_made_by_the_run(&run.state, path, digest));
+    Ok(rescued.map(|it| it.revert.clone()))
 }
 
 /// The number of the next rescue.
@@ -75,17 +97,22 @@ pub(crate) fn kept<W: World>(
     paths: Vec<String>,
     number: u32,
 ) -> Result<Option<Undoing>, Stop> {
-    let mut reverts = Vec::new();
+    let mut reverts: Vec<Revert> = Vec::new();
     for path in paths {
+        // What is not kept behind a link is kept by taking the link away.
+        let away = links::leading_away(world, &path)?;
+        let stays = away.is_none();
+        let path = away.unwrap_or(path);
+        if reverts.iter().any(|it| it.path == path) {
+            continue;
+        }
         let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
             continue;
         };
-        let is_kept = run.state.kept_by_hand.get(&path) == Some(&digest);
+        let is_kept = run.state.kept_by_hand.knows(&path, digest);
         if is_kept || was_made_by_the_run(&run.state, &path, digest) {
             continue;
         }
-        // What is not kept behind a link is kept by taking the link away.
-        let stays = world.leads(&path)? != Leads::Away;
         let base = stays.then_some((digest, kind));
         reverts.push(Revert {
             path,

@@ -13,7 +13,7 @@ pub(crate) mod lists;
 pub(crate) mod needs;
 mod ours;
 mod outputs;
-mod overwriters;
+pub(crate) mod overwriters;
 mod proof;
 mod reads;
 mod stays;

@@ -13,7 +13,9 @@ use onward_core::{
     recovery,
     run::Run,
     state::{EffectState, Phase, RunStatus, StepState},
-    survey::{CommitSeen, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run},
+    survey::{
+        CommitSeen, Edited, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run,
+    },
     time::Timestamp,
     worktree::subject,
 };
@@ -41,14 +43,15 @@ pub struct Seen {
     pub(crate) worktrees: Vec<worktrees::Seen>,
 }
 
+/// `edited`: what became of the workflow file.
 pub fn survey<W: World>(
     world: &mut W,
-    run: &Run,
+    (run, edited): (&Run, Option<Edited>),
     connected: &Connected,
     elsewhere: &Elsewhere<'_>,
     depth: Depth,
 ) -> Result<Seen, Stop> {
-    let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
+    let mut survey = Survey { now: world.now_for_ages(), edited, ..Survey::default() };
     if depth == Depth::Glance {
         return Ok(Seen { survey, ..Seen::default() });
     }
@@ -86,15 +89,14 @@ pub fn survey<W: World>(
                 judged = judged.as_of_others();
             }
             let reverts = announce(started, &judged);
-            let outputs = one.left.outputs_among(&judged.edited);
-            let contested = judged.contested.paths.clone();
+            let (by_others, contested) = (judged.edited.clone(), judged.contested.paths.clone());
             let found = &mut survey.findings;
             let emptied = emptied.get(one.step).cloned().unwrap_or_default();
             let (seal, git) = ((connected, emptied), git.as_ref());
             let seen = in_flight(world, run, seal, one, judged, git, found)?;
             let is_taken = seen.facts.sealed || seen.facts.proof || seen.unchecked.is_some();
             if !lives(connected, one) {
-                edited.insert(one.step.clone(), if is_taken { outputs } else { contested });
+                edited.insert(one.step.clone(), if is_taken { by_others } else { contested });
             }
             let seen = elsewhere.heard(run, one, seen);
             survey.findings.extend(witness::unreadable(connected, one.step, &seen));

@@ -13,6 +13,7 @@ mod limits;
 pub mod offline;
 pub(crate) mod outcome;
 mod prepare;
+pub(crate) mod redone;
 mod stop;
 
 use std::{
@@ -140,6 +141,9 @@ pub struct Driver<'w, W: World> {
     pub(crate) rechecked: BTreeSet<Address>,
     /// The person was told what an attempt in their own tree means for it.
     pub(crate) told_of_tree: bool,
+    /// Steps that earlier drivers had done and that may have changed files in place; `None` = not
+    /// looked yet.
+    pub(crate) in_place: Option<BTreeSet<Address>>,
     stop: Stopping,
     pace: Pace,
     /// The stop ladder is to begin with the next actions.
@@ -197,6 +201,7 @@ impl<'w, W: World> Driver<'w, W> {
             ears: BTreeMap::new(),
             how,
             told_of_tree: false,
+            in_place: None,
             stop: Stopping::No,
             pace,
             ending_asked: false,
@@ -330,6 +335,8 @@ impl<'w, W: World> Driver<'w, W> {
                 Some(undo) => undo,
                 None => return Ok(()),
             }
+        } else if inherited.is_none() {
+            self.undo_of_done(&step)?
         } else {
             UndoOfPrevious::default()
         };
@@ -338,7 +345,8 @@ impl<'w, W: World> Driver<'w, W> {
         if !continues {
             self.take_links_away(&step, attempt, &writes, &mut undo)?;
         }
-        self.keep_by_hand(&step, attempt, &writes, &mut undo)?;
+        let is_new = launch.cwd.is_empty() && !continues;
+        self.keep_by_hand((&step, attempt), is_new, &writes, &mut undo)?;
         let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
             (base, saved, kinds)
         } else {

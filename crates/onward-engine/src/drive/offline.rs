@@ -40,6 +40,9 @@ pub enum DecideError {
     Over(&'static str),
     #[error("attempts were running when the driver of this run died")]
     InFlight,
+    /// It may write its files after they were recorded; without a supervisor it is an orphan.
+    #[error("attempt {attempt} of `{step}` is still at work, and may write its files")]
+    Lives { step: Address, attempt: u32, is_watched: bool },
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -50,6 +53,15 @@ impl DecideError {
             Self::Refused(refused) => Some(refused.hint()),
             Self::Damaged => Some("see `onward plan`, then run `onward repair`".to_owned()),
             Self::InFlight => Some("`onward resume` sees to them; then cancel".to_owned()),
+            Self::Lives { step, is_watched, .. } => {
+                let first = if *is_watched {
+                    "`onward resume` waits for it, and Ctrl-C there ends it"
+                } else {
+                    "its supervisor is gone: `onward doctor --fix` ends it"
+                };
+                let step = step.in_commands();
+                Some(format!("{first}; then look at its files, and say `onward done {step}`"))
+            }
             Self::Stop(stop) => stop.hint(),
             Self::NoJournal
             | Self::Journal(_)

@@ -24,7 +24,7 @@ use onward_core::{
 use crate::{
     check::hear,
     drive::Driver,
-    revert::{self, Others, Test, Unfinished, snapshot_of},
+    revert::{self, Others, Test, Unfinished, links, snapshot_of},
     world::{
         Condition, SessionOf, Snapshot, Stop, Taken, When, World,
         files::{self, Leads},
@@ -39,7 +39,7 @@ const FOOTPRINT_MAX: usize = 1_000;
 pub(crate) struct UndoOfPrevious {
     pub(crate) reverts: Vec<Revert>,
     /// The outputs that the attempt before declared.
-    declared: Vec<String>,
+    pub(crate) declared: Vec<String>,
     /// The snapshot of the tree as it is when all is undone.
     pub(crate) undone: Option<String>,
 }
@@ -268,7 +268,7 @@ impl<W: World> Driver<'_, W> {
                 if !files::can_be_put_back(self.world, &file)? {
                     continue;
                 }
-                if reverts.iter().any(|revert| revert.path == file.path) {
+                if reverts.iter().any(|revert| links::is_at_or_above(revert, &file.path)) {
                     saved.insert(file.path, None);
                     continue;
                 }
@@ -296,8 +296,9 @@ impl<W: World> Driver<'_, W> {
         Ok((saved, kinds))
     }
 
-    /// An output that is a link to a file which is not kept: the link is rescued and taken away, so
-    /// that the attempt writes a file of the project and not that one.
+    /// An output that is a link to a file which is not kept, or that stands behind a link out of
+    /// the project: the link is rescued and taken away, so that the attempt writes a file of the
+    /// project and not that one.
     pub(crate) fn take_links_away(
         &mut self,
         step: &Address,
@@ -307,13 +308,18 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), Stop> {
         let mut links = Vec::new();
         for pattern in writes {
-            for file in self.world.glob(pattern, &[])? {
-                let is_known = undo.reverts.iter().any(|it| it.path == file.path);
-                if !is_known && self.world.leads(&file.path)? == Leads::Away {
-                    links.extend(revert::link_change(self.world, file.path)?);
+            // A link that leads to nothing is no file, and a path below one has no name there.
+            let named = pattern.trim_end_matches('/').split('/').take_while(|it| !is_glob(it));
+            let named = named.collect::<Vec<_>>().join("/");
+            let found = self.world.changed_since(pattern, i64::MIN)?;
+            for path in found.into_iter().chain([named]).filter(|it| !it.is_empty()) {
+                let Some(link) = links::leading_away(self.world, &path)? else { continue };
+                if !undo.reverts.iter().any(|it| it.path == link) {
+                    links.extend(revert::link_change(self.world, link)?);
                 }
             }
         }
+        links.sort_by(|one, other| one.path.cmp(&other.path));
         links.dedup_by(|one, other| one.path == other.path);
         let first = undo.reverts.first().and_then(Revert::rescue_number);
         let number = first.unwrap_or(self.run.state.rescues) + 1;

@@ -20,7 +20,7 @@ use onward_core::{
     policy::Choices,
     recovery::Probed,
     run::Run,
-    state::{PERSON, RunStatus},
+    state::{PERSON, Phase, RunStatus},
     workflow::template::Quoting,
     worktree::{WorktreePlace, below, worktree_path},
 };
@@ -272,6 +272,7 @@ fn by_hand(
     if phase.is_settled() {
         return Err(DecideError::Settled(step.clone(), phase.as_str()));
     }
+    must_be_over(world, run, step)?;
     let declared = run.defs.step(run.graph.node(id).def);
     let unproved = |why: String| DecideError::Unproved { step: step.clone(), why };
     let text = |template, quoting| {
@@ -327,6 +328,31 @@ fn by_hand(
         result,
         by: Some(by),
     })))
+}
+
+/// What an attempt writes after its files were recorded would count as nobody's.
+fn must_be_over(world: &mut RealWorld, run: &Run, step: &Address) -> Result<(), DecideError> {
+    let attempts = run.state.step(step).map_or(0, |entry| entry.attempts);
+    let seen = world.look_at_hands(&run.state)?;
+    let watched = seen.alive.iter().find(|it| it.0 == *step).map(|it| it.1);
+    let is_lost = match run.state.phase(step) {
+        Phase::Running => seen.survived.has(step, attempts),
+        Phase::Pending
+        | Phase::Waiting
+        | Phase::Done
+        | Phase::Failed
+        | Phase::Tolerated
+        | Phase::Skipped
+        | Phase::Lost
+        | Phase::Stale => seen.survived.names(step, attempts),
+    };
+    match watched.or(is_lost.then_some(attempts)) {
+        None => Ok(()),
+        Some(attempt) => {
+            let (step, is_watched) = (step.clone(), watched.is_some());
+            Err(DecideError::Lives { step, attempt, is_watched })
+        }
+    }
 }
 
 /// What became of an answer.

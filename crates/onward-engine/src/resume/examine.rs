@@ -13,7 +13,7 @@ use onward_core::{
     finding::{Code, Finding, RUN_OVER, RUN_SUPERSEDED},
     plan::{
         AgeBand, EDITED, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
-        recovery_point, resumption, run_info,
+        recovery_point, resumption as decide, run_info,
     },
     policy::{Choices, Depth},
     recovery::Decision,
@@ -168,9 +168,9 @@ fn examined<W: World>(
     let counts = |it: &Card| it.agents_declare || !it.keeps.is_empty();
     let told = reentry.as_ref().filter(|it| counts(it.foreign.card()));
     let elsewhere = Elsewhere { theirs, told: told.map(|it| &*it.told) };
-    let mut seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
-    redone::look(world, &run, &choices, &mut seen)?;
-    let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
+    let edited = edited.map(|(pinned, new)| doubts::edits(world, &run, pinned, new)).transpose()?;
+    let seen = survey::survey(world, (&run, edited), connected, &elsewhere, depth)?;
+    let (mut survey, mut undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
     survey.findings.extend(superseded.into_iter().chain(other_driver));
@@ -181,9 +181,6 @@ fn examined<W: World>(
     let is_new = |it: &Finding| !survey.findings.contains(it);
     let new: Vec<Finding> = before.findings.into_iter().filter(is_new).collect();
     survey.findings.extend(new);
-    if let Some((pinned, new)) = edited {
-        survey.edited = Some(doubts::edits(world, &run, pinned, new)?);
-    }
     let (mut cut_short, strange) =
         announced_and_left(world, &run, connected, reentry.as_ref(), &mut survey)?;
     // Announced again, so that the next resume is told if this one is cut short too.
@@ -209,7 +206,11 @@ fn examined<W: World>(
     if let Some(reentry) = &reentry {
         reentry.tell(&run, &imported, &mut survey);
     }
-    let resumption = resumption(&run, &survey, &choices);
+    let mut resumption = decide(&run, &survey, &choices);
+    let beside = (&mut survey, &mut undoing);
+    if depth > Depth::Glance && redone::look(world, &run, &resumption, beside)? {
+        resumption = decide(&run, &survey, &choices);
+    }
     Ok(Examined {
         run,
         survey,
@@ -438,7 +439,7 @@ impl Examined {
 
     /// The answers of probes are in: decides again.
     pub(crate) fn decide_again(&mut self) {
-        self.resumption = resumption(&self.run, &self.survey, &self.choices);
+        self.resumption = decide(&self.run, &self.survey, &self.choices);
     }
 
     /// Undos of files that mislead the other system's reading.

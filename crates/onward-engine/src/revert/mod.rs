@@ -214,11 +214,6 @@ impl Footprint {
         self.changes.iter().any(|change| !self.declared.contains(&change.path))
     }
 
-    /// Those that the step declares.
-    pub(crate) fn outputs_among(&self, paths: &[String]) -> Vec<String> {
-        paths.iter().filter(|it| self.declared.contains(*it)).cloned().collect()
-    }
-
     /// What stood in a directory in the place of an output of the step is not put back: there the
     /// output belongs, and a person who took the directory away wants it so.
     pub(crate) fn leave_to_outputs(&mut self, outputs: &Evidence) {
@@ -373,9 +368,8 @@ impl Others {
 /// tree. What is in a rescue already is not kept once more.
 pub fn overlaid(run: &Run, of: &Unfinished<'_>, number: u32) -> Undoing {
     let rescue = rescue::name(number, of.step);
-    let is_new = |(path, (digest, _)): &&(String, Content)| {
-        run.state.kept_by_hand.get(path.as_str()) != Some(digest)
-    };
+    let is_new =
+        |(path, (digest, _)): &&(String, Content)| !run.state.kept_by_hand.knows(path, *digest);
     let revert = |(path, (digest, kind)): &(String, Content)| Revert {
         path: path.clone(),
         left: Some(*digest),

@@ -56,11 +56,12 @@ pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool
 /// Where a link leads, for a step that writes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leads {
-    /// To no file, or there is no link.
+    /// To nothing, or to a directory, of the project; or there is no link.
     Nowhere,
     /// To this file of the project: what it holds is kept before a step writes.
     To(String),
-    /// To a file that is not kept, as it lies outside of the project or is too large.
+    /// Out of the project, whether there is something or not, or to a file that is too large: what
+    /// is written there is not kept.
     Away,
 }
 

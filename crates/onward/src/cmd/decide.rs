@@ -394,7 +394,8 @@ pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error>
     let (run, step) = run_and_rest(&args.words);
     let dir = session.named_or_last(cx, run).map_err(|error| in_wrong_place(&session, error))?;
     let by = session.user();
-    engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
+    let done = engine::done(&dir, &Address::from_text(step), by, &session.machine);
+    done.map_err(|error| Error::OfRun { run: id_of(&dir), error: Box::new(error.into()) })?;
     if cx.global.json {
         let (schema, step) = ("onward.done/1".to_owned(), step.to_owned());
         return cx.print_json(&shapes::Done { schema, run: id_of(&dir), step });

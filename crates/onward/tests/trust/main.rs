@@ -5,7 +5,7 @@
 //! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
 //! steps to come; `i_living` steps that write while the run is looked at; `i_effects` work in
 //! flight that rests on what changed, or is half done; `j_hands` what people change where a plan
-//! could not see it.
+//! could not see it; `k_hands` what they change around work that is done, lives, or was accepted.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -56,6 +56,7 @@ mod i_living;
 mod i_redo;
 mod i_whens;
 mod j_hands;
+mod k_hands;
 mod k_truth;
 mod paste;
 mod soak;

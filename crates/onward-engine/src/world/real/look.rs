@@ -34,10 +34,10 @@ use rustix::{
 };
 
 use super::{disk::io_stop, stats};
-use crate::world::{Looked, Stop, files::Leads};
+use crate::world::{Looked, Stop};
 
 /// Directories that belong to tools, not to the work.
-const SKIPPED: [&str; 2] = [".git", ".onward"];
+pub(super) const SKIPPED: [&str; 2] = [".git", ".onward"];
 /// A path that so many files stand in the way of is not put back in any case.
 const IN_THE_WAY_MAX: usize = 10_000;
 /// More are forgotten: a look costs little, memory counts.
@@ -55,6 +55,10 @@ pub(super) struct Looker {
 }
 
 impl Looker {
+    pub(super) fn project_dir(&self) -> &Path {
+        &self.project_dir
+    }
+
     pub(super) fn new(project_dir: PathBuf) -> Self {
         Self { project_dir, seen: BTreeMap::new(), keen: None }
     }
@@ -82,7 +86,7 @@ impl Looker {
         stats::unchanged(&self.project_dir, files)
     }
 
-    fn full(&self, path: &str) -> PathBuf {
+    pub(super) fn full(&self, path: &str) -> PathBuf {
         self.project_dir.join(open::raw(path))
     }
 
@@ -166,29 +170,6 @@ impl Looker {
             }
         }
         None
-    }
-
-    /// Where a link at a path leads.
-    pub(super) fn leads(&self, path: &str) -> Leads {
-        let full = self.full(path);
-        let is_link = fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink());
-        let target = if is_link { fs::canonicalize(&full).ok() } else { None };
-        let Some((target, found)) = target.and_then(|it| Some((it.clone(), it.metadata().ok()?)))
-        else {
-            return Leads::Nowhere;
-        };
-        if !found.is_file() {
-            return Leads::Nowhere;
-        }
-        let project = fs::canonicalize(&self.project_dir).unwrap_or_default();
-        let inside = target.strip_prefix(project).ok();
-        let is_work = |it: &&Path| !SKIPPED.iter().any(|dir| it.starts_with(dir));
-        match inside.filter(is_work) {
-            Some(inside) if found.len() <= open::FILE_BYTES_MAX => {
-                Leads::To(name::text(inside.as_os_str().as_bytes()))
-            }
-            Some(_) | None => Leads::Away,
-        }
     }
 
     /// A pattern without wildcards names one file, or a directory and all files in it. One with

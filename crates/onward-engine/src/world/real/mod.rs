@@ -26,6 +26,7 @@ mod grip;
 pub(crate) mod held;
 mod inputs;
 mod interrupts;
+mod leads;
 mod look;
 mod news;
 pub(crate) mod probe;
