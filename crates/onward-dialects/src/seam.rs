@@ -40,6 +40,11 @@ pub trait Dialect: Sync {
         false
     }
 
+    /// What is wanted of a run, as its files tell it: for a person who begins another one.
+    fn request(&self, _files: &Files) -> Option<String> {
+        None
+    }
+
     /// What the other files tell of a run of ours whose marks are gone; `None` where they tell
     /// nothing.
     fn read_rest(&self, _site: &Site, _files: Files) -> Option<Box<dyn Told>> {

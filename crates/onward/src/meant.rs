@@ -11,7 +11,7 @@ use onward_core::{address::Address, plan::Status};
 use onward_engine::{
     care::archive::collectable,
     dialects::{Home, dialect, dialects},
-    locate::{FindError, FoundSite, Project, Search, near},
+    locate::{FindError, FoundSite, Project, RunDir, Search, near, opened},
 };
 
 use crate::{
@@ -106,6 +106,17 @@ pub(crate) fn called(
         found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
     }
     Ok(found)
+}
+
+/// The run of ours that works on this directory, which is gone.
+pub(crate) fn of_lost(project: &Project, dir: &Path) -> Option<PathBuf> {
+    let is_it = |run: &RunDir| {
+        let inputs = opened(&run.dir).map(|it| it.inputs).unwrap_or_default();
+        let named = inputs.get("dir").and_then(|it| it.as_str());
+        named.is_some_and(|it| !it.is_empty() && project.root().join(it) == dir)
+    };
+    let newest = project.runs().ok()?.into_iter().filter(is_it).max_by_key(|it| it.last_activity);
+    newest.map(|it| it.dir)
 }
 
 /// Nothing is called so: a workflow file is no run, and one of another system may be meant.

@@ -132,7 +132,8 @@ pub(crate) fn ways_out(
     Ok(())
 }
 
-/// The command that starts another run on the same thing.
+/// The command that starts another run on the same thing. Where nothing tells what is wanted, the
+/// name of the input that says it stands in its place.
 pub(crate) fn start_over(found: &FoundSite) -> String {
     let site = &found.site;
     let given = site.inputs.iter().filter(|(name, _)| *name != "dir" && *name != "state");
@@ -141,8 +142,11 @@ pub(crate) fn start_over(found: &FoundSite) -> String {
     let given = given.filter_map(|(name, value)| Some((name, value.as_str()?)));
     let mut command = vec![onward!("run {}", site.workflow)];
     command.extend(given.map(|(name, it)| format!("--input {name}={}", word(it))));
-    let asks = found.dialect.is_told_what();
-    command.extend(asks.then(|| "--input request='WISH'".to_owned()));
+    if found.dialect.is_told_what() {
+        let told = found.seen.known().and_then(|files| found.dialect.request(files));
+        let told = told.map_or_else(|| "'WISH'".to_owned(), |it| word(&it));
+        command.push(format!("--input request={told}"));
+    }
     command.join(" ")
 }
 

@@ -48,7 +48,7 @@ use crate::{
     cmd::Context,
     command,
     error::Error,
-    meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
+    meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, of_lost, unknown},
     open::was_ended,
     open::{self, Found, Reach},
     screen::Screen,
@@ -282,6 +282,9 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
+            if let Some(ours) = of_lost(&self.project, &dir).filter(|_| called.is_empty()) {
+                return Ok(Which::Ours(ours));
+            }
             let unknown = || unknown(cx, (&self.project, &search), name, error);
             return if called.is_empty() { Err(unknown()) } else { self.only(called, wanted) };
         }

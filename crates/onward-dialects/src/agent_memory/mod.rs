@@ -184,6 +184,10 @@ impl Dialect for AgentMemoryDialect {
         true
     }
 
+    fn request(&self, files: &Files) -> Option<String> {
+        read::request(files)
+    }
+
     fn fresh(&self, given: &BTreeMap<String, Value>, now: Timestamp) -> BTreeMap<String, Value> {
         let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
         if !text("dir").is_empty() {

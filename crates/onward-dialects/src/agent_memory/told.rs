@@ -121,7 +121,7 @@ impl AgentMemoryTold {
             // One word for both: neither goes on by itself.
             (Some(End::Failed | End::Cancelled), _) => Status::Failed,
             (_, Code::Approval) => Status::Waiting,
-            (_, Code::Intake) if self.state.log.events.is_empty() && !self.state.plan => {
+            (_, Code::Intake) if self.state.log.latest().is_none() && !self.state.plan => {
                 Status::Fresh
             }
             (
@@ -304,7 +304,7 @@ impl AgentMemoryTold {
     /// What our run did and no file tells yet, its journal vouches for; unless a person enters
     /// before it, in this very moment.
     pub(super) fn unwritten(&self) -> StepTold {
-        let is_entered = self.state.log.events.last().is_some_and(|it| it.entered);
+        let is_entered = self.state.log.latest().is_some_and(|it| it.entered);
         if is_entered { StepTold::Undone } else { StepTold::Silent }
     }
 }
@@ -353,7 +353,7 @@ fn facts(state: &State, tasks: &Tasks) -> Facts {
     let has_tasks = state.graph().is_some_and(|it| !it.tasks.is_empty());
     let unverified = tasks.unverified().len();
     let approved = state.is_approved();
-    let is_ours = state.log.events.last().is_some_and(|it| it.actor == ACTOR);
+    let is_ours = state.log.latest().is_some_and(|it| *it.actor == *ACTOR);
     Facts {
         // A summary of our own run is not its end: its last event is still to be written.
         complete: state.end == Some(End::Completed)
@@ -373,12 +373,12 @@ fn facts(state: &State, tasks: &Tasks) -> Facts {
 impl Told for AgentMemoryTold {
     fn standing(&self, _now: Timestamp) -> Standing {
         let last = self.state.log.last();
-        let kind = last.map_or("file", |it| it.name.as_str()).to_owned();
-        let begun = self.state.log.events.iter().find(|it| it.timed);
+        let kind = last.map_or("file", |it| &*it.name).to_owned();
+        let begun = self.state.log.events().find(|it| it.timed);
         let is_resume = |it: &&super::event::Event| {
             it.kind == Kind::Begun && crate::kit::status::bare(&it.name).ends_with("resumed")
         };
-        let resumes = self.state.log.events.iter().filter(is_resume).count();
+        let resumes = self.state.log.events().filter(is_resume).count();
         Standing {
             status: self.status(),
             started_at: begun.and_then(|it| it.at),
@@ -530,8 +530,8 @@ impl Told for AgentMemoryTold {
 
     fn counts(&self, died: &Died) -> bool {
         let mark = died.mark();
-        let is_it = |it: &super::event::Event| it.cut_off.as_ref() == Some(&mark);
-        !write::is_try(died) || self.state.log.events.iter().any(is_it)
+        let is_it = |it: &super::event::Event| it.more().cut_off.as_ref() == Some(&mark);
+        !write::is_try(died) || self.state.log.events().any(is_it)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -26,6 +26,8 @@ use crate::{
 
 /// The folder of our events.
 const FOLDER: &str = "events/onward/";
+/// One that is larger is added to no more, so that it is read once.
+const OWN_BYTES_MAX: usize = 1 << 20;
 
 /// One event, before it has a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,8 +87,11 @@ pub fn logged(files: &Files, entries: &[Entry], now: Timestamp) -> Vec<Change> {
     let at = log.next_moment(now);
     let mut seen = log.unclear(at);
     let own = files.iter().map(|(path, _)| path).filter(|it| it.starts_with(FOLDER));
-    let path = own.last().map(str::to_owned);
-    let path = path.unwrap_or_else(|| format!("{FOLDER}{}.jsonl", stamp(now)));
+    let newest = own.last();
+    let new = format!("{FOLDER}{}.jsonl", stamp(now));
+    // The newest one is the last by its name, whatever the clock says now.
+    let is_full = |path: &str| files.bytes(path).is_some_and(|it| it.len() > OWN_BYTES_MAX);
+    let path = newest.filter(|it| !is_full(it) || new.as_str() <= *it).unwrap_or(&new).to_owned();
     let old = files.bytes(&path).unwrap_or_default();
     let mut all = old.to_vec();
     for entry in entries {
@@ -104,7 +109,7 @@ pub(super) fn resumed(
     died: &[Died],
 ) -> Vec<Change> {
     let (files, log) = (told.files(), &told.state.log);
-    if log.events.last().is_some_and(|it| it.kind == Kind::Ended(End::Completed)) {
+    if log.latest().is_some_and(|it| it.kind == Kind::Ended(End::Completed)) {
         return Vec::new();
     }
     let details = json!({ "recovery_point": point.code, "steps": point.steps });
@@ -142,7 +147,7 @@ pub(super) fn is_try(died: &Died) -> bool {
 /// A person ends the run; one that is over has ended already.
 pub(super) fn cancelled(files: &Files, at: Timestamp) -> Vec<Change> {
     let log = Log::of(files);
-    if log.events.last().is_some_and(|it| matches!(it.kind, Kind::Ended(_))) {
+    if log.latest().is_some_and(|it| matches!(it.kind, Kind::Ended(_))) {
         return Vec::new();
     }
     logged(files, &[Entry::new("run-cancelled", json!({ "reason": "the user ended it" }))], at)

@@ -262,6 +262,13 @@ impl Dialect for DotagentDialect {
         true
     }
 
+    fn request(&self, files: &Files) -> Option<String> {
+        let demand = read::Sheet::of(files, read::DEMAND);
+        let text = |key: &str| demand.map()?.get(key)?.as_str().map(|it| it.trim().to_owned());
+        let told = ["request", "title", "goal"].into_iter().filter_map(text);
+        told.into_iter().find(|it| !it.is_empty())
+    }
+
     /// Reports and tasks, and with them what our journal knows.
     fn read_rest(&self, site: &Site, files: Files) -> Option<Box<dyn Told>> {
         files.iter().next()?;

@@ -2,24 +2,25 @@
 //!
 //! Invariant: a file that only ever grows is appended to and synced; any other is replaced whole.
 
+use std::sync::Arc;
+
 use onward_core::{
-    digest::Digest,
     event::Exported,
     told::{Change, Deed},
 };
-use onward_dialects::{File, Files};
+use onward_dialects::{File, Files, Held};
 
 use super::Foreign;
 use crate::world::{At, Stop, World, files};
 
 /// Each file with its digest; those that only grow also with their length.
 pub(crate) fn exported(foreign: &Foreign, files: &Files) -> Vec<Exported> {
-    let of = |(path, file): (&str, &File)| Exported {
+    let of = |(path, held): (&str, &Arc<Held>)| Exported {
         path: path.to_owned(),
-        hash: Digest::of(&file.bytes),
-        offset: foreign.grows(path).then_some(file.bytes.len() as u64),
+        hash: held.digest(),
+        offset: foreign.grows(path).then_some(held.file().bytes.len() as u64),
     };
-    files.iter().map(of).collect()
+    files.iter_held().map(of).collect()
 }
 
 /// Writes the changes in their order; durable when it returns.

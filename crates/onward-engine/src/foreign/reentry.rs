@@ -20,7 +20,7 @@ use onward_core::{
     survey::Survey,
     told::{Change, Deed, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
 };
-use onward_dialects::{File, Files, Unread, Unreadable, kit::code::Odd, seam::Root};
+use onward_dialects::{File, Files, Unread, kit::code::Odd, seam::Root};
 
 use super::{
     Foreign, Reading,
@@ -125,7 +125,15 @@ impl Reentry {
         findings.retain(|it| {
             !derived.contains(&it.code.as_str()) || !it.path.as_ref().is_some_and(is_unread)
         });
-        findings.extend(files.unread.iter().map(unread));
+        // What a resume has to replace cannot be continued without.
+        let (point, none) = (&standing.point, (&[][..], &[][..], &[][..]));
+        let (undone, alive, died) = none;
+        let deed = Deed::Resumed { at: ages, point, undone, alive, died, by: "" };
+        let changes = told.write(&deed);
+        let is_stuck = |it: &Unread| {
+            changes.iter().any(|change| foreign.in_the_way(&files, change) == Some(it))
+        };
+        findings.extend(files.unread.iter().map(|it| unread(it, is_stuck(it))));
         let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
         let alive = Vec::new();
         let (bases, trees) = (BTreeMap::new(), Vec::new());
@@ -392,8 +400,12 @@ impl Reentry {
             let Some(offset) = file.offset.and_then(|it| usize::try_from(it).ok()) else {
                 return true;
             };
-            let held = self.files.bytes(&file.path).and_then(|bytes| bytes.get(..offset));
-            held.is_some_and(|bytes| Digest::of(bytes) == file.hash)
+            let Some(held) = self.files.held_in(0, &file.path) else { return false };
+            match held.file().bytes.get(..offset) {
+                Some(all) if all.len() == held.file().bytes.len() => held.digest() == file.hash,
+                Some(part) => Digest::of(part) == file.hash,
+                None => false,
+            }
         };
         let cut = exported.iter().filter(|file| !is_as_it_was(file));
         let finding = |file: &Exported| {
@@ -543,16 +555,9 @@ impl Reentry {
 }
 
 impl Reentry {
-    /// What was not read is not replaced: nothing of it would be kept. A log that is too large
-    /// still grows.
     fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
-        let unread = |change: &Change| {
-            let path = self.foreign.path(change.path());
-            let found = files.unread.iter().find(|it| it.path == path)?;
-            let grows = matches!(change, Change::Append { .. });
-            (!grows || found.why != Unreadable::TooLarge).then_some(found)
-        };
-        let Some(Unread { path, why }) = changes.iter().find_map(unread) else { return Ok(()) };
+        let found = changes.iter().find_map(|it| self.foreign.in_the_way(files, it));
+        let Some(Unread { path, why }) = found else { return Ok(()) };
         let (what, hint) = words(*why);
         Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
     }

@@ -1,15 +1,35 @@
 //! Files of another system that nothing was read of, in words.
 
-use onward_core::finding::{Code, Finding};
-use onward_dialects::{Unread, Unreadable, kit::code::Odd};
+use onward_core::{
+    finding::{Code, Finding},
+    told::Change,
+};
+use onward_dialects::{Files, Unread, Unreadable, kit::code::Odd};
 
+use super::Foreign;
 use crate::world::real::site::room;
 
+impl Foreign {
+    /// What was not read is not replaced: nothing of it would be kept. A log that is too large
+    /// still grows.
+    pub(super) fn in_the_way<'f>(&self, files: &'f Files, change: &Change) -> Option<&'f Unread> {
+        let path = self.path(change.path());
+        let found = files.unread.iter().find(|it| it.path == path)?;
+        let grows = matches!(change, Change::Append { .. });
+        (!grows || found.why != Unreadable::TooLarge).then_some(found)
+    }
+}
+
 /// What nothing was read of: the rest is used when a person says so. Where nothing can be written,
-/// no word of theirs helps.
-pub(super) fn unread(Unread { path, why }: &Unread) -> Finding {
+/// or this very file is to change, no word of theirs helps.
+pub(super) fn unread(Unread { path, why }: &Unread, is_to_change: bool) -> Finding {
     let (what, hint) = words(*why);
     let message = format!("{path} {what}");
+    if is_to_change {
+        let message = format!("{message}, and a resume has to write it");
+        let finding = Odd::StateUnreadable.finding(message).with_hint(hint);
+        return finding.as_a_fact().at_path(path);
+    }
     let finding = match why {
         Unreadable::Outside => Finding::new(Code::PrerequisiteMissing, message).with_hint(hint),
         Unreadable::Link

@@ -5,6 +5,7 @@
 //! the directory; a file that is moved out of the way takes the place of no other.
 
 use std::{
+    cell::RefCell,
     fs::{self, File},
     path::{Path, PathBuf},
 };
@@ -29,6 +30,10 @@ pub(super) struct Desk {
     pub(super) dir: PathBuf,
     card: &'static Card,
     ink: Ink,
+    /// Logs as they were read last.
+    followed: RefCell<site::Followed>,
+    /// All files, as they were read last.
+    last: RefCell<Files>,
     /// Keeps the lock.
     _lock: File,
 }
@@ -43,13 +48,20 @@ impl Desk {
     /// The same for a directory that is known to be the run's.
     pub(super) fn at_dir(dir: PathBuf, card: &'static Card, ink: &Ink) -> Result<Self, CallError> {
         let lock = hold_dir(&dir)?;
-        Ok(Self { dir, card, ink: ink.clone(), _lock: lock })
+        let (followed, last) = <(RefCell<site::Followed>, RefCell<Files>)>::default();
+        Ok(Self { dir, card, ink: ink.clone(), followed, last, _lock: lock })
     }
 
     /// What the card says that a run is made of, as it is now; git is not asked.
     pub(super) fn files(&self) -> Result<Files, CallError> {
         let site = Site::at(self.card, &self.dir.display().to_string());
-        Ok(site::contents(&self.dir, &site)?)
+        let files = site::contents(&self.dir, &site, self.card, &mut self.followed.borrow_mut())?;
+        // What was worked out of the same files is not worked out again.
+        let mut last = self.last.borrow_mut();
+        if *last != files {
+            *last = files;
+        }
+        Ok(last.clone())
     }
 
     /// The whole of a file; `None` when there is none of this name.

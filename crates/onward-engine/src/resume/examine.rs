@@ -96,6 +96,8 @@ pub(crate) struct Examined {
     /// The run as its journal says, where an import took it further.
     pub(crate) journaled: Option<Run>,
     is_adopted: bool,
+    /// All files of the other system's run are gone.
+    gone: Option<Finding>,
     /// Until then a limit holds, and a resume changes nothing.
     pub(crate) parked_until: Option<Timestamp>,
     /// Choices without an entry that the other system's files tell.
@@ -145,9 +147,10 @@ fn examined<W: World>(
     let mut choices = choices.clone();
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
-    let (mut superseded, mut other_driver) = (None, None);
+    let (mut superseded, mut other_driver, mut gone) = (None, None, None);
     if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
         let files = seen.files(world, &foreign.site, foreign.card())?;
+        gone = foreign.gone(&files, &run);
         let mut reading = foreign.parse(files.clone())?;
         if !undone.is_empty() {
             reading.told = foreign.parse(as_undone(world, foreign, files, undone)?)?.told;
@@ -155,7 +158,7 @@ fn examined<W: World>(
         let from = choices.from.take();
         superseded = reading.told.as_ref().and_then(|it| it.superseded());
         other_driver = reading.told.as_ref().and_then(|it| driven_from(&**it, &run));
-        if superseded.is_none() {
+        if superseded.is_none() && gone.is_none() {
             reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
         }
         if let Some(reentry) = &reentry {
@@ -173,7 +176,11 @@ fn examined<W: World>(
     let (mut survey, mut undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
-    survey.findings.extend(superseded.into_iter().chain(other_driver));
+    if gone.is_some() {
+        // Each of its files is, too.
+        survey.outputs.clear();
+    }
+    survey.findings.extend(superseded.into_iter().chain(other_driver).chain(gone.clone()));
     // A driver may have started them since the journal was read.
     survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
@@ -223,6 +230,7 @@ fn examined<W: World>(
         strange,
         journaled,
         is_adopted,
+        gone,
         parked_until,
         choices,
     })
@@ -407,6 +415,11 @@ impl Examined {
         if let Some(superseded) = self.superseded() {
             view.gates.clear();
             view.needs = vec![superseded.message.clone()];
+        }
+        if let Some(gone) = &self.gone {
+            // No answer counts before they are back.
+            view.gates.clear();
+            view.needs = vec![gone.message.clone()];
         }
         let damages = [Code::JournalDamaged.as_str(), Code::LostTail.as_str()];
         let is_damage = |it: &&Finding| damages.contains(&it.code.as_str());

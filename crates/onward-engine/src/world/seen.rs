@@ -28,6 +28,11 @@ impl Seen {
         Ok(self.0.get_or_init(|| files).clone())
     }
 
+    /// As they were read before, if they were.
+    pub fn known(&self) -> Option<&Files> {
+        self.0.get()
+    }
+
     pub(crate) fn of(files: Files) -> Self {
         Self(Arc::new(OnceLock::from(files)))
     }

@@ -4,19 +4,24 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use indexmap::IndexMap;
 use onward_core::{
+    event::RunOpened,
     journal::encode,
     plan::Status,
     policy::Choices,
+    state::State,
+    time::Timestamp,
     workflow::{
         Loaded, fits,
         model::{Input, InputKind, Kind, Step},
     },
 };
 use onward_engine::{
+    dialects::dialect,
     engine::{self, Begun, EngineError, begin_run, can_begin},
     load::follow::Follower,
     locate::{Cast, Origin, example, kind_name, load_pinned},
@@ -220,6 +225,24 @@ fn drive_new(
     })
 }
 
+/// A run in another system's files, to begin once more in files of its own: where what is wanted
+/// is known.
+fn afresh(name: &str, opened: &RunOpened) -> Option<Arc<RunOpened>> {
+    let dialect = dialect(name).filter(|it| it.is_told_what())?;
+    let request = opened.inputs.get("request").and_then(|it| it.as_str());
+    request.filter(|it| !it.trim().is_empty())?;
+    // What its files are called by is chosen for the new one.
+    let named = dialect.fresh(&BTreeMap::new(), Timestamp::from_micros(0));
+    let mut opened = opened.clone();
+    opened.inputs.retain(|key, _| !named.contains_key(key));
+    Some(Arc::new(opened))
+}
+
+fn is_told_what(state: &State) -> bool {
+    let name = state.adopted.as_ref().map(|it| it.dialect.as_str());
+    name.and_then(dialect).is_some_and(|it| it.is_told_what())
+}
+
 /// A new run of the same workflow and inputs. The old one is brought to its end first, as a resume
 /// would settle it: what was half-done leaves the tree for the rescue, and nothing is deleted.
 pub(crate) fn again(
@@ -230,11 +253,18 @@ pub(crate) fn again(
 ) -> Result<ExitCode, Error> {
     let old = open_run(dir)?;
     let id = id_of(dir);
-    let opened = old.state.opened.clone().filter(|_| old.state.adopted.is_none());
+    let mut opened = old.state.opened.clone();
+    if let Some(adopted) = &old.state.adopted {
+        opened = opened.and_then(|it| afresh(&adopted.dialect, &it));
+    }
     let Some(opened) = opened else {
         return Err(Error::Usage {
             message: format!("`{id}` continues a run of another system, whose files stay"),
             hint: match &old.state.opened {
+                Some(it) if is_told_what(&old.state) => format!(
+                    "`onward run {} --input request='WISH'` begins another one: say what is wanted",
+                    it.workflow
+                ),
                 Some(it) => format!("`onward run {}` begins another one", it.workflow),
                 None => "see `onward list`".to_owned(),
             },

@@ -3,6 +3,7 @@
 
 mod cut_off;
 mod desk;
+mod gone;
 mod handover;
 mod kills;
 mod lost;

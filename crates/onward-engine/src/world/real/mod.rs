@@ -22,6 +22,7 @@ mod appender;
 pub(crate) mod child;
 mod clock;
 pub(crate) mod disk;
+mod follow;
 mod grip;
 pub(crate) mod held;
 mod inputs;

@@ -9,19 +9,22 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use globset::Glob;
 use onward_core::workflow::pattern::is_glob;
 use onward_dialects::{
-    File, Files, Unread, Unreadable, dialect,
+    File, Files, Held, Unread, Unreadable, dialect,
     kit::path::literal,
     seam::{Card, Root, Site},
 };
 
+pub(crate) use super::follow::Followed;
 use super::{
     clock::file_time,
     disk::{hold_dir, hold_file, io_stop},
+    follow::Reader,
     held::Meanwhile,
 };
 use crate::world::{
@@ -44,8 +47,9 @@ pub(super) fn read(
     site: &Site,
     card: &'static Card,
     env: &Env,
+    followed: &mut Followed,
 ) -> Result<Files, Stop> {
-    let mut files = all_contents(project, site, card)?;
+    let mut files = all_contents(project, site, card, followed)?;
     let known = dialect(card.name);
     let (own, around) = (project.join(site.dir()), around(project, site));
     let around = around.as_path();
@@ -75,8 +79,9 @@ pub(super) fn read_files(
     site: &Site,
     card: &'static Card,
     env: &Env,
+    followed: &mut Followed,
 ) -> Result<Files, Stop> {
-    let mut files = all_contents(project, site, card)?;
+    let mut files = all_contents(project, site, card, followed)?;
     files.git = heads(&around(project, site), env, card.branches);
     Ok(files)
 }
@@ -88,14 +93,19 @@ fn around(project: &Path, site: &Site) -> PathBuf {
 }
 
 /// The files of a site, and those that they name.
-fn all_contents(project: &Path, site: &Site, card: &'static Card) -> Result<Files, Stop> {
-    let mut files = contents(project, site)?;
+fn all_contents(
+    project: &Path,
+    site: &Site,
+    card: &'static Card,
+    followed: &mut Followed,
+) -> Result<Files, Stop> {
+    let mut files = contents(project, site, card, followed)?;
     let more = dialect(card.name).map(|it| it.more(site, &files)).unwrap_or_default();
     let more = more.iter().filter(|it| !files.contains(it)).map(|it| literal(it));
     let more: Vec<String> = more.collect();
     if let Some(root) = site.roots.first().filter(|_| !more.is_empty()) {
         let (named, mut left) = (Root { dir: root.dir.clone(), reads: more }, SITE_BYTES_MAX);
-        take(project, 0, &named, &mut left, &mut files)?;
+        take(project, 0, &named, &mut Reader::new(card, &mut left, followed), &mut files)?;
     }
     Ok(files)
 }
@@ -121,11 +131,17 @@ pub(crate) fn room() -> String {
 }
 
 /// The files of a site alone.
-pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
+pub(crate) fn contents(
+    project: &Path,
+    site: &Site,
+    card: &'static Card,
+    followed: &mut Followed,
+) -> Result<Files, Stop> {
     let mut files = Files::default();
     let mut room = SITE_BYTES_MAX;
+    let mut reader = Reader::new(card, &mut room, followed);
     for (number, root) in site.roots.iter().enumerate() {
-        take(project, number, root, &mut room, &mut files)?;
+        take(project, number, root, &mut reader, &mut files)?;
     }
     Ok(files)
 }
@@ -135,7 +151,7 @@ fn take(
     project: &Path,
     number: usize,
     root: &Root,
-    left: &mut u64,
+    reader: &mut Reader<'_>,
     files: &mut Files,
 ) -> Result<(), Stop> {
     let dir = project.join(&root.dir);
@@ -152,9 +168,9 @@ fn take(
     }
     let Found { names, mut unread, .. } = found;
     for name in names {
-        match content(&dir, &name, left)? {
+        match content(&dir, &name, reader)? {
             None => {}
-            Some(Content::Whole(file)) => files.insert_in(number, name, file),
+            Some(Content::Whole(held)) => files.share_in(number, name, held),
             Some(Content::Hidden) => {
                 let around = name.rsplit_once('/').map_or("", |(around, _)| around);
                 unread.insert(around.to_owned(), Unreadable::Forbidden);
@@ -359,7 +375,7 @@ fn looks_like_file(name: &str) -> bool {
 
 /// What was read of a file.
 enum Content {
-    Whole(File),
+    Whole(Arc<Held>),
     /// Nothing; the file is empty.
     Unread(Unreadable, File),
     /// Not even whether it is there: the directory around it is forbidden.
@@ -367,7 +383,7 @@ enum Content {
 }
 
 /// `None` for a plain directory, and for what is gone since it was listed.
-fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, Stop> {
+fn content(dir: &Path, name: &str, reader: &mut Reader<'_>) -> Result<Option<Content>, Stop> {
     let path = dir.join(name);
     let unread = |why: Unreadable, modified| {
         Ok(Some(Content::Unread(why, File { bytes: Vec::new(), modified })))
@@ -389,8 +405,14 @@ fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, St
     if !meta.is_file() {
         return unread(Unreadable::NoFile, modified);
     }
-    if meta.len() > FILE_BYTES_MAX.min(*room) {
+    if meta.len() > FILE_BYTES_MAX.min(*reader.left) {
         return unread(Unreadable::TooLarge, modified);
+    }
+    // Looked at before it is read: what is written meanwhile is seen the next time.
+    let version = reader.version(name, &meta);
+    if let Some(known) = version.and_then(|it| reader.followed.known(&path, it)) {
+        *reader.left = reader.left.saturating_sub(meta.len());
+        return Ok(Some(Content::Whole(known.clone())));
     }
     let bytes = match open::read_named(&path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
@@ -399,8 +421,12 @@ fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, St
         Err(error) if is_forbidden(&error) => return unread(Unreadable::Forbidden, modified),
         Err(error) => return Err(io_stop("read", &path)(error)),
     };
-    *room = room.saturating_sub(bytes.len() as u64);
-    Ok(Some(Content::Whole(File { bytes, modified })))
+    *reader.left = reader.left.saturating_sub(bytes.len() as u64);
+    let held = Arc::new(Held::new(File { bytes, modified }, version));
+    if version.is_some() {
+        reader.followed.keep(path, &held);
+    }
+    Ok(Some(Content::Whole(held)))
 }
 
 fn is_absence(error: &std::io::Error) -> bool {
@@ -466,7 +492,12 @@ mod tests {
                     fs::rename(&two, &one).unwrap();
                 }
             });
-            let read = |_| content(dir.path(), "output.json", &mut u64::from(u32::MAX).clone());
+            let read = |_| {
+                let (mut left, mut followed) = (u64::from(u32::MAX), Followed::default());
+                let card = dialect("agent-memory").unwrap().card();
+                let mut reader = Reader::new(card, &mut left, &mut followed);
+                content(dir.path(), "output.json", &mut reader)
+            };
             let failed = (0..20_000).map(read).find_map(Result::err);
             is_over.store(true, order);
             assert!(failed.is_none(), "{failed:?}");

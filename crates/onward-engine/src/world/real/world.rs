@@ -82,6 +82,7 @@ pub struct RealWorld {
     schemas: Schemas,
     redactor: Redactor,
     shared: Shared,
+    followed: site::Followed,
     hands: Option<Hands>,
     inputs: Inputs,
     /// Requests that the driver has; removed when what came of them is durable.
@@ -109,6 +110,7 @@ impl RealWorld {
             schemas: Schemas::default(),
             redactor: Redactor::of_run(&env, &place.run_dir),
             shared: Shared::of(&env),
+            followed: site::Followed::default(),
             hands: None,
             inputs: Inputs::new(),
             taken: Vec::new(),
@@ -398,11 +400,11 @@ impl World for RealWorld {
     }
 
     fn foreign(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
-        site::read(self.disk.project_dir(), site, card, &self.env)
+        site::read(self.disk.project_dir(), site, card, &self.env, &mut self.followed)
     }
 
     fn foreign_files(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
-        site::read_files(self.disk.project_dir(), site, card, &self.env)
+        site::read_files(self.disk.project_dir(), site, card, &self.env, &mut self.followed)
     }
 
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
