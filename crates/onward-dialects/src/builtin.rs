@@ -77,6 +77,7 @@ pub const CALLS: &[&str] = &[
     "sdlc.wave",
     "sdlc.marks",
     "sdlc.kept",
+    "sdlc.gather",
     "sdlc.merge",
     "sdlc.tag",
     "sdlc.accept",

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::{
     epic::Epic,
     front,
+    logs::is_log,
     qa::{Loop, Verdict},
     spec::Spec,
     state::{State, wrapper},
@@ -245,7 +246,7 @@ fn kind(path: &str) -> Kind {
     let is_home = HOMES.iter().any(|home| path.starts_with(home));
     match () {
         // What was given up is kept there.
-        () if path.contains("/archive/") => Kind::Other,
+        () if path.contains("/archive/") || is_log(path) => Kind::Other,
         () if is_home && path.contains("/locks/") => Kind::Lock,
         () if [".bak", ".tmp"].iter().any(|it| path.ends_with(it)) => Kind::Other,
         () if is_home || name == ".session-state.yaml" => Kind::State,
@@ -268,6 +269,7 @@ pub fn id_of_state(path: &str) -> Option<String> {
     let name = path.rsplit('/').next()?;
     let stem = name.split("-state.").next().filter(|it| it.len() < name.len());
     let stem = stem.or_else(|| name.rsplit_once('.').map(|it| it.0))?;
+    let stem = stem.strip_suffix("-pipeline").unwrap_or(stem);
     let stem = stem.strip_prefix("epic-").unwrap_or(stem);
     (!stem.is_empty()).then(|| stem.to_owned())
 }

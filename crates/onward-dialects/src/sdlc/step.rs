@@ -96,6 +96,9 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
         (Flow::Epic, [wave, "handed" | "merge" | "tag" | "gated"]) => {
             return Address::from_text(&format!("{wave}/gate"));
         }
+        (Flow::Epic, [wave, turn, "gathered"]) if turn.starts_with("gate[") => {
+            return Address::from_text(&format!("{wave}/{turn}/judge"));
+        }
         (Flow::Epic, [wave, turn, "marked" | "mended"]) if turn.starts_with("gate[") => {
             return Address::from_text(&format!("{wave}/{turn}/fix"));
         }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::{
     Code, SpecFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, knows, lock, loop_code, overtaken, preflight,
+    epic_code, knows, lock, logs, loop_code, overtaken, preflight,
     project::Project,
     qa::{Loop, Next as NextTurn},
     report,
@@ -504,7 +504,10 @@ impl Told for SdlcTold {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { at, .. } => write::resumed(self, *at),
+            Deed::Resumed { at, point, .. } => {
+                let log = logs::resumed(self, point, *at);
+                write::resumed(self, *at).into_iter().chain(log).collect()
+            }
             Deed::Cancelled { at } => write::cancelled(self, *at),
         }
     }

@@ -1,11 +1,13 @@
 //! How many runs stand, for a list.
 //!
-//! Invariant: each view is the one that [`view_run`] gives. A run of our own that is over, or that
-//! a driver holds, is not examined: its journal and its workflow say it all, and runs of one
-//! workflow share it.
+//! Invariant: each view is the one that [`view_run`] gives, each plan the one that [`plan_site`]
+//! gives. A run of our own that is over, or that a driver holds, is not examined: its journal and
+//! its workflow say it all. Runs of one workflow share it, those of other systems too.
+//!
+//! [`plan_site`]: super::plan_site
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     io::ErrorKind,
     num::NonZero,
     path::{Path, PathBuf},
@@ -17,16 +19,21 @@ use onward_core::{
     digest::Digest,
     graph::Defs,
     journal::Rest,
-    plan::{Status, run_info},
+    plan::{Plan, Status, run_info},
+    policy::{Choices, Depth},
     run::Run,
     survey::Survey,
     view::{View, view},
 };
 
-use super::{EngineError, Machine, view_run};
+use super::{
+    EngineError, Machine,
+    look::{Script, plan_by},
+    view_run,
+};
 use crate::{
     load::{checkpoint::load_looking, journal::JOURNAL},
-    locate::{Misnamed, Pinned, holder},
+    locate::{FoundSite, Misnamed, Pinned, holder},
     world::real::{disk::io_stop, wall_clock},
 };
 
@@ -37,22 +44,48 @@ const THREADS_MAX: usize = 8;
 
 /// The views of these runs, in their order.
 pub fn view_runs(dirs: &[PathBuf], machine: &Machine) -> Vec<Result<View, EngineError>> {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = dirs.len().div_ceil(RUNS_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
-    let part = dirs.len().div_ceil(threads).max(1);
-    let views = |dirs: &[PathBuf]| {
+    side_by_side(dirs, |dirs| {
         let mut shelf = Shelf::default();
-        dirs.iter().map(|dir| shelf.view(dir, machine)).collect::<Vec<_>>()
-    };
+        dirs.iter().map(|dir| shelf.view(dir, machine)).collect()
+    })
+}
+
+/// How these runs of other systems stand, by their files alone, in their order.
+pub fn glance_at_sites<'a>(
+    found: &'a [FoundSite],
+    machine: &Machine,
+) -> Vec<Result<Plan, EngineError>> {
+    side_by_side(found, |found: &'a [FoundSite]| {
+        let mut scripts: BTreeMap<(&Path, &str), Script> = BTreeMap::new();
+        let mut glance = |it: &'a FoundSite| -> Result<Plan, EngineError> {
+            let FoundSite { project, site, .. } = it;
+            let script = match scripts.entry((project.root(), site.workflow)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Script::of(it, machine)?),
+            };
+            plan_by(script, it, machine, (&Choices::default(), Depth::Glance))
+        };
+        found.iter().map(&mut glance).collect()
+    })
+}
+
+fn side_by_side<'a, T: Sync, R: Send>(
+    all: &'a [T],
+    look: impl Fn(&'a [T]) -> Vec<R> + Sync,
+) -> Vec<R> {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = all.len().div_ceil(RUNS_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
+    let part = all.len().div_ceil(threads).max(1);
+    let look = &look;
     thread::scope(|scope| {
-        let hands = dirs.chunks(part).map(|dirs| scope.spawn(move || views(dirs)));
+        let hands = all.chunks(part).map(|part| scope.spawn(move || look(part)));
         let hands: Vec<_> = hands.collect();
         let seen = hands.into_iter().map(|it| it.join().unwrap_or_else(panic_on));
         seen.flatten().collect()
     })
 }
 
-fn panic_on(payload: Box<dyn std::any::Any + Send>) -> Vec<Result<View, EngineError>> {
+fn panic_on<R>(payload: Box<dyn std::any::Any + Send>) -> Vec<R> {
     std::panic::resume_unwind(payload)
 }
 

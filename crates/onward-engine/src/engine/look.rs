@@ -207,6 +207,28 @@ pub fn voice_of(run: &Run, step: &Address, machine: &Machine) -> Option<Spoken> 
     (adapter.card().closes && machine.stand_in.is_none()).then_some(adapter)
 }
 
+/// The built-in workflow that goes on with a run of another system, and what this machine lacks
+/// for it.
+pub(super) struct Script {
+    workflow: Loaded,
+    defs: Arc<Defs>,
+    lacking: Option<Finding>,
+}
+
+impl Script {
+    pub(super) fn of(found: &FoundSite, machine: &Machine) -> Result<Self, EngineError> {
+        let name = found.site.workflow;
+        let workflow = load_builtin(Some(&found.project), name, &machine.cast)
+            .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
+            .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))?;
+        let lacking = lacking(&workflow.workflow, machine)
+            .map(unconfigured)
+            .or_else(|| homeless(&workflow.workflow, &found.project));
+        let defs = Arc::new(Defs::new(workflow.workflow.clone()));
+        Ok(Self { workflow, defs, lacking })
+    }
+}
+
 /// What a resume of another system's run would do, before a run of ours goes on with it.
 pub fn plan_site(
     found: &FoundSite,
@@ -214,17 +236,23 @@ pub fn plan_site(
     choices: &Choices,
     depth: Depth,
 ) -> Result<Plan, EngineError> {
-    let name = found.site.workflow;
-    let workflow = load_builtin(Some(&found.project), name, &machine.cast)
-        .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
-        .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))?;
+    plan_by(&Script::of(found, machine)?, found, machine, (choices, depth))
+}
+
+/// The same with a workflow that was read before.
+pub(super) fn plan_by(
+    script: &Script,
+    found: &FoundSite,
+    machine: &Machine,
+    (choices, depth): (&Choices, Depth),
+) -> Result<Plan, EngineError> {
     let machine = &machine.looking();
     let mut world = look_place(&found.project, machine);
     let now = world.now_for_ages();
     let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
     let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
     let subject = Subject {
-        run: imagined(found, &workflow, now)?,
+        run: imagined(found, script, now)?,
         connected: &Connected::default(),
         choices,
         depth,
@@ -233,9 +261,7 @@ pub fn plan_site(
         theirs: foreign.theirs(),
         driven: false,
         findings: Vec::new(),
-        lacking: lacking(&workflow.workflow, machine)
-            .map(unconfigured)
-            .or_else(|| homeless(&workflow.workflow, &found.project)),
+        lacking: script.lacking.clone(),
         before: Before::default(),
     };
     let examined = examine(&mut world, subject)?;
@@ -301,9 +327,9 @@ fn told_by(
 }
 
 /// A run that goes on with the site, in memory.
-fn imagined(found: &FoundSite, workflow: &Loaded, now: Timestamp) -> Result<Run, EngineError> {
-    let mut run = Run::new(Arc::new(Defs::new(workflow.workflow.clone())), State::default());
-    for event in adopt::imagined(found, workflow) {
+fn imagined(found: &FoundSite, script: &Script, now: Timestamp) -> Result<Run, EngineError> {
+    let mut run = Run::new(script.defs.clone(), State::default());
+    for event in adopt::imagined(found, &script.workflow) {
         let record = next_record(&run.state, now, event);
         run.after(record)?;
     }

@@ -17,7 +17,7 @@ use onward_core::{
     time::Timestamp,
     workflow::{
         Loaded, fits,
-        model::{Input, InputKind, Kind, Step},
+        model::{Input, InputKind, Kind, Step, Workflow},
     },
 };
 use onward_engine::{
@@ -90,6 +90,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let mode = session.config.mode.value;
     let path = cx.path(file);
     let is_builtin = !path.is_file();
+    let wanted = wanted(&loaded, is_builtin, &inputs);
     if is_builtin {
         let dir = place(cx, &session, &loaded, &mut inputs);
         if let Some(dir) = dir.filter(|_| loaded.workflow.name == "conference")
@@ -102,7 +103,10 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         }
     }
     let mut person = Person::at_terminal(cx, &args.driving);
-    ask_for_missing(&mut person, &loaded.workflow.inputs, &mut inputs);
+    ask_for_missing(&mut person, &wanted, &mut inputs);
+    if let Some(error) = lacking(args, file, &wanted, &inputs) {
+        return Err(error);
+    }
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet && has_worktrees(&loaded.workflow.steps) {
@@ -360,16 +364,59 @@ fn typed(text: &str, kind: InputKind) -> Value {
     }
 }
 
-/// Inputs that have no value yet are asked for, where a person is there; elsewhere they are named.
+/// Built-in workflows that begin with what the user wishes, unless a directory holds it. A pipeline
+/// takes it from git where it is not told.
+const WISHED: [&str; 2] = ["agent-memory", "dotagent"];
+
+/// The inputs without which a run cannot begin, of those that were not given.
+fn wanted(
+    loaded: &Loaded,
+    is_builtin: bool,
+    given: &BTreeMap<String, Value>,
+) -> Vec<(String, Input)> {
+    let Workflow { name, inputs, .. } = &loaded.workflow;
+    let is_given = |key: &str| given.contains_key(key);
+    let wishes = is_builtin && WISHED.contains(&name.as_str()) && !is_given("dir");
+    let is_wanted = |key: &str, it: &Input| it.default.is_none() || wishes && key == "request";
+    let wanted = inputs.iter().filter(|(key, it)| is_wanted(key, it) && !is_given(key));
+    wanted.map(|(key, it)| (key.clone(), it.clone())).collect()
+}
+
+/// What is wanted and was neither given nor answered, with the command that gives it.
+fn lacking(
+    args: &RunArgs,
+    file: &Path,
+    wanted: &[(String, Input)],
+    inputs: &BTreeMap<String, Value>,
+) -> Option<Error> {
+    let lacking: Vec<&(String, Input)> =
+        wanted.iter().filter(|(key, _)| !inputs.contains_key(key)).collect();
+    let names: Vec<String> =
+        lacking.iter().map(|(key, _)| format!("`{}`", printable(key))).collect();
+    let (what, is) = match names.as_slice() {
+        [] => return None,
+        [_] => ("input", "is"),
+        _ => ("inputs", "are"),
+    };
+    let about = |(_, it): &&(String, Input)| it.description.as_deref().map(printable);
+    let about: Vec<String> = lacking.iter().filter_map(about).collect();
+    let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join("; ")) };
+    let given = args.inputs.iter().map(|it| format!(" --input {}", word(it)));
+    let missing = lacking.iter().map(|(key, _)| format!(" --input {}=VALUE", word(key)));
+    let flags: String = given.chain(missing).collect();
+    Some(Error::Usage {
+        message: format!("{what} {} {is} missing", names.join(", ")),
+        hint: format!("{about}`onward run {}{flags}`", word(&file.display().to_string())),
+    })
+}
+
+/// Inputs that have no value yet are asked for, where a person is there.
 fn ask_for_missing(
     person: &mut Person,
-    declared: &IndexMap<String, Input>,
+    wanted: &[(String, Input)],
     inputs: &mut BTreeMap<String, Value>,
 ) {
-    for (name, input) in declared.iter().filter(|(_, it)| it.default.is_none()) {
-        if inputs.contains_key(name) {
-            continue;
-        }
+    for (name, input) in wanted {
         if let Some(what) = input.description.as_deref().filter(|_| person.is_there()) {
             person.screen().line(&printable(what));
         }

@@ -1,6 +1,9 @@
 //! Runs that are named by a file which speaks of them, and what is said where none is open.
 
-use crate::yard::{STORY, TEXT, Yard};
+use crate::{
+    terminal::Terminal,
+    yard::{STORY, TEXT, Yard},
+};
 
 const LOOP: &str = "qa/2.1/loop-status.json";
 
@@ -114,4 +117,30 @@ fn a_list_and_a_status_say_which_story_a_run_is_about() {
         let row = list.lines().find(|it| it.starts_with(id)).unwrap();
         assert!(row.contains(about), "{list}");
     }
+}
+
+/// Before anything starts, and with the command to paste; at a terminal it is asked for.
+#[test]
+fn a_run_that_is_not_told_what_it_is_about_does_not_begin() {
+    let yard = Yard::new();
+    for (workflow, input) in
+        [("sdc", "story"), ("qa-loop", "story"), ("spec", "feature"), ("epic", "epic")]
+    {
+        let said = yard.bench.exits(&format!("run {workflow} --no-input"), 2);
+        assert!(said.err.contains(&format!("input `{input}` is missing")), "{said:#?}");
+        let command = format!("`onward run {workflow} --input {input}=VALUE`");
+        assert!(said.err.contains(&command), "{said:#?}");
+    }
+    for workflow in ["agent-memory", "dotagent"] {
+        let said = yard.bench.exits(&format!("run {workflow} --no-input"), 2);
+        let command = format!("`onward run {workflow} --input request=VALUE`");
+        assert!(said.err.contains(&command), "{said:#?}");
+    }
+    assert!(yard.bench.project().runs().unwrap().is_empty());
+    let mut terminal = Terminal::start(&yard.bench, "run sdc");
+    terminal.shows("The id of the story");
+    terminal.shows("story (a string): ");
+    terminal.types("4.2\n");
+    terminal.exits(0);
+    assert!(yard.bench.text(STORY).contains("**Status:** Done"));
 }

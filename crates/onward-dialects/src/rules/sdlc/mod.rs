@@ -7,5 +7,6 @@ pub mod edit;
 pub mod gate;
 pub mod join;
 pub mod sections;
+pub mod state;
 pub mod turn;
 pub mod wave;

@@ -138,6 +138,7 @@ fn merge(order: &Order) -> Result<Value, CallError> {
         step: Address::from_text(variable("ONWARD_STEP")),
         attempt: variable("ONWARD_ATTEMPT").parse().unwrap_or(1),
         memory: desk.dir.join("memory"),
+        gathers: false,
         settle: &|_| None,
     };
     let conflicts = merge::merge(&order.attempt, &work)?;
