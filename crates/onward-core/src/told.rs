@@ -62,6 +62,12 @@ pub trait Told {
         Vec::new()
     }
 
+    /// What a plan shows in the place of a step that the run has not come to, where the files tell
+    /// more of it: the row of each item, and the step of it that says how it stands.
+    fn instead_of(&self, _at: &Address) -> Option<Vec<(Address, Address)>> {
+        None
+    }
+
     /// Whether there are parts of this file of the project that the role of the step may not write.
     fn guards(&self, _at: &Address, _path: &str) -> bool {
         false

@@ -209,8 +209,10 @@ impl Glanced {
 /// Runs of other systems that are not over and belong here, the last active one first.
 pub(crate) fn theirs(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
     let mut glanced = Vec::new();
-    for found in session.strangers(here, None)? {
-        if let Ok(plan) = session.glance(&found)
+    let strangers = session.strangers(here, None)?;
+    let plans = session.glances(&strangers);
+    for (found, plan) in strangers.into_iter().zip(plans) {
+        if let Ok(plan) = plan
             && plan.run.status != Status::Completed
             && found.is_candidate()
         {

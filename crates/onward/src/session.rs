@@ -23,7 +23,7 @@ use onward_engine::{
     engine::{
         EngineError, How, Machine,
         adopt::{Adopter, Adopters, is_superseded},
-        plan_site,
+        glance_sites, plan_site,
     },
     load::{
         checkpoint::{Folded, Looked as Journaled, load_looking},
@@ -351,8 +351,11 @@ impl Session {
         }
         if found.len() > 1 {
             // A run that is over is not meant where another one is not.
-            let open = found.iter().filter(|it| !self.has_ended(it));
-            let open: Vec<FoundSite> = open.cloned().collect();
+            let plans = self.glances(&found);
+            let is_over = |it: &Plan| it.run.status == Status::Completed || was_ended(it);
+            let open =
+                found.iter().zip(plans).filter(|(_, plan)| !plan.as_ref().is_ok_and(is_over));
+            let open: Vec<FoundSite> = open.map(|(it, _)| it.clone()).collect();
             found = if open.is_empty() { found } else { open };
             found.sort_by_key(|it| Reverse(it.site.last_activity));
         }
@@ -388,13 +391,6 @@ impl Session {
         }
     }
 
-    /// Complete, failed or cancelled, by its own files.
-    fn has_ended(&self, found: &FoundSite) -> bool {
-        let plan = self.glance(found);
-        let is_over = |it: &Plan| it.run.status == Status::Completed || was_ended(it);
-        plan.is_ok_and(|plan| is_over(&plan))
-    }
-
     pub(crate) fn is_over(&self, found: &FoundSite) -> bool {
         let plan = self.glance(found);
         plan.is_ok_and(|plan| plan.run.status == Status::Completed)
@@ -425,6 +421,11 @@ impl Session {
     /// How another system's run stands, by its files alone.
     pub(crate) fn glance(&self, found: &FoundSite) -> Result<Plan, Error> {
         Ok(plan_site(found, &self.machine, &Choices::default(), Depth::Glance)?)
+    }
+
+    /// The same of several, which share what is around them.
+    pub(crate) fn glances(&self, found: &[FoundSite]) -> Vec<Result<Plan, EngineError>> {
+        glance_sites(found, &self.machine)
     }
 
     /// What a resume of another system's run would do.

@@ -34,6 +34,7 @@ impl Telling<'_> {
     pub fn retell(&self, mut plan: Plan, is_adopted: bool) -> Plan {
         self.spare(&mut plan);
         self.ask(&mut plan);
+        plan.steps = self.opened(plan.steps);
         plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
         self.add_ahead(&mut plan.steps);
         plan.counts = counts(&plan.steps);
@@ -153,6 +154,34 @@ impl Telling<'_> {
                 step.why = vec![Why::because("asked", why)].into();
             }
         }
+    }
+
+    /// Lists that the run has not opened yet, with the items that the files name.
+    fn opened(&self, steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
+        let mut opened = Vec::with_capacity(steps.len());
+        for step in steps {
+            let is_to_come = step.verdict == Verdict::Run;
+            let told = || self.told.instead_of(&Address::from_text(&step.step));
+            let Some(items) = is_to_come.then(told).flatten() else {
+                opened.push(step);
+                continue;
+            };
+            for (row, telling) in items {
+                let mut item = PlannedStep { step: row.to_string(), ..step.clone() };
+                let (verdict, why) = match self.told.step(&telling) {
+                    StepTold::Done(_) => (Verdict::Keep, Why::because("done", RECORDED)),
+                    StepTold::Unproved(why) => (Verdict::Verify, Why::because("unproved", why)),
+                    StepTold::PassedOver(why) => (Verdict::Skip, Why::because("skipped", why)),
+                    StepTold::Undone | StepTold::Silent => {
+                        opened.push(item);
+                        continue;
+                    }
+                };
+                (item.verdict, item.why) = (verdict, vec![why].into());
+                opened.push(item);
+            }
+        }
+        opened
     }
 
     /// What the run has not opened yet, and the files name.

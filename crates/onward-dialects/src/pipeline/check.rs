@@ -29,6 +29,7 @@ pub(super) fn findings(told: &Pipeline, now: Timestamp) -> Vec<Finding> {
     let mut all = Vec::new();
     files(told, &mut all);
     pointer(told, &mut all);
+    signals(told, &mut all);
     tasks(told, &mut all);
     blockers(told, &mut all);
     all.extend(told.list.odd.findings());
@@ -130,6 +131,30 @@ fn pointer(told: &Pipeline, all: &mut Vec<Finding>) {
             }
         }
         Code::Start | Code::RestartPhase | Code::ResumeTasks => {}
+    }
+}
+
+/// What is said of a phase to have passed, and its tasks do not show.
+fn signals(told: &Pipeline, all: &mut Vec<Finding>) {
+    if told.code == Code::Complete {
+        return;
+    }
+    for state in told.progress.phases.iter().filter(|it| !it.is_complete) {
+        let open = state.items.iter().find(|it| it.stage == Stage::Open);
+        let why = match open {
+            Some(open) => format!("task {} is not completed", shown(&open.task.id)),
+            None if state.items.is_empty() && told.permanent.listing != Some(state.phase) => {
+                "no work task is there".to_owned()
+            }
+            None => continue,
+        };
+        if told.permanent.passed.contains(&state.phase) {
+            let name = state.phase.as_str();
+            let message =
+                format!("the signal of {name} says that it has passed, and {why}: the tasks count");
+            let at = file(&told.permanent.task);
+            all.push(Finding::new(Known::StatusDisagrees, message).at_path(at));
+        }
     }
 }
 
@@ -260,6 +285,13 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                         format!("it was completed before task {}, which it comes after", shown(id));
                     let hint = "it is verified before anything after it runs";
                     Finding::new(Known::DoneWithUnfinishedDependency, message).with_hint(hint)
+                }
+                Stage::Doubtful(Doubt::Refused(phase)) => {
+                    let phase = shown(phase);
+                    let message =
+                        format!("it is completed, and the signal of {phase} says that it failed");
+                    let hint = "it is verified before anything after it runs";
+                    Finding::new(Known::StatusDisagrees, message).with_hint(hint)
                 }
                 Stage::Open if told.progress.gone.contains(&item.task.id) => {
                     let message = "it names a commit that is not in the history; it counts as not \

@@ -34,6 +34,10 @@ pub(crate) mod key {
     pub(crate) const TURN: &str = "onward_turn";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
+    /// Of a task of the verification: what its verifier in a run of ours refused.
+    pub(crate) const REFUSED: &str = "onward_refused";
+    /// Of a pipeline: what the verification refused is being mended.
+    pub(crate) const MENDING: &str = "onward_mending";
     /// Of a pipeline: the directory of the run that began it, or went on with it last.
     pub(crate) const DRIVER: &str = "onward_driver";
     /// Of a pipeline: the phase whose tasks are being written.
@@ -88,6 +92,8 @@ pub(super) enum Noted {
     Gone(String),
     /// This task, which it comes after, was not completed.
     Before(String),
+    /// The signal of this phase, which is its own, said that the phase failed.
+    Refused(String),
 }
 
 impl Noted {
@@ -96,6 +102,7 @@ impl Noted {
             Self::Changed(path) => ("changed", path),
             Self::Gone(path) => ("gone", path),
             Self::Before(id) => ("before", id),
+            Self::Refused(phase) => ("refused", phase),
         };
         Value::from(Map::from_iter([(key.to_owned(), Value::from(what.as_str()))]))
     }
@@ -104,7 +111,9 @@ impl Noted {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let changed = text("changed").and_then(inside).map(Self::Changed);
         let gone = || text("gone").and_then(inside).map(Self::Gone);
-        changed.or_else(gone).or_else(|| text("before").map(|id| Self::Before(id.to_owned())))
+        let before = || text("before").map(|id| Self::Before(id.to_owned()));
+        let refused = || text("refused").map(|phase| Self::Refused(phase.to_owned()));
+        changed.or_else(gone).or_else(before).or_else(refused)
     }
 }
 
@@ -147,6 +156,8 @@ pub(super) struct Task {
     pub(super) is_checked: bool,
     /// How often a run of ours did its work in a worktree.
     pub(super) turns: u32,
+    /// What its verifier in a run of ours refused, where it did.
+    pub(super) refused_for: Option<Vec<String>>,
     /// Which entry of the plan it was made for, where a run of ours made it.
     pub(super) key: Option<String>,
     /// The task of the pipeline that it belongs to.
@@ -189,8 +200,12 @@ pub(super) struct Permanent {
     pub(super) passed: BTreeSet<Phase>,
     /// Phases that are said to have failed, or that a person has opened again.
     pub(super) refused: BTreeSet<Phase>,
+    /// Of these, those of which a signal says so.
+    pub(super) failed: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
     pub(super) review: Option<Review>,
+    /// A run of ours mends what the verification refused, or did when it was cut off.
+    pub(super) mending: bool,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
 }
@@ -358,6 +373,7 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         is_ours: is_open && metadata.text(key::RUN).is_some_and(|it| !it.is_empty()),
         is_checked: metadata.text(key::CHECKED).as_deref() == Some("onward"),
         turns: metadata.count(key::TURN).unwrap_or(0),
+        refused_for: metadata.get(key::REFUSED).map(|_| metadata.texts(key::REFUSED)),
         key: metadata.text(key::PLAN),
         parent: metadata.text("parent"),
         modified: None,
@@ -382,10 +398,11 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
     let said = |fits: &dyn Fn(&str) -> bool| {
         signals.iter().filter(|(_, it)| fits(it)).map(|(phase, _)| *phase).collect()
     };
-    let is_bad = |it: &str| {
+    let begins = |it: &str, words: &[&str]| {
         let word = status::bare(it);
-        ["fail", "reject", "block", "reopen"].iter().any(|bad| word.starts_with(bad))
+        words.iter().any(|bad| word.starts_with(bad))
     };
+    let failed = |it: &str| begins(it, &["fail", "reject", "block"]);
     Permanent {
         tier: tier.or_else(|| Tier::named_in(&description())),
         current: current_word.as_deref().and_then(Phase::parse),
@@ -396,8 +413,10 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),
-        refused: said(&is_bad),
+        refused: said(&|it| failed(it) || begins(it, &["reopen"])),
+        failed: said(&failed),
         review: metadata.text(key::REVIEW).as_deref().and_then(Review::parse),
+        mending: metadata.get(key::MENDING) == Some(&Value::Bool(true)),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
         task,
     }

@@ -353,7 +353,7 @@ impl<'w, W: World> Driver<'w, W> {
             let base = match undo.undone.clone() {
                 Some(undone) => Some(undone),
                 // In a worktree or a directory of its own, whatever it changes is its own.
-                None if self.edits(&step) || !launch.cwd.is_empty() => {
+                None if self.is_watched(&step) || !launch.cwd.is_empty() => {
                     self.snapshot_before(&launch, &writes)?
                 }
                 None => None,
@@ -370,7 +370,7 @@ impl<'w, W: World> Driver<'w, W> {
             self.world.hold_session(session);
         }
         brief::attach(self.world, &self.run, &mut launch, &behind)?;
-        let is_in_tree = base.is_some() && launch.cwd.is_empty();
+        let is_in_tree = base.is_some() && launch.cwd.is_empty() && self.edits(&step);
         self.world.resolve(&mut launch)?;
         self.equip(&mut launch, base.is_some(), &writes);
         let nonce = self.mark(&mut launch);

@@ -12,6 +12,7 @@ use onward_core::{
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
     evidence::{Cause, Evidence, Outcome, Reaction},
+    graph::{Brief, Word},
     key::Difference,
     launch::{Launch, Program, Seal},
     mark::{Mark, Nonce},
@@ -58,7 +59,16 @@ type Saved = (BTreeMap<String, Option<Digest>>, BTreeMap<String, FileKind>);
 impl<W: World> Driver<'_, W> {
     /// May the attempts of this step change the tree beyond their outputs?
     pub(crate) fn edits(&self, step: &Address) -> bool {
-        self.node(step).is_some_and(|id| self.run.defs.brief(self.run.graph.node(id).def).edits())
+        self.brief(step).is_some_and(Brief::edits)
+    }
+
+    /// Is the tree recorded before it? An agent may write anywhere, whatever it was told.
+    pub(crate) fn is_watched(&self, step: &Address) -> bool {
+        self.brief(step).is_some_and(|it| it.edits() || it.word() == Word::Agent)
+    }
+
+    fn brief(&self, step: &Address) -> Option<Brief> {
+        self.node(step).map(|id| self.run.defs.brief(self.run.graph.node(id).def))
     }
 
     /// Sees to it that the worktree of an attempt is there. `false` when a person must look first:
@@ -390,6 +400,12 @@ impl<W: World> Driver<'_, W> {
         started: &AttemptStarted,
     ) -> Result<(), Stop> {
         let Some(base) = &started.base else { return Ok(()) };
+        // One that was told to edit nothing has made its outputs and no more: what else changed
+        // while it ran is what others did beside it.
+        let is_told = self.edits(&started.step) || !started.cwd.is_empty();
+        if finished.outcome == Outcome::Done && !is_told {
+            return Ok(());
+        }
         finished.after = match &seal.after {
             Some(after) => Some(after.clone()),
             None => self.late_snapshot(seal, started, base)?,

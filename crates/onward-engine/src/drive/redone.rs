@@ -84,7 +84,12 @@ pub(crate) fn attempts<W: World>(
         if let Event::AttemptStarted(started) = record.event {
             if is_meant(&started.step) {
                 let place = usize::try_from(record.seq).unwrap_or(usize::MAX);
-                all.insert(started.step.clone(), (place, (*started, None)));
+                let def = run.graph.find(&started.step).map(|id| run.graph.node(id).def);
+                let edits = def.is_some_and(|def| run.defs.brief(def).edits());
+                // Of one that may not edit, its outputs alone are its own.
+                let base = started.base.clone().filter(|_| edits);
+                let started = AttemptStarted { base, ..*started };
+                all.insert(started.step.clone(), (place, (started, None)));
             }
         } else if let Event::AttemptFinished(finished) = record.event {
             let its = all.get_mut(&finished.step).map(|it| &mut it.1);

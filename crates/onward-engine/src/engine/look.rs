@@ -207,28 +207,6 @@ pub fn voice_of(run: &Run, step: &Address, machine: &Machine) -> Option<Spoken> 
     (adapter.card().closes && machine.stand_in.is_none()).then_some(adapter)
 }
 
-/// The built-in workflow that goes on with a run of another system, and what this machine lacks
-/// for it.
-pub(super) struct Script {
-    workflow: Loaded,
-    defs: Arc<Defs>,
-    lacking: Option<Finding>,
-}
-
-impl Script {
-    pub(super) fn of(found: &FoundSite, machine: &Machine) -> Result<Self, EngineError> {
-        let name = found.site.workflow;
-        let workflow = load_builtin(Some(&found.project), name, &machine.cast)
-            .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
-            .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))?;
-        let lacking = lacking(&workflow.workflow, machine)
-            .map(unconfigured)
-            .or_else(|| homeless(&workflow.workflow, &found.project));
-        let defs = Arc::new(Defs::new(workflow.workflow.clone()));
-        Ok(Self { workflow, defs, lacking })
-    }
-}
-
 /// What a resume of another system's run would do, before a run of ours goes on with it.
 pub fn plan_site(
     found: &FoundSite,
@@ -236,39 +214,67 @@ pub fn plan_site(
     choices: &Choices,
     depth: Depth,
 ) -> Result<Plan, EngineError> {
-    plan_by(&Script::of(found, machine)?, found, machine, (choices, depth))
-}
-
-/// The same with a workflow that was read before.
-pub(super) fn plan_by(
-    script: &Script,
-    found: &FoundSite,
-    machine: &Machine,
-    (choices, depth): (&Choices, Depth),
-) -> Result<Plan, EngineError> {
+    let workflow = builtin_of(found, machine)?;
     let machine = &machine.looking();
     let mut world = look_place(&found.project, machine);
-    let now = world.now_for_ages();
-    let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-    let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
-    let subject = Subject {
-        run: imagined(found, script, now)?,
-        connected: &Connected::default(),
-        choices,
-        depth,
-        edited: None,
-        foreign: Some(read),
-        theirs: foreign.theirs(),
-        driven: false,
-        findings: Vec::new(),
-        lacking: script.lacking.clone(),
-        before: Before::default(),
-    };
-    let examined = examine(&mut world, subject)?;
-    let dir = found.dir.display().to_string();
-    let mut plan = examined.plan(&mut world, &dir)?;
-    plan.run.id.clone_from(&found.site.name);
-    Ok(plan)
+    let defs = Arc::new(Defs::new(workflow.workflow.clone()));
+    let run = imagined(found, &workflow, defs, world.now_for_ages())?;
+    let lacking = lacking_of(&workflow, found, machine);
+    SiteLook { run, lacking, choices, depth }.plan(found, &mut world)
+}
+
+/// The workflow that goes on with a run of another system.
+pub(super) fn builtin_of(found: &FoundSite, machine: &Machine) -> Result<Loaded, EngineError> {
+    let name = found.site.workflow;
+    load_builtin(Some(&found.project), name, &machine.cast)
+        .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
+        .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))
+}
+
+/// What a resume of it lacks on this machine.
+pub(super) fn lacking_of(
+    workflow: &Loaded,
+    found: &FoundSite,
+    machine: &Machine,
+) -> Option<Finding> {
+    let lacking = lacking(&workflow.workflow, machine).map(unconfigured);
+    lacking.or_else(|| homeless(&workflow.workflow, &found.project))
+}
+
+/// A look at a run of another system, as a run that goes on with it would begin.
+pub(super) struct SiteLook<'a> {
+    pub(super) run: Run,
+    pub(super) lacking: Option<Finding>,
+    pub(super) choices: &'a Choices,
+    pub(super) depth: Depth,
+}
+
+impl SiteLook<'_> {
+    pub(super) fn plan(
+        self,
+        found: &FoundSite,
+        world: &mut RealWorld,
+    ) -> Result<Plan, EngineError> {
+        let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
+        let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
+        let subject = Subject {
+            run: self.run,
+            connected: &Connected::default(),
+            choices: self.choices,
+            depth: self.depth,
+            edited: None,
+            foreign: Some(read),
+            theirs: foreign.theirs(),
+            driven: false,
+            findings: Vec::new(),
+            lacking: self.lacking,
+            before: Before::default(),
+        };
+        let examined = examine(world, subject)?;
+        let mut plan = examined.plan(world, &found.dir.display().to_string())?;
+        plan.run.id.clone_from(&found.site.name);
+        Ok(plan)
+    }
 }
 
 /// A report in a format of another system, or else the formats that it has.
@@ -327,9 +333,14 @@ fn told_by(
 }
 
 /// A run that goes on with the site, in memory.
-fn imagined(found: &FoundSite, script: &Script, now: Timestamp) -> Result<Run, EngineError> {
-    let mut run = Run::new(script.defs.clone(), State::default());
-    for event in adopt::imagined(found, &script.workflow) {
+pub(super) fn imagined(
+    found: &FoundSite,
+    workflow: &Loaded,
+    defs: Arc<Defs>,
+    now: Timestamp,
+) -> Result<Run, EngineError> {
+    let mut run = Run::new(defs, State::default());
+    for event in adopt::imagined(found, workflow) {
         let record = next_record(&run.state, now, event);
         run.after(record)?;
     }

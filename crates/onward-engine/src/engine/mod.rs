@@ -65,7 +65,7 @@ pub use crate::{
     drive::outcome::{FailedStep, Outcome},
     engine::{
         compare::{compare_run, compare_site},
-        listing::{glance_at_sites, view_runs},
+        listing::{glance_sites, view_runs},
         look::{
             Looking, Page, examine_run, last_sign, page_of_run, page_of_site, plan_and_end,
             plan_run, plan_site, steps_in_row, view_run, voice_of,

@@ -131,6 +131,10 @@ struct Order {
     turn: u32,
     /// It was completed before, and nothing was to be verified.
     kept: bool,
+    /// What a verifier left, where one was asked.
+    verdict: Value,
+    /// A fix of what was refused begins.
+    mending: bool,
     #[serde(skip)]
     attempt: Attempt,
 }

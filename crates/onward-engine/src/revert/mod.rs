@@ -10,6 +10,7 @@
 //! about the rest.
 
 pub(crate) mod links;
+mod others;
 pub mod rescue;
 pub mod theirs;
 
@@ -19,19 +20,18 @@ use std::{
 };
 
 use onward_core::{
-    address::Address,
     digest::Digest,
     event::{AttemptStarted, FileKind, Revert},
     evidence::Evidence,
     finding::{Code, Finding},
     run::Run,
     said::Touched,
-    state::{Phase, StepState},
     survey::Contested,
     time::Timestamp,
     worktree::WorktreePlace,
 };
 
+pub use self::others::{Others, Unfinished};
 use self::{
     links::{Links, instead_of_dir},
     rescue::Undoing,
@@ -252,10 +252,8 @@ impl Footprint {
 
     pub fn judge(&self, test: &Test<'_>) -> Judged {
         let others = test.others;
-        let is_mine = |change: &&Change| {
-            self.declared.contains(&change.path)
-                || !others.owned.get(&change.path).is_some_and(|owned| owned.is(change))
-        };
+        let is_mine =
+            |change: &&Change| self.declared.contains(&change.path) || !others.owns(change);
         let is_edited = |change: &Change| {
             let late = test.limit_ns.is_some_and(|limit_ns| {
                 change.changed_ns.is_some_and(|changed_ns| changed_ns > limit_ns)
@@ -265,8 +263,8 @@ impl Footprint {
         let clears = |change: &Change| {
             let is_reported = self.declared.contains(&change.path)
                 || test.touched.is_none_or(|it| it.accounts_for(&change.path));
-            let by_two = others.owned.contains_key(&change.path)
-                || (others.changed.contains(&change.path) && !self.declared.contains(&change.path));
+            let is_declared = self.declared.contains(&change.path);
+            let by_two = others.has_claim(change, is_declared);
             !is_edited(change) && !by_two && is_reported
         };
         let mine: Vec<&Change> = self.changes.iter().filter(is_mine).collect();
@@ -284,83 +282,6 @@ impl Footprint {
         let named = rest.iter().filter(|change| !changed || !clears(change));
         let paths = named.map(|change| change.path.clone()).collect();
         Judged { undo, contested: Contested { paths, snapshot_lost: self.is_lost }, edited }
-    }
-}
-
-/// What others did to a tree while an attempt ran in it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Others {
-    /// Paths that another step declares.
-    owned: BTreeMap<String, Owned>,
-    /// Paths that others changed without declaring them.
-    changed: BTreeSet<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owned {
-    /// By an attempt that has not finished: it is undone with that one, if at all.
-    Unfinished,
-    /// Finished work is this.
-    Done(Digest),
-}
-
-impl Owned {
-    fn is(self, change: &Change) -> bool {
-        match self {
-            Self::Unfinished => true,
-            Self::Done(hash) => change.left.is_some_and(|(left, _)| left == hash),
-        }
-    }
-}
-
-/// An attempt that has not finished, and what it changed.
-#[derive(Clone, Debug)]
-pub struct Unfinished<'a> {
-    pub step: &'a Address,
-    pub entry: &'a StepState,
-    pub left: Footprint,
-}
-
-impl Others {
-    pub const NONE: Self = Self { owned: BTreeMap::new(), changed: BTreeSet::new() };
-
-    /// The attempts that shared the tree with one at `step` while that ran.
-    pub fn of(run: &Run, me: &Unfinished<'_>, all: &[Unfinished<'_>]) -> Self {
-        let mut others = Self::default();
-        let since = me.entry.started_at;
-        for (step, entry) in &run.state.steps {
-            if entry.phase == Phase::Done && entry.ended_at > since && step != me.step {
-                let files = entry.evidence.files.iter();
-                let owned = files.map(|file| (file.path.clone(), Owned::Done(file.hash)));
-                others.owned.extend(owned);
-            }
-        }
-        for (step, paths) in &run.state.shared {
-            let ended_at = run.state.step(step).map(|entry| entry.ended_at);
-            if step != me.step && ended_at.is_some_and(|it| it > since) {
-                others.changed.extend(paths.iter().cloned());
-            }
-        }
-        let ends = |entry: &StepState| match entry.phase {
-            Phase::Running => Timestamp::MAX,
-            Phase::Pending
-            | Phase::Waiting
-            | Phase::Done
-            | Phase::Failed
-            | Phase::Tolerated
-            | Phase::Skipped
-            | Phase::Lost
-            | Phase::Stale => entry.ended_at,
-        };
-        for other in all.iter().filter(|other| other.step != me.step) {
-            if ends(other.entry) > since && ends(me.entry) > other.entry.started_at {
-                let declared = other.left.declared.iter().cloned();
-                others.owned.extend(declared.map(|path| (path, Owned::Unfinished)));
-                let paths = other.left.changes.iter().map(|change| change.path.clone());
-                others.changed.extend(paths);
-            }
-        }
-        others
     }
 }
 

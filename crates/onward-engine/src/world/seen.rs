@@ -33,6 +33,15 @@ impl Seen {
         self.0.get()
     }
 
+    /// What was read of them together with those of other runs. What was read first counts.
+    pub(crate) fn fill(&self, files: impl FnOnce() -> Result<Files, Stop>) -> Result<(), Stop> {
+        if self.0.get().is_none() {
+            let files = files()?;
+            let _ = self.0.set(files);
+        }
+        Ok(())
+    }
+
     pub(crate) fn of(files: Files) -> Self {
         Self(Arc::new(OnceLock::from(files)))
     }

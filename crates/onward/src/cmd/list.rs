@@ -10,10 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::{Counts, View, of_plan},
 };
-use onward_engine::{
-    engine::{glance_at_sites, view_runs},
-    load::journal::JOURNAL,
-};
+use onward_engine::{engine::view_runs, load::journal::JOURNAL};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -145,8 +142,9 @@ pub(crate) fn rows(
     let here = meant::here(cx, session)?;
     let tasks = tasks.map(|it| cx.path(it));
     let strangers = session.strangers(&here, tasks.as_deref())?;
-    for (found, plan) in strangers.iter().zip(glance_at_sites(&strangers, &session.machine)) {
-        let plan = plan.map_err(|error| Error::from(error).to_string());
+    let plans = session.glances(&strangers);
+    for (found, plan) in strangers.into_iter().zip(plans) {
+        let plan = plan.map_err(|error| error.to_string());
         let (id, dir) = (found.site.name.clone(), found.dir.display().to_string());
         let place = match found.dir.strip_prefix(&here) {
             Ok(inner) if inner.as_os_str().is_empty() => None,

@@ -329,3 +329,40 @@ fn a_phase_whose_tasks_are_open_has_no_row_that_says_it_is_done() {
     let none = kitchen.exits("plan --format l9", 2);
     assert!(none.err.contains("`--format l1`"), "{none:#?}");
 }
+
+/// Behind an open phase the plan names the tasks of the later ones, and what becomes of each.
+#[test]
+fn the_plan_of_an_open_earlier_phase_says_what_the_resume_does_with_the_later_ones() {
+    let kitchen = Kitchen::new("-");
+    for id in [6, 7] {
+        kitchen.bench.write(&format!("src/{id}.txt"), "made\n");
+    }
+    let _list = list(&kitchen, "STANDARD", "P0:2+ P1:3- P2:4+ P3:5+ P6:6+ P6:7-");
+    let plan = kitchen.exits("plan --json", 0).json();
+    let rows = plan["steps"].as_array().unwrap().iter();
+    let rows: Vec<(&str, &str)> = rows
+        .map(|it| (it["step"].as_str().unwrap(), it["verdict"].as_str().unwrap()))
+        .filter(|(step, _)| !step.starts_with("P8") && *step != "P4" && *step != "P5")
+        .collect();
+    let wanted = [
+        ("intake", "keep"),
+        ("P0[2]", "keep"),
+        ("P1[3]", "run"),
+        ("P2[4]", "keep"),
+        ("P3[5]", "keep"),
+        ("P6[6]", "verify"),
+        ("P6[7]", "run"),
+        ("review", "run"),
+        ("P7", "run"),
+        ("mend", "verify"),
+    ];
+    assert_eq!(rows, wanted, "{plan:#}");
+    kitchen.exits("resume --yes --no-input", 11);
+    // No agent is started for what is kept, and the lead is not asked for tasks that are there.
+    for step in ["intake", "P2[4]/work", "P3[5]/work", "P6[6]/work", "breakdown", "mend[1]/fix"] {
+        assert_eq!(kitchen.calls(step), 0, "{step}");
+    }
+    for step in ["P1[3]/work", "P6[6]/verify", "P6[7]/work", "review[1]/judge"] {
+        assert_eq!(kitchen.calls(step), 1, "{step}");
+    }
+}

@@ -15,7 +15,7 @@ use std::{
 use globset::Glob;
 use onward_core::workflow::pattern::is_glob;
 use onward_dialects::{
-    File, Files, Held, Unread, Unreadable, dialect,
+    File, Files, Git, Held, Unread, Unreadable, dialect,
     kit::path::literal,
     seam::{Card, Root, Site},
 };
@@ -49,11 +49,23 @@ pub(super) fn read(
     env: &Env,
     followed: &mut Followed,
 ) -> Result<Files, Stop> {
+    let git = facts(&around(project, site), env, card.branches, &site.commits);
+    read_beside(project, site, card, (env, git), followed)
+}
+
+/// The same where it is known what git says.
+pub(crate) fn read_beside(
+    project: &Path,
+    site: &Site,
+    card: &'static Card,
+    (env, git): (&Env, Option<Git>),
+    followed: &mut Followed,
+) -> Result<Files, Stop> {
     let mut files = all_contents(project, site, card, followed)?;
     let known = dialect(card.name);
     let (own, around) = (project.join(site.dir()), around(project, site));
     let around = around.as_path();
-    files.git = facts(around, env, card.branches, &site.commits);
+    files.git = git;
     let wanted = known.map(|it| it.moments(site, &files)).unwrap_or_default();
     let watched = known.and_then(|it| it.watch(site, &files));
     if let Some(git) = &mut files.git {
@@ -346,7 +358,9 @@ impl Kind {
 /// Whether a name is a link, or lies behind one that leads out of the directory.
 fn is_link(dir: &Path, name: &str) -> bool {
     let full = dir.join(name);
-    fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink()) || leads_out(dir, &full)
+    // What is not there is no link, and what lies directly in a directory leads nowhere else.
+    let Ok(meta) = fs::symlink_metadata(&full) else { return false };
+    meta.is_symlink() || name.contains('/') && leads_out(dir, &full)
 }
 
 /// Whether what is there lies, behind some link, outside of the directory.
