@@ -177,14 +177,17 @@ fn which_gate<'a>(asked: Option<&'a str>, open: &[String]) -> &'a str {
     }
 }
 
-/// The command that ends a run for good.
+/// Commands that several runs can be meant by: nothing is done before the user says which.
 pub(crate) const CANCEL: &str = "cancel";
+pub(crate) const PAUSE: &str = "pause";
+pub(crate) const DONE: &str = "done";
 
 /// What can be done with each of several runs.
 fn asked(command: &str) -> &'static str {
     match command {
         "resume" => "resumed",
         CANCEL => "cancelled",
+        PAUSE => "paused",
         _ => "meant",
     }
 }
@@ -405,7 +408,7 @@ impl Error {
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
             | Self::SeveralWait { .. }
-            | Self::SeveralRuns { command: CANCEL, .. }
+            | Self::SeveralRuns { command: CANCEL | PAUSE | DONE, .. }
             | Self::Config(_)
             | Self::NoSuchDialect { .. } => INVALID,
             Self::SeveralRuns { .. } | Self::WhoseList { .. } | Self::NotConfirmed { .. } => {

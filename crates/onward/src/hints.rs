@@ -10,7 +10,12 @@ use onward_core::{
     plan::{Plan, RunInfo},
 };
 
-use crate::{command::in_text, meant::Looked, next, session::word};
+use crate::{
+    command::in_text,
+    meant::Looked,
+    next,
+    session::{named_in_commands, word},
+};
 
 /// How a plan is confirmed, with all that the resume was asked for.
 pub(crate) fn confirming(run: &str, flags: &[String]) -> String {
@@ -44,10 +49,20 @@ pub(crate) fn naming(hint: &str, run: &RunInfo) -> String {
     in_text(&if run.dialect == "onward" { naming_run(hint, &run.id) } else { hint.to_owned() })
 }
 
+/// The same for one whom no menu asks: what a resume is told by a flag is a whole command.
+pub(crate) fn in_full(hint: &str, run: &RunInfo) -> String {
+    let resume = format!("`onward resume {} --", named_in_commands(run));
+    let flags = ["keep", "pinned", "force"];
+    let whole = flags.iter().fold(hint.to_owned(), |hint, flag| {
+        hint.replace(&format!("`--{flag}"), &format!("{resume}{flag}"))
+    });
+    naming(&whole, run)
+}
+
 /// The same for all hints of a plan, for scripts.
 pub(crate) fn pasteable(plan: &mut Plan) {
     for finding in &mut plan.findings {
-        finding.hint = finding.hint.as_deref().map(|hint| naming(hint, &plan.run));
+        finding.hint = finding.hint.as_deref().map(|hint| in_full(hint, &plan.run));
     }
 }
 

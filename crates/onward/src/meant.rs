@@ -11,6 +11,7 @@ use onward_core::{address::Address, plan::Status};
 use onward_engine::{
     care::archive::collectable,
     dialects::{Home, dialect, dialects},
+    engine::adopt::Adopters,
     locate::{FindError, FoundSite, Project, RunDir, Search, near, opened},
 };
 
@@ -99,8 +100,11 @@ pub(crate) fn called(
         None => search.below(&std::path::absolute(cx.path(Path::new(".")))?)?,
     };
     let is_it = |it: &FoundSite| it.site.name == last;
+    let is_continued = |it: &FoundSite| continuing(it).is_some_and(|run| run == last);
     if found.iter().any(is_it) {
         found.retain(is_it);
+    } else if let Some(at) = found.iter().position(is_continued) {
+        found = vec![found.swap_remove(at)];
     } else {
         // A part of a name means no list that may be another project's.
         found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
@@ -117,6 +121,12 @@ pub(crate) fn of_lost(project: &Project, dir: &Path) -> Option<PathBuf> {
     };
     let newest = project.runs().ok()?.into_iter().filter(is_it).max_by_key(|it| it.last_activity);
     newest.map(|it| it.dir)
+}
+
+/// The run of ours that continues it, by its id.
+fn continuing(found: &FoundSite) -> Option<String> {
+    let adopter = Adopters::of(&found.project).ok()?.find(found)?;
+    Some(adopter.run.id.to_string())
 }
 
 /// Nothing is called so: a workflow file is no run, and one of another system may be meant.

@@ -4,7 +4,11 @@
 //! Invariant: one order. What `plan` and `status` show is what `resume` continues, or the first of
 //! those that it lists when it asks.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use onward_core::{
     event::Mode,
@@ -14,18 +18,21 @@ use onward_core::{
     state::State,
 };
 use onward_engine::{
+    engine::adopt::Adopters,
     load::checkpoint::Folded,
     locate::{FoundSite, RunDir},
 };
 
 use crate::{
     cmd::{Context, resume},
+    command::in_text,
     diagnostic::printable,
     error::Error,
     meant,
     prompt::{First, Person},
+    screen::Screen,
     session::{Session, Which, found_in_commands, looked, state_of, with_workflow},
-    style::ago,
+    style::{ago, columns_of_errors, wrap},
 };
 
 /// A run on disk, folded. Callers that ask for more than how it stands read its workflow.
@@ -34,6 +41,8 @@ pub(crate) struct Found {
     pub(crate) state: State,
     pub(crate) status: Status,
     pub(crate) folded: Option<Arc<Folded>>,
+    /// The run of another system that it continues, where that lies in another project.
+    pub(crate) elsewhere: Option<FoundSite>,
 }
 
 impl Found {
@@ -42,7 +51,7 @@ impl Found {
         let folded = looked.folded().map(Arc::new);
         let state = looked.loaded.state;
         let status = Status::of(&state, dir.is_driven());
-        Ok(Self { dir, state, status, folded })
+        Ok(Self { dir, state, status, folded, elsewhere: None })
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
@@ -70,7 +79,7 @@ impl Found {
 /// How many are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The one that is meant; runs of ours that come later are not looked at.
+    /// The one that is meant, and another one, if there is any.
     Meant,
     All,
 }
@@ -92,7 +101,9 @@ impl Open {
     /// As commands call it.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Ours(it) => it.dir.id.to_string(),
+            Self::Ours(it) => {
+                it.elsewhere.as_ref().map_or_else(|| it.dir.id.to_string(), found_in_commands)
+            }
             Self::Theirs(it) => found_in_commands(&it.found),
         }
     }
@@ -106,7 +117,11 @@ impl Open {
 
     pub(crate) fn in_a_line(&self, session: &Session) -> Result<String, Error> {
         match self {
-            Self::Ours(it) => resume::in_a_line(session, Found::look(it.dir.clone())?),
+            Self::Ours(it) => {
+                let line = resume::in_a_line(session, it)?;
+                let elsewhere = it.elsewhere.as_ref().map(found_in_commands);
+                Ok(elsewhere.map_or(line.clone(), |place| format!("{line}, in {place}")))
+            }
             Self::Theirs(it) => Ok(it.in_a_line()),
         }
     }
@@ -144,15 +159,17 @@ impl Open {
 /// here and below, the one that is meant first.
 pub(crate) fn here(cx: &Context, session: &Session, reach: Reach) -> Result<Vec<Open>, Error> {
     let here = meant::here(cx, session)?;
+    let Below { strangers, taken_up } = below(session, &here, None)?;
     let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
-        theirs(session, &here)?.into_iter().partition(|it| it.found.dir == here);
+        glances(session, strangers).into_iter().partition(|it| it.found.dir == here);
     if at_hand.len() == 1 {
         return Ok(vec![Open::Theirs(Box::new(at_hand.remove(0)))]);
     }
-    let ours = match reach {
-        Reach::Meant => session.first_unfinished()?.into_iter().collect(),
+    let mut ours = match reach {
+        Reach::Meant => session.first_unfinished(2)?,
         Reach::All => session.unfinished()?,
     };
+    ours.extend(elsewhere(session, taken_up));
     let theirs = at_hand.into_iter().chain(others).map(|it| Open::Theirs(Box::new(it)));
     let mut open: Vec<Open> =
         ours.into_iter().map(|it| Open::Ours(Box::new(it))).chain(theirs).collect();
@@ -206,10 +223,74 @@ impl Glanced {
     }
 }
 
+/// The run that is meant where none is named: for commands that only look. Where another could be,
+/// the user is told which one is.
+pub(crate) fn meant_here(cx: &Context, session: &Session) -> Result<Option<Open>, Error> {
+    let mut open = here(cx, session, Reach::Meant)?.into_iter();
+    let meant = open.next();
+    if let Some(meant) = meant.as_ref().filter(|_| open.any(|it| it.is_sure(false))) {
+        match meant {
+            Open::Ours(it) => tell_which(cx, it.dir.id.as_str()),
+            Open::Theirs(_) => tell_which(cx, &meant.name()),
+        }
+    }
+    Ok(meant)
+}
+
+/// Says which of several runs a command took that looks.
+pub(crate) fn tell_which(cx: &Context, name: &str) {
+    if !cx.global.json && !cx.global.quiet {
+        let said = format!(
+            "note: several runs can be resumed here; this is {}, and {} shows all",
+            printable(name),
+            in_text("`onward list`")
+        );
+        Screen::of_stderr().line(&wrap(&said, columns_of_errors(), 0, 2));
+    }
+}
+
+/// What lies at and below a directory, and in task lists, besides the runs of the project itself.
+#[derive(Default)]
+pub(crate) struct Below {
+    /// Runs of other systems that no run of ours continues.
+    pub(crate) strangers: Vec<FoundSite>,
+    /// Those that a run of ours in a project further down continues, and that run.
+    pub(crate) taken_up: Vec<(FoundSite, RunDir)>,
+}
+
+/// See [`Below`].
+pub(crate) fn below(session: &Session, dir: &Path, tasks: Option<&Path>) -> Result<Below, Error> {
+    let cannot_read = |source| Error::CannotRead { path: dir.to_owned(), source };
+    let root = dir.canonicalize().map_err(cannot_read)?;
+    let mut below = Below::default();
+    let mut adopters: BTreeMap<PathBuf, Adopters> = BTreeMap::new();
+    for found in session.search(tasks).below(dir).map_err(cannot_read)? {
+        let place = found.project.root();
+        let known = match adopters.entry(place.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Adopters::of(&found.project)?),
+        };
+        let is_further_down = place != session.project.root() && place.starts_with(&root);
+        let is_new = |run: &RunDir| below.taken_up.iter().all(|(_, it)| it.dir != run.dir);
+        match session.continued_by(&found, known) {
+            None => below.strangers.push(found),
+            Some(run) if is_further_down && is_new(&run) => below.taken_up.push((found, run)),
+            Some(_) => {}
+        }
+    }
+    Ok(below)
+}
+
+/// Those of them that can be resumed. One that cannot be read hides no other.
+pub(crate) fn elsewhere(session: &Session, all: Vec<(FoundSite, RunDir)>) -> Vec<Found> {
+    let look = |(site, run)| Found::look(run).map(|it| Found { elsewhere: Some(site), ..it });
+    let found = all.into_iter().filter_map(|it| look(it).ok());
+    found.filter(|it| session.is_to_do(it)).collect()
+}
+
 /// Runs of other systems that are not over and belong here, the last active one first.
-pub(crate) fn theirs(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
+pub(crate) fn glances(session: &Session, strangers: Vec<FoundSite>) -> Vec<Glanced> {
     let mut glanced = Vec::new();
-    let strangers = session.strangers(here, None)?;
     let plans = session.glances(&strangers);
     for (found, plan) in strangers.into_iter().zip(plans) {
         if let Ok(plan) = plan
@@ -220,5 +301,5 @@ pub(crate) fn theirs(session: &Session, here: &Path) -> Result<Vec<Glanced>, Err
         }
     }
     glanced.sort_by_key(|it| it.plan.run.age_seconds);
-    Ok(glanced)
+    glanced
 }

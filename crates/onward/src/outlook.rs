@@ -18,7 +18,7 @@ use onward_engine::locate::FoundSite;
 use crate::{
     command::onward,
     diagnostic::printable,
-    hints::naming,
+    hints::in_full,
     next,
     session::{found_in_commands, word},
     style,
@@ -68,7 +68,7 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "    {}", printable(&naming(hint, &plan.run)))?;
+            writeln!(out, "    {}", printable(&in_full(hint, &plan.run)))?;
         }
     }
     phases(out, plan)?;

@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,7 +22,7 @@ use onward_engine::{
     drive::Options,
     engine::{
         EngineError, How, Machine,
-        adopt::{Adopter, Adopters, is_superseded},
+        adopt::{Adopters, is_superseded},
         glance_sites, plan_site,
     },
     load::{
@@ -50,7 +50,7 @@ use crate::{
     error::Error,
     meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, of_lost, unknown},
     open::was_ended,
-    open::{self, Found, Reach},
+    open::{self, Found},
     screen::Screen,
 };
 
@@ -198,7 +198,13 @@ impl Session {
     /// the run.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         let which = self.meant(cx, wanted)?;
-        let project = match &which {
+        self.is_about(&which)?;
+        Ok(which)
+    }
+
+    /// See [`which`](Self::which).
+    pub(crate) fn is_about(&self, which: &Which) -> Result<(), Error> {
+        let project = match which {
             Which::Ours(dir) => {
                 if let Some(opened) = opened(dir) {
                     Misnamed::check(dir, &opened.run).map_err(EngineError::from)?;
@@ -207,15 +213,16 @@ impl Session {
             }
             Which::Foreign(found) => Some(found.project.clone()),
         };
-        if let Some(project) = project.filter(|it| it.root() != self.project.root()) {
-            command::is_about(project.root());
+        match project.filter(|it| it.root() != self.project.root()) {
+            Some(project) => command::is_about(project.root()),
+            None => command::is_about_here(),
         }
-        Ok(which)
+        Ok(())
     }
 
     fn meant(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         if let Wanted { run: None, dialect: None, tasks: None, newest: true, command: _ } = wanted
-            && let Some(meant) = open::here(cx, self, Reach::Meant)?.into_iter().next()
+            && let Some(meant) = open::meant_here(cx, self)?
         {
             return Ok(meant.which());
         }
@@ -377,45 +384,21 @@ impl Session {
     /// The run that goes on with another system's run, or else that run itself.
     pub(crate) fn adopted_or_foreign(&self, found: FoundSite) -> Result<Which, Error> {
         let adopters = Adopters::of(&found.project)?;
-        Ok(self.taken_up(found, |it| adopters.find(it)))
+        Ok(match self.continued_by(&found, &adopters) {
+            Some(run) => Which::Ours(run.dir),
+            None => Which::Foreign(Box::new(found)),
+        })
     }
 
-    fn taken_up(
-        &self,
-        found: FoundSite,
-        adopter: impl FnOnce(&FoundSite) -> Option<Adopter>,
-    ) -> Which {
-        match adopter(&found) {
-            Some(it) if !it.is_complete || self.is_over(&found) => Which::Ours(it.run.dir),
-            Some(_) | None => Which::Foreign(Box::new(found)),
-        }
+    /// The run of ours that continues another system's run.
+    pub(crate) fn continued_by(&self, found: &FoundSite, adopters: &Adopters) -> Option<RunDir> {
+        let adopter = adopters.find(found)?;
+        (!adopter.is_complete || self.is_over(found)).then_some(adopter.run)
     }
 
     pub(crate) fn is_over(&self, found: &FoundSite) -> bool {
         let plan = self.glance(found);
         plan.is_ok_and(|plan| plan.run.status == Status::Completed)
-    }
-
-    /// Runs of other systems at and below this directory, and in task lists, that no run of ours
-    /// goes on with.
-    pub(crate) fn strangers(
-        &self,
-        below: &Path,
-        tasks: Option<&Path>,
-    ) -> Result<Vec<FoundSite>, Error> {
-        let cannot_read = |source| Error::CannotRead { path: below.to_owned(), source };
-        let mut strangers = Vec::new();
-        let mut adopters: BTreeMap<PathBuf, Adopters> = BTreeMap::new();
-        for found in self.search(tasks).below(below).map_err(cannot_read)? {
-            let known = match adopters.entry(found.project.root().to_owned()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Adopters::of(&found.project)?),
-            };
-            if let Which::Foreign(found) = self.taken_up(found, |it| known.find(it)) {
-                strangers.push(*found);
-            }
-        }
-        Ok(strangers)
     }
 
     /// How another system's run stands, by its files alone.
@@ -453,16 +436,37 @@ impl Session {
         }
     }
 
-    /// The last active one that is neither complete nor superseded.
-    pub(crate) fn first_unfinished(&self) -> Result<Option<Found>, Error> {
+    /// The same; where another run could be meant, the user is told which one is.
+    pub(crate) fn named_or_told(
+        &self,
+        cx: &Context,
+        wanted: Option<&str>,
+    ) -> Result<PathBuf, Error> {
+        let dir = self.named_or_last(cx, wanted)?;
+        // What cannot be read here is said where it is meant.
+        let others = wanted.map_or_else(|| self.first_unfinished(2), |_| Ok(Vec::new()));
+        if others.unwrap_or_default().iter().any(|it| it.dir.dir != dir) {
+            open::tell_which(cx, &id_of(&dir));
+        }
+        Ok(dir)
+    }
+
+    /// So many of those that are neither complete nor superseded, the last active one first. A
+    /// later one that cannot be read is passed over.
+    pub(crate) fn first_unfinished(&self, max: usize) -> Result<Vec<Found>, Error> {
+        let mut found: Vec<Found> = Vec::new();
         for run in self.originals()? {
-            let found = Found::look(run)?;
-            if self.is_to_do(&found) {
-                self.keep_folded(&found);
-                return Ok(Some(found));
+            match Found::look(run) {
+                Ok(run) if self.is_to_do(&run) => found.push(run),
+                Err(error) if found.is_empty() => return Err(error),
+                Ok(_) | Err(_) => {}
+            }
+            if found.len() == max {
+                break;
             }
         }
-        Ok(None)
+        found.first().inspect(|it| self.keep_folded(it));
+        Ok(found)
     }
 
     /// All runs but copies of others.
@@ -470,7 +474,7 @@ impl Session {
         Ok(self.project.runs()?.into_iter().filter(|run| !Misnamed::is_copy(&run.dir)))
     }
 
-    fn is_to_do(&self, found: &Found) -> bool {
+    pub(crate) fn is_to_do(&self, found: &Found) -> bool {
         found.is_unfinished() && !self.is_superseded(&found.dir, &found.state)
     }
 
@@ -490,7 +494,9 @@ impl Session {
 
     /// Another run of the other system lies in the place of the one that this run goes on with.
     pub(crate) fn is_superseded(&self, run: &RunDir, state: &State) -> bool {
-        state.adopted.is_some() && is_superseded(&self.project, &run.dir, &self.machine)
+        let project = Project::of_run(&run.dir);
+        let project = project.as_ref().unwrap_or(&self.project);
+        state.adopted.is_some() && is_superseded(project, &run.dir, &self.machine)
     }
 
     /// What the journal of a run folds to, where this command has read it to find the run.
@@ -499,10 +505,13 @@ impl Session {
     }
 }
 
-/// How a run is named in a command that works from anywhere: ours by its id, another system's by
-/// its directory, with its name behind it where that is another one.
+/// How a run is named in a command: ours by its id, also one that continues another system's, and
+/// another system's by its directory, with its name behind it where that is another one.
 pub(crate) fn named_in_commands(run: &RunInfo) -> String {
-    if run.dialect == "onward" { word(&run.id) } else { placed_name(&run.dir, &run.id) }
+    let dir = Path::new(&run.dir);
+    let is_ours = dir.ends_with(&run.id) && Project::of_run(dir).is_some();
+    let is_ours = run.dialect == "onward" || is_ours;
+    if is_ours { word(&run.id) } else { placed_name(&run.dir, &run.id) }
 }
 
 /// Only a run of ours can be meant, and no such run goes on with this one yet.

@@ -74,7 +74,11 @@ impl Decider<'_> {
             return Ok(None);
         }
         let step = self.run.graph.node(id).address.clone();
-        let reason = format!("`when` does not hold: {}", when.source);
+        let looked_at = match self.scope(id).looked_at(when)?.join(", ") {
+            nothing if nothing.is_empty() => nothing,
+            values => format!(" ({values})"),
+        };
+        let reason = format!("`when` does not hold: {}{looked_at}", when.source);
         let needs = self.run.graph.need_digests(id, &self.run.defs);
         let texts = self.facts.of(&step).texts.iter();
         let read = texts.filter_map(|(path, text)| Some((path.clone(), text.as_ref()?)));

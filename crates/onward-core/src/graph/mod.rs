@@ -18,6 +18,7 @@ mod kept;
 mod nodes;
 mod packed;
 mod settle;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +38,7 @@ pub use brief::{Brief, Often, Word};
 pub use defs::{Def, DefId, Defs};
 pub use few::Few;
 pub(crate) use packed::PackedGraph;
+pub use size::Size;
 
 /// Position of a node; nodes of the workflow file come in its order, later ones as they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

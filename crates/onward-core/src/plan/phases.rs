@@ -4,7 +4,7 @@
 
 use indexmap::IndexMap;
 
-use super::{Plan, PlannedStep, Verdict, meanwhile::FAILED, rows::BUDGET, verdict::WHEN};
+use super::{Plan, PlannedStep, Verdict, rows::BUDGET, verdict::WHEN};
 use crate::finding::{Finding, Severity};
 
 /// How much of a run can be recovered.
@@ -88,11 +88,6 @@ impl PlannedStep {
     /// It starts when the budget is raised.
     pub fn waits_for_money(&self) -> bool {
         self.verdict == Verdict::Verify && self.why.iter().any(|it| it.cause == BUDGET)
-    }
-
-    /// It came to nothing while no driver lived, and the resume records that.
-    pub fn has_failed_meanwhile(&self) -> bool {
-        self.verdict == Verdict::Adopt && self.why.iter().any(|it| it.cause == FAILED)
     }
 
     /// It was done, and runs again or is compared again.

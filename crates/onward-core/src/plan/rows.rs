@@ -73,7 +73,7 @@ pub(super) fn steps_beyond_kept(
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }
-    kept += rows.iter().filter(|row| row.verdict == Verdict::Keep).count();
+    kept += rows.iter().filter(|row| row.is_kept()).count();
     (rows, kept)
 }
 

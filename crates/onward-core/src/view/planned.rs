@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Counts, GateView, LastCompleted, StepView, View, is_over, is_skipped, last_told,
-    more::has_more, top,
+    Counts, GateView, LastCompleted, StepView, View, is_over, is_skipped, last_told, more::to_open,
+    top,
 };
 use crate::{
     address::Address,
@@ -42,7 +42,13 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             phase = Some(top(&step.step).to_owned());
         }
     }
-    let counts = Counts { more: has_more(after), ..counts };
+    let counts = to_open(after).into_iter().fold(counts, |all, (group, more)| {
+        // A list that is opened again has its earlier steps in the view.
+        let first = format!("{group}[");
+        let is_listed = view.steps.iter().any(|it| it.step.starts_with(&first));
+        let total = if is_listed { 0 } else { more.total };
+        all.plus(Counts { total, ..more })
+    });
     let stale = view.steps.iter().filter(|it| it.state == "stale");
     let stale: BTreeSet<&str> = stale.map(|it| it.step.as_str()).collect();
     let counts_no_more = |step: &Address| stale.contains(step.as_str());

@@ -148,6 +148,8 @@ pub struct Driver<'w, W: World> {
     pace: Pace,
     /// The stop ladder is to begin with the next actions.
     ending_asked: bool,
+    /// What is half done when the run is cancelled has been put away.
+    pub(crate) is_put_away: bool,
     /// Limits that this driver met.
     windows: u32,
     /// With this record the declarations of steps are forgotten that were looked into.
@@ -205,6 +207,7 @@ impl<'w, W: World> Driver<'w, W> {
             stop: Stopping::No,
             pace,
             ending_asked: false,
+            is_put_away: false,
             windows: 0,
             forget_at: FORGET_AFTER,
         };

@@ -10,7 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::{Counts, View, of_plan},
 };
-use onward_engine::{engine::view_runs, load::journal::JOURNAL};
+use onward_engine::{engine::view_runs, load::journal::JOURNAL, locate::FoundSite};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,6 +21,7 @@ use crate::{
     error::Error,
     ink::{self, Style},
     meant, next,
+    open::{self, Below},
     session::{Driving, Session, word},
     style::{self, ago},
     width,
@@ -141,16 +142,24 @@ pub(crate) fn rows(
     }
     let here = meant::here(cx, session)?;
     let tasks = tasks.map(|it| cx.path(it));
-    let strangers = session.strangers(&here, tasks.as_deref())?;
+    let place = |found: &FoundSite| match found.dir.strip_prefix(&here) {
+        Ok(inner) if inner.as_os_str().is_empty() => None,
+        Ok(inner) => Some(inner.display().to_string()),
+        Err(_) => Some(found.dir.display().to_string()),
+    };
+    let Below { strangers, taken_up } = open::below(session, &here, tasks.as_deref())?;
+    let dirs: Vec<PathBuf> = taken_up.iter().map(|(_, run)| run.dir.clone()).collect();
+    for ((found, run), shown) in taken_up.iter().zip(view_runs(&dirs, &session.machine)) {
+        let (id, dir) = (run.id.to_string(), run.dir.display().to_string());
+        let last_active = run.last_activity.to_string();
+        let shown = shown.map_err(|error| error.to_string());
+        rows.push(Row { id, dir, place: place(found), last_active, shown });
+    }
     let plans = session.glances(&strangers);
     for (found, plan) in strangers.into_iter().zip(plans) {
         let plan = plan.map_err(|error| error.to_string());
         let (id, dir) = (found.site.name.clone(), found.dir.display().to_string());
-        let place = match found.dir.strip_prefix(&here) {
-            Ok(inner) if inner.as_os_str().is_empty() => None,
-            Ok(inner) => Some(inner.display().to_string()),
-            Err(_) => Some(dir.clone()),
-        };
+        let place = place(&found);
         let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
         rows.push(Row { id, dir, place, last_active, shown: plan.map(|it| of_plan(&it)) });
     }
@@ -162,7 +171,7 @@ pub(crate) fn rows(
 pub(crate) struct Row {
     id: String,
     dir: String,
-    /// Where another system keeps it, if not right here.
+    /// Where another system keeps it, or what it continues, if not right here.
     place: Option<String>,
     last_active: String,
     pub(crate) shown: Result<View, String>,
@@ -175,7 +184,9 @@ impl Row {
             Ok(view) => !view.damage.is_empty(),
             Err(_) => !Path::new(&self.dir).join(JOURNAL).is_file() && self.place.is_none(),
         };
-        is_broken.then(|| onward!("repair {}", word(&self.id)))
+        // One of a project further down is known there by its id, and here by its directory.
+        let name = if self.place.is_some() { &self.dir } else { &self.id };
+        is_broken.then(|| onward!("repair {}", word(name)))
     }
 
     pub(crate) fn is_of(&self, id: &str) -> bool {
@@ -198,12 +209,16 @@ impl Row {
                 gates.truncate(GATES_MAX);
                 gates.extend((others > 0).then(|| format!("{others} more")));
                 let of = match (run.dialect.as_str(), &self.place) {
-                    ("onward", _) => String::new(),
+                    ("onward", None) => String::new(),
+                    ("onward", Some(place)) => format!("in {place}"),
                     (dialect, Some(place)) => format!("{dialect} in {place}"),
                     (dialect, None) => dialect.to_owned(),
                 };
                 let note = match gates.as_slice() {
                     [] => next::waits(run, now).or(view.needs.first().cloned()).unwrap_or(of),
+                    gates if of.starts_with("in ") => {
+                        format!("needs you: {}, {of}", gates.join(", "))
+                    }
                     gates => format!("needs you: {}", gates.join(", ")),
                 };
                 let note = match &run.about {

@@ -49,7 +49,7 @@ use crate::{
     next,
     open::{self, Open, Reach},
     screen,
-    session::{Driving, Session, word},
+    session::{Driving, Session, Which, word},
     style,
 };
 
@@ -182,6 +182,8 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         }
     };
     let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
+    session.is_about(&Which::Ours(dir.clone()))?;
+    let session = session.of_run(cx, &dir, &Driving::default())?;
     if let Some(repair) = rows.iter().find(|it| it.is_of(&id)).and_then(list::Row::repair) {
         writeln!(cx.out, "\n{repair}")?;
         return Ok(ExitCode::SUCCESS);

@@ -10,17 +10,17 @@ use onward_core::{
     address::Address,
     event::Mode,
     finding::RUN_OVER,
-    plan::{Plan, Status, run_info},
+    plan::{Plan, Status},
     policy::{Accept, Choices, Depth, EnterAt},
     state::State,
-    survey::Survey,
-    view::view,
 };
 use onward_engine::{
     drive::Options,
-    engine::{self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run},
+    engine::{
+        self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run, view_run,
+    },
     load::checkpoint::Folded,
-    locate::{FindError, LockError, TakeOver, holder},
+    locate::{FindError, LockError, Project, TakeOver, holder},
     world::{
         real::{News, Sink, wall_clock},
         seen::Seen,
@@ -175,7 +175,7 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
                     writeln!(cx.err, "nothing was done; {fresh}")?;
                     return Ok(ExitCode::SUCCESS);
                 }
-                Ok(Some(chosen)) => Ok(chosen),
+                Ok(Some(chosen)) => session.is_about(&chosen).map(|()| chosen),
                 Err(error) => Err(error),
             }
         }
@@ -302,8 +302,7 @@ fn refuse_driven(dir: &Path, args: &ResumeArgs) -> Result<(), Error> {
 }
 
 fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
-    let runs = session.unfinished()?;
-    let strangers = adopt::strangers(cx, session, args.force)?;
+    let (runs, strangers) = adopt::all(cx, session, args.force)?;
     if runs.is_empty() && strangers.is_empty() {
         return Err(session.beside_lists(Error::NothingToResume));
     }
@@ -312,13 +311,21 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
         let person = Person::at_terminal(cx, &args.driving);
         let chosen = (&args.choices(), Seen::default());
         let dir = &found.dir.dir;
-        let code = refuse_unread(cx, session, dir, args)
-            .and_then(|()| take_up(cx, session, person, (dir, None), args, chosen));
+        // One of a project further down has that project's agents and settings.
+        let other = Project::of_run(dir).filter(|it| it.root() != session.project.root());
+        let other = other.map(|it| Session::at(cx, it.root(), &args.driving)).transpose();
+        let code = other.and_then(|other| {
+            session.is_about(&Which::Ours(dir.clone()))?;
+            let session = other.as_ref().unwrap_or(session);
+            refuse_unread(cx, session, dir, args)?;
+            take_up(cx, session, person, (dir, None), args, chosen)
+        });
         // One run that cannot go on is told of, and the others go on.
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     for found in strangers {
         let person = Person::at_terminal(cx, &args.driving);
+        session.is_about(&Which::Foreign(Box::new(found.clone())))?;
         let code = adopt::resume(cx, person, &found, args);
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
@@ -334,12 +341,9 @@ pub(crate) fn none_left(session: &Session) -> Error {
     lost.map_or_else(nothing, Error::Find)
 }
 
-/// Id, workflow, where it stands, how long ago.
-pub(crate) fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
-    let survey = Survey { now: session.now, ..Survey::default() };
-    let (dir, status) = (found.dir.dir.display().to_string(), found.status);
-    let run = found.run()?;
-    let view = view(&run, run_info(&run.state, &survey, status, &dir));
+/// Id, workflow, where it stands, how long ago: as `list` shows it.
+pub(crate) fn in_a_line(session: &Session, found: &Found) -> Result<String, Error> {
+    let (view, _) = view_run(&found.dir.dir, &session.machine, found.folded.clone())?;
     let (run, counts) = (&view.run, view.counts);
     let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
     let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());

@@ -119,7 +119,8 @@ const LABEL: usize = 16;
 /// What was undone or replaced, and has not come back.
 fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error> {
     let Ok(found) = all_rescues(dir, &session.machine) else { return Ok(()) };
-    for rescue in &found.rescues {
+    // What the user replaced by an `undo` is as the user wants it.
+    for rescue in found.rescues.iter().filter(|it| it.replaced_by.is_none()) {
         for (label, why, is_meant) in [
             ("Undone:", Why::Undone, (Now::Undone, false)),
             ("Replaced:", Why::Replaced, (Now::Changed, true)),

@@ -29,6 +29,7 @@ mod d_json;
 mod d_keys;
 mod d_limits;
 mod d_manners;
+mod d_meant;
 mod d_narrow;
 mod d_newcomer;
 mod d_pictures;
