@@ -412,7 +412,7 @@ impl State {
 
     /// Whether there is anything that a resume alone sets going again: a failed step, a loop
     /// without turns, or a gate whose answer ended the run.
-    pub(crate) fn has_given_up(&self) -> bool {
+    pub fn has_given_up(&self) -> bool {
         self.cancelling.is_some()
             || self.used_up().next().is_some()
             || self.steps.phases().any(|phase| phase == Phase::Failed)

@@ -125,7 +125,8 @@ fn look_at(
     let driver = holder(run_dir);
     let is_fixed = driver.is_some() || looking.pinned;
     let workflow = || {
-        let origin = if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir) };
+        let origin =
+            if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir, &machine.env) };
         (Pinned::look(run_dir, &machine.env), origin)
     };
     let mut world = RealWorld::new(at.setup(machine), None);

@@ -9,6 +9,7 @@
 pub mod adopt;
 mod compare;
 mod history;
+mod known;
 mod listing;
 mod look;
 mod parked;
@@ -363,7 +364,7 @@ fn drive_held(
     let sink = if how.options.attended { telling_of_gates(machine, &at, sink) } else { sink };
     let mut world = RealWorld::new(at.setup(machine), sink);
     let How { mode, choices, pinned, options, seen, mut folded, take_over: _ } = how.clone();
-    let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
+    let origin = || Origin::of(&at.project, &at.place.run_dir, &machine.env).valid();
     let edited = if pinned { None } else { origin() };
     let foreign = adopt::foreign_of(&at.project, &at.place.run_dir, &machine.env);
     let current =
@@ -409,8 +410,10 @@ fn drive_held(
         Err(Stop::Removed { run_dir, kept }) => {
             // No driver could ever take them up again.
             let _ = driver.world.stop_all();
-            let files = how.edited.as_ref().map_or(&pinned_now.files, |it| &it.files);
-            let kept = kept.filter(|dir| keep_beside(dir, files).is_ok());
+            let own = || pinned_now.files();
+            let files = how.edited.as_ref().map_or_else(own, |it| Ok(it.files.clone()));
+            let is_kept = |dir: &PathBuf| files.is_ok_and(|files| keep_beside(dir, &files).is_ok());
+            let kept = kept.filter(is_kept);
             return Err(Stop::Removed { run_dir, kept }.into());
         }
         other => other?,
@@ -427,7 +430,8 @@ fn drive_held(
     }
     checkpoint::keep(&mut world, Some(&left.defs));
     outcome.left = Some(left);
-    world.finish()?;
+    let begun = world.finish_known()?;
+    known::note(&at.project, &outcome.dir, machine, begun);
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)

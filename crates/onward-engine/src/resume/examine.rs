@@ -340,6 +340,19 @@ fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Eve
 }
 
 impl Examined {
+    /// Nothing is in flight, nothing is undone, decided or ready: a resume opens at most a gate.
+    pub(crate) fn starts_nothing(&self) -> bool {
+        let Self { run, survey, resumption: made, .. } = self;
+        let Resumption { events, reverts, rungs, to_probe, to_check, .. } = made;
+        let is_ready = run.graph.ready_work().chain(run.graph.ready_control()).next().is_some();
+        let is_asked = !events.is_empty() || !reverts.is_empty() || !rungs.is_empty();
+        let is_probed = !to_probe.is_empty() || !to_check.is_empty();
+        let is_foreign = self.reentry.is_some() || !self.imported.is_empty();
+        let is_left = !self.cut_short.is_empty() || !survey.in_flight.is_empty();
+        let is_under_way = run.state.running > 0 || run.state.has_given_up();
+        !(is_ready || is_asked || is_probed || is_foreign || is_left || is_under_way)
+    }
+
     /// How long ago the run was active, by its own files or by the journal.
     pub(crate) fn age_band(&self) -> AgeBand {
         let told = self.reentry.as_ref().and_then(|it| it.age_band(self.survey.now));

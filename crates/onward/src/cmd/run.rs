@@ -281,7 +281,7 @@ pub(crate) fn again(
         kept.workflow.name.clone_from(&opened.workflow);
         Ok::<_, EngineError>(kept)
     };
-    let (file, workflow) = match Origin::of(&session.project, dir) {
+    let (file, workflow) = match Origin::of(&session.project, dir, &session.machine.env) {
         Origin::Valid(now) => (place, *now),
         Origin::Same => (place, kept()?),
         Origin::Gone | Origin::Invalid(_) => (None, kept()?),

@@ -14,7 +14,7 @@ use std::{
     io::{self, ErrorKind},
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
-        fs::{FileExt as _, MetadataExt as _},
+        fs::MetadataExt as _,
     },
     path::{Path, PathBuf},
 };
@@ -33,7 +33,7 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use super::{disk::io_stop, stats};
+use super::{disk::io_stop, keen, stats};
 use crate::world::{Looked, Stop};
 
 /// Directories that belong to tools, not to the work.
@@ -42,9 +42,6 @@ pub(super) const SKIPPED: [&str; 2] = [".git", ".onward"];
 const IN_THE_WAY_MAX: usize = 10_000;
 /// More are forgotten: a look costs little, memory counts.
 const REMEMBERED_MAX: usize = 4096;
-/// So many changes within microseconds all have times of their own, or none is believed to.
-const TRIES: u8 = 12;
-
 #[derive(Debug)]
 pub(super) struct Looker {
     project_dir: PathBuf,
@@ -63,23 +60,9 @@ impl Looker {
         Self { project_dir, seen: BTreeMap::new(), keen: None }
     }
 
-    /// Tries out on a file without a name in `dir` whether the file system there shows every change
-    /// after a look. One that only counts ticks of the clock would have to tick between each two of
-    /// these changes.
+    /// See [`keen::device`].
     pub(super) fn try_out(&mut self, dir: &Path) {
-        let tried = open::unnamed(dir).and_then(|file| {
-            let mut last = None;
-            for round in 0..TRIES {
-                file.write_all_at(&[round], 0)?;
-                let now = stat_of(&file.metadata()?).mtime_ns;
-                if last.is_some_and(|last| last >= now) {
-                    return Ok(None);
-                }
-                last = Some(now);
-            }
-            Ok(Some(file.metadata()?.dev()))
-        });
-        self.keen = tried.ok().flatten();
+        self.keen = keen::device(dir);
     }
 
     pub(super) fn unchanged(&self, files: &[(usize, FileKept<'_>)]) -> Vec<bool> {

@@ -1,5 +1,7 @@
 //! [`RealWorld`]: the engine on a real machine.
 
+mod hold;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
@@ -84,6 +86,8 @@ pub struct RealWorld {
     shared: Shared,
     followed: site::Followed,
     hands: Option<Hands>,
+    /// The epoch under which the supervisor is taken hold of when it is first needed.
+    later: Option<u32>,
     inputs: Inputs,
     /// Requests that the driver has; removed when what came of them is durable.
     taken: Vec<Left>,
@@ -112,6 +116,7 @@ impl RealWorld {
             shared: Shared::of(&env),
             followed: site::Followed::default(),
             hands: None,
+            later: None,
             inputs: Inputs::new(),
             taken: Vec::new(),
             absent: None,
@@ -131,18 +136,6 @@ impl RealWorld {
             stand_in,
             sink,
         }
-    }
-
-    /// The driver is through: requests are removed, the journal gets its true length, and a
-    /// supervisor without children leaves.
-    pub fn finish(mut self) -> Result<(), Stop> {
-        inbox::remove_all(&mut self.taken)?;
-        self.disk.close_journal()?;
-        if let Some(hands) = &mut self.hands {
-            // Whether it hears that or not, it leaves by itself a little later.
-            let _ = hands.shutdown();
-        }
-        Ok(())
     }
 
     /// Waits for a moment before the journal is opened, unless a person wants something else. What
@@ -192,10 +185,6 @@ impl RealWorld {
     fn known(&self) -> Known<'_> {
         let Self { commands, continuations, adapters, call, .. } = self;
         Known { commands, continuations, adapters, call }
-    }
-
-    fn hands(&mut self) -> Result<&mut Hands, Stop> {
-        self.hands.as_mut().ok_or_else(|| Stop::Hands("the engine is not connected to it".into()))
     }
 }
 
@@ -420,6 +409,10 @@ impl World for RealWorld {
         Ok(())
     }
 
+    fn journal_begins(&mut self, length: u64, crc: u32) -> Result<bool, Stop> {
+        self.disk.journal_begins((length, crc), &self.env)
+    }
+
     fn look_at_hands(&mut self, told: &State) -> Result<Connected, Stop> {
         grip::look(&self.place, told, &self.env)
     }
@@ -429,18 +422,17 @@ impl World for RealWorld {
     }
 
     fn connect(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop> {
-        let run_dir = self.place.run_dir.clone();
-        self.hear_person()?;
-        self.redactor.keep(&run_dir).map_err(io_stop("keep digests in", &run_dir))?;
-        self.looker.try_out(&run_dir);
-        let env = self.env.clone();
-        let (mut hands, connected) = grip::connect(&self.place, told, epoch, env, &self.supervise)?;
-        // What a dead supervisor left has worked on until it was ended just now.
-        self.trees.forget();
-        let heard = hands.ears().map_or(Ok(()), |ears| self.inputs.hear_hands(ears));
-        heard.map_err(io_stop("listen to the supervisor of", &run_dir))?;
-        self.hands = Some(hands);
-        Ok(connected)
+        self.get_ready()?;
+        self.take_hands(epoch, told)
+    }
+
+    fn connect_later(&mut self, epoch: u32) -> Result<bool, Stop> {
+        if grip::is_held(&self.place)? {
+            return Ok(false);
+        }
+        self.get_ready()?;
+        self.later = Some(epoch);
+        Ok(true)
     }
 
     fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop> {
@@ -454,6 +446,9 @@ impl World for RealWorld {
     }
 
     fn withdraw(&mut self) -> Result<(), Stop> {
+        if self.later.is_some() {
+            return Ok(());
+        }
         not_if_gone(self.hands()?.withdraw())
     }
 
@@ -462,6 +457,9 @@ impl World for RealWorld {
     }
 
     fn stop_all(&mut self) -> Result<(), Stop> {
+        if self.later.is_some() {
+            return Ok(());
+        }
         not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 

@@ -11,6 +11,7 @@
 //! changed. A kind that is not known here is kept and not damage.
 
 use crate::world::{
+    known::Known,
     open::{self, To},
     spot::Spot,
 };
@@ -287,16 +288,16 @@ pub fn read_seals(path: &Path, bytes_max: Option<u64>) -> io::Result<Seals> {
 }
 
 /// The same for one who has the journal: start and end of attempts by which it has steps done are
-/// passed over. What was `seen` before is only summed.
+/// passed over. What was `seen` before is only summed, and not even that where it is known.
 pub(crate) fn read_seals_beyond(
     state: &State,
     path: &Path,
     bytes_max: Option<u64>,
-    seen: Option<&Seen>,
+    seen: Option<(&Seen, &Known)>,
 ) -> io::Result<Seals> {
-    if let Some(seen) = seen.filter(|it| it.fits(state))
+    if let Some((seen, known)) = seen.filter(|(it, _)| it.fits(state))
         && let Ok(log) = open::at(path, To::Read)
-        && let Some(mini) = seen.and_rest(log, bytes_max.unwrap_or(u64::MAX))?
+        && let Some(mini) = seen.and_rest(log, bytes_max.unwrap_or(u64::MAX), known)?
     {
         return Ok(seen.decode(state, &mini));
     }
