@@ -8,7 +8,7 @@
 //! seen of them there (`order`): that came before it, and all the rest of that second after it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
@@ -290,13 +290,13 @@ const WANTED: &[Wanted] = &[
 struct Reader<'f> {
     folder: &'f str,
     /// Each text that stands in many lines, once.
-    texts: HashSet<Arc<str>>,
-    meanings: HashMap<Arc<str>, Meaning>,
+    texts: BTreeSet<Arc<str>>,
+    meanings: BTreeMap<Arc<str>, Meaning>,
 }
 
 impl<'f> Reader<'f> {
     fn new(folder: &'f str) -> Self {
-        Self { folder, texts: HashSet::new(), meanings: HashMap::new() }
+        Self { folder, texts: BTreeSet::new(), meanings: BTreeMap::new() }
     }
 
     fn shared(&mut self, text: &str) -> Arc<str> {

@@ -401,7 +401,10 @@ fn lacking(
     let about = |(_, it): &&(String, Input)| it.description.as_deref().map(printable);
     let about: Vec<String> = lacking.iter().filter_map(about).collect();
     let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join("; ")) };
-    let given = args.inputs.iter().map(|it| format!(" --input {}", word(it)));
+    let given = args.inputs.iter().map(|it| match it.split_once('=') {
+        Some((key, value)) => format!(" --input {}={}", word(key), word(value)),
+        None => format!(" --input {}", word(it)),
+    });
     let missing = lacking.iter().map(|(key, _)| format!(" --input {}=VALUE", word(key)));
     let flags: String = given.chain(missing).collect();
     Some(Error::Usage {

@@ -66,7 +66,7 @@ fn in_json(text: &str, path: &[&str], value: &str) -> Option<(String, bool)> {
     sheet.set(&path[..upto], at(upto)?);
     let after = String::from_utf8(sheet.into_bytes()).ok()?;
     let is_meant = serde_json::from_str::<Value>(&after).is_ok_and(|it| it == meant);
-    is_meant.then(|| (after, upto < path.len()))
+    is_meant.then_some((after, upto < path.len()))
 }
 
 fn is_json(text: &str) -> bool {
