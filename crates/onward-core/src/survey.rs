@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptFinished, Edit, Exported, GitHead, Item, Revert},
+    event::{AttemptFinished, Edit, Event, Exported, GitHead, Item, Revert},
     evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -136,7 +136,9 @@ pub struct InFlight {
     /// Whether it came back with success, where it came back at all: a time-out, a signal or a stop
     /// is no receipt of what it did beyond this machine.
     pub receipt: Option<bool>,
-    /// How the resume will judge it, where it ended well and no agent's word counts.
+    /// What the resume journals of its agent's words before it judges its end.
+    pub heard: Vec<Event>,
+    /// How the resume will judge it, where it ended well.
     pub finished: Option<Box<AttemptFinished>>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,

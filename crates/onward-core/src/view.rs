@@ -375,7 +375,7 @@ pub fn state_word(run: &Run, id: NodeId) -> &'static str {
 
 fn word_of(run: &Run, id: NodeId, phase: Phase) -> &'static str {
     let node = run.graph.node(id);
-    if phase == Phase::Pending && is_skipped(run, id) {
+    if matches!(phase, Phase::Pending | Phase::Stale) && is_skipped(run, id) {
         "skipped"
     } else if phase == Phase::Pending && run.graph.is_blocked(id, &run.state) {
         "blocked"

@@ -260,6 +260,16 @@ impl Graph {
         all
     }
 
+    /// Those of them that a key does not name.
+    pub(crate) fn compared_beyond(
+        &self,
+        id: NodeId,
+        known: &std::collections::BTreeMap<String, Digest>,
+    ) -> Vec<NodeId> {
+        let is_named = |need: &NodeId| known.contains_key(self.node(*need).address.as_str());
+        self.compared_needs(id).iter().copied().filter(|need| !is_named(need)).collect()
+    }
+
     /// Some need, own or of a scope around, can never settle in this drive.
     pub fn is_blocked(&self, id: NodeId, state: &State) -> bool {
         self.effective_needs(id).into_iter().any(|need| self.has_failed(need, state))

@@ -87,14 +87,8 @@ fn resumes(run: &Run) -> Option<Finding> {
     Some(Finding::new(Code::ResumedRepeatedly, message).with_hint(hint))
 }
 
-/// The money is spent: nothing new starts.
-pub(super) fn is_over_budget(run: &Run) -> bool {
-    let is_open = !run.graph.root().is_settled();
-    is_open && run.defs.limits().usd.is_some_and(|limit| run.state.spent >= limit)
-}
-
 fn budget(run: &Run) -> Option<Finding> {
-    let limit = run.defs.limits().usd.filter(|_| is_over_budget(run))?;
+    let limit = run.reached_budget()?;
     let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
     let message = format!("${spent:.2} spent; the limit is ${limit:.2}");
     let file = run.state.opened.as_ref().and_then(|it| it.file.as_deref());

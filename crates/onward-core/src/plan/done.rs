@@ -16,6 +16,9 @@ use crate::{
     survey::{Damage, OutputSeen, ReadSeen, Survey},
 };
 
+/// Why a step holds under another key than it was made under.
+pub(super) const KEPT: &str = "a person keeps it although that changed";
+
 impl Resumption {
     /// Whether anything was chosen for a done step or seen of it that [`add_done`](Self::add_done)
     /// looks at.
@@ -127,7 +130,7 @@ impl Resumption {
             let part = part_in_words(&first.part);
             self.explain(step, "kept", format!("{part} changed; it is kept, as asked"));
             let key = entry.key.as_ref().map(|key| under(key, &kept));
-            self.verified(step, None, key, "a person keeps it although that changed");
+            self.verified(step, None, key, KEPT);
         }
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -173,9 +176,11 @@ impl Resumption {
         }
         let Ok(after) = self.folded(run, survey) else { return };
         for (step, entry) in &after.state.steps {
-            let is_meant = self.choices.keeps(step) && entry.phase.is_concluded();
+            let counts = entry.phase.is_concluded() || self.takes(step, entry);
+            let is_meant = self.choices.keeps(step) && counts;
             let id = after.graph.find(step).filter(|_| is_meant && !self.invalidates(step));
-            let (Some(id), Some(key)) = (id, entry.key.as_ref()) else { continue };
+            let begun = entry.started.as_deref().map(|it| &it.key);
+            let (Some(id), Some(key)) = (id, begun.or(entry.key.as_ref())) else { continue };
             let is = after.graph.need_digests(id, &after.defs);
             let holds = |need: &String| {
                 let need = after.graph.find(&Address::from_text(need));
@@ -191,10 +196,16 @@ impl Resumption {
             let needs = known.iter().filter(|(need, was)| parts.needs.get(*need) != Some(was));
             let needs = needs.map(|(need, _)| need.as_str()).collect::<Vec<_>>().join(", ");
             self.explain(step, "kept", format!("{needs} changed; it is kept, as asked"));
-            let why = "a person keeps it although that changed";
-            self.verified(step, None, Some(Key::from(&parts)), why);
+            self.verified(step, None, Some(Key::from(&parts)), KEPT);
             self.kept.insert(step.clone());
         }
+    }
+
+    /// An attempt in flight of which the result is taken, or may be when its probe was asked.
+    fn takes(&self, step: &Address, entry: &StepState) -> bool {
+        let taken = self.rungs.get(step).is_some_and(|row| row.decision.takes_result());
+        let is_open = entry.phase == Phase::Running && !self.superseded.contains(step);
+        is_open && (taken || self.to_probe.contains(step) || self.to_check.contains(step))
     }
 
     /// Loops that have ended, and of which the edited workflow asks for more.
@@ -375,7 +386,7 @@ pub(super) fn difference(read: &ReadSeen) -> Difference {
 }
 
 /// The key as it would have been under what changed; all else stays.
-fn under(key: &Key, differences: &[Difference]) -> Key {
+pub(super) fn under(key: &Key, differences: &[Difference]) -> Key {
     let mut parts: KeyParts = key.get();
     for difference in differences {
         let Difference { part, is, .. } = difference;

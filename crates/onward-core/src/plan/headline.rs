@@ -1,6 +1,9 @@
 //! Where a resume goes on, in one sentence.
 
-use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, meanwhile::failures};
+use super::{
+    PlannedStep, RecoveryPoint, Resumption, Status, Verdict,
+    meanwhile::{self, failures},
+};
 use crate::{address::Address, plural::count, run::Run};
 
 /// What the resume does first, in one sentence. It follows from the rows: the steps it names are
@@ -59,7 +62,8 @@ pub(super) fn recovery_point(
         (_, [], _) if failed_meanwhile.is_some() => {
             let what = failed_meanwhile.map(|it| it.in_words()).unwrap_or_default();
             let text = format!("{kept} kept; {what}");
-            ("settle", format!("{text}: that is recorded, and the run ends as failed"))
+            let then = meanwhile::then(after, made);
+            ("settle", format!("{text}: that is recorded, and {then}"))
         }
         (_, [], _) if held_back.is_some() => {
             let step = held_back.unwrap_or_default();

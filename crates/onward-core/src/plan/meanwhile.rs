@@ -6,16 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{PlannedStep, Resumption, Verdict, Why, checks};
+use super::{PlannedStep, Resumption, Verdict, Why};
 use crate::{
     address::Address,
     decide::used_up,
     event::Revert,
+    evidence::{Cause, Reaction},
     finding::{Code, Finding},
     graph::NodeId,
     recovery::Decision,
     run::Run,
-    state::{EffectState, Phase},
+    state::{EffectState, Phase, StepState},
     survey::Survey,
 };
 
@@ -24,8 +25,8 @@ pub(super) const FAILED: &str = "failed";
 
 /// What the run does not get past: a resume records it, and the run ends.
 pub(super) enum Failure<'r> {
-    /// The attempt ended while no driver lived.
-    Step(&'r Address),
+    /// The attempt ended while no driver lived, and this is what its cause leads to.
+    Step(&'r Address, Reaction),
     /// A loop whose last turn ended then.
     Loop(&'r Address, u32),
 }
@@ -34,23 +35,48 @@ impl Failure<'_> {
     /// For the headline.
     pub(super) fn in_words(&self) -> String {
         match self {
-            Self::Step(step) => format!("{step} failed while the engine was down"),
+            Self::Step(step, Reaction::Park) => {
+                format!("{step} met a limit while the engine was down")
+            }
+            Self::Step(step, _) => format!("{step} failed while the engine was down"),
             Self::Loop(step, turns) => used_up((step, *turns)),
+        }
+    }
+
+    fn leads_to(&self) -> Option<Reaction> {
+        match self {
+            Self::Step(_, reaction) => Some(*reaction),
+            Self::Loop(..) => None,
         }
     }
 
     fn step(&self) -> &Address {
         match self {
-            Self::Step(step) | Self::Loop(step, _) => step,
+            Self::Step(step, _) | Self::Loop(step, _) => step,
         }
     }
 
     fn behind(&self) -> Why {
         let detail = match self {
-            Self::Step(step) => format!("{step} failed, and is not tried again by this resume"),
+            Self::Step(step, Reaction::Park) => {
+                format!("{step} met a limit, and is tried again when the limit is lifted")
+            }
+            Self::Step(step, _) => format!("{step} failed, and is not tried again by this resume"),
             Self::Loop(step, turns) => used_up((step, *turns)),
         };
         Why::because("blocked", format!("it waits for {}: {detail}", self.step()))
+    }
+}
+
+/// What becomes of the run where nothing else is left to do, as the decider concludes.
+pub(super) fn then(after: &Run, made: &Resumption) -> &'static str {
+    let is = |reaction| move |it: Failure<'_>| it.leads_to() == Some(reaction);
+    if failures(after, made).any(is(Reaction::Park)) {
+        "the run waits until the limit is lifted"
+    } else if failures(after, made).all(is(Reaction::Ask)) {
+        "the run waits for you to mend that"
+    } else {
+        "the run ends as failed"
     }
 }
 
@@ -72,7 +98,10 @@ pub(super) fn failures<'r>(
         made.findings.iter().any(tells)
     };
     let loops = after.state.used_up().filter(move |(step, _)| !is_told(step));
-    steps.map(Failure::Step).chain(loops.map(|(step, turns)| Failure::Loop(step, turns)))
+    let cause = |step: &Address| after.state.step(step)?.failure.as_deref().map(|it| it.0);
+    let steps = steps
+        .map(move |step| Failure::Step(step, cause(step).map_or(Reaction::Retry, Cause::leads_to)));
+    steps.chain(loops.map(|(step, turns)| Failure::Loop(step, turns)))
 }
 
 /// It failed, and the workflow gives it another try, which begins at once.
@@ -80,8 +109,13 @@ pub(super) fn is_tried_again(after: &Run, id: NodeId, made: &Resumption) -> bool
     let step = &after.graph.node(id).address;
     let entry = after.state.step(step).filter(|it| it.phase == Phase::Failed);
     // Whether that effect happened is found out first, and what other hands changed is asked about.
-    let is_free = entry.is_some_and(|it| it.effect != EffectState::Intended);
+    let is_free = entry.is_some_and(|it| it.effect != EffectState::Intended && !is_parked(it));
     is_free && !made.held.contains(step) && after.graph.is_ready(id)
+}
+
+/// It met a limit just then: also one of which the reset is over is given a while.
+fn is_parked(entry: &StepState) -> bool {
+    entry.failure.as_deref().is_some_and(|it| it.0.is_limit())
 }
 
 /// Says what follows from such an end for the step itself, and of each row behind it that it does
@@ -95,6 +129,9 @@ pub(super) fn tell(after: &Run, made: &Resumption, rows: &mut [PlannedStep]) {
         let step = Address::from_text(&row.step);
         let (word, then) = match after.state.phase(&step) {
             Phase::Tolerated => ("tolerated", "the workflow continues without it"),
+            Phase::Failed if after.state.step(&step).is_some_and(is_parked) => {
+                (FAILED, "it is tried again when the limit is lifted")
+            }
             Phase::Failed if !made.held.contains(&step) => (FAILED, "it is not tried again"),
             Phase::Pending
             | Phase::Running
@@ -150,7 +187,7 @@ pub(super) fn undone_by_retries(
     made: &Resumption,
     survey: &Survey,
 ) -> Vec<Revert> {
-    if checks::is_over_budget(after) {
+    if after.reached_budget().is_some() {
         return Vec::new();
     }
     let of_resume = made.reverts.iter().filter_map(Revert::rescue_number).max();

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{
-    PlannedStep, Resumption, Verdict, Why, Whys, checks, meanwhile, rechecks,
+    PlannedStep, Resumption, Verdict, Why, Whys, meanwhile, rechecks,
     verdict::{Reason, because, judge, planned},
 };
 use crate::{
     address::Address,
     graph::{NodeId, Role},
     overwritten::{Overwritten, overwritten_if_compared},
-    recovery::Decision,
     run::Run,
     state::{Glance, Phase},
     time::Timestamp,
@@ -111,17 +110,14 @@ fn unread<'r>(
     Some((step, plain.ended_at()))
 }
 
-/// The budget is reached: nothing starts but what was announced before that.
+/// The budget is reached: nothing starts, what was announced before that included.
 fn hold_back(after: &Run, made: &Resumption, rows: &mut [PlannedStep]) {
-    if made.is_over || !checks::is_over_budget(after) {
+    if made.is_over || after.reached_budget().is_none() {
         return;
     }
     for row in rows {
-        let step = Address::from_text(&row.step);
         let begins = match row.verdict {
-            Verdict::Rerun | Verdict::Run | Verdict::Continue => {
-                !made.decided(Decision::Start).any(|it| *it == step)
-            }
+            Verdict::Rerun | Verdict::Run | Verdict::Continue => true,
             Verdict::Verify => row.waits_for_when(),
             Verdict::Keep | Verdict::Adopt | Verdict::Reattach | Verdict::Ask | Verdict::Skip => {
                 false

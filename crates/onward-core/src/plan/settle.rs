@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Resumption, Why, checks, foresee,
+    Resumption, Why, foresee,
     outdated::{changed_needs, retaken_for},
     resumption::decided,
 };
@@ -170,16 +170,7 @@ impl Resumption {
         }
         let mut given_up = Vec::new();
         for (step, row) in &self.rungs {
-            let takes = match row.decision {
-                Decision::AdoptSeal | Decision::Reattach => true,
-                Decision::Start
-                | Decision::AdoptProof
-                | Decision::Continue
-                | Decision::Rerun
-                | Decision::RevertThenRerun
-                | Decision::Ask
-                | Decision::Refuse => false,
-            };
+            let takes = row.decision.takes_result() && !self.kept.contains(step);
             let is_open = takes && after.state.phase(step) == Phase::Running;
             let seen = survey.in_flight.get(step);
             let changed = seen.map_or(&[][..], |seen| &seen.reverts);
@@ -209,6 +200,11 @@ impl Resumption {
             return false;
         }
         let (mut rest, mut seen) = (after.graph.effective_needs(id), BTreeSet::new());
+        // A person who kept it said that it is not compared with these.
+        let started = after.state.step(step).and_then(|it| it.started.as_deref());
+        let known = started.map(|it| it.key.get().needs).unwrap_or_default();
+        let let_go = after.graph.compared_beyond(id, &known);
+        rest.retain(|need| !let_go.contains(need));
         while let Some(need) = rest.pop() {
             let node = after.graph.node(need);
             if node.is_settled() || !seen.insert(need) {
@@ -297,7 +293,7 @@ impl Resumption {
     pub(super) fn replace(&mut self, run: &Run, survey: &Survey) {
         let is_none = survey.by_hand.is_empty() && survey.strange_by_hand.is_empty();
         // Where nothing starts, nothing is replaced.
-        if is_none || self.is_over || checks::is_over_budget(run) {
+        if is_none || self.is_over || run.reached_budget().is_some() {
             return;
         }
         let Some(after) = self.foreseen(run, survey) else { return };

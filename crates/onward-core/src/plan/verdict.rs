@@ -313,7 +313,7 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
     let verdict = in_flight(decision, after.state.phase(step));
     let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
     // What it stands on runs again: whether its result counts is not known before that.
-    if takes && !node.is_reachable() {
+    if takes && !node.is_reachable() && !made.kept.contains(step) {
         let detail = "it is taken, and kept if what it needs comes out the same";
         return (Verdict::Verify, vec![because("upstream", detail)]);
     }

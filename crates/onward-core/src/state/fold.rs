@@ -372,6 +372,12 @@ impl State {
         if self.groups.contains_key(&step) || self.loops.contains_key(&step) {
             return Ok(());
         }
+        if let (None, Some(key)) = (&evidence, &key)
+            && let Some(started) = self.started_of(&step)
+        {
+            started.key = key.clone();
+            return Ok(());
+        }
         let entry = self.in_phase(&step, "done", Phase::is_settled)?;
         if let Some(evidence) = evidence {
             let before = &entry.evidence.files;
@@ -387,6 +393,12 @@ impl State {
             entry.key = Some(key);
         }
         Ok(())
+    }
+
+    /// What a running attempt was started with.
+    fn started_of(&mut self, step: &Address) -> Option<&mut AttemptStarted> {
+        let is_running = self.step(step)?.phase == Phase::Running;
+        self.steps.get_mut(step).filter(|_| is_running)?.started.as_deref_mut()
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {

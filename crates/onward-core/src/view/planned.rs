@@ -30,7 +30,7 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             run.graph.find(&Address::from_text(&step.step)).is_some_and(|id| is_over(run, id));
         let is_over = match rows.get(step.step.as_str()) {
             Some(row) => stand(step, row, was_over),
-            None if !was_over && is_passed_over(after, &step.step) => {
+            None if is_passed_over(after, &step.step) => {
                 "skipped".clone_into(&mut step.state);
                 true
             }
@@ -123,7 +123,7 @@ fn stand(step: &mut StepView, row: &PlannedStep, was_over: bool) -> bool {
         // One that failed for good and is kept has failed all the same.
         Verdict::Keep if was_over || has("failed") => (None, true),
         // The answer to a gate ends the run: the rest was neither done nor passed over.
-        Verdict::Skip if was_over || has("cancelled") => (None, was_over),
+        Verdict::Skip if has("cancelled") => (None, was_over),
         Verdict::Skip => (Some("skipped"), true),
         // It ended while no driver was there to hear of it.
         Verdict::Adopt if has("failed") => (Some("failed"), false),

@@ -10,6 +10,8 @@ use onward_core::{
     workflow::model::Step,
 };
 
+use serde_json::Value;
+
 use crate::world::{At, Stop, World, out_name};
 
 /// A result goes into the journal, a line of which has a bound.
@@ -31,7 +33,10 @@ pub fn collect<W: World>(
         let leads_out = |it: &FileProof| it.stat == Stat::OUTSIDE;
         let (outside, files): (Vec<_>, Vec<_>) = files.into_iter().partition(leads_out);
         seen.outside.extend(outside.into_iter().map(|it| it.path));
-        if files.is_empty() {
+        let (closed, files): (Vec<_>, Vec<_>) = files.into_iter().partition(FileProof::is_closed);
+        let is_closed = !closed.is_empty();
+        seen.closed.extend(closed.into_iter().map(|it| it.path));
+        if files.is_empty() && !is_closed {
             seen.missing.push(pattern.clone());
         }
         seen.files.extend(files);
@@ -74,7 +79,7 @@ fn settle_one<W: World>(world: &mut W, at: At<'_>) -> Result<(), Stop> {
     }
 }
 
-/// The result file, held against the step's schema where it has one.
+/// The result file, read and judged.
 pub fn result<W: World>(
     world: &mut W,
     step: &Step,
@@ -89,10 +94,15 @@ pub fn result<W: World>(
             "larger than the {mib} MiB that a result may have"
         )));
     }
-    let value: serde_json::Value = match serde_json::from_slice(&bytes) {
+    let value: Value = match serde_json::from_slice(&bytes) {
         Ok(value) => value,
         Err(error) => return Ok(ResultSeen::NotJson(format!("not JSON: {error}"))),
     };
+    held(world, step, value)
+}
+
+/// A result held against the step's schema where it has one.
+pub(super) fn held<W: World>(world: &mut W, step: &Step, value: Value) -> Result<ResultSeen, Stop> {
     if !is_flat_enough(&value) {
         return Ok(ResultSeen::NotJson(format!(
             "nested deeper than the {VALUE_DEPTH_MAX} levels that a result may have"

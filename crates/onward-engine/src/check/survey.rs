@@ -470,7 +470,7 @@ fn in_flight<W: World>(
     // that was killed, and is asked about.
     let is_open = one.entry.effect == EffectState::Intended && receipt.is_none();
     let sealed = seal.is_some() && !is_open;
-    let ended::Ended { failed, finished, gone } = match seal {
+    let ended::Ended { failed, finished, heard, gone } = match seal {
         Some(seal) => ended::look(world, run, one, seal)?,
         None => ended::Ended::default(),
     };
@@ -499,6 +499,7 @@ fn in_flight<W: World>(
         failed,
         receipt,
         finished,
+        heard,
         gone,
         emptied: if sealed { emptied } else { Vec::new() },
         reverts: Vec::new(),

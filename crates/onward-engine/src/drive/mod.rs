@@ -329,7 +329,7 @@ impl<'w, W: World> Driver<'w, W> {
         if effect.is_some() && !self.rests_on_what_holds(&step)? {
             return Ok(());
         }
-        if !self.enter_worktree(&launch)? {
+        if !self.enter_worktree(&launch)? || !self.may_replace(&step, &writes)? {
             return Ok(());
         }
         let inherited = self.inherited(&mut launch, goes_on)?;
@@ -475,7 +475,7 @@ impl<'w, W: World> Driver<'w, W> {
         } else {
             Collected::default()
         };
-        if heard.answers_in_words() {
+        if words::answers_in_words(&heard.said) {
             seen.stdout = seen.stdout.map(|_| words::answer(&heard.said).unwrap_or_default());
         }
         if step.durability == Durability::Full {

@@ -11,7 +11,7 @@ use onward_core::{
     decide,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
-    evidence::{Cause, Evidence, Outcome, Reaction},
+    evidence::{Cause, Evidence, FileProof, Outcome, Reaction},
     graph::{Brief, Word},
     key::Difference,
     launch::{Launch, Program, Seal},
@@ -304,6 +304,22 @@ impl<W: World> Driver<'_, W> {
             }
         }
         Ok((saved, kinds))
+    }
+
+    /// Whether what the step writes may be read, and so be kept before it is replaced; else the
+    /// step is not started.
+    pub(crate) fn may_replace(&mut self, step: &Address, writes: &[String]) -> Result<bool, Stop> {
+        for pattern in writes {
+            let found = self.world.glob(pattern, &[])?;
+            let Some(closed) = found.into_iter().find(FileProof::is_closed) else { continue };
+            let path = closed.path;
+            let what = format!("{path}, which it writes, may not be read, and so not be kept");
+            let text = format!("not started: {what}; `chmod u+r {path}`, or remove it");
+            self.facts.held.insert(step.clone());
+            self.record(Event::Note { text, step: Some(step.clone()) })?;
+            return Ok(false);
+        }
+        Ok(true)
     }
 
     /// An output that is a link to a file which is not kept, or that stands behind a link out of

@@ -292,11 +292,10 @@ fn after<W: World>(
     Ok(onlooker.run)
 }
 
-/// A command that ended while the engine was down is done or has failed when the resume has judged
-/// its end. What an agent said of its own end is heard only then.
+/// What ended while the engine was down is done or has failed when the resume has judged its end.
 fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<Run, Stop> {
     for step in made.decided(Decision::AdoptSeal) {
-        let id = run.graph.find(step).filter(|id| run.worker(*id).is_none());
+        let id = run.graph.find(step);
         // Where a person says first which of its files count, it is neither done nor lost.
         let is_open = run.state.phase(step) == Phase::Running && !made.gives_up_on(step);
         let Some(seen) = survey.in_flight.get(step).filter(|_| is_open && id.is_some()) else {
@@ -313,7 +312,7 @@ fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<R
 fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Event> {
     let Some(entry) = run.state.step(step) else { return Vec::new() };
     let attempt = entry.attempts;
-    let mut events = Vec::new();
+    let mut events = seen.heard.clone();
     let receipt = seen.receipt.filter(|_| entry.effect == EffectState::Intended);
     if let Some(happened) = receipt {
         let by = SettledBy::Receipt;

@@ -445,9 +445,11 @@ impl<W: World> Driver<'_, W> {
             if self.run.state.phase(step) != Phase::Running {
                 continue;
             }
-            match self.how.options.ending {
-                Some(_) => self.give_up(step)?,
-                None => self.spawn_again(step)?,
+            // Over budget nothing starts: it is announced again when there is more money.
+            if self.how.options.ending.is_some() || self.run.reached_budget().is_some() {
+                self.give_up(step)?;
+            } else {
+                self.spawn_again(step)?;
             }
         }
         self.journal.commit(self.world)?;

@@ -125,6 +125,9 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
         for file in world.glob(pattern, &[])? {
             if files::can_be_put_back(world, &file)? {
                 declared.insert(file.path);
+            } else if file.is_closed() {
+                // Nothing can be said of it, and nothing is undone that could not be kept.
+                declared.remove(&file.path);
             }
         }
     }

@@ -45,8 +45,12 @@ pub fn is_temporary(path: &str) -> bool {
     path.ends_with(NEW_SUFFIX)
 }
 
-/// What lies outside of the project is not ours to put back; a link to it is.
+/// What lies outside of the project is not ours to put back; a link to it is. Of what may not be
+/// read nothing can be put back.
 pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool, Stop> {
+    if file.is_closed() {
+        return Ok(false);
+    }
     if file.stat != Stat::OUTSIDE {
         return Ok(true);
     }

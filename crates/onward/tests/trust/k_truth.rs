@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, id, kill_all, sees, sees_nobody_left, signal, spend};
 
-fn row<'p>(plan: &'p Value, step: &str) -> &'p Value {
+pub(crate) fn row<'p>(plan: &'p Value, step: &str) -> &'p Value {
     let rows = plan["steps"].as_array().unwrap();
     rows.iter().find(|row| row["step"] == step).unwrap_or(&Value::Null)
 }
 
-fn verdict<'p>(plan: &'p Value, step: &str) -> &'p str {
+pub(crate) fn verdict<'p>(plan: &'p Value, step: &str) -> &'p str {
     row(plan, step)["verdict"].as_str().unwrap_or_default()
 }
 
 /// What a step does first that is let go by the file `go`.
-const WAITS: &str = "LOG; touch begun; while ! test -e go; do sleep 0.02; done";
+pub(crate) const WAITS: &str = "LOG; touch begun; while ! test -e go; do sleep 0.02; done";
 
 /// Starts the run, kills its engine in the midst of the first step, and lets that step end.
-fn ended_meanwhile(bench: &Bench) -> PathBuf {
+pub(crate) fn ended_meanwhile(bench: &Bench) -> PathBuf {
     let (mut engine, run) = bench.start_run();
     sees(&bench.path("begun"));
     engine.kill().unwrap();
@@ -206,6 +206,43 @@ fn k3_over_budget_the_plan_starts_nothing_and_says_what_comes_when_it_is_raised(
     let plan = bench.plan(&run);
     assert_eq!(verdict(&plan, "b"), "run", "{plan:#}");
     bench.exits("resume --no-input", 0);
+}
+
+/// As if everything had been killed between the announcement of an attempt and its spawn.
+fn never_spawned(bench: &Bench, run: &Path) {
+    let log = run.join("exits.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let before = lines.iter().take_while(|it| !it.contains("\"kind\":\"spawning\""));
+    fs::write(log, before.copied().collect::<String>()).unwrap();
+    fs::remove_file(bench.path("ledger.txt")).unwrap();
+}
+
+#[test]
+fn k3_over_budget_a_step_that_was_announced_and_never_spawned_is_not_started() {
+    let steps = "  - { id: a, run: 'LOG; touch begun; test -e go || sleep 1000' }\n";
+    let bench = Bench::new(steps);
+    bench.workflow("w.yaml", "limits: { usd: 1 }\nsteps:", steps);
+    let (mut engine, run) = bench.start_run();
+    sees(&bench.path("begun"));
+    engine.kill().unwrap();
+    kill_all(&run);
+    never_spawned(&bench, &run);
+    let plan = bench.plan(&run);
+    assert_eq!(verdict(&plan, "a"), "run", "{plan:#}");
+    assert!(row(&plan, "a").to_string().contains("about to start"), "{plan:#}");
+    spend(&run, "a", 1.5);
+    let plan = bench.plan(&run);
+    assert_eq!(verdict(&plan, "a"), "verify", "{plan:#}");
+    assert!(row(&plan, "a").to_string().contains("run, when the budget is raised"), "{plan:#}");
+    assert_eq!(plan["recovery_point"]["steps"], json!([]), "{plan:#}");
+    bench.write("go", "");
+    bench.exits("resume --no-input", 13);
+    assert_eq!(bench.ran("a"), [0; 0]);
+    bench.workflow("w.yaml", "limits: { usd: 5 }\nsteps:", steps);
+    assert_eq!(verdict(&bench.plan(&run), "a"), "run");
+    bench.exits("resume --no-input", 0);
+    assert_eq!(bench.ran("a").len(), 1);
 }
 
 /// Each file below a directory, and each directory.

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
 
 use onward_core::{address::Address, launch::Seal, state::State, time::Timestamp};
 
-use super::clock::file_time;
+use super::{clock::file_time, held::Meanwhile};
 use crate::world::{
     Connected, Stop, Survived,
     supervisor::{
@@ -52,13 +52,16 @@ pub(super) fn connect(
     epoch: u32,
     env: Vec<(OsString, OsString)>,
     supervise: &[OsString],
+    meanwhile: &mut Meanwhile<'_>,
 ) -> Result<(Hands, Connected), Stop> {
     // Before a new supervisor touches it.
     let last_heartbeat = heartbeat(place)?;
     let had_supervisor = place.seals().exists();
     let exec = supervise.iter().cloned().chain(args_of(place)).collect();
     let config = HandsConfig { place: place.clone(), epoch, env, exec };
-    let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
+    let waits = &mut |words: Option<&str>| meanwhile(words).is_ok();
+    let taken = Hands::connect_or_start(&config, waits);
+    let (hands, welcome) = taken.map_err(|it| hands_stop(&it))?;
     let seals = read(place, told, Some(welcome.log_bytes), &config.env)?;
     let (mut orphans, mut survived) = (0, Survived::default());
     // Also when an engine that started this supervisor died before it got here.
@@ -279,6 +282,9 @@ pub(super) fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
 }
 
 pub(super) fn hands_stop(error: &HandsError) -> Stop {
+    if matches!(error, HandsError::Interrupted) {
+        return Stop::Interrupted;
+    }
     if let (HandsError::Stopped { .. }, Some(hint)) = (error, error.hint()) {
         return Stop::Unready { what: error.to_string(), hint };
     }

@@ -272,6 +272,7 @@ impl Looker {
         let remembered = self.seen.get(path).map(|(stat, hash)| (*stat, *hash));
         let known = known.map(|proof| (proof.stat, proof.hash));
         let believed = known.into_iter().chain(remembered).find(|(was, _)| *was == stat);
+        let believed = believed.filter(|_| may_be_read(found.mode(), found.uid()));
         if let Some((_, hash)) = believed {
             return Ok(Some(FileProof { path: path.to_owned(), hash, stat }));
         }
@@ -291,6 +292,9 @@ impl Looker {
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 return Ok(outside(path, &full));
+            }
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Ok(Some(closed(path, stat)));
             }
             Err(error) => return Err(io_stop("read", &full)(error)),
         };
@@ -320,6 +324,19 @@ fn is_fixed(full: &Path) -> bool {
     let is_link = fs::symlink_metadata(full).is_ok_and(|it| it.is_symlink());
     let is_immutable = !is_link && may(full) == Err(rustix::io::Errno::PERM);
     is_immutable || full.parent().is_some_and(|dir| may(dir).is_err())
+}
+
+/// As its mode says; a look at the file itself is surer.
+pub(super) fn may_be_read(mode: u32, owner: u32) -> bool {
+    let is_own = owner == rustix::process::geteuid().as_raw();
+    mode & if is_own { 0o400 } else { 0o044 } != 0
+}
+
+/// What may not be read is known by its size and time.
+fn closed(path: &str, stat: Stat) -> FileProof {
+    let (size, time) = (stat.size.to_le_bytes(), stat.mtime_ns.to_le_bytes());
+    let hash = Digest::of_parts([b"closed", &size[..], &time]);
+    FileProof { path: path.to_owned(), hash, stat: Stat::CLOSED }
 }
 
 /// What a link out of the project leads to is known by its place, size and time, and never read.

@@ -14,7 +14,7 @@ use std::{
 use onward_core::{
     digest::Digest,
     event::GitHead,
-    evidence::Stat,
+    evidence::{FileProof, Stat},
     name,
     survey::CommitSeen,
     worktree::{WorktreePlace, component},
@@ -370,7 +370,8 @@ fn also(looker: &mut Looker, tree: &str, writes: &[String]) -> Result<Vec<String
     let mut also = Vec::new();
     for pattern in writes {
         let found = looker.glob(pattern, &[])?;
-        for file in found.into_iter().filter(|file| file.stat != Stat::OUTSIDE) {
+        let is_there = |file: &FileProof| file.stat != Stat::OUTSIDE && !file.is_closed();
+        for file in found.into_iter().filter(is_there) {
             // What a step writes through a link is there.
             if let Leads::To(path) = looker.leads(&file.path)
                 && is_in(tree, &path)

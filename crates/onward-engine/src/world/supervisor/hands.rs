@@ -30,8 +30,15 @@ use super::{
 /// A supervisor may be leaving just as we come; then another one is started.
 const TRIES_MAX: u32 = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// While it does not, it is looked at so often whether it was stopped.
+/// While it does not, it is looked at so often whether it was stopped, and whether a person wants
+/// to wait no more.
 const LOOK_WITHIN: Duration = Duration::from_millis(250);
+/// So many looks are without a word, two seconds: a busy machine answers within them.
+const LOOKS_SILENT: u32 = 8;
+
+/// What is done while a supervisor does not answer. Once it is given the words that say for what is
+/// waited; `false` ends the wait.
+pub type Meanwhile<'a> = dyn FnMut(Option<&str>) -> bool + 'a;
 
 #[derive(Clone, Debug)]
 pub struct HandsConfig {
@@ -86,6 +93,9 @@ pub enum HandsError {
     Stopped { pid: i32 },
     #[error("the supervisor does not answer")]
     NoAnswer { source: io::Error },
+    /// A person did not want to wait for it.
+    #[error("interrupted")]
+    Interrupted,
     #[error("the supervisor is gone")]
     Gone { source: io::Error },
     #[error("cannot {what} `{}`", path.display())]
@@ -105,7 +115,9 @@ impl HandsError {
                 "let it continue with `kill -CONT {pid}`, or end it with `kill -KILL {pid}`; then \
                  resume the run"
             )),
-            Self::OtherRun { .. } | Self::NoAnswer { .. } | Self::Io { .. } => None,
+            Self::OtherRun { .. } | Self::NoAnswer { .. } | Self::Interrupted | Self::Io { .. } => {
+                None
+            }
         }
     }
 }
@@ -125,19 +137,22 @@ pub struct Hands {
 
 impl Hands {
     /// Finds the supervisor of this run, or starts one.
-    pub fn connect_or_start(config: &HandsConfig) -> Result<(Self, Welcome), HandsError> {
-        if let Some(found) = connect(config)? {
+    pub fn connect_or_start(
+        config: &HandsConfig,
+        meanwhile: &mut Meanwhile<'_>,
+    ) -> Result<(Self, Welcome), HandsError> {
+        if let Some(found) = connect(config, meanwhile)? {
             // One that holds nothing need not be kept with limits that no longer hold.
             let is_outdated = found.welcome.alive.is_empty() && has_other_limit(found.pid);
             if !is_outdated {
                 return Ok((found.hands, found.welcome));
             }
-            found.hands.retire()?;
+            found.hands.retire(found.pid, meanwhile)?;
         }
         let mut tries = 1;
         loop {
             let (mut child, said) = start(config)?;
-            if let Some(mut found) = connect(config)? {
+            if let Some(mut found) = connect(config, meanwhile)? {
                 // Another one may have been faster than ours, which then has left already.
                 found.welcome.is_new = found.pid.cast_unsigned() == child.id();
                 thread::spawn(move || child.wait());
@@ -191,12 +206,14 @@ impl Hands {
     }
 
     /// Sends it away, and returns when it is gone.
-    fn retire(mut self) -> Result<(), HandsError> {
+    fn retire(mut self, pid: i32, meanwhile: &mut Meanwhile<'_>) -> Result<(), HandsError> {
         self.shutdown()?;
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
-        let bounded = self.stream.set_read_timeout(Some(ANSWER_WITHIN));
-        let heard = bounded.and_then(|()| reader.read_to_end(&mut Vec::new()));
-        heard.map(drop).map_err(|source| HandsError::NoAnswer { source })
+        let bounded = self.stream.set_read_timeout(Some(LOOK_WITHIN));
+        let mut heard = Vec::new();
+        let left = bounded
+            .and_then(|()| patiently(|| reader.read_to_end(&mut heard), pid, meanwhile, || true));
+        left.map_err(unanswered)
     }
 
     fn ask(&mut self, request: &Request) -> Result<(), HandsError> {
@@ -230,7 +247,10 @@ struct Found {
 }
 
 /// `None` when there is no supervisor, or it is about to end.
-fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
+fn connect(
+    config: &HandsConfig,
+    meanwhile: &mut Meanwhile<'_>,
+) -> Result<Option<Found>, HandsError> {
     let Some(here) = Whereabouts::read(&config.place) else { return Ok(None) };
     let stopped = || Err(HandsError::Stopped { pid: here.pid });
     // The kernel would take the connection, and nothing would ever answer.
@@ -238,7 +258,7 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
         return stopped();
     }
     let Ok(stream) = UnixStream::connect(&here.socket) else { return Ok(None) };
-    match greet(config, stream, here.identity()) {
+    match greet(config, stream, here.identity(), meanwhile) {
         Ok((hands, Report::Welcome { alive, log_bytes })) => {
             let welcome = Welcome { alive, log_bytes, is_new: false };
             Ok(Some(Found { hands, welcome, pid: here.pid }))
@@ -255,8 +275,9 @@ fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
             if here.identity().is_stopped() {
                 return stopped();
             }
-            Err(HandsError::NoAnswer { source })
+            Err(unanswered(source))
         }
+        Err(source) if source.kind() == io::ErrorKind::Interrupted => Err(unanswered(source)),
         Err(_) => Ok(None),
     }
 }
@@ -265,6 +286,7 @@ fn greet(
     config: &HandsConfig,
     mut stream: UnixStream,
     hands: Identity,
+    meanwhile: &mut Meanwhile<'_>,
 ) -> io::Result<(Hands, Report)> {
     let HandsConfig { place, epoch, env, .. } = config;
     let (run, env) = (place.run.clone(), env.clone());
@@ -275,18 +297,45 @@ fn greet(
     stream.set_read_timeout(Some(LOOK_WITHIN))?;
     stream.write_all(&message)?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut line, mut looks) = (Vec::new(), 0);
     // What was read of the line before a look stays in it.
-    while let Err(error) = reader.read_until(b'\n', &mut line) {
-        let waits = error.kind() == io::ErrorKind::WouldBlock && !hands.is_stopped();
-        looks += 1;
-        if !waits || LOOK_WITHIN * looks >= ANSWER_WITHIN {
-            return Err(error);
-        }
-    }
+    let mut line = Vec::new();
+    let read = || reader.read_until(b'\n', &mut line);
+    patiently(read, hands.pid, meanwhile, || !hands.is_stopped())?;
     let report = wire::decode(&line).ok_or(io::ErrorKind::UnexpectedEof)?;
     stream.set_read_timeout(None)?;
     Ok((Hands { stream, reader: Some(reader), message }, report))
+}
+
+/// Reads until there is an answer, where no read waits longer than a look. Waiting ends after a
+/// while, when it makes no sense any more, and when a person wants no more of it.
+fn patiently(
+    mut read: impl FnMut() -> io::Result<usize>,
+    pid: i32,
+    meanwhile: &mut Meanwhile<'_>,
+    may_come: impl Fn() -> bool,
+) -> io::Result<()> {
+    let mut looks = 0;
+    while let Err(error) = read() {
+        looks += 1;
+        let waits = error.kind() == io::ErrorKind::WouldBlock && may_come();
+        if !waits || LOOK_WITHIN * looks >= ANSWER_WITHIN {
+            return Err(error);
+        }
+        let words = (looks == LOOKS_SILENT).then(|| {
+            format!("waiting for the supervisor of the run, process {pid}, which does not answer")
+        });
+        if !meanwhile(words.as_deref()) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+    }
+    Ok(())
+}
+
+fn unanswered(source: io::Error) -> HandsError {
+    match source.kind() {
+        io::ErrorKind::Interrupted => HandsError::Interrupted,
+        _ => HandsError::NoAnswer { source },
+    }
 }
 
 fn refused(refusal: Refusal) -> HandsError {

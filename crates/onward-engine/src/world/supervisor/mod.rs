@@ -29,7 +29,7 @@ mod wire;
 mod work;
 
 pub use ears::Ears;
-pub use hands::{Hands, HandsConfig, HandsError, HandsEvent, Welcome};
+pub use hands::{Hands, HandsConfig, HandsError, HandsEvent, Meanwhile, Welcome};
 pub(crate) use linux::random;
 pub use linux::{Identity, boot_id};
 pub use onward_core::launch::StopSignal;

@@ -6,7 +6,7 @@ use super::RealWorld;
 use crate::world::{
     Connected, Stop, inbox,
     known::Begun,
-    real::{disk::io_stop, grip},
+    real::{disk::io_stop, grip, news::while_waiting},
     supervisor::Hands,
 };
 
@@ -29,7 +29,12 @@ impl RealWorld {
 
     pub(super) fn take_hands(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop> {
         let env = self.env.clone();
-        let (mut hands, connected) = grip::connect(&self.place, told, epoch, env, &self.supervise)?;
+        let watchers = (self.sink.as_mut(), self.tell);
+        let mut meanwhile = while_waiting(&mut self.inputs, self.catch_signals, watchers);
+        let (place, supervise) = (&self.place, &self.supervise);
+        let (mut hands, connected) =
+            grip::connect(place, told, epoch, env, supervise, &mut meanwhile)?;
+        drop(meanwhile);
         // What a dead supervisor left has worked on until it was ended just now.
         self.trees.forget();
         let heard = hands.ears().map_or(Ok(()), |ears| self.inputs.hear_hands(ears));
