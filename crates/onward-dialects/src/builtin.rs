@@ -84,6 +84,16 @@ pub const CALLS: &[&str] = &[
     "sdlc.accept",
 ];
 
+/// Those of them that only look, and change no file: such a call may be told as done, or as open,
+/// while the files stay as they are. The engine gives it nothing to write with.
+pub const LOOKS: &[&str] = &[
+    "agent-memory.check",
+    "agent-memory.lost",
+    "agent-memory.whole",
+    "agent-memory.survey",
+    "dotagent.look",
+];
+
 const WORKFLOWS: &[(&str, &str)] = &[
     ("agent-memory", include_str!("../workflows/agent-memory.yaml")),
     ("conference", include_str!("../workflows/conference.yaml")),

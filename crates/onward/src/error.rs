@@ -482,6 +482,7 @@ fn exit_of(error: &EngineError) -> u8 {
         | EngineError::Workflow(LoadWorkflowError::Altered { .. })
         | EngineError::Stop(Stop::Damaged | Stop::Removed { .. }) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
+        | EngineError::Decide(DecideError::Gone(_))
         | EngineError::Stop(Stop::Conflicts(_) | Stop::Moved { .. })
         | EngineError::Misnamed(_)
         | EngineError::BegunElsewhere { .. } => CONFLICTS,

@@ -1,7 +1,7 @@
 //! What people made of files, as far as it is kept already, or is no person's work after all.
 //!
-//! Invariant: a version is known here until a step has replaced it. From then on the same content is
-//! asked about again when a person brings it back.
+//! Invariant: a version is known here until a step has replaced it. From then on the same content
+//! is asked about again when a person brings it back.
 
 use std::collections::BTreeMap;
 

@@ -92,6 +92,9 @@ impl AgentMemoryTold {
 
     /// Where the run re-enters, as addresses of the built-in workflow.
     pub(super) fn point(&self) -> Vec<String> {
+        if let Some((first, ..)) = RESTORED.iter().find(|it| self.is_lost(it.2)) {
+            return vec![(*first).to_owned()];
+        }
         match self.code {
             Code::Complete => Vec::new(),
             Code::Approval => vec!["approve".to_owned()],
@@ -280,7 +283,7 @@ impl AgentMemoryTold {
             return self.unwritten();
         }
         match restores(&Address::from_text(at)) {
-            Some((path, _)) if self.is_lost(path) => StepTold::Undone,
+            Some(path) if self.is_lost(path) => StepTold::Undone,
             Some(_) => StepTold::PassedOver("it is there".to_owned()),
             None if self.code == Code::Complete => {
                 StepTold::Done(Done::recorded(json!({ "lost": [], "prd": false, "plan": false })))
@@ -313,10 +316,10 @@ impl AgentMemoryTold {
 const RESTORED: [(&str, &str, &str); 2] =
     [("restore/prd", "intake", PRD), ("restore/plan", "plan", PLAN)];
 
-/// The artifact that a step writes again, and the step that wrote it first.
-fn restores(at: &Address) -> Option<(&'static str, &'static str)> {
+/// The artifact that a step writes again.
+fn restores(at: &Address) -> Option<&'static str> {
     let found = RESTORED.iter().find(|(step, ..)| *step == at.as_str());
-    found.map(|(_, maker, path)| (*path, *maker))
+    found.map(|(.., path)| *path)
 }
 
 /// The agent of the last attempt was cut off, and no further one is begun.
@@ -488,10 +491,11 @@ impl Told for AgentMemoryTold {
         match at.as_str().split_once('/') {
             None if at.as_str() == "whole" => Address::from_text("constitution"),
             None if at.as_str() == "swept" => Address::from_text("rework"),
-            Some(("restore", _)) => {
-                let maker = restores(at).filter(|(path, _)| self.is_lost(path));
-                Address::from_text(maker.map_or("constitution", |(_, maker)| maker))
+            // What writes again what got lost has a row of its own, where it runs.
+            Some(("restore", _)) if restores(at).is_some_and(|path| self.is_lost(path)) => {
+                at.clone()
             }
+            Some(("restore", _)) => Address::from_text("constitution"),
             Some((first, _)) if first.starts_with("execute[") || first == "verify" => {
                 Address::from_text(first)
             }

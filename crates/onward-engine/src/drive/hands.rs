@@ -95,7 +95,7 @@ fn is_strange<W: World>(
         return Ok(false);
     }
     let own = state.step(step).filter(|it| it.attempts > 0);
-    if own.is_some_and(|it| seen.changed_ns >= ns(it.started_at)) {
+    if own.is_some_and(|it| seen.changed_ns >= begun_ns(it.started_at)) {
         return Ok(false);
     }
     if state.steps.glances().any(|(other, _)| gave_up_on(run, other, (path, seen.changed_ns))) {
@@ -117,10 +117,17 @@ fn gave_up_on(run: &Run, step: &Address, (path, at_ns): (&str, i64)) -> bool {
         | Phase::Stale => false,
     };
     let Some(entry) = run.state.step(step).filter(|_| is_over) else { return false };
-    let was_at_work = ns(entry.started_at) <= at_ns && at_ns <= limit_ns(entry.ended_at);
+    let was_at_work = begun_ns(entry.started_at) <= at_ns && at_ns <= limit_ns(entry.ended_at);
     let declares =
         |it: &String| it == path || matcher(it, true).is_ok_and(|pattern| pattern.is_match(path));
     was_at_work && run.graph.find(step).is_some_and(|id| known_of(run, id).iter().any(declares))
+}
+
+/// The earliest time that a file can have which an attempt wrote that started then: the kernel
+/// takes the times of files from a clock that stands still between two of its ticks.
+fn begun_ns(started_at: Timestamp) -> i64 {
+    const TICK_NS: i64 = 10_000_000;
+    ns(started_at).saturating_sub(TICK_NS)
 }
 
 fn ns(moment: Timestamp) -> i64 {

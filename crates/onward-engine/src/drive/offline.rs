@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
-use onward_core::{address::Address, event::Event, graph::Defs, journal::Rest, run::Run};
+use onward_core::{
+    address::Address, event::Event, finding::Finding, graph::Defs, journal::Rest, run::Run,
+};
 
 use crate::{
     check::witness,
     drive::gate::{self, Answer, Refused},
+    foreign::Foreign,
     load::{
         checkpoint::load_kept,
         journal::{Journal, LoadError, mend_tail},
@@ -38,6 +41,9 @@ pub enum DecideError {
     Unheard(Address),
     #[error("the run was {0} already")]
     Over(&'static str),
+    /// What the gate shows is gone, with all that the answer would be about.
+    #[error("{}", .0.message)]
+    Gone(Box<Finding>),
     #[error("attempts were running when the driver of this run died")]
     InFlight,
     /// It may write its files after they were recorded; without a supervisor it is an orphan.
@@ -62,6 +68,7 @@ impl DecideError {
                 let step = step.in_commands();
                 Some(format!("{first}; then look at its files, and say `onward done {step}`"))
             }
+            Self::Gone(gone) => gone.hint.clone(),
             Self::Stop(stop) => stop.hint(),
             Self::NoJournal
             | Self::Journal(_)
@@ -74,13 +81,25 @@ impl DecideError {
     }
 }
 
-/// Answers a gate of a run without a driver. The caller holds the run's lock.
+/// Answers a gate of a run without a driver. The caller holds the run's lock. Of another system's
+/// run nothing is answered while its files are gone.
 pub fn decide_offline(
     world: RealWorld,
     workflow: Arc<Defs>,
+    foreign: Option<&Foreign>,
     answer: Answer,
 ) -> Result<(), DecideError> {
-    write_offline(world, workflow, |world, run| Ok(gate::decided(world, run, answer)??))
+    write_offline(world, workflow, |world, run| {
+        let decided = gate::decided(world, run, answer)?;
+        let counts = matches!(decided, Ok(_) | Err(Refused::Moved { .. }));
+        if let Some(foreign) = foreign.filter(|_| counts) {
+            let files = world.foreign_files(&foreign.site, foreign.card())?;
+            if let Some(gone) = foreign.gone(&files, run) {
+                return Err(DecideError::Gone(Box::new(gone)));
+            }
+        }
+        Ok(decided?)
+    })
 }
 
 /// Writes what a person said to the journal of a run without a driver. The caller holds its lock.

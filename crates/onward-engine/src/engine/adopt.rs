@@ -127,6 +127,13 @@ pub fn is_superseded(project: &Project, run_dir: &Path, machine: &Machine) -> bo
     told.is_some_and(|it| it.superseded().is_some())
 }
 
+/// What is wanted of the other system's run that this run of ours goes on with, as the files tell.
+pub fn request(project: &Project, run_dir: &Path, machine: &Machine) -> Option<String> {
+    let foreign = foreign_of(project, run_dir, &machine.env)?;
+    let reading = foreign.read_files(&mut look_place(project, &machine.looking())).ok()?;
+    foreign.dialect.request(&reading.files)
+}
+
 /// A task list speaks of files and commits of the project, which are looked at too.
 fn listed(
     project: &Project,

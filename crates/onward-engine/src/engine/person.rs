@@ -79,9 +79,12 @@ pub fn decide(run_dir: &Path, answer: &Answer, machine: &Machine) -> Result<Deci
                 }
                 let workflow = Pinned::look(run_dir, &machine.env)?.defs;
                 let world = RealWorld::new(at.setup(machine), None);
-                return match offline::decide_offline(world, workflow, answer.clone()) {
+                let foreign = adopt::foreign_of(&at.project, run_dir, &machine.env);
+                let (foreign, answer) = (foreign.as_ref(), answer.clone());
+                let step = answer.step.clone();
+                return match offline::decide_offline(world, workflow, foreign, answer) {
                     Ok(()) => Ok(Decided::Journaled),
-                    Err(error) => Err(answered(run_dir, &answer.step, error)),
+                    Err(error) => Err(answered(run_dir, &step, error)),
                 };
             }
             Err(LockError::RunHeld { .. }) if asked.as_ref().is_some_and(|it| !it.exists()) => {
@@ -330,7 +333,7 @@ fn by_hand(
     })))
 }
 
-/// What an attempt writes after its files were recorded would count as nobody's.
+/// What an attempt writes after its files were recorded would belong to no attempt.
 fn must_be_over(world: &mut RealWorld, run: &Run, step: &Address) -> Result<(), DecideError> {
     let attempts = run.state.step(step).map_or(0, |entry| entry.attempts);
     let seen = world.look_at_hands(&run.state)?;

@@ -134,13 +134,11 @@ impl Foreign {
     /// All that it is made of was there, and nothing is any more. Without it nothing can be said of
     /// what was done, and no yes brings it back.
     pub(crate) fn gone(&self, files: &Files, run: &Run) -> Option<Finding> {
-        let is_gone = files.iter().next().is_none() && files.unread.is_empty();
+        let dir = self.site.dir();
+        // Where it lies among the project's own files, what is missing is told file by file.
+        let is_gone = dir != "." && files.iter().next().is_none() && files.unread.is_empty();
         let opened = run.state.opened.as_ref().filter(|_| is_gone)?;
-        let noted = run.state.exported.iter().next()?;
-        let dir = match self.site.dir() {
-            "." => "this directory",
-            dir => dir,
-        };
+        let noted = run.state.exported.first()?;
         let message = format!(
             "the files of the run are gone: {dir} has neither {} nor any other",
             noted.path

@@ -128,8 +128,8 @@ impl Reentry {
         // What a resume has to replace cannot be continued without.
         let (point, none) = (&standing.point, (&[][..], &[][..], &[][..]));
         let (undone, alive, died) = none;
-        let deed = Deed::Resumed { at: ages, point, undone, alive, died, by: "" };
-        let changes = told.write(&deed);
+        let resumed = Deed::Resumed { at: ages, point, undone, alive, died, by: "" };
+        let changes = told.write(&resumed);
         let is_stuck = |it: &Unread| {
             changes.iter().any(|change| foreign.in_the_way(&files, change) == Some(it))
         };

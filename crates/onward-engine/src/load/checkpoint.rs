@@ -165,9 +165,10 @@ fn said_by(sealed: &File) -> Option<Part> {
 
 /// `is_right`: its seal was seen, and it is the same file.
 fn kept_of(sealed: Vec<u8>, env: &[(OsString, OsString)], is_right: bool) -> Option<(Part, State)> {
-    let body = match is_right {
-        true => sealed.get(SEAL_BYTES..)?,
-        false => shared::under_seal(env, PURPOSE, &sealed)?,
+    let body = if is_right {
+        sealed.get(SEAL_BYTES..)?
+    } else {
+        shared::under_seal(env, PURPOSE, &sealed)?
     };
     let (part, state) = Part::unpack(body)?;
     let at = sealed.len() - state.len() + 1;

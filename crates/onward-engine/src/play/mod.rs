@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use ink::Ink;
+use onward_dialects::builtin::LOOKS;
 
 use crate::world::{
     Stop,
@@ -162,6 +163,9 @@ pub fn call(name: &str, with: Value, attempt: Attempt) -> Result<Answer, CallErr
         order.with = with;
     }
     order.attempt = attempt;
+    if LOOKS.contains(&name) {
+        order.attempt.ink = Ink::dry();
+    }
     let result = function(&order)?;
     let rescued = result["rescued"].as_array().into_iter().flatten();
     let notes = rescued.filter_map(Value::as_str);
@@ -178,6 +182,7 @@ mod tests {
         let names: Vec<&str> =
             TABLES.iter().flat_map(|table| table.iter()).map(|it| it.0).collect();
         assert_eq!(names, onward_dialects::builtin::CALLS);
+        assert!(LOOKS.iter().all(|it| names.contains(it)));
     }
 
     #[test]

@@ -118,6 +118,33 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
     }
 }
 
+/// The undos that were cut short, announced once more, so that the next resume is told of them if
+/// this one is cut short too. What another system's run does not undo any more is forgotten.
+fn announced_again<W: World>(
+    world: &mut W,
+    run: &Run,
+    reentry: Option<&Reentry>,
+    undone: Vec<Revert>,
+    cut_short: &mut Vec<Revert>,
+) -> Result<Vec<Revert>, Stop> {
+    let mut all = undone;
+    if let Some(reentry) = reentry {
+        cut_short.retain(|it| reentry.still_undoes(run, it));
+        // What is back already is announced with the rest, and nothing more happens to it.
+        for revert in std::mem::take(&mut all) {
+            if reentry.still_undoes(run, &revert) || revert::is_back(world, &revert)? {
+                all.push(revert);
+            }
+        }
+    }
+    for revert in cut_short.iter() {
+        if !all.contains(revert) {
+            all.push(revert.clone());
+        }
+    }
+    Ok(all)
+}
+
 /// `undone`: undos after which the other system's files are read.
 fn examined<W: World>(
     world: &mut W,
@@ -190,22 +217,8 @@ fn examined<W: World>(
     survey.findings.extend(new);
     let (mut cut_short, strange) =
         announced_and_left(world, &run, connected, reentry.as_ref(), &mut survey)?;
-    // Announced again, so that the next resume is told if this one is cut short too.
-    survey.cut_short = before.undone;
-    if let Some(reentry) = &reentry {
-        cut_short.retain(|it| reentry.still_undoes(&run, it));
-        // What is back already is announced with the rest, and nothing more happens to it.
-        let mut announced = Vec::new();
-        for revert in std::mem::take(&mut survey.cut_short) {
-            if reentry.still_undoes(&run, &revert) || revert::is_back(world, &revert)? {
-                announced.push(revert);
-            }
-        }
-        survey.cut_short = announced;
-    }
-    let is_new = |it: &&Revert| !survey.cut_short.contains(it);
-    let rest: Vec<Revert> = cut_short.iter().filter(is_new).cloned().collect();
-    survey.cut_short.extend(rest);
+    survey.cut_short =
+        announced_again(world, &run, reentry.as_ref(), before.undone, &mut cut_short)?;
     if let Some(reentry) = reentry.as_mut().filter(|_| depth > Depth::Glance) {
         let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
         reentry.look_at_undo(world, &run, &survey, &cut_short, number)?;

@@ -1,6 +1,6 @@
-//! Done steps that are done again, because a person asks for it or what they were made from changed:
-//! what they changed in files that were there before them is undone first, or it would be applied
-//! twice.
+//! Done steps that are done again, because a person asks for it or what they were made from
+//! changed: what they changed in files that were there before them is undone first, or it would be
+//! applied twice.
 //!
 //! Invariant: all or ask. Where other hands changed one of these files since, nothing of the step
 //! is undone; what is there is kept in a rescue, and asked about.

@@ -74,7 +74,8 @@ pub(crate) fn leading_away<W: World>(world: &mut W, path: &str) -> Result<Option
     Ok(is_link.then_some(above))
 }
 
-/// Whether this undo is of the path, or takes away what stands in the place of a directory above it.
+/// Whether this undo is of the path, or takes away what stands in the place of a directory above
+/// it.
 pub(crate) fn is_at_or_above(revert: &Revert, path: &str) -> bool {
     let rest = path.strip_prefix(revert.path.as_str());
     rest.is_some_and(|it| it.is_empty() || revert.base.is_none() && it.starts_with('/'))

@@ -235,11 +235,7 @@ impl<'r> Renewal<'r> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        fs,
-        io::Write as _,
-        time::{Duration, SystemTime},
-    };
+    use std::{fs, io::Write as _, time::Duration};
 
     use super::*;
 
@@ -286,7 +282,7 @@ mod tests {
                 fs::rename(run.join("new"), &path).unwrap();
             },
             &|| {
-                let ahead = SystemTime::now() + Duration::from_secs(3600);
+                let ahead = old + Duration::from_secs(3600);
                 File::options().write(true).open(&path).unwrap().set_modified(ahead).unwrap();
             },
         ];

@@ -57,6 +57,9 @@ struct Listed {
     counts: Option<Counts>,
     /// The open gates.
     gates: Vec<String>,
+    /// What stands against going on, such as files that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    needs: Vec<String>,
     /// What is damaged in its journal.
     damage: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,6 +80,7 @@ impl Listed {
                 phase: view.phase.clone(),
                 counts: Some(view.counts),
                 gates: view.gates.iter().map(|gate| gate.step.clone()).collect(),
+                needs: view.needs.clone(),
                 damage: view.damage.clone(),
                 error: None,
             },
@@ -91,6 +95,7 @@ impl Listed {
                 phase: None,
                 counts: None,
                 gates: Vec::new(),
+                needs: Vec::new(),
                 damage: Vec::new(),
                 error: Some(why.clone()),
             },

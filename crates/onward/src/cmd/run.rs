@@ -13,7 +13,6 @@ use onward_core::{
     journal::encode,
     plan::Status,
     policy::Choices,
-    state::State,
     time::Timestamp,
     workflow::{
         Loaded, fits,
@@ -22,7 +21,7 @@ use onward_core::{
 };
 use onward_engine::{
     dialects::dialect,
-    engine::{self, Begun, EngineError, begin_run, can_begin},
+    engine::{self, Begun, EngineError, adopt::request as request_of, begin_run, can_begin},
     load::follow::Follower,
     locate::{Cast, Origin, example, kind_name, load_pinned},
     play::conference::has_started,
@@ -104,7 +103,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     }
     let mut person = Person::at_terminal(cx, &args.driving);
     ask_for_missing(&mut person, &wanted, &mut inputs);
-    if let Some(error) = lacking(args, file, &wanted, &inputs) {
+    if let Some(error) = lacking(&args.inputs, file, &wanted, &inputs) {
         return Err(error);
     }
     let file = (!is_builtin).then_some(path.as_path());
@@ -229,22 +228,37 @@ fn drive_new(
     })
 }
 
-/// A run in another system's files, to begin once more in files of its own: where what is wanted
-/// is known.
-fn afresh(name: &str, opened: &RunOpened) -> Option<Arc<RunOpened>> {
-    let dialect = dialect(name).filter(|it| it.is_told_what())?;
-    let request = opened.inputs.get("request").and_then(|it| it.as_str());
-    request.filter(|it| !it.trim().is_empty())?;
+/// A run in another system's files, to begin once more in files of its own: as it was begun, else
+/// as the files tell what is wanted, else as the person says now.
+fn afresh(
+    cx: &mut Context,
+    session: &Session,
+    (dir, name): (&Path, &str),
+    opened: &RunOpened,
+    person: &mut Person,
+) -> Result<Option<Arc<RunOpened>>, Error> {
+    let Some(dialect) = dialect(name).filter(|it| it.is_told_what()) else { return Ok(None) };
+    let mut opened = opened.clone();
+    let request = opened.inputs.get(REQUEST).and_then(|it| it.as_str());
+    if request.is_none_or(|it| it.trim().is_empty()) {
+        opened.inputs.remove(REQUEST);
+        let told = request_of(&session.project, dir, &session.machine);
+        opened.inputs.extend(told.map(|it| (REQUEST.to_owned(), it.into())));
+    }
+    if !opened.inputs.contains_key(REQUEST) {
+        let file = Path::new(&opened.workflow);
+        let loaded = load(cx, file, &session.machine.cast)?;
+        let declared = loaded.workflow.inputs.into_iter().filter(|(key, _)| key == REQUEST);
+        let wanted: Vec<(String, Input)> = declared.collect();
+        ask_for_missing(person, &wanted, &mut opened.inputs);
+        if let Some(error) = lacking(&[], file, &wanted, &opened.inputs) {
+            return Err(error);
+        }
+    }
     // What its files are called by is chosen for the new one.
     let named = dialect.fresh(&BTreeMap::new(), Timestamp::from_micros(0));
-    let mut opened = opened.clone();
     opened.inputs.retain(|key, _| !named.contains_key(key));
-    Some(Arc::new(opened))
-}
-
-fn is_told_what(state: &State) -> bool {
-    let name = state.adopted.as_ref().map(|it| it.dialect.as_str());
-    name.and_then(dialect).is_some_and(|it| it.is_told_what())
+    Ok(Some(Arc::new(opened)))
 }
 
 /// A new run of the same workflow and inputs. The old one is brought to its end first, as a resume
@@ -253,22 +267,22 @@ pub(crate) fn again(
     cx: &mut Context,
     session: &Session,
     dir: &Path,
-    person: Person,
+    mut person: Person,
 ) -> Result<ExitCode, Error> {
     let old = open_run(dir)?;
     let id = id_of(dir);
     let mut opened = old.state.opened.clone();
     if let Some(adopted) = &old.state.adopted {
-        opened = opened.and_then(|it| afresh(&adopted.dialect, &it));
+        let of = (dir, adopted.dialect.as_str());
+        opened = match opened {
+            Some(it) => afresh(cx, session, of, &it, &mut person)?,
+            None => None,
+        };
     }
     let Some(opened) = opened else {
         return Err(Error::Usage {
             message: format!("`{id}` continues a run of another system, whose files stay"),
             hint: match &old.state.opened {
-                Some(it) if is_told_what(&old.state) => format!(
-                    "`onward run {} --input request='WISH'` begins another one: say what is wanted",
-                    it.workflow
-                ),
                 Some(it) => format!("`onward run {}` begins another one", it.workflow),
                 None => "see `onward list`".to_owned(),
             },
@@ -364,6 +378,9 @@ fn typed(text: &str, kind: InputKind) -> Value {
     }
 }
 
+/// The input that says what is wanted.
+const REQUEST: &str = "request";
+
 /// Built-in workflows that begin with what the user wishes, unless a directory holds it. A pipeline
 /// takes it from git where it is not told.
 const WISHED: [&str; 2] = ["agent-memory", "dotagent"];
@@ -377,14 +394,14 @@ fn wanted(
     let Workflow { name, inputs, .. } = &loaded.workflow;
     let is_given = |key: &str| given.contains_key(key);
     let wishes = is_builtin && WISHED.contains(&name.as_str()) && !is_given("dir");
-    let is_wanted = |key: &str, it: &Input| it.default.is_none() || wishes && key == "request";
+    let is_wanted = |key: &str, it: &Input| it.default.is_none() || wishes && key == REQUEST;
     let wanted = inputs.iter().filter(|(key, it)| is_wanted(key, it) && !is_given(key));
     wanted.map(|(key, it)| (key.clone(), it.clone())).collect()
 }
 
 /// What is wanted and was neither given nor answered, with the command that gives it.
 fn lacking(
-    args: &RunArgs,
+    given: &[String],
     file: &Path,
     wanted: &[(String, Input)],
     inputs: &BTreeMap<String, Value>,
@@ -401,7 +418,7 @@ fn lacking(
     let about = |(_, it): &&(String, Input)| it.description.as_deref().map(printable);
     let about: Vec<String> = lacking.iter().filter_map(about).collect();
     let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join("; ")) };
-    let given = args.inputs.iter().map(|it| match it.split_once('=') {
+    let given = given.iter().map(|it| match it.split_once('=') {
         Some((key, value)) => format!(" --input {}={}", word(key), word(value)),
         None => format!(" --input {}", word(it)),
     });

@@ -40,21 +40,27 @@ fn what_got_lost_after_the_approval_is_written_again_and_nothing_else_is_done_ag
         fs::remove_file(desk.path(lost)).unwrap();
         let plan = desk.bench.exits("plan --json", 0).json();
         let point = &plan["recovery_point"];
-        assert_eq!(point["steps"], json!([maker]), "{plan:#}");
+        let again = format!("restore/{}", lost.trim_end_matches(".md"));
+        assert_eq!(point["steps"], json!([again]), "{plan:#}");
         let told =
             format!("{} {}", point["code"].as_str().unwrap(), point["phase"].as_str().unwrap());
         assert_eq!(told, code);
         assert_eq!(codes(&plan), ["missing-artifact"], "{plan:#}");
-        assert_eq!(verdict(&plan, maker), "run");
+        let rows = plan["steps"].as_array().unwrap().iter();
+        let rows: Vec<&str> = rows.filter_map(|it| it["step"].as_str()).collect();
+        let place = |step: &str| rows.iter().position(|it| *it == step).unwrap();
+        assert!(place("constitution") < place(&again) && place(&again) < place("execute[T001]"));
+        assert_eq!(verdict(&plan, &again), "run");
         for kept in ["intake", "plan", "tasks/break", "approve", "constitution", "execute[T001]"] {
             assert!(kept == maker || verdict(&plan, kept) == "keep", "{kept}: {plan:#}");
         }
+        // It counts, and what it left is made again where it got lost.
+        assert_ne!(verdict(&plan, maker), "run", "{plan:#}");
         for open in ["execute[T002]", "execute[T003]", "cleanup"] {
             assert_eq!(verdict(&plan, open), "run");
         }
         desk.bench.exits(RESUME, 0);
         assert!(!desk.text(lost).is_empty());
-        let again = format!("restore/{}", lost.trim_end_matches(".md"));
         let all = started(&desk);
         assert_eq!(all.first(), Some(&again), "{all:?}");
         for not in ["intake", "plan", "tasks/break"] {

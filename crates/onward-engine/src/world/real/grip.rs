@@ -172,10 +172,12 @@ fn seen(place: &Place, known: &Known, env: &[(OsString, OsString)]) -> Option<Se
     let file = open::own(&place.run_dir, SEEN, open::To::Read, 0).ok()?;
     let is_right = known.has(Of::Seen, &file.metadata().ok()?, &RIGHT);
     let sealed = open::all_of(file, open::LOG_BYTES_MAX).ok()?;
-    match is_right {
-        true => Seen::unpack(sealed.get(SEAL_BYTES..)?),
-        false => Seen::unpack(shared::under_seal(env, PURPOSE, &sealed)?),
-    }
+    let body = if is_right {
+        sealed.get(SEAL_BYTES..)?
+    } else {
+        shared::under_seal(env, PURPOSE, &sealed)?
+    };
+    Seen::unpack(body)
 }
 
 /// Notes down by what marks the next look knows the log, and what was read of it.

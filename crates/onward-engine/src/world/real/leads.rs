@@ -1,7 +1,7 @@
 //! Where links of the project lead.
 //!
-//! Invariant: a link that leads to nothing is followed as far as its names go, as a step that writes
-//! to it would make the file there.
+//! Invariant: a link that leads to nothing is followed as far as its names go, as a step that
+//! writes to it would make the file there.
 
 use std::{
     fs,
