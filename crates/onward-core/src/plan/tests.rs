@@ -69,6 +69,7 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
         },
         failed: None,
         receipt: None,
+        heard: Vec::new(),
         finished: None,
         emptied: Vec::new(),
         gone: Vec::new(),

@@ -98,22 +98,22 @@ pub fn result<W: World>(
         Ok(value) => value,
         Err(error) => return Ok(ResultSeen::NotJson(format!("not JSON: {error}"))),
     };
-    held(world, step, value)
+    Ok(held(world, step, value))
 }
 
 /// A result held against the step's schema where it has one.
-pub(super) fn held<W: World>(world: &mut W, step: &Step, value: Value) -> Result<ResultSeen, Stop> {
+pub(super) fn held<W: World>(world: &mut W, step: &Step, value: Value) -> ResultSeen {
     if !is_flat_enough(&value) {
-        return Ok(ResultSeen::NotJson(format!(
+        return ResultSeen::NotJson(format!(
             "nested deeper than the {VALUE_DEPTH_MAX} levels that a result may have"
-        )));
+        ));
     }
     match &step.result {
-        None => Ok(ResultSeen::Valid(value)),
+        None => ResultSeen::Valid(value),
         Some(schema) => match world.validate(&schema.text, &value) {
-            Ok(()) => Ok(ResultSeen::Valid(value)),
-            Err(Objection::Violates(why)) => Ok(ResultSeen::Violates(why)),
-            Err(Objection::Refuses(what)) => Ok(ResultSeen::Refuses(what)),
+            Ok(()) => ResultSeen::Valid(value),
+            Err(Objection::Violates(why)) => ResultSeen::Violates(why),
+            Err(Objection::Refuses(what)) => ResultSeen::Refuses(what),
         },
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn look<W: World>(
     let in_words = hear::result(&said, step.result.is_some());
     if let Some(result) = in_words.filter(|_| failed.is_none() && seen.result == ResultSeen::Absent)
     {
-        seen.result = collect::held(world, step, result)?;
+        seen.result = collect::held(world, step, result);
     }
     let check_agrees = seal.check.as_ref().is_none_or(|it| judge::failure(it).is_none());
     let missing = if check_agrees { seen.missing.clone() } else { Vec::new() };

@@ -282,7 +282,7 @@ mod tests {
                 fs::rename(run.join("new"), &path).unwrap();
             },
             &|| {
-                let ahead = old + Duration::from_secs(3600);
+                let ahead = old + Duration::from_hours(1);
                 File::options().write(true).open(&path).unwrap().set_modified(ahead).unwrap();
             },
         ];

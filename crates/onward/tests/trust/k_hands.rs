@@ -290,7 +290,8 @@ fn k5_what_stays_is_not_undone_with_it() {
 fn k6_a_file_that_a_person_changes_while_the_run_is_driven_is_in_a_rescue() {
     let bench = Bench::new(&format!(
         "  - {{ id: s, run: '{WAIT}' }}\n  \
-         - {{ id: a, needs: [s], run: 'echo new > x.md; echo new > y.md', writes: [x.md, y.md] }}\n  \
+         - {{ id: a, needs: [s], run: 'echo new > x.md; echo new > y.md', \
+         writes: [x.md, y.md] }}\n  \
          - {{ id: b, needs: [a], run: 'echo new > x.md; echo b > y.md', writes: [x.md, y.md] }}\n"
     ));
     bench.write("y.md", "as it was\n");

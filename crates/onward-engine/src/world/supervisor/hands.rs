@@ -332,9 +332,10 @@ fn patiently(
 }
 
 fn unanswered(source: io::Error) -> HandsError {
-    match source.kind() {
-        io::ErrorKind::Interrupted => HandsError::Interrupted,
-        _ => HandsError::NoAnswer { source },
+    if source.kind() == io::ErrorKind::Interrupted {
+        HandsError::Interrupted
+    } else {
+        HandsError::NoAnswer { source }
     }
 }
 
