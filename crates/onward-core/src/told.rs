@@ -447,14 +447,24 @@ pub struct Reset {
 /// One file of a site that changes. Its path is relative to the site's first root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Append { path: String, bytes: Vec<u8> },
-    Replace { path: String, bytes: Vec<u8> },
+    Append {
+        path: String,
+        bytes: Vec<u8>,
+    },
+    Replace {
+        path: String,
+        bytes: Vec<u8>,
+    },
+    /// After a copy of it was written elsewhere: nothing is deleted.
+    Remove {
+        path: String,
+    },
 }
 
 impl Change {
     pub fn path(&self) -> &str {
         match self {
-            Self::Append { path, .. } | Self::Replace { path, .. } => path,
+            Self::Append { path, .. } | Self::Replace { path, .. } | Self::Remove { path } => path,
         }
     }
 }

@@ -24,6 +24,11 @@ pub trait Dialect: Sync {
         BTreeMap::new()
     }
 
+    /// Why no run of ours can begin with these inputs, whatever their kinds.
+    fn objection(&self, _given: &BTreeMap<String, Value>) -> Option<String> {
+        None
+    }
+
     /// The run that one of ours goes on with, by what that was given. For systems that keep several
     /// runs in one directory.
     fn site(&self, dir: &str, _workflow: &str, _inputs: &BTreeMap<String, Value>) -> Site {

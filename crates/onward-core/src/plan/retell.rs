@@ -57,7 +57,10 @@ impl Telling<'_> {
         }
         // The other system has ended it, whatever our run still waits for.
         if plan.findings.iter().any(|it| it.code == RUN_OVER) {
-            plan.run.status = Status::Failed;
+            // Where a gate of ours was answered so, our journal knows which of the two it was.
+            if plan.run.status != Status::Cancelled || !is_adopted {
+                plan.run.status = Status::Failed;
+            }
         } else if self.standing.is_all_done(&plan) {
             plan.run.status = Status::Completed;
         }
@@ -209,8 +212,21 @@ impl Telling<'_> {
         }
         if is_adopted {
             point.steps.clone_from(&plan.recovery_point.steps);
+            // The files still ask what our journal has the answer to.
+            if self.standing.status == Status::Waiting && self.is_answered(plan) {
+                point.summary.clone_from(&plan.recovery_point.summary);
+            }
         }
         point
+    }
+
+    /// Whether what the files ask was answered in our run, and only waits to be taken up.
+    fn is_answered(&self, plan: &Plan) -> bool {
+        let asked = &self.standing.point.steps;
+        let is_kept = |step: &String| {
+            plan.steps.iter().any(|it| it.step == *step && it.verdict == Verdict::Keep)
+        };
+        !asked.is_empty() && asked.iter().all(is_kept)
     }
 
     /// Each step in a row of its own, as the journal of a run of ours knows it.

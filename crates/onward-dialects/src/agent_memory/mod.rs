@@ -73,6 +73,8 @@ static CARD: Card = Card {
         "verifications/*",
         "verification/*",
         "events/**/*.jsonl",
+        // Ours: a file in the place of this directory is told.
+        "events/onward/*.jsonl",
     ],
     grows: &["events/**/*.jsonl"],
     agents_declare: true,

@@ -26,6 +26,8 @@ pub const PRD: &str = "prd.md";
 pub const PLAN: &str = "plan.md";
 pub const CONSTITUTION: &str = "constitution.md";
 pub const GRAPH: &str = "task-graph.json";
+/// The contracts.
+pub const TASKS: &str = "tasks/";
 pub const SUMMARY: &str = "summary.md";
 pub const PR: &str = "pr-description.md";
 const STATE: &str = "workflow-state.json";
@@ -148,10 +150,10 @@ pub(super) fn request(files: &Files) -> Option<String> {
 
 /// The contract of a task.
 pub fn contract(id: &str) -> String {
-    format!("tasks/{}.md", component(id))
+    format!("{TASKS}{}.md", component(id))
 }
 
-fn is_blank(bytes: &[u8]) -> bool {
+pub(super) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0)
 }
 

@@ -1,12 +1,14 @@
 //! What onward adds to a run: events in its own folder, in the shape of the system's template.
 //!
-//! Invariant: only `events/onward` grows; no event is older than one that is there already, and it
+//! Invariant: only `events/onward` grows, and what a step to come makes again is copied to
+//! `replaced/` first; no event is older than one that is there already, and it
 //! names what it has seen where clocks do not tell, so that the latest one is ours when it is
 //! written.
 
 use std::collections::BTreeMap;
 
 use onward_core::{
+    digest::Digest,
     plan::RecoveryPoint,
     time::Timestamp,
     told::{Change, Died},
@@ -14,8 +16,9 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use super::{
+    Code,
     event::{ACTOR, CUT_OFF, End, Kind, Log, SEEN},
-    read::State,
+    read::{GRAPH, PLAN, PRD, State, TASKS, is_blank},
     tasks::{ATTEMPTS_MAX, BATCH, Stage, Task, Tasks},
     told::{AgentMemoryTold, blocked},
 };
@@ -115,7 +118,58 @@ pub(super) fn resumed(
     let details = json!({ "recovery_point": point.code, "steps": point.steps });
     let begun = Entry::new("session-resumed", details);
     let again = died.iter().filter_map(|it| cut_off(&told.tasks, it));
-    logged(files, &[begun].into_iter().chain(again).collect::<Vec<Entry>>(), at)
+    let mut changes = kept(told);
+    changes.extend(logged(files, &[begun].into_iter().chain(again).collect::<Vec<Entry>>(), at));
+    changes
+}
+
+/// Where copies lie of what is made again, each in a directory named after the content.
+const REPLACED: &str = "replaced/";
+
+/// The artifacts that the steps to come make again: they may be a person's work, and approved.
+fn remade(told: &AgentMemoryTold) -> Vec<(&str, &[u8])> {
+    let is_remade = |path: &str| match told.code {
+        Code::Intake => {
+            [PRD, PLAN].contains(&path) || path.starts_with(GRAPH) || path.starts_with(TASKS)
+        }
+        Code::Planning => {
+            !told.state.plan && path == PLAN || path.starts_with(GRAPH) || path.starts_with(TASKS)
+        }
+        Code::Approval
+        | Code::Execute
+        | Code::Verify
+        | Code::Blocked
+        | Code::Cleanup
+        | Code::Consolidate
+        | Code::Complete => false,
+    };
+    let all = told.files().iter().map(|(path, file)| (path, file.bytes.as_slice()));
+    all.filter(|(path, bytes)| is_remade(path) && !is_blank(bytes)).collect()
+}
+
+/// The directory of the copies, from the run's.
+pub(super) fn kept_in(told: &AgentMemoryTold) -> Option<String> {
+    // What our own run made is its own to make again.
+    let mut events = told.state.log.events().peekable();
+    if events.peek().is_some() && events.all(|it| *it.actor == *ACTOR) {
+        return None;
+    }
+    let all = remade(told);
+    let mut whole = Vec::new();
+    for (path, bytes) in &all {
+        whole.extend([path.as_bytes(), b"\0", Digest::of(bytes).to_string().as_bytes()].concat());
+    }
+    let name: String = Digest::of(&whole).to_string().chars().take(12).collect();
+    (!all.is_empty()).then(|| format!("{REPLACED}{name}"))
+}
+
+fn kept(told: &AgentMemoryTold) -> Vec<Change> {
+    let Some(dir) = kept_in(told) else { return Vec::new() };
+    let copy = |(path, bytes): (&str, &[u8])| Change::Replace {
+        path: format!("{dir}/{path}"),
+        bytes: bytes.to_vec(),
+    };
+    remade(told).into_iter().map(copy).collect()
 }
 
 /// The next attempt of a task whose agent was cut off in this step of ours. It is under way from

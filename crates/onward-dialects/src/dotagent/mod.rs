@@ -19,11 +19,12 @@ mod tasks;
 mod told;
 pub mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onward_core::{time::Timestamp, told::Told};
 use serde_json::Value;
 
+pub(crate) use enter::VOID;
 pub use tasks::ATTEMPTS_MAX;
 
 use crate::{
@@ -31,7 +32,7 @@ use crate::{
     kit::{
         age::stamp,
         decision::{ANY, NO, Row, YES, decide},
-        path::{component, inside, literal},
+        path::{component, inside, literal, shown},
     },
     seam::{Candidate, Card, Dialect, Home, Listing, Mark, Missing, Site},
 };
@@ -254,6 +255,22 @@ impl Dialect for DotagentDialect {
         site
     }
 
+    /// Each architect has a design of their own, in a file with their name.
+    fn objection(&self, given: &BTreeMap<String, Value>) -> Option<String> {
+        let asked = given.get("architects")?.as_array()?;
+        let name = |it: &Value| Some(it.as_str()?.trim().to_owned()).filter(|it| !it.is_empty());
+        let mut names = BTreeSet::new();
+        let wrong = asked.iter().find(|it| !name(it).is_some_and(|it| names.insert(it)));
+        match wrong {
+            None if asked.is_empty() => Some("`architects` names no architect".to_owned()),
+            None => None,
+            Some(wrong) => {
+                let wrong = shown(&wrong.to_string());
+                Some(format!("`architects`: {wrong} is not a name, or is there twice"))
+            }
+        }
+    }
+
     fn replaces(&self) -> bool {
         true
     }
@@ -310,7 +327,7 @@ fn site(candidate: &Candidate) -> Option<Site> {
         }
     }
     if let Some(root) = site.roots.first_mut() {
-        let mut kept = std::collections::BTreeSet::new();
+        let mut kept = BTreeSet::new();
         root.reads.retain(|glob| kept.insert(glob.clone()));
     }
     site.name = match named.filter(|it: &String| !it.trim().is_empty()) {

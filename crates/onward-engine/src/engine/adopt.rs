@@ -228,7 +228,7 @@ pub(crate) fn begun_here(
     let foreign = Foreign { dialect, site, begins: false };
     let mut world = look_place(project, machine);
     if let Ok(reading) = foreign.read(&mut world)
-        && let Some(told) = reading.told
+        && let Some(told) = &reading.told
     {
         let found = FoundSite::new(dialect, foreign.site.clone(), project);
         let begun = || EngineError::BegunElsewhere { dir: found.path() };
@@ -236,6 +236,7 @@ pub(crate) fn begun_here(
             Status::Fresh => inputs.extend(told.inputs()),
             Status::Completed => {
                 let changes = told.retire(wall_clock()).ok_or_else(begun)?;
+                foreign.refuse_unread(&reading.files, &changes)?;
                 let _held = world.hold(&foreign.site, foreign.card())?;
                 write(&mut world, &foreign, &changes)?;
             }
@@ -280,8 +281,11 @@ pub fn retires(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError
 /// when it has no such archive. Refused while a run of ours goes on with it.
 pub fn retire(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError> {
     let (mut world, foreign, _held) = hold_untaken(found, machine)?;
-    let told = foreign.read(&mut world)?.told;
-    let Some(changes) = told.and_then(|told| told.retire(wall_clock())) else { return Ok(false) };
+    let reading = foreign.read(&mut world)?;
+    let changes = reading.told.as_ref().and_then(|told| told.retire(wall_clock()));
+    let Some(changes) = changes else { return Ok(false) };
+    // A copy of what was not read would be empty.
+    foreign.refuse_unread(&reading.files, &changes)?;
     write(&mut world, &foreign, &changes)?;
     Ok(true)
 }

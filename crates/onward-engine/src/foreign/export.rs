@@ -39,6 +39,10 @@ pub(crate) fn write<W: World>(
                 world.sync_dir(at)?;
             }
             Change::Replace { bytes, .. } => files::write_durably(world, at, bytes)?,
+            Change::Remove { .. } => {
+                world.remove(at)?;
+                world.sync_dir(at)?;
+            }
         }
     }
     Ok(())
@@ -68,6 +72,7 @@ pub(super) fn after(mut files: Files, changes: &[Change]) -> Files {
         let bytes = match change {
             Change::Append { bytes, .. } => [before.bytes.as_slice(), bytes].concat(),
             Change::Replace { bytes, .. } => bytes.clone(),
+            Change::Remove { .. } => continue,
         };
         files.insert(change.path(), File { bytes, modified: None });
     }

@@ -28,7 +28,7 @@ use super::{
     export,
     ours::{self, Ours},
     restoring,
-    unread::{unread, words},
+    unread::unread,
 };
 use crate::{
     revert::{
@@ -531,11 +531,11 @@ impl Reentry {
     ) -> Result<Reading, Stop> {
         let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
-        self.refuse_unread(&files, &self.restored)?;
+        self.foreign.refuse_unread(&files, &self.restored)?;
         export::write(world, &self.foreign, &self.restored)?;
         files = export::after(files, &self.restored);
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
-            self.refuse_unread(&files, &entered.changes)?;
+            self.foreign.refuse_unread(&files, &entered.changes)?;
             export::write(world, &self.foreign, &entered.changes)?;
             files = export::after(files, &entered.changes);
             at = entered.at;
@@ -548,18 +548,9 @@ impl Reentry {
         let (point, by) = (&self.standing.point, &world.absolute(At::Run("")));
         let (undone, alive, died) = (&self.undo, &self.alive, &untold);
         let changes = told.write(&Deed::Resumed { at, point, undone, alive, died, by });
-        self.refuse_unread(&files, &changes)?;
+        self.foreign.refuse_unread(&files, &changes)?;
         export::write(world, &self.foreign, &changes)?;
         Ok(ours::read_beside(self.foreign.parse(export::after(files, &changes))?, run))
-    }
-}
-
-impl Reentry {
-    fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
-        let found = changes.iter().find_map(|it| self.foreign.in_the_way(files, it));
-        let Some(Unread { path, why }) = found else { return Ok(()) };
-        let (what, hint) = words(*why);
-        Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
     }
 }
 

@@ -7,16 +7,30 @@ use onward_core::{
 use onward_dialects::{Files, Unread, Unreadable, kit::code::Odd};
 
 use super::Foreign;
-use crate::world::real::site::room;
+use crate::world::{Stop, real::site::room};
 
 impl Foreign {
     /// What was not read is not replaced: nothing of it would be kept. A log that is too large
     /// still grows.
     pub(super) fn in_the_way<'f>(&self, files: &'f Files, change: &Change) -> Option<&'f Unread> {
         let path = self.path(change.path());
-        let found = files.unread.iter().find(|it| it.path == path)?;
+        let is_it = |it: &&Unread| {
+            // Behind a link, or below a file, nothing can be written either.
+            let is_around = matches!(it.why, Unreadable::Link | Unreadable::NoDirectory);
+            let below = path.strip_prefix(&it.path);
+            below.is_some_and(|below| below.is_empty() || is_around && below.starts_with('/'))
+        };
+        let found = files.unread.iter().find(is_it)?;
         let grows = matches!(change, Change::Append { .. });
         (!grows || found.why != Unreadable::TooLarge).then_some(found)
+    }
+
+    /// Before the first of the changes is written.
+    pub(crate) fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
+        let found = changes.iter().find_map(|it| self.in_the_way(files, it));
+        let Some(Unread { path, why }) = found else { return Ok(()) };
+        let (what, hint) = words(*why);
+        Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
     }
 }
 
@@ -47,7 +61,7 @@ pub(super) fn unread(Unread { path, why }: &Unread, is_to_change: bool) -> Findi
 }
 
 /// What is the matter, and what helps.
-pub(super) fn words(why: Unreadable) -> (&'static str, String) {
+fn words(why: Unreadable) -> (&'static str, String) {
     match why {
         Unreadable::TooLarge => ("is too large to be read", format!("{}; make it smaller", room())),
         Unreadable::Link => (

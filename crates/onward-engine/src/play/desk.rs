@@ -20,7 +20,7 @@ use super::{CallError, Ink, Order};
 use crate::world::{
     open,
     real::{
-        disk::{append_durably, hold_dir, make_parents, replace, sync_dir},
+        disk::{append_durably, hold_dir, make_parents, remove_durably, replace, sync_dir},
         site,
     },
 };
@@ -82,14 +82,18 @@ impl Desk {
         for change in changes {
             let path = self.at(change.path())?;
             self.ink.dip()?;
-            make_parents(&path)?;
             match change {
-                Change::Append { bytes, .. } => append_durably(&path, bytes)?,
+                Change::Append { bytes, .. } => {
+                    make_parents(&path)?;
+                    append_durably(&path, bytes)?;
+                }
                 Change::Replace { path: name, bytes } => {
+                    make_parents(&path)?;
                     self.refuse_unread(name)?;
                     // Like any file of the project: other people read it, too.
                     replace(&path, bytes, open::SHARED).map_err(CallError::io("write", &path))?;
                 }
+                Change::Remove { .. } => remove_durably(&path)?,
             }
         }
         Ok(())

@@ -431,7 +431,7 @@ impl Examined {
         let is_over = survey.findings.iter().any(|it| it.code == RUN_OVER);
         let status = if self.superseded().is_some() {
             Status::Cancelled
-        } else if is_over {
+        } else if is_over && Status::of(&run.state, survey.driven) != Status::Cancelled {
             Status::Failed
         } else {
             Status::of(&run.state, survey.driven)

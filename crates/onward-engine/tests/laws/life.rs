@@ -389,6 +389,10 @@ impl Life {
             let path = self.project.path().join(self.system.dir()).join(change.path());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             let bytes = match change {
+                Change::Remove { .. } => {
+                    std::fs::remove_file(path).unwrap();
+                    continue;
+                }
                 Change::Append { bytes, .. } => {
                     [std::fs::read(&path).unwrap_or_default().as_slice(), bytes].concat()
                 }

@@ -106,6 +106,10 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if let Some(error) = lacking(&args.inputs, file, &wanted, &inputs) {
         return Err(error);
     }
+    let known = dialect(&loaded.workflow.name).filter(|_| is_builtin);
+    if let Some(message) = known.and_then(|it| it.objection(&inputs)) {
+        return Err(Error::Usage { message, hint: "nothing was started".to_owned() });
+    }
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet && has_worktrees(&loaded.workflow.steps) {
@@ -392,11 +396,17 @@ fn wanted(
     given: &BTreeMap<String, Value>,
 ) -> Vec<(String, Input)> {
     let Workflow { name, inputs, .. } = &loaded.workflow;
-    let is_given = |key: &str| given.contains_key(key);
-    let wishes = is_builtin && WISHED.contains(&name.as_str()) && !is_given("dir");
+    let wishes = is_builtin && WISHED.contains(&name.as_str()) && !given.contains_key("dir");
+    let is_given = |key: &str| given.contains_key(key) && !(wishes && is_no_wish(key, given));
     let is_wanted = |key: &str, it: &Input| it.default.is_none() || wishes && key == REQUEST;
     let wanted = inputs.iter().filter(|(key, it)| is_wanted(key, it) && !is_given(key));
     wanted.map(|(key, it)| (key.clone(), it.clone())).collect()
+}
+
+/// Whether this is the wish, and says nothing.
+fn is_no_wish(key: &str, given: &BTreeMap<String, Value>) -> bool {
+    let text = given.get(key).and_then(Value::as_str);
+    key == REQUEST && text.is_some_and(|it| it.trim().is_empty())
 }
 
 /// What is wanted and was neither given nor answered, with the command that gives it.
@@ -406,8 +416,10 @@ fn lacking(
     wanted: &[(String, Input)],
     inputs: &BTreeMap<String, Value>,
 ) -> Option<Error> {
-    let lacking: Vec<&(String, Input)> =
-        wanted.iter().filter(|(key, _)| !inputs.contains_key(key)).collect();
+    let lacking: Vec<&(String, Input)> = wanted
+        .iter()
+        .filter(|(key, _)| !inputs.contains_key(key) || is_no_wish(key, inputs))
+        .collect();
     let names: Vec<String> =
         lacking.iter().map(|(key, _)| format!("`{}`", printable(key))).collect();
     let (what, is) = match names.as_slice() {
@@ -418,9 +430,11 @@ fn lacking(
     let about = |(_, it): &&(String, Input)| it.description.as_deref().map(printable);
     let about: Vec<String> = lacking.iter().filter_map(about).collect();
     let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join("; ")) };
-    let given = given.iter().map(|it| match it.split_once('=') {
-        Some((key, value)) => format!(" --input {}={}", word(key), word(value)),
-        None => format!(" --input {}", word(it)),
+    let is_lacking = |key: &str| lacking.iter().any(|(name, _)| name == key);
+    let given = given.iter().filter_map(|it| match it.split_once('=') {
+        Some((key, _)) if is_lacking(key) => None,
+        Some((key, value)) => Some(format!(" --input {}={}", word(key), word(value))),
+        None => Some(format!(" --input {}", word(it))),
     });
     let missing = lacking.iter().map(|(key, _)| format!(" --input {}=VALUE", word(key)));
     let flags: String = given.chain(missing).collect();

@@ -214,3 +214,61 @@ fn the_last_completed_task_is_the_one_whose_end_was_logged_last() {
     let status = desk.bench.exits(&format!("status {RUN}"), 0);
     assert!(status.out.contains("execute[T002] at"), "{status:?}");
 }
+
+/// The contracts were approved: the breakdown that is made again does not take them away.
+#[test]
+fn a_torn_task_graph_and_the_contracts_are_copied_before_the_breakdown_is_made_again() {
+    let desk = Desk::new();
+    approved(&desk);
+    let torn = desk.text("task-graph.json").chars().take(40).collect::<String>();
+    fs::write(desk.path("task-graph.json"), &torn).unwrap();
+    let contract = "# The contract that the user approved\n";
+    fs::create_dir_all(desk.path("tasks")).unwrap();
+    fs::write(desk.path("tasks/T001.md"), contract).unwrap();
+    let plan = desk.bench.exits("plan --json", 0).json();
+    let told = plan["findings"].as_array().unwrap().iter();
+    let mut hints = told.filter_map(|it| it["hint"].as_str());
+    assert!(hints.any(|it| it.contains("replaced/")), "{plan:#}");
+    desk.bench.onward(RESUME);
+    let mut kept = fs::read_dir(desk.path("replaced")).unwrap().map(|it| it.unwrap().path());
+    let dir = kept.next().unwrap();
+    assert!(plan.to_string().contains(dir.file_name().unwrap().to_str().unwrap()), "{plan:#}");
+    assert_eq!(fs::read_to_string(dir.join("task-graph.json")).unwrap(), torn);
+    assert_eq!(fs::read_to_string(dir.join("tasks/T001.md")).unwrap(), contract);
+}
+
+#[test]
+fn a_run_that_was_cancelled_at_its_gate_is_cancelled() {
+    let desk = Desk::new();
+    desk.bench.exits(&format!("run agent-memory --no-input --input dir={RUN}"), 11);
+    desk.bench.exits("decide approve cancel", 0);
+    let plan = desk.bench.exits("plan --json", 0).json();
+    assert!(!plan["recovery_point"]["summary"].to_string().contains("has to approve"), "{plan:#}");
+    desk.bench.exits(RESUME, 10);
+    for command in ["status --json", "list --json", "plan --json"] {
+        let said = desk.bench.onward(command);
+        assert!(said.out.contains("\"status\":\"cancelled\""), "{command}: {said:?}");
+    }
+}
+
+#[test]
+fn what_lies_in_the_place_of_a_directory_is_told_before_anything_runs() {
+    let outside = tempfile::TempDir::new().unwrap();
+    for name in ["events/onward", "tasks"] {
+        let desk = Desk::new();
+        approved(&desk);
+        let _ = fs::remove_dir_all(desk.path(name));
+        if name == "tasks" {
+            std::os::unix::fs::symlink(outside.path(), desk.path(name)).unwrap();
+        } else {
+            desk.bench.write(&format!("{RUN}/{name}"), "a file\n");
+        }
+        let plan = desk.bench.exits("plan --json", 0).json();
+        let told = plan["findings"].as_array().unwrap().iter();
+        let path = format!("{RUN}/{name}");
+        let mut told = told.filter(|it| it["path"] == path.as_str());
+        assert!(told.any(|it| it["severity"] == "blocking"), "{name}: {plan:#}");
+        desk.bench.exits(RESUME, 16);
+        assert!(desk.bench.project().runs().unwrap().is_empty(), "{name}: nothing was begun");
+    }
+}

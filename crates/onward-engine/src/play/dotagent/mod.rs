@@ -23,7 +23,9 @@ pub(super) const FUNCTIONS: [(&str, Function); 17] = [
     ("dotagent.approve", |order| {
         play(order, |it, ask| phases::approve(it, &ask.of, &ask.architects))
     }),
-    ("dotagent.design", |order| play(order, |it, ask| phases::design(it, &ask.name, &ask.draft))),
+    ("dotagent.design", |order| {
+        play(order, |it, ask| phases::design(it, &ask.name, &ask.draft, &ask.architects))
+    }),
     ("dotagent.merged", |order| play(order, |it, ask| phases::merged(it, &ask.draft))),
     ("dotagent.look", |order| play(order, |it, _| plan::look(it))),
     ("dotagent.plan", |order| play(order, |it, ask| plan::plan(it, &ask.draft))),

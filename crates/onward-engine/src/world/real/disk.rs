@@ -376,6 +376,17 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// Adds to the end of a file, or makes it; durable when this returns.
+/// One that is gone was removed before.
+pub(crate) fn remove_durably(path: &Path) -> Result<(), Stop> {
+    match fs::remove_file(path) {
+        Err(error) if is_absence(&error) => Ok(()),
+        other => {
+            other.map_err(io_stop("remove", path))?;
+            path.parent().map_or(Ok(()), sync_dir)
+        }
+    }
+}
+
 pub(crate) fn append_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     let written = open::at(path, To::Append).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -269,6 +269,14 @@ impl Walk<'_> {
             return Ok(());
         }
         if !is_glob(first) {
+            let dir = self.root.join(inner(first));
+            let is_dir = !rest.is_empty() && !self.found.follows;
+            let is_linked = || fs::symlink_metadata(&dir).is_ok_and(|it| it.is_symlink());
+            // Whether or not there is something in it: a step of ours would write there.
+            if is_dir && is_linked() && (leads_out(self.root, &dir) || !dir.is_dir()) {
+                self.pass_over(inner(first));
+                return Ok(());
+            }
             return self.down(&inner(first), rest, depth - 1);
         }
         let Ok(glob) = Glob::new(first) else { return Ok(()) };
