@@ -142,8 +142,8 @@ pub(crate) fn ways_out(
     Ok(())
 }
 
-/// What another run on the same thing is told. `None` = nothing tells what is wanted, and a run that
-/// begins asks for it.
+/// What another run on the same thing is told. `None` = nothing tells what is wanted, and a run
+/// that begins asks for it.
 fn wish(found: &FoundSite) -> Option<String> {
     if !found.dialect.is_told_what() {
         return Some(String::new());

@@ -1,6 +1,7 @@
 //! The laws of adopted runs, over the real dialects and the real calls: whenever a step that writes
 //! the other system's files has ended, what they tell is what the journal tells. A call that is
-//! declared to only look (`builtin::LOOKS`) changes no file, and may be told before the journal has it.
+//! declared to only look (`builtin::LOOKS`) changes no file, and may be told before the journal has
+//! it.
 //!
 //! The decider drives a built-in workflow in memory, its calls write into a directory, and scripted
 //! agents answer by chance. At random the machine stops: what was under way is lost, also a call

@@ -69,7 +69,8 @@ fn a_run_that_was_adopted_is_started_over_with_what_its_files_tell_or_names_what
             assert_eq!(status["run"]["status"], "waiting", "the old run is not ended: {status:#}");
             continue;
         };
-        // Its agent looks for the first directory, which is the old one: how far it gets is not told.
+        // Its agent looks for the first directory, which is the old one: how far it gets is not
+        // told.
         desk.bench.onward(&command);
         let runs = fs::read_dir(desk.bench.path(".agent-memory/runs")).unwrap();
         let names: Vec<String> =

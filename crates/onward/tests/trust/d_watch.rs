@@ -377,7 +377,7 @@ fn d_wide_letters_and_controls_stay_in_their_place() {
         terminal.sees(|glass| {
             let rows = glass.screen();
             let [_, body @ .., _] = &rows[..] else { return false };
-            let column = |row: &str| row.split('│').next().map(|left| columns(left));
+            let column = |row: &str| row.split('│').next().map(columns);
             rows.len() == usize::from(size.1)
                 && beside(glass, "xy z")
                 && beside(glass, "\\u{202e}end")

@@ -25,6 +25,7 @@ fn plainly(bench: &Bench, arguments: &str) -> Option<Said> {
     Some(Said::of(&command.output().ok()?))
 }
 
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn can_be_closed(bench: &Bench) -> bool {
     let probe = bench.path("closed");
     fs::write(&probe, "x").unwrap();
