@@ -13,7 +13,10 @@ use onward_core::{
     run::Run,
     survey::outputs_to_check,
 };
-use onward_engine::{dialects::dialect, locate::FoundSite};
+use onward_engine::{
+    dialects::{Dialect, dialect},
+    locate::FoundSite,
+};
 
 use crate::{
     command::onward,
@@ -99,7 +102,7 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
 /// The command that begins the run once more. Where it goes on with a run of another system, that
 /// system's files stay, and only one that is told what is wanted can begin beside them.
 fn begun_again(plan: &Plan) -> Option<String> {
-    let can = dialect(&plan.run.dialect).is_none_or(|it| it.is_told_what());
+    let can = dialect(&plan.run.dialect).is_none_or(Dialect::is_told_what);
     can.then(|| onward!("run --again {}", plan.run.id))
 }
 
