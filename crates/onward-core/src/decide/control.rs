@@ -50,7 +50,8 @@ impl Decider<'_> {
         }
     }
 
-    /// A done or skipped step whose needs are not what they were.
+    /// A done or skipped step of which a need, or a file that a step before it makes, is not what
+    /// it was.
     pub(super) fn invalidation(&self, id: NodeId) -> Event {
         let graph = &self.run.graph;
         let step = graph.node(id).address.clone();
@@ -58,7 +59,8 @@ impl Decider<'_> {
         let needs = key.map(|key| key.get().needs).unwrap_or_default();
         let was = KeyParts { needs, ..KeyParts::default() };
         let needs = graph.need_digests(id, &self.run.defs);
-        let causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
+        let mut causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
+        causes.extend(graph.overtaken(&self.run.state, id));
         Event::StepInvalidated { step, causes }
     }
 

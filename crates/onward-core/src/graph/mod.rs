@@ -16,6 +16,7 @@ mod few;
 mod index;
 mod kept;
 mod nodes;
+mod overtaken;
 mod packed;
 mod settle;
 mod size;

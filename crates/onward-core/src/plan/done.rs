@@ -186,15 +186,18 @@ impl Resumption {
                 let need = after.graph.find(&Address::from_text(need));
                 need.is_some_and(|need| after.graph.node(need).is_settled())
             };
-            let mut parts: KeyParts = key.get();
+            let overtaken = after.graph.overtaken(&after.state, id);
+            let mut parts: KeyParts = under(key, &overtaken).get();
             let known = std::mem::take(&mut parts.needs);
             let now = |(need, _): (&String, &Digest)| Some((need.clone(), *is.get(need)?));
             parts.needs = known.iter().filter_map(now).filter(|(need, _)| holds(need)).collect();
-            if parts.needs == known {
+            if parts.needs == known && overtaken.is_empty() {
                 continue;
             }
             let needs = known.iter().filter(|(need, was)| parts.needs.get(*need) != Some(was));
-            let needs = needs.map(|(need, _)| need.as_str()).collect::<Vec<_>>().join(", ");
+            let needs = needs.map(|(need, _)| need.clone());
+            let reads = overtaken.iter().map(|it| part_in_words(&it.part));
+            let needs = needs.chain(reads).collect::<Vec<_>>().join(", ");
             self.explain(step, "kept", format!("{needs} changed; it is kept, as asked"));
             self.verified(step, None, Some(Key::from(&parts)), KEPT);
             self.kept.insert(step.clone());

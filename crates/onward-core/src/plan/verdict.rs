@@ -379,7 +379,8 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     let was = key.map(|key| key.get().needs).unwrap_or_default();
     let was = KeyParts { needs: was, ..KeyParts::default() };
     let needs = after.graph.need_digests(id, &after.defs);
-    let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
+    let mut differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
+    differences.extend(after.graph.overtaken(&after.state, id));
     if differences.is_empty() {
         return vec![because("writes", "a step before it runs again, and writes its files first")];
     }

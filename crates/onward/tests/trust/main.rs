@@ -5,7 +5,8 @@
 //! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
 //! steps to come; `i_living` steps that write while the run is looked at; `i_effects` work in
 //! flight that rests on what changed, or is half done; `j_hands` what people change where a plan
-//! could not see it; `k_hands` what they change around work that is done, lives, or was accepted.
+//! could not see it; `k_hands` what they change around work that is done, lives, or was accepted;
+//! `l_reads` files that were made otherwise behind steps that came out the same.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -62,6 +63,7 @@ mod k_hands;
 mod k_heard;
 mod k_keep;
 mod k_truth;
+mod l_reads;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]
