@@ -29,6 +29,8 @@ pub struct Survey {
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
     /// For each failed step: what is not undone, because it was changed since by other hands.
     pub contested_of_failed: BTreeMap<Address, Contested>,
+    /// The last number that a rescue had before what is found here was numbered.
+    pub rescues: u32,
     /// What an earlier resume announced to undo before it was cut short.
     pub cut_short: Vec<Revert>,
     /// Lost attempts whose session was to be continued, and still can be.

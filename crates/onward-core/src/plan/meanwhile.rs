@@ -191,7 +191,7 @@ pub(super) fn undone_by_retries(
         return Vec::new();
     }
     let of_resume = made.reverts.iter().filter_map(Revert::rescue_number).max();
-    let mut number = of_resume.unwrap_or(0).max(run.state.rescues);
+    let mut number = of_resume.unwrap_or(0).max(survey.rescues).max(run.state.rescues);
     let mut all = Vec::new();
     for step in made.decided(Decision::AdoptSeal) {
         let Some(id) = after.graph.find(step) else { continue };

@@ -374,7 +374,7 @@ impl Resumption {
         let is_over = self.is_over;
         for (step, reverts) in survey.overlaid.iter().filter(|_| !is_over) {
             for Revert { path, rescue, .. } in reverts {
-                let what = "was not committed, and a commit of its attempt replaced it";
+                let what = "was not committed, and a commit since its attempt began replaced it";
                 let detail = format!("{path} {what}; it is kept in {rescue}");
                 self.explain(step, "artifact-replaced", detail);
             }

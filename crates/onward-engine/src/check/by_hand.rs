@@ -49,7 +49,7 @@ pub(super) fn look<W: World>(
         for path in &paths {
             known.extend(in_rescue(world, run, path)?);
         }
-        let new = kept(world, run, (step, entry.attempts), paths, next(run, undoing))?;
+        let new = kept(world, run, (step, entry.attempts), paths, announced(undoing))?;
         let mut all = new.map(|it| announce(it, undoing)).unwrap_or_default();
         all.extend(known);
         if !all.is_empty() {
@@ -74,9 +74,9 @@ pub(super) fn in_rescue<W: World>(
     Ok(rescued.map(|it| it.revert.clone()))
 }
 
-/// The number of the next rescue.
-pub(crate) fn next(run: &Run, undoing: &BTreeMap<String, Undoing>) -> u32 {
-    run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX)
+/// All that is kept or undone so far.
+pub(crate) fn announced(undoing: &BTreeMap<String, Undoing>) -> impl Iterator<Item = &Revert> {
+    undoing.values().flat_map(|it| &it.reverts)
 }
 
 /// What is kept, by the name of its rescue.
@@ -88,14 +88,14 @@ pub(crate) fn announce(kept: Undoing, undoing: &mut BTreeMap<String, Undoing>) -
     reverts
 }
 
-/// Says that these paths are kept as they are, in the rescue of this number, but for what the run
-/// itself made or keeps already.
-pub(crate) fn kept<W: World>(
+/// Says that these paths are kept as they are, in the rescue behind those that are `made`, but for
+/// what the run itself made or keeps already.
+pub(crate) fn kept<'a, W: World>(
     world: &mut W,
     run: &Run,
     (step, attempt): (&Address, u32),
     paths: Vec<String>,
-    number: u32,
+    made: impl IntoIterator<Item = &'a Revert>,
 ) -> Result<Option<Undoing>, Stop> {
     let mut reverts: Vec<Revert> = Vec::new();
     for path in paths {
@@ -118,7 +118,7 @@ pub(crate) fn kept<W: World>(
             path,
             left: Some(digest),
             base: base.map(|it| it.0),
-            rescue: rescue::name(number, step),
+            rescue: String::new(),
             left_kind: kind,
             base_kind: base.map(|it| it.1).unwrap_or_default(),
             step: Some(step.clone()),
@@ -127,24 +127,29 @@ pub(crate) fn kept<W: World>(
     if reverts.is_empty() {
         return Ok(None);
     }
+    let name = rescue::name(rescue::next(world, run, made)?, step);
+    reverts.iter_mut().for_each(|it| it.rescue.clone_from(&name));
     let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
     Ok(Some(Undoing { started, reverts, bases: BTreeMap::new() }))
 }
 
 /// What a person had not committed and an unfinished attempt replaced by a commit gets a rescue of
 /// its own.
-pub(super) fn keep_overlaid<'u>(
+pub(super) fn keep_overlaid<'u, W: World>(
+    world: &mut W,
     run: &Run,
     ended: impl Iterator<Item = &'u Unfinished<'u>>,
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
-) {
-    for one in ended {
-        let kept = announce(revert::overlaid(run, one, next(run, undoing)), undoing);
+) -> Result<(), Stop> {
+    for one in ended.filter(|it| !it.left.overlaid.is_empty()) {
+        let number = rescue::next(world, run, announced(undoing))?;
+        let kept = announce(revert::overlaid(run, one, number), undoing);
         if !kept.is_empty() {
             survey.overlaid.insert(one.step.clone(), kept);
         }
     }
+    Ok(())
 }
 
 /// Of a done step the outputs that changed now or before; of a stale one all it had; of one that

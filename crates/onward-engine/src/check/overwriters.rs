@@ -97,8 +97,8 @@ pub(super) fn look<W: World>(
             continue;
         }
         let attempts = run.state.step(&by.step).map_or(0, |entry| entry.attempts);
-        let (of, number) = ((&by.step, attempts), by_hand::next(run, undoing));
-        if let Some(kept) = by_hand::kept(world, run, of, vec![path.clone()], number)? {
+        let (of, made) = ((&by.step, attempts), by_hand::announced(undoing));
+        if let Some(kept) = by_hand::kept(world, run, of, vec![path.clone()], made)? {
             for revert in by_hand::announce(kept, undoing) {
                 // A link above it may be what is taken away.
                 found.entry(revert.path.clone()).or_insert_with(|| all.clone());

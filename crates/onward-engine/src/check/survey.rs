@@ -30,7 +30,10 @@ use crate::{
         proof::{self, Committed, Rests},
         reads, stays, witness, worktrees,
     },
-    revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
+    revert::{
+        self, Footprint, Judged, Others, Test, Unfinished,
+        rescue::{self, Undoing},
+    },
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
 };
 
@@ -66,14 +69,17 @@ pub fn survey<W: World>(
     let emptied = emptied::take_out(world, run, (connected, now), &mut all)?;
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
-    let mut announce = |started: &AttemptStarted, judged: &Judged| {
-        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
+    let mut announce = |world: &mut W, started: &AttemptStarted, judged: &Judged| {
+        if judged.undo.is_empty() {
+            return Ok(Vec::new());
+        }
+        let number = rescue::next(world, run, by_hand::announced(&undoing))?;
         let made = revert::undoing(number, started, &judged.undo);
         let reverts = made.reverts.clone();
         if let Some(first) = reverts.first() {
             undoing.insert(first.rescue.clone(), made);
         }
-        reverts
+        Ok::<_, Stop>(reverts)
     };
     for one in &all {
         let Some(started) = one.entry.started.as_deref() else { continue };
@@ -88,7 +94,7 @@ pub fn survey<W: World>(
             if !started.continues && never_spawned(run, connected, one.step) {
                 judged = judged.as_of_others();
             }
-            let reverts = announce(started, &judged);
+            let reverts = announce(world, started, &judged)?;
             let (by_others, contested) = (judged.edited.clone(), judged.contested.paths.clone());
             let found = &mut survey.findings;
             let emptied = emptied.get(one.step).cloned().unwrap_or_default();
@@ -113,7 +119,7 @@ pub fn survey<W: World>(
         } else if keeps(run, one.step) {
             edited.insert(one.step.clone(), judged.edited);
         } else {
-            let reverts = announce(started, &judged);
+            let reverts = announce(world, started, &judged)?;
             if !reverts.is_empty() {
                 survey.left_by_failed.insert(one.step.clone(), reverts);
             }
@@ -124,7 +130,9 @@ pub fn survey<W: World>(
         }
     }
     let ended = all.iter().filter(|one| !lives(connected, one));
-    by_hand::keep_overlaid(run, ended, &mut undoing, &mut survey);
+    by_hand::keep_overlaid(world, run, ended, &mut undoing, &mut survey)?;
+    let first = by_hand::announced(&undoing).filter_map(Revert::rescue_number).min();
+    survey.rescues = first.map_or(run.state.rescues, |first| first - 1);
     let unfinished = half_done(world, run, connected, &all)?;
     let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };

@@ -71,10 +71,8 @@ impl<W: World> Driver<'_, W> {
                 paths.insert(path);
             }
         }
-        let last = undo.reverts.iter().filter_map(Revert::rescue_number).max();
-        let number = last.unwrap_or(state.rescues) + 1;
-        let paths = paths.into_iter().collect();
-        if let Some(kept) = by_hand::kept(self.world, &self.run, (step, attempt), paths, number)? {
+        let (paths, made) = (paths.into_iter().collect(), &undo.reverts);
+        if let Some(kept) = by_hand::kept(self.world, &self.run, (step, attempt), paths, made)? {
             kept.keep(self.world)?;
             undo.reverts.extend(kept.reverts);
         }

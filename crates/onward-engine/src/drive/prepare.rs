@@ -25,7 +25,7 @@ use onward_core::{
 use crate::{
     check::hear,
     drive::Driver,
-    revert::{self, Others, Test, Unfinished, links, snapshot_of},
+    revert::{self, Others, Test, Unfinished, links, rescue, snapshot_of},
     world::{
         Condition, SessionOf, Snapshot, Stop, Taken, When, World,
         files::{self, Leads},
@@ -347,8 +347,10 @@ impl<W: World> Driver<'_, W> {
         }
         links.sort_by(|one, other| one.path.cmp(&other.path));
         links.dedup_by(|one, other| one.path == other.path);
-        let first = undo.reverts.first().and_then(Revert::rescue_number);
-        let number = first.unwrap_or(self.run.state.rescues) + 1;
+        if links.is_empty() {
+            return Ok(());
+        }
+        let number = rescue::next(self.world, &self.run, &undo.reverts)?;
         let started = AttemptStarted::bare(step.clone(), attempt);
         let undoing = revert::undoing(number, &started, &links);
         undoing.keep(self.world)?;
@@ -396,7 +398,7 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);
         }
-        let number = self.run.state.rescues + 1;
+        let number = rescue::next(self.world, &self.run, [])?;
         let undoing = revert::undoing(number, started, &judged.undo);
         let number = number + u32::from(!undoing.reverts.is_empty());
         let overlaid = revert::overlaid(&self.run, me, number);

@@ -18,7 +18,7 @@ use onward_core::{
 use super::{Driver, prepare::UndoOfPrevious};
 use crate::{
     load::journal::JOURNAL,
-    revert,
+    revert::{self, rescue},
     world::{At, Change, Stop, World},
 };
 
@@ -130,7 +130,8 @@ impl<W: World> Driver<'_, W> {
         if changes.is_empty() || !theirs(self.world, &self.run, &did.0, &changes)?.is_empty() {
             return Ok(UndoOfPrevious::default());
         }
-        let undoing = revert::undoing(self.run.state.rescues + 1, &did.0, &changes);
+        let number = rescue::next(self.world, &self.run, [])?;
+        let undoing = revert::undoing(number, &did.0, &changes);
         let kept = undoing.keep(self.world)?;
         Ok(UndoOfPrevious {
             reverts: undoing.reverts,

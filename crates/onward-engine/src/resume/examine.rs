@@ -28,12 +28,16 @@ use onward_dialects::seam::Card;
 
 use super::redone;
 use crate::{
-    check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
+    check::{by_hand, doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
     foreign::{
         Foreign, Importing as _, Onlooker, Reentry, as_undone, driven as driven_from, import,
         import_announced,
     },
-    revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
+    revert::{
+        self, CutShort,
+        rescue::{self, Undoing},
+        theirs::Theirs,
+    },
     world::{Connected, Stop, World, seen::Seen},
 };
 
@@ -220,7 +224,7 @@ fn examined<W: World>(
     survey.cut_short =
         announced_again(world, &run, reentry.as_ref(), before.undone, &mut cut_short)?;
     if let Some(reentry) = reentry.as_mut().filter(|_| depth > Depth::Glance) {
-        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
+        let number = rescue::next(world, &run, by_hand::announced(&undoing))?;
         reentry.look_at_undo(world, &run, &survey, &cut_short, number)?;
     }
     if let Some(reentry) = &reentry {

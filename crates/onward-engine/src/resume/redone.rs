@@ -20,7 +20,10 @@ use onward_core::{
 use crate::{
     check::by_hand,
     drive::redone::{attempts, in_place, theirs},
-    revert::{self, rescue::Undoing},
+    revert::{
+        self,
+        rescue::{self, Undoing},
+    },
     world::{Stop, World},
 };
 
@@ -49,7 +52,10 @@ pub(super) fn look<W: World>(
         changes.retain(|it| taken.insert(it.path.clone()));
         let theirs = theirs(world, run, started, &changes)?;
         if theirs.is_empty() {
-            let number = by_hand::next(run, undoing);
+            if changes.is_empty() {
+                continue;
+            }
+            let number = rescue::next(world, run, by_hand::announced(undoing))?;
             let made = revert::undoing(number, started, &changes);
             if let Some(first) = made.reverts.first() {
                 survey.redone.insert(step.clone(), made.reverts.clone());
@@ -59,8 +65,8 @@ pub(super) fn look<W: World>(
         }
         let asked = survey.by_hand.entry(step.clone()).or_default();
         let new = theirs.into_iter().filter(|path| !asked.iter().any(|it| it.path == *path));
-        let number = by_hand::next(run, undoing);
-        let kept = by_hand::kept(world, run, (step, started.attempt), new.collect(), number)?;
+        let (new, made) = (new.collect(), by_hand::announced(undoing));
+        let kept = by_hand::kept(world, run, (step, started.attempt), new, made)?;
         asked.extend(kept.map(|it| by_hand::announce(it, undoing)).unwrap_or_default());
     }
     survey.by_hand.retain(|_, reverts| !reverts.is_empty());

@@ -8,6 +8,11 @@ use onward_core::{
 
 use crate::world::{At, Content, Stop, World};
 
+/// The number in the name of a rescue's directory.
+pub fn rescue_number(name: &str) -> Option<u32> {
+    name.split_once('-')?.0.parse().ok()
+}
+
 /// Writes a file that is whole and durable when this returns, and never half there.
 pub fn write_durably<W: World>(world: &mut W, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
     put_durably(world, at, bytes, FileKind::Plain)

@@ -194,6 +194,9 @@ pub trait World {
     fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop>;
     /// Keeps what is about to be undone; durable when it returns. `None` outside git.
     fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
+    /// The numbers that rescues of the run have on disk and in git, also of those that never came
+    /// about and of those that the journal does not name.
+    fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop>;
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
     /// How a worktree of the run was left. Only looks.

@@ -64,6 +64,7 @@ mod k_heard;
 mod k_keep;
 mod k_truth;
 mod l_reads;
+mod l_rescues;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

@@ -22,12 +22,13 @@ use onward_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    disk::io_stop,
     look::{Looker, content_of},
     said::Said,
     worktrees::Gone,
 };
 use crate::world::{
-    Change, Changes, Content, Snapshot, Stop, Undo, When,
+    Change, Changes, Content, Snapshot, Stop, Undo, When, files,
     files::Leads,
     git::{
         self, Chain, Compared, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken,
@@ -240,6 +241,23 @@ impl Trees {
         let title = format!("what {}, attempt {}, left", of.step, of.attempt);
         let what = Undoing { title: &title, number: undo.number, paths, also: &also };
         Ok(Some(chain.rescue(&what)?))
+    }
+
+    pub(super) fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop> {
+        let dir = self.place.run_dir.join("rescue");
+        let mut taken = match self.chain("")? {
+            Some(chain) => chain.rescued()?,
+            None => BTreeSet::new(),
+        };
+        let entries = match std::fs::read_dir(&dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(taken),
+            other => other.map_err(io_stop("list", &dir))?,
+        };
+        for entry in entries {
+            let name = entry.map_err(io_stop("list", &dir))?.file_name();
+            taken.extend(name.to_str().and_then(files::rescue_number));
+        }
+        Ok(taken)
     }
 
     pub(super) fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {

@@ -343,6 +343,10 @@ impl World for RealWorld {
         self.trees.keep_rescue(of, undo, &mut self.looker)
     }
 
+    fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop> {
+        self.trees.rescues()
+    }
+
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         self.trees.as_committed(paths)
     }
