@@ -162,6 +162,7 @@ impl Project {
         let kept = self.epics.iter().find(|it| is_same(&it.told.id, id));
         let planned = || {
             let mut epic = Epic { id: id.to_owned(), ..Epic::default() };
+            epic.plan_path = plan_of(&epic, &self.plans).map(|it| it.0.clone());
             complete(&mut epic, &self.plans, &self.stories);
             (!epic.waves.is_empty()).then_some(epic)
         };
@@ -206,14 +207,21 @@ pub fn state_map(path: &str, bytes: &[u8]) -> Result<Map<String, Value>, String>
     if is_json { kit::json::object(bytes) } else { kit::yaml::object(bytes) }
 }
 
-fn complete(epic: &mut Epic, plans: &BTreeMap<String, Map<String, Value>>, stories: &[Story]) {
-    let named = epic.plan_path.as_ref().and_then(|path| plans.get(path));
-    let is_own = |map: &&Map<String, Value>| {
+type Plans = BTreeMap<String, Map<String, Value>>;
+
+/// The plan that the epic names, or else one that names it.
+fn plan_of<'p>(epic: &Epic, plans: &'p Plans) -> Option<(&'p String, &'p Map<String, Value>)> {
+    let named = epic.plan_path.as_ref().and_then(|path| plans.get_key_value(path));
+    let is_own = |(_, map): &(&String, &Map<String, Value>)| {
         let inner = map.get("execution").and_then(Value::as_object).unwrap_or(map);
         let id = ["epicId", "epic_id"].iter().find_map(|key| inner.get(*key));
         id.is_some_and(|id| is_same(id.as_str().unwrap_or(&id.to_string()), &epic.id))
     };
-    if let Some(plan) = named.or_else(|| plans.values().find(is_own)) {
+    named.or_else(|| plans.iter().find(is_own))
+}
+
+fn complete(epic: &mut Epic, plans: &Plans, stories: &[Story]) {
+    if let Some((_, plan)) = plan_of(epic, plans) {
         epic.planned(plan);
     }
     // Waves are counted from one, whatever they are called.

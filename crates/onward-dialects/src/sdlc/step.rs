@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     kit::path::shown,
-    rules::sdlc::{gate, sections::Marked, turn, wave},
+    rules::sdlc::{gate, turn, wave},
 };
 
 /// Where the run re-enters.
@@ -262,11 +262,8 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     let failed = run.facts.failed || run.was_sent_back;
     let is_over = told.code == Code::Complete;
     let is_judged = reached > 4;
-    // What the story holds now is what the next agent finds.
-    let mark = || {
-        let text = told.story().map(|it| Marked::of(it.document.text()).to_json());
-        json!({ "mark": text })
-    };
+    // What the story holds now, and what the others ask for, is what the next agent finds.
+    let mark = || json!({ "mark": told.mark() });
     // A person does again what was done from there on.
     let place = at.split(['/', '[']).next().unwrap_or_default();
     let phase = phase_of(place);

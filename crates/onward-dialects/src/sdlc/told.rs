@@ -1,6 +1,10 @@
 //! What core asks of such a run: how it stands, what is done, what comes next.
 
-use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use onward_core::{
     address::Address,
@@ -52,6 +56,9 @@ pub(super) struct SdlcTold {
     /// Why the state file cannot be read; the rest was rebuilt without it.
     pub(super) rebuilt: Option<String>,
     pub(super) opening: OnceCell<Value>,
+    mark: OnceCell<Value>,
+    /// Stories of waves on which our own agents work in worktrees.
+    pub(super) ours: BTreeSet<Address>,
     members: OnceCell<BTreeMap<Address, usize>>,
 }
 
@@ -148,6 +155,8 @@ impl SdlcTold {
             code,
             rebuilt,
             opening: OnceCell::new(),
+            mark: OnceCell::new(),
+            ours: BTreeSet::new(),
             members: OnceCell::new(),
         })
     }
@@ -171,6 +180,16 @@ impl SdlcTold {
 
     pub(super) fn story(&self) -> Option<&Story> {
         self.project.story(&self.key)
+    }
+
+    /// What its story holds, and what the others ask for.
+    pub(super) fn mark(&self) -> Value {
+        let mark = || {
+            let Some(story) = self.story() else { return Value::Null };
+            let others = self.project.stories.iter().filter(|it| it.path != story.path);
+            Marked::of(story.document.text()).beside(others).to_json()
+        };
+        self.mark.get_or_init(mark).clone()
     }
 
     pub(super) fn status_of(&self, id: &str) -> Option<Status> {

@@ -286,3 +286,40 @@ fn a_run_is_known_by_the_files_that_speak_of_it() {
     assert_eq!((meant.0, &meant.1["story"]), ("sdc", &json!("5.1")));
     assert_eq!(SDLC.meant_by("docs/notes/5.1.md", draft.as_bytes()), None);
 }
+
+/// What was interrupted stays where another workflow began on its story since, and says so.
+#[test]
+fn another_workflow_on_the_story_hides_none_that_was_interrupted_before_it() {
+    let (began, last) = ("2026-02-17T11:40:00Z", "2026-02-17T11:50:00Z");
+    let sdc = format!(
+        "workflow: sdc\ncurrent_story: 4.2\ncurrent_phase: 2\nstarted_at: {began}\nupdated_at: \
+         {last}\n"
+    );
+    let looped = json!({"storyId": "4.2", "currentIteration": 1, "maxIterations": 5,
+        "status": "in_progress", "startedAt": began, "updatedAt": last, "history": []});
+    let epic = format!(
+        "epic_state:\n  epicId: \"4\"\n  status: active\n  started_at: \"{began}\"\n  updated_at: \
+         \"{last}\"\n  current_wave: 1\n  waves:\n    1:\n      status: in_progress\n      \
+         stories:\n        \"4.2\": {{status: in_progress}}\n"
+    );
+    for (path, text, other, older) in [
+        (".nexos/workflow-state/other-state.yaml", sdc.clone(), "sdc-4.2", "sdc-4.2-in-run-state"),
+        (".aiox/workflow-state/4.2-state.yaml", sdc, "sdc-4.2", "sdc-4.2-in-run-state"),
+        ("qa/4.2/loop-status.json", looped.to_string(), "qa-loop-4.2", "sdc-4.2"),
+        (".aios/epic-4-state.yaml", epic, "epic-4", "sdc-4.2"),
+    ] {
+        let both = project().story("4.2", "InProgress").state("3").file(path, text);
+        let mut all = names(&both);
+        all.sort_unstable();
+        let mut expected = vec![other, older];
+        expected.sort_unstable();
+        assert_eq!(all, expected, "{path}");
+        for site in both.sites() {
+            let told = SDLC.read(&site, both.files()).unwrap();
+            let codes: Vec<String> = told.findings(now()).into_iter().map(|it| it.code).collect();
+            let has = codes.iter().any(|it| it == "other-workflow");
+            assert_eq!(has, site.name == older, "{path}: {} {codes:?}", site.name);
+            assert!(site.name != older || site.about.iter().any(|it| it == STATE), "{site:?}");
+        }
+    }
+}

@@ -54,7 +54,9 @@ pub(super) fn epic(order: &Order) -> Result<Value, CallError> {
     let state = if ask.state.is_empty() { rules::path(id) } else { ask.state.clone() };
     if desk.read(&state)?.is_none() {
         let at = wall_clock().to_string();
-        replace(&desk, &state, &rules::fresh(&epic, &ask.plan, &ask.to, &at))?;
+        let found = epic.plan_path.as_deref().unwrap_or_default();
+        let plan = if ask.plan.is_empty() { found } else { &ask.plan };
+        replace(&desk, &state, &rules::fresh(&epic, plan, &ask.to, &at))?;
     }
     Ok(json!({ "epic": id, "state": state, "waves": sdlc::waves(&project, &epic) }))
 }
