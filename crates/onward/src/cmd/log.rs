@@ -306,7 +306,7 @@ fn watch(
             cx.print_json(&closing::shape_of(dir, &run, status, exit)?)?;
         } else {
             screen.notify(&format!("onward: run {} {}", id_of(dir), next::became(status, &run)));
-            closing::words(cx, dir, &run, status, since)?;
+            closing::words(cx, (session, dir), &run, status, since)?;
         }
         return Ok(ExitCode::from(exit));
     }

@@ -11,6 +11,7 @@ use onward_core::{
     event::Mode,
     finding::RUN_OVER,
     plan::{Plan, Status},
+    plural::count,
     policy::{Accept, Choices, Depth, EnterAt},
     state::State,
 };
@@ -20,7 +21,7 @@ use onward_engine::{
         self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run, view_run,
     },
     load::checkpoint::Folded,
-    locate::{FindError, LockError, Project, TakeOver, holder},
+    locate::{FindError, FoundSite, LockError, Project, TakeOver, holder},
     world::{
         real::{News, Sink, wall_clock},
         seen::Seen,
@@ -38,7 +39,7 @@ use crate::{
     open::Found,
     outlook,
     progress::{self, Asks, Telling},
-    prompt::Person,
+    prompt::{First, Person},
     session::{Driving, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
     undone,
@@ -306,6 +307,10 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
     if runs.is_empty() && strangers.is_empty() {
         return Err(session.beside_lists(Error::NothingToResume));
     }
+    if !args.driving.yes && !is_agreed(cx, session, args, (&runs, &strangers))? {
+        writeln!(cx.err, "nothing was done\n{}", onward!("resume --all"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut codes = Vec::new();
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
@@ -330,6 +335,35 @@ fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCod
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     Ok(codes.into_iter().rfind(|it| *it != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS))
+}
+
+/// Where a person is there, each run is named, and one question is for all.
+fn is_agreed(
+    cx: &mut Context,
+    session: &Session,
+    args: &ResumeArgs,
+    (runs, strangers): (&[Found], &[FoundSite]),
+) -> Result<bool, Error> {
+    let mut person = Person::at_terminal(cx, &args.driving);
+    if !person.is_there() {
+        return Ok(true);
+    }
+    for found in runs {
+        let line = in_a_line(session, found)?;
+        person.screen().line(&line);
+    }
+    for found in strangers {
+        person.screen().line(&found.site.name);
+    }
+    let all = count(runs.len() + strangers.len(), "run");
+    let words = ["no", "yes"].map(str::to_owned);
+    let question = format!("Resume {all}, one after the other?");
+    match person.pick(&question, &words, First::ByDefault) {
+        None if person.was_interrupted() => {
+            Err(Error::Interrupted { command: "resume --all".to_owned() })
+        }
+        chosen => Ok(chosen == Some(1)),
+    }
 }
 
 /// No run can be resumed: why.
@@ -421,7 +455,7 @@ pub(crate) fn drive(
     let run = outcome.left.take().map_or_else(|| open_run(dir), Ok)?;
     let became = next::became(outcome.status, &run);
     screen.notify(&format!("onward: run {} {became}", outcome.run));
-    let code = closing::tell(cx, &outcome, &run, since);
+    let code = closing::tell(cx, session, &outcome, &run, since);
     // The process ends: nothing is given back piece by piece.
     std::mem::forget(run);
     code

@@ -39,6 +39,7 @@ mod d_resize;
 mod d_screens;
 mod d_shells;
 mod d_stumbles;
+mod d_tasks;
 mod d_watch;
 mod d_words;
 mod e_ahead;
