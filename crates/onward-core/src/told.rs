@@ -191,6 +191,11 @@ pub trait Told {
         None
     }
 
+    /// Of the places at which runs of this system are entered, those that this one has.
+    fn entries(&self, all: &'static [&'static str]) -> Vec<&'static str> {
+        all.to_vec()
+    }
+
     /// What has to be written so that the run re-enters where a person wants; empty when it goes on
     /// there anyway.
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {

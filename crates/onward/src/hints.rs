@@ -89,9 +89,9 @@ pub(crate) fn naming_run(hint: &str, run: &str) -> String {
 }
 
 /// Where else the task may be, and how one is made.
-pub(crate) fn another_list(Looked { lists, others, .. }: &Looked) -> String {
+pub(crate) fn another_list(Looked { own, others, .. }: &Looked) -> String {
     let shown = |it: &PathBuf| word(&it.display().to_string());
-    let place = lists.first().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
+    let place = own.as_ref().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
     let way = others.first().map_or_else(
         || "a new session has a list of its own: name another one with `--tasks`".to_owned(),
         |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),

@@ -54,8 +54,11 @@ impl Wanted<'_> {
 pub(crate) struct Looked {
     /// The directory of all task lists.
     pub(crate) root: Option<PathBuf>,
-    /// Lists without a pipeline: one can be begun there.
+    /// Lists without a pipeline: their tasks may be other projects'.
     pub(crate) lists: Vec<PathBuf>,
+    /// The list of the user's session, where it is known and has no pipeline: one can be begun
+    /// there.
+    pub(crate) own: Option<PathBuf>,
     /// Lists that hold one of another project.
     pub(crate) others: Vec<PathBuf>,
 }
@@ -78,8 +81,9 @@ impl Looked {
         let known: BTreeSet<&PathBuf> = in_lists.clone().map(|it| &it.dir).collect();
         let mut lists = search.task_lists();
         lists.retain(|it| !known.contains(it));
+        let own = search.session_list().filter(|it| !known.contains(it));
         let others = in_lists.filter(|it| it.site.elsewhere).map(|it| it.dir.clone());
-        Self { root: search.tasks_root(), lists, others: others.collect() }
+        Self { root: search.tasks_root(), lists, own, others: others.collect() }
     }
 }
 

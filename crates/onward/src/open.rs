@@ -5,6 +5,7 @@
 //! those that it lists when it asks.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, btree_map::Entry},
     path::{Path, PathBuf},
     sync::Arc,
@@ -145,13 +146,14 @@ impl Open {
 
     /// What is surely this project's comes first. On autopilot a run of ours comes before one of
     /// another system, which waits for a word. Then the last active one.
-    fn rank(&self, session: &Session) -> (bool, bool, u64) {
+    fn rank(&self, session: &Session) -> (bool, bool, Reverse<String>) {
         let is_autopilot = session.config.mode.value == Mode::Autopilot;
-        let (is_theirs, age) = match self {
-            Self::Ours(it) => (false, session.now.ms_since(it.dir.last_activity) / 1000),
-            Self::Theirs(it) => (true, it.plan.run.age_seconds),
+        // As `list` orders them.
+        let (is_theirs, last_active) = match self {
+            Self::Ours(it) => (false, it.dir.last_activity.to_string()),
+            Self::Theirs(it) => (true, it.plan.run.last_event.at.clone()),
         };
-        (!self.is_sure(false), is_autopilot && is_theirs, age)
+        (!self.is_sure(false), is_autopilot && is_theirs, Reverse(last_active))
     }
 }
 
@@ -300,6 +302,6 @@ pub(crate) fn glances(session: &Session, strangers: Vec<FoundSite>) -> Vec<Glanc
             glanced.push(Glanced { found, plan });
         }
     }
-    glanced.sort_by_key(|it| it.plan.run.age_seconds);
+    glanced.sort_by_key(|it| Reverse(it.plan.run.last_event.at.clone()));
     glanced
 }

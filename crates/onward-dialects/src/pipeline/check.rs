@@ -65,6 +65,17 @@ fn files(told: &Pipeline, all: &mut Vec<Finding>) {
         let message = format!("`{}` is open too, in the list {}", shown(subject), shown(dir));
         all.push(Odd::OthersOpen.finding(message));
     }
+    let strangers = &told.list.strangers;
+    if !strangers.is_empty() {
+        let named = strangers.iter().take(PATHS_SHOWN).map(|it| shown(&it.id));
+        let named = named.collect::<Vec<String>>().join(", ");
+        let more = strangers.len().saturating_sub(PATHS_SHOWN);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        let message = format!(
+            "tasks of this list are not of this pipeline, and stay as they are: {named}{more}"
+        );
+        all.push(Odd::OthersOpen.finding(message));
+    }
     if let Some(why) = &told.permanent.task.broken {
         let message = format!("the pipeline's own task cannot be read ({why})");
         let hint = "fix it: one JSON object with the subject `[PERMANENT] …`; nothing can be \
@@ -194,8 +205,7 @@ fn tasks(told: &Pipeline, all: &mut Vec<Finding>) {
 /// Tasks that come after a task whose file is not there.
 fn blockers(told: &Pipeline, all: &mut Vec<Finding>) {
     let list = &told.list;
-    let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
-    let known: BTreeSet<&str> = tasks.map(|task| task.id.as_str()).collect();
+    let known: BTreeSet<&str> = list.everything().map(|task| task.id.as_str()).collect();
     for task in &list.tasks {
         for id in task.blocked_by.iter().filter(|id| !known.contains(id.as_str())) {
             let name = shown(id);
@@ -341,7 +351,7 @@ fn repository(told: &Pipeline, all: &mut Vec<Finding>) {
         all.push(Finding::new(Known::BranchMismatch, message).with_hint(hint));
     }
     let expected: BTreeSet<&str> =
-        told.list.tasks.iter().flat_map(|it| &it.files).map(String::as_str).collect();
+        told.list.everything().flat_map(|it| &it.files).map(String::as_str).collect();
     let changed = git.changes.iter().filter_map(|line| changed(line));
     // Pages are what tasks of other phases leave; what lies in `.onward` is ours.
     let is_ours = |path: &&str| path.starts_with("pipeline/") || path.starts_with(".onward/");

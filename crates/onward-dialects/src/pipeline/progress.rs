@@ -229,8 +229,7 @@ pub(super) fn progress(
     }
     // Where no task is left nothing vouches for any phase.
     if !list.tasks.is_empty() {
-        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
-        let known: BTreeSet<&str> = tasks.map(|it| it.id.as_str()).collect();
+        let known: BTreeSet<&str> = list.everything().map(|it| it.id.as_str()).collect();
         let cleaned: BTreeSet<Phase> = list
             .tasks
             .iter()
@@ -297,8 +296,8 @@ fn places<'a>(
 fn done<'a>(list: &'a List, gone: &BTreeSet<String>) -> BTreeSet<&'a str> {
     let is_done = |task: &&Task| task.is_completed() && !gone.contains(&task.id);
     let mut done: BTreeSet<&str> =
-        list.tasks.iter().filter(is_done).map(|it| it.id.as_str()).collect();
-    let known: BTreeSet<&str> = list.tasks.iter().map(|it| it.id.as_str()).collect();
+        list.everything().filter(is_done).map(|it| it.id.as_str()).collect();
+    let known: BTreeSet<&str> = list.everything().map(|it| it.id.as_str()).collect();
     for id in list.tasks.iter().flat_map(|task| &task.blocked_by) {
         if !known.contains(id.as_str()) && was_cleaned_up(list, id) {
             done.insert(id);

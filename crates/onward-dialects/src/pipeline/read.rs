@@ -40,6 +40,8 @@ pub(crate) mod key {
     pub(crate) const MENDING: &str = "onward_mending";
     /// Of a pipeline: the directory of the run that began it, or went on with it last.
     pub(crate) const DRIVER: &str = "onward_driver";
+    /// Of a pipeline: its list had tasks before it, and they are not its own.
+    pub(crate) const APART: &str = "onward_apart";
     /// Of a pipeline: the phase whose tasks are being written.
     pub(crate) const LISTING: &str = "onward_listing";
     /// Of a pipeline: [`super::PENDING`] while the execution is completed and not reviewed,
@@ -175,6 +177,10 @@ impl Task {
         self.status == TaskStatus::Completed && !self.is_failed() && self.broken.is_none()
     }
 
+    fn number(&self) -> u64 {
+        self.id.parse().unwrap_or(u64::MAX)
+    }
+
     /// Whether this file should be there. A run of ours that proved the task has noted what each
     /// of its files held, and noted nothing of one that the task removed.
     pub(super) fn has_left(&self, path: &str) -> bool {
@@ -208,6 +214,8 @@ pub(super) struct Permanent {
     pub(super) mending: bool,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
+    /// It was begun in a list that had tasks: those are not its own.
+    pub(super) apart: bool,
 }
 
 impl Permanent {
@@ -226,8 +234,10 @@ impl Permanent {
 pub(super) struct List {
     /// The newest open one last.
     pub(super) permanents: Vec<Permanent>,
-    /// By number, then by name.
+    /// Of the last one of these alone; by number, then by name.
     pub(super) tasks: Vec<Task>,
+    /// Of other pipelines of the list, or of none: never worked on, and never counted.
+    pub(super) strangers: Vec<Task>,
     /// The highest id that was ever used.
     pub(super) highwatermark: Option<u64>,
     pub(super) odd: Oddities,
@@ -254,7 +264,18 @@ impl List {
         list.find_broken_permanent();
         list.permanents.sort_by_key(Permanent::rank);
         list.tasks.sort_by_key(|it| (it.id.parse::<u64>().unwrap_or(u64::MAX), it.id.clone()));
+        if let Some(chosen) = list.permanents.last() {
+            let belongs = Belongs::of(&list.permanents, chosen, &list.tasks);
+            let (own, strangers) = list.tasks.iter().cloned().partition(|it| belongs.to_chosen(it));
+            (list.tasks, list.strangers) = (own, strangers);
+        }
         list
+    }
+
+    /// Every task file that is there, also the pipelines' own.
+    pub(super) fn everything(&self) -> impl Iterator<Item = &Task> {
+        let permanents = self.permanents.iter().map(|it| &it.task);
+        self.tasks.iter().chain(&self.strangers).chain(permanents)
     }
 
     /// A file that cannot be read is the pipeline's own task where others call it their parent.
@@ -295,6 +316,47 @@ impl List {
         } else {
             self.tasks.push(task);
         }
+    }
+}
+
+/// Which tasks of a list are whose. A task is its parent's. One that names none belongs to the
+/// pipeline that was the last one before it, as work is made after the pipeline's own task; where
+/// none was, to the first, unless that one was begun in a list that had tasks already.
+struct Belongs<'a> {
+    chosen: &'a Permanent,
+    /// By number.
+    owners: Vec<(u64, &'a Permanent)>,
+    work: BTreeSet<&'a str>,
+}
+
+impl<'a> Belongs<'a> {
+    fn of(permanents: &'a [Permanent], chosen: &'a Permanent, tasks: &'a [Task]) -> Self {
+        let is_owner = |it: &&Permanent| !it.duplicate || it.task.id == chosen.task.id;
+        let owners = permanents.iter().filter(is_owner).map(|it| (it.task.number(), it));
+        let mut owners: Vec<(u64, &Permanent)> = owners.collect();
+        owners.sort_by_key(|(number, _)| *number);
+        let copies = permanents.iter().filter(|it| it.duplicate).map(|it| it.task.id.as_str());
+        let work = tasks.iter().map(|it| it.id.as_str()).chain(copies).collect();
+        Self { chosen, owners, work }
+    }
+
+    fn to_chosen(&self, task: &Task) -> bool {
+        let own = &self.chosen.task;
+        let is_before = task.number() < own.number();
+        if self.chosen.apart && is_before {
+            return false;
+        }
+        // A word that is no task's number, a work task or a copy says nothing of whose it is.
+        let parent =
+            task.parent.as_deref().map(str::trim).filter(|it| {
+                it.parse::<u64>().is_ok() && (*it == own.id || !self.work.contains(it))
+            });
+        if let Some(parent) = parent {
+            return parent == own.id;
+        }
+        let before = self.owners.iter().rev().find(|(number, _)| *number < task.number());
+        let owner = before.or_else(|| self.owners.first().filter(|(_, it)| !it.apart));
+        owner.is_some_and(|(_, it)| it.task.id == own.id)
     }
 }
 
@@ -418,6 +480,7 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         review: metadata.text(key::REVIEW).as_deref().and_then(Review::parse),
         mending: metadata.get(key::MENDING) == Some(&Value::Bool(true)),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
+        apart: metadata.get(key::APART) == Some(&Value::Bool(true)),
         task,
     }
 }

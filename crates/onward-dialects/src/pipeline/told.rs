@@ -75,8 +75,7 @@ impl Pipeline {
                 stages.insert(at, item.stage.clone());
             }
         }
-        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
-        let highest = tasks.filter_map(|it| it.id.parse().ok()).max();
+        let highest = list.everything().filter_map(|it| it.id.parse().ok()).max();
         Some(Self {
             dir: site.dir().to_owned(),
             code: code(facts),
@@ -541,6 +540,12 @@ impl Told for Pipeline {
 
     fn overtaken(&self, known: &dyn Fn(&Address) -> Journaled) -> Vec<Overtaken> {
         overtaken::overtaken(self, known)
+    }
+
+    fn entries(&self, all: &'static [&'static str]) -> Vec<&'static str> {
+        let phase = |it: &str| Phase::parse(it);
+        let has = |it: Phase| it == Phase::P8 || self.progress.phase(it).is_some();
+        all.iter().copied().filter(|it| phase(it).is_none_or(has)).collect()
     }
 
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {

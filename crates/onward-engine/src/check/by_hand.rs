@@ -128,7 +128,9 @@ pub(crate) fn kept<'a, W: World>(
         return Ok(None);
     }
     let name = rescue::name(rescue::next(world, run, made)?, step);
-    reverts.iter_mut().for_each(|it| it.rescue.clone_from(&name));
+    for revert in &mut reverts {
+        revert.rescue.clone_from(&name);
+    }
     let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
     Ok(Some(Undoing { started, reverts, bases: BTreeMap::new() }))
 }

@@ -132,7 +132,10 @@ pub fn survey<W: World>(
     let ended = all.iter().filter(|one| !lives(connected, one));
     by_hand::keep_overlaid(world, run, ended, &mut undoing, &mut survey)?;
     let first = by_hand::announced(&undoing).filter_map(Revert::rescue_number).min();
-    survey.rescues = first.map_or(run.state.rescues, |first| first - 1);
+    survey.rescues = match first {
+        Some(first) => first - 1,
+        None => rescue::next(world, run, None)? - 1,
+    };
     let unfinished = half_done(world, run, connected, &all)?;
     let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
@@ -149,17 +152,30 @@ pub fn survey<W: World>(
     }
     if let Some(git) = &mut git {
         worktrees::look_for_commits(world, run, git)?;
-        let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
-        let strange = ours.moved.difference(&unfinished);
-        let strange = strange.filter(|it| !is_told(it) && !survey.is_damaged(it));
-        // After a run is complete its tree is the person's.
-        let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
-        git.changed = strange.filter(|_| !is_complete).cloned().collect();
-        retain_strange(world, run, &mut git.changed)?;
+        git.changed = strange(world, &ours, &unfinished, &survey)?;
     }
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+/// What was changed that no step of the run is known to have changed.
+fn strange<W: World>(
+    world: &mut W,
+    ours: &Ours<'_>,
+    unfinished: &BTreeSet<String>,
+    survey: &Survey,
+) -> Result<Vec<String>, Stop> {
+    let run = ours.run;
+    // After a run is complete its tree is the person's.
+    if run.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
+        return Ok(Vec::new());
+    }
+    let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
+    let moved = ours.moved.difference(unfinished);
+    let mut strange = moved.filter(|it| !is_told(it) && !survey.is_damaged(it)).cloned().collect();
+    retain_strange(world, run, &mut strange)?;
+    Ok(strange)
 }
 
 /// What is not as the last snapshots have it.

@@ -97,7 +97,7 @@ impl Reentry {
         let mut entered = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
             let found = Entered::find(&*told, &from, world.now());
-            let known = foreign.card().entries;
+            let known = told.entries(foreign.card().entries);
             let no_entry = |unknown: NoEntry| Stop::NoEntry { what: unknown.to_string(), known };
             let found = found.map_err(no_entry)?;
             if !found.changes.is_empty() {

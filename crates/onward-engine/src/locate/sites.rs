@@ -12,7 +12,7 @@ use std::{
     num::NonZero,
     os::unix::fs::MetadataExt as _,
     panic::resume_unwind,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     thread,
 };
 
@@ -363,6 +363,14 @@ impl Search<'_> {
         let home = || Some(Path::new(variable(self.env, "HOME")?).join(".claude"));
         let usual = || Some(config.or_else(home)?.join("tasks"));
         self.tasks.map(Path::to_owned).or_else(usual)
+    }
+
+    /// The task list of the Claude Code session that the user is in, where the environment says.
+    pub fn session_list(&self) -> Option<PathBuf> {
+        let id = Path::new(variable(self.env, "CLAUDE_CODE_TASK_LIST_ID")?);
+        let mut parts = id.components();
+        let is_name = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
+        Some(self.tasks_root().filter(|_| is_name)?.join(id))
     }
 
     /// Claude Code's task lists, or those that were named.

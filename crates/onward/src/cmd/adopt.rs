@@ -133,7 +133,7 @@ pub(crate) fn make_permanent(
     let words = ["no", "yes"].map(str::to_owned);
     match person.pick(question, &words, First::ByDefault) {
         Some(1) => {
-            let list = looked.lists.first().map(|it| Value::from(it.display().to_string()));
+            let list = looked.own.as_ref().map(|it| Value::from(it.display().to_string()));
             let inputs = list.map(|it| ("dir".to_owned(), it)).into_iter().collect();
             run::builtin(cx, session, "pipeline", inputs, person)
         }

@@ -20,7 +20,7 @@ use onward_core::{
     },
 };
 use onward_engine::{
-    dialects::dialect,
+    dialects::{dialect, pipeline::Tier},
     engine::{self, Begun, EngineError, adopt::request as request_of, begin_run, can_begin},
     load::follow::Follower,
     locate::{Cast, Origin, example, kind_name, load_pinned},
@@ -68,6 +68,20 @@ pub(crate) struct RunArgs {
     driving: Driving,
 }
 
+/// Refused when the tier that a pipeline is to have is none.
+fn has_tier(workflow: &Workflow, inputs: &BTreeMap<String, Value>) -> Result<(), Error> {
+    let tier = inputs.get("tier").and_then(Value::as_str).unwrap_or_default();
+    let is_known = tier.trim().is_empty() || Tier::parse(tier).is_some();
+    if workflow.name != "pipeline" || is_known {
+        return Ok(());
+    }
+    let known = Tier::ALL.map(Tier::as_str).join(", ");
+    Err(Error::Usage {
+        message: format!("`{}` is no tier of a pipeline", printable(tier)),
+        hint: format!("say one of {known}, or leave it out: the lead chooses"),
+    })
+}
+
 pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if let Some(wanted) = &args.again {
         let session = Session::new(cx, &args.driving)?;
@@ -91,6 +105,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let is_builtin = !path.is_file();
     let wanted = wanted(&loaded, is_builtin, &inputs);
     if is_builtin {
+        has_tier(&loaded.workflow, &inputs)?;
         let dir = place(cx, &session, &loaded, &mut inputs);
         if let Some(dir) = dir.filter(|_| loaded.workflow.name == "conference")
             && has_started(&dir)

@@ -13,6 +13,7 @@ mod lists;
 mod locks;
 mod proved;
 mod real;
+mod strangers;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
