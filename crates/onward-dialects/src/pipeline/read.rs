@@ -190,6 +190,7 @@ impl Task {
 
 /// The task that holds a pipeline together.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "one per fact that its metadata holds")]
 pub(super) struct Permanent {
     /// What every task has.
     pub(super) task: Task,

@@ -131,11 +131,7 @@ pub fn survey<W: World>(
     }
     let ended = all.iter().filter(|one| !lives(connected, one));
     by_hand::keep_overlaid(world, run, ended, &mut undoing, &mut survey)?;
-    let first = by_hand::announced(&undoing).filter_map(Revert::rescue_number).min();
-    survey.rescues = match first {
-        Some(first) => first - 1,
-        None => rescue::next(world, run, None)? - 1,
-    };
+    survey.rescues = taken(world, run, &undoing)?;
     let unfinished = half_done(world, run, connected, &all)?;
     let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
@@ -157,6 +153,16 @@ pub fn survey<W: World>(
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
+}
+
+/// The last number of a rescue that was taken before this look.
+fn taken<W: World>(
+    world: &mut W,
+    run: &Run,
+    undoing: &BTreeMap<String, Undoing>,
+) -> Result<u32, Stop> {
+    let first = by_hand::announced(undoing).filter_map(Revert::rescue_number).min();
+    Ok(first.map_or_else(|| rescue::next(world, run, None), Ok)? - 1)
 }
 
 /// What was changed that no step of the run is known to have changed.
