@@ -181,7 +181,8 @@ fn c5_a_secret_that_json_spells_by_numbers_is_found() {
     crate::bench::sees_nobody_left(&run);
     assert!(shown.contains("[redacted:DB_PASS]"), "{shown}");
     for secret in spelled {
-        assert_eq!(holders(&bench.path(".onward"), secret), [PathBuf::new(); 0], "{secret}");
+        let holders = holders(&bench.path(".onward"), secret);
+        assert!(holders.is_empty(), "{secret}: {holders:?}");
         assert!(!shown.contains(secret), "{secret} is shown: {shown}");
     }
 }

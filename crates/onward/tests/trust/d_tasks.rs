@@ -94,7 +94,7 @@ fn d_a_manual_page_is_shown_by_man_at_a_terminal_and_raw_elsewhere() {
     let man = bench.path("bin/man");
     fs::set_permissions(&man, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = bench.command("man resume");
-    let path = std::env::var("PATH").unwrap();
+    let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     command.env("PATH", format!("{}:{path}", man.parent().unwrap().display()));
     let shown = Terminal::of_sized(&command, (80, 24)).exits(0);
     assert!(shown.contains("SHOWN") && !shown.contains(".TH"), "{shown}");
