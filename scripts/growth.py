@@ -2,15 +2,12 @@
 
 Part of ./scripts/bench (`./scripts/bench growth`). Each curve measures whole commands at sizes a decade apart.
 `grows` is the exponent between two sizes next to each other: 1 is linear, and what is above 1.15 where it takes
-longer than a tenth of a second is marked. The plot is written to docs/growth.svg, both axes logarithmic; one of a
-first try (`--scale`) beside it, under target/.
-
-Seconds and CPU are the best of three where a command can be repeated, and include every process that it left: each is
-waited for. A peak is that of the command itself, taken by `time` in a run of its own where the command changes nothing.
+longer than a tenth of a second is marked. The plot is written to docs/growth.svg, both axes logarithmic.
 """
 
 import json
 import math
+import resource
 import shutil
 import subprocess
 
@@ -33,12 +30,10 @@ class Curve:
         self.name, self.of, self.points = name, of, []
 
     def add(self, size, found):
-        self.points.append((size, *found))
-
-    def measure(self, bench, size, argv, cwd, ok=(0,), times=3):
-        """A command that can be repeated."""
-        seconds, cpu, _ = bench.best(times, argv, cwd=cwd, ok=ok)
-        self.add(size, (seconds, cpu, bench.weighed(argv, cwd, ok)[2]))
+        seconds, cpu, peak = found
+        # A child begins as a copy of us; less than that cannot be told.
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        self.points.append((size, seconds, cpu, peak if peak > own + 1 or self.of == "events" else 0))
 
     def exponents(self):
         """Between each size and the one before it."""
@@ -64,20 +59,18 @@ def growth(bench, scale):
             all_curves.append(curve)
             for line in curve.lines():
                 print(line, flush=True)
-    plot = bench.ROOT / ("docs" if scale == 1 else "target") / "growth.svg"
+    plot = bench.ROOT / "docs" / "growth.svg"
     plot.write_text(svg(all_curves))
     print(f"\nThe plot is in {plot.relative_to(bench.ROOT)}.")
-    steep = [line for curve in all_curves for line in curve.lines() if "worse than linear" in line]
-    print(f"Worse than linear: {len(steep)} of {sum(len(curve.points) for curve in all_curves)} points.")
 
 
 def looks(bench, it, size, curves):
     """The commands that look at a run, and a resume that finds nothing to do."""
     commands = {"plan": ["plan"], "plan --json": ["plan", "--json"], "status": ["status"]}
     for name, argv in commands.items():
-        curves[name].measure(bench, size, [bench.ONWARD, *argv], it.path)
+        curves[name].add(size, bench.best(3, [bench.ONWARD, *argv], cwd=it.path))
     again = [bench.ONWARD, "resume", "-q", "--no-input"]
-    curves["resume"].measure(bench, size, again, it.path, (bench.WAITS,))
+    curves["resume"].add(size, bench.best(3, again, cwd=it.path, ok=(bench.WAITS,)))
 
 
 def steps(bench, scale):
@@ -94,8 +87,8 @@ def steps(bench, scale):
                 needs = ", ".join(f"s{need}" for need in sorted(above))
                 lines.append(f"  - {{id: s{i}, needs: [{needs}], run: touch o/{i}, writes: [o/{i}]}}")
             it.workflow(lines + [f"  - {{ id: ask, needs: [s{size - 1}], gate: Go on? }}"], 4)
-            run = [bench.ONWARD, "run", "w.yaml", "-q", "--no-input"]
-            curves["run"].add(size, bench.weighed(run, it.path, (bench.WAITS,)))
+            found = it.onward("run", "w.yaml", "-q", "--no-input", ok=(bench.WAITS,))
+            curves["run"].add(size, found)
             looks(bench, it, size, curves)
     return curves.values()
 
@@ -108,8 +101,8 @@ def fan_out(bench, scale):
         with bench.Project() as it:
             each = f"'{{{{ range({size}) | list }}}}'"
             it.workflow([f"  - {{ id: fan, each: {each}, run: {bench.TRUE} }}", "  - { id: ask, gate: Go on? }"], 4)
-            run = [bench.ONWARD, "run", "w.yaml", "-q", "--no-input"]
-            curves["run"].add(size, bench.weighed(run, it.path, (bench.WAITS,)))
+            found = it.onward("run", "w.yaml", "-q", "--no-input", ok=(bench.WAITS,))
+            curves["run"].add(size, found)
             looks(bench, it, size, curves)
     return curves.values()
 
@@ -138,7 +131,7 @@ def runs(bench, scale):
                 letters = "".join(chr(ord("a") + number // 26**place % 26) for place in range(4))
                 shutil.copytree(first, first.with_name(f"{first.name[:-4]}{letters}"), dirs_exist_ok=True)
             made = size
-            listing.measure(bench, size, [bench.ONWARD, "list"], it.path, times=5)
+            listing.add(size, bench.best(5, [bench.ONWARD, "list"], cwd=it.path))
     return [listing]
 
 
@@ -158,13 +151,12 @@ def files(bench, scale):
             it.workflow(["  - { id: edit, agent: claude, prompt: x }", "  - { id: ask, gate: Go on? }"], 4)
             for args in [["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "all"]]:
                 bench.timed([*git, *args], cwd=it.path)
-            curves["git status"].measure(bench, size, ["git", "status", "--porcelain"], it.path)
-            run = [bench.ONWARD, "run", "w.yaml", "-q", "--no-input"]
-            curves["run"].add(size, bench.weighed(run, it.path, (bench.WAITS,)))
-            curves["plan"].measure(bench, size, [bench.ONWARD, "plan"], it.path)
+            curves["git status"].add(size, bench.best(3, ["git", "status", "--porcelain"], cwd=it.path))
+            curves["run"].add(size, it.onward("run", "w.yaml", "-q", "--no-input", ok=(bench.WAITS,)))
+            curves["plan"].add(size, bench.best(3, [bench.ONWARD, "plan"], cwd=it.path))
             again = [bench.ONWARD, "resume", "--mode", "preflight", "-q", "--no-input"]
-            curves["resume --mode preflight"].measure(bench, size, again, it.path, (bench.WAITS,))
-            curves["list"].measure(bench, size, [bench.ONWARD, "list"], it.path)
+            curves["resume --mode preflight"].add(size, bench.best(3, again, cwd=it.path, ok=(bench.WAITS,)))
+            curves["list"].add(size, bench.best(3, [bench.ONWARD, "list"], cwd=it.path))
     return curves.values()
 
 
@@ -172,19 +164,19 @@ AGENT = """#!/bin/sh
 set -eu
 field() { rest=${ONWARD_STEP#*$1\\[}; echo "${rest%%\\]*}"; }
 case $ONWARD_STEP in
-  partition) cp partition.json "$ONWARD_RESULT" ;;
+  partition) cp "$CONFERENCE_DIR/partition.json" "$ONWARD_RESULT" ;;
   */propose)
     who=$(field research | tr A-Z a-z); value=$(cat "$who.txt")
     echo $((value - 1)) > "$who.txt"
     echo '{"description": "a step", "hypothesis": "less is more", "analysis": "see the rows"}' > "$ONWARD_RESULT" ;;
   *poster/draft)
     mkdir -p "workspace/round-$(field round)"
-    printf '# Poster Session\\n\\nEach made its number one less.\\n' > "workspace/round-$(field round)/poster.md" ;;
-  *review/judge) cp verdicts.json "$ONWARD_RESULT" ;;
+    echo '# Poster Session' > "workspace/round-$(field round)/poster.md" ;;
+  *review/judge) cp "$CONFERENCE_DIR/verdicts.json" "$ONWARD_RESULT" ;;
   synthesis/draft)
     mkdir -p workspace
-    printf '# Synthesis\\n\\nLess is more.\\n' > workspace/synthesis.md
-    printf '# Final report\\n\\nLess is more.\\n' > workspace/final_report.md ;;
+    echo '# Synthesis' > workspace/synthesis.md
+    echo '# Final report' > workspace/final_report.md ;;
 esac
 """
 
@@ -200,10 +192,10 @@ def conference(bench, scale):
             letters = [chr(ord("A") + number) for number in range(researchers)]
             play(bench, it.path, letters, rounds)
             size = researchers * rounds
-            run = [bench.ONWARD, "run", "conference", "-q", "--yes", "--no-input"]
-            curves["run conference"].add(size, bench.weighed(run, it.path, (bench.WAITS,)))
+            found = it.onward("run", "conference", "-q", "--yes", "--no-input", ok=range(256))
+            curves["run conference"].add(size, found)
             for name in names[1:]:
-                curves[name].measure(bench, size, [bench.ONWARD, name], it.path)
+                curves[name].add(size, bench.best(3, [bench.ONWARD, name], cwd=it.path, ok=range(256)))
     return curves.values()
 
 

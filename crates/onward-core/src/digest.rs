@@ -52,7 +52,7 @@ impl Digest {
     }
 
     /// What [`as_bytes`](Self::as_bytes) gave.
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+    pub(crate) const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 

@@ -140,9 +140,7 @@ pub enum Event {
     /// the step is not done; ends a running attempt.
     #[serde(rename = "attempt.adopted")]
     AttemptAdopted(Box<AttemptAdopted>),
-    /// A done step was proved again, and its evidence is now this. Legal while the step is done;
-    /// with a key and no evidence also while an attempt of it runs: what comes of it is kept under
-    /// that key.
+    /// A done step was proved again, and its evidence is now this. Legal while the step is done.
     #[serde(rename = "attempt.verified")]
     AttemptVerified(Box<AttemptVerified>),
 

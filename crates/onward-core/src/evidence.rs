@@ -69,13 +69,6 @@ pub struct FileProof {
     pub stat: Stat,
 }
 
-impl FileProof {
-    /// It is there, and may not be read.
-    pub fn is_closed(&self) -> bool {
-        self.stat == Stat::CLOSED
-    }
-}
-
 /// What a look without reading tells about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stat {
@@ -88,8 +81,6 @@ pub struct Stat {
 impl Stat {
     /// Of what lies outside of the project: it is known by where it is, and never read.
     pub const OUTSIDE: Self = Self { size: u64::MAX, mtime_ns: i64::MAX, inode: 0 };
-    /// Of what is there and may not be read: nothing is known of what it holds.
-    pub const CLOSED: Self = Self { size: u64::MAX, mtime_ns: i64::MIN, inode: 0 };
 }
 
 /// How an attempt ended, as judged.

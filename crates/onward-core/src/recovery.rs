@@ -53,22 +53,6 @@ pub enum Decision {
     Refuse,
 }
 
-impl Decision {
-    /// What comes of the attempt is judged when it is over.
-    pub const fn takes_result(self) -> bool {
-        match self {
-            Self::AdoptSeal | Self::Reattach => true,
-            Self::Start
-            | Self::AdoptProof
-            | Self::Continue
-            | Self::Rerun
-            | Self::RevertThenRerun
-            | Self::Ask
-            | Self::Refuse => false,
-        }
-    }
-}
-
 crate::listed! {
     /// Why an attempt was given up: `rung` of `attempt.lost`, and the reason in `plan`.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     address::Address,
     event::{AttemptFinished, Record},
-    evidence::{Outcome, Usd},
+    evidence::Outcome,
     graph::{DefId, Defs, Graph, NodeId, Noted},
     state::{Glance, Phase, Plain, State, Violation},
     time::Timestamp,
@@ -57,12 +57,6 @@ impl Run {
             Glance::Plain(plain) => Some((place, plain)),
             Glance::Whole(_) => None,
         }
-    }
-
-    /// The limit, where so much money is spent and the run is not through: nothing new starts.
-    pub fn reached_budget(&self) -> Option<Usd> {
-        let is_open = !self.graph.root().is_settled();
-        self.defs.limits().usd.filter(|limit| is_open && self.state.spent >= *limit)
     }
 
     /// Whether the run goes on without the step after this end of an attempt: it failed for a cause

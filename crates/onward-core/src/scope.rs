@@ -22,19 +22,6 @@ use crate::{
     worktree::worktree_of,
 };
 
-/// A value longer than this is cut.
-const SHOWN_MAX: usize = 40;
-
-/// A value as JSON, or the beginning of it.
-fn in_short(value: &Value) -> String {
-    let whole = value.to_string();
-    if whole.chars().count() <= SHOWN_MAX {
-        return whole;
-    }
-    let cut: String = whole.chars().take(SHOWN_MAX - 1).collect();
-    format!("{cut}…")
-}
-
 /// Renders templates as seen from one node.
 pub(crate) struct Scope<'a> {
     pub(crate) run: &'a Run,
@@ -64,12 +51,6 @@ impl Scope<'_> {
 
     pub(crate) fn holds(&self, it: &Template) -> Result<bool, RenderError> {
         template::condition(it, &self.context(&it.refs, None)?, &self.facts.texts)
-    }
-
-    /// What a condition looks at, each with its value in a few words.
-    pub(crate) fn looked_at(&self, it: &Template) -> Result<Vec<String>, RenderError> {
-        let all = template::looked_at(it, &self.context(&it.refs, None)?);
-        Ok(all.into_iter().map(|(path, value)| format!("{path} is {}", in_short(&value))).collect())
     }
 
     /// A condition about the turn just ended: its steps come first.

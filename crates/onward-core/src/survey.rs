@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     address::Address,
     digest::Digest,
-    event::{AttemptFinished, Edit, Event, Exported, GitHead, Item, Revert},
+    event::{AttemptFinished, Edit, Exported, GitHead, Item, Revert},
     evidence::{Cause, Evidence, FileProof},
     finding::Finding,
     key::Difference,
@@ -29,8 +29,6 @@ pub struct Survey {
     pub left_by_failed: BTreeMap<Address, Vec<Revert>>,
     /// For each failed step: what is not undone, because it was changed since by other hands.
     pub contested_of_failed: BTreeMap<Address, Contested>,
-    /// The last number that a rescue had before what is found here was numbered.
-    pub rescues: u32,
     /// What an earlier resume announced to undo before it was cut short.
     pub cut_short: Vec<Revert>,
     /// Lost attempts whose session was to be continued, and still can be.
@@ -135,12 +133,7 @@ pub struct InFlight {
     pub facts: AttemptFacts,
     /// How it came to nothing, where its end is on disk and says so.
     pub failed: Option<(Cause, String)>,
-    /// Whether it came back with success, where it came back at all: a time-out, a signal or a stop
-    /// is no receipt of what it did beyond this machine.
-    pub receipt: Option<bool>,
-    /// What the resume journals of its agent's words before it judges its end.
-    pub heard: Vec<Event>,
-    /// How the resume will judge it, where it ended well.
+    /// How the resume will judge it, where it ended well and no agent's word counts.
     pub finished: Option<Box<AttemptFinished>>,
     /// What it changed, to be undone.
     pub reverts: Vec<Revert>,

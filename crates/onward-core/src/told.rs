@@ -62,12 +62,6 @@ pub trait Told {
         Vec::new()
     }
 
-    /// What a plan shows in the place of a step that the run has not come to, where the files tell
-    /// more of it: the row of each item, and the step of it that says how it stands.
-    fn instead_of(&self, _at: &Address) -> Option<Vec<(Address, Address)>> {
-        None
-    }
-
     /// Whether there are parts of this file of the project that the role of the step may not write.
     fn guards(&self, _at: &Address, _path: &str) -> bool {
         false
@@ -189,11 +183,6 @@ pub trait Told {
     /// a terminal or without; `None` where the system has no such report.
     fn preflight(&self) -> Option<Referred> {
         None
-    }
-
-    /// Of the places at which runs of this system are entered, those that this one has.
-    fn entries(&self, all: &'static [&'static str]) -> Vec<&'static str> {
-        all.to_vec()
     }
 
     /// What has to be written so that the run re-enters where a person wants; empty when it goes on
@@ -452,24 +441,14 @@ pub struct Reset {
 /// One file of a site that changes. Its path is relative to the site's first root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Append {
-        path: String,
-        bytes: Vec<u8>,
-    },
-    Replace {
-        path: String,
-        bytes: Vec<u8>,
-    },
-    /// After a copy of it was written elsewhere: nothing is deleted.
-    Remove {
-        path: String,
-    },
+    Append { path: String, bytes: Vec<u8> },
+    Replace { path: String, bytes: Vec<u8> },
 }
 
 impl Change {
     pub fn path(&self) -> &str {
         match self {
-            Self::Append { path, .. } | Self::Replace { path, .. } | Self::Remove { path } => path,
+            Self::Append { path, .. } | Self::Replace { path, .. } => path,
         }
     }
 }

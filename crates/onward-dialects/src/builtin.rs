@@ -39,7 +39,6 @@ pub const CALLS: &[&str] = &[
     "pipeline.tasks",
     "pipeline.begin",
     "pipeline.settle",
-    "pipeline.refused",
     "pipeline.mending",
     "pipeline.mended",
     "pipeline.accept",
@@ -78,20 +77,9 @@ pub const CALLS: &[&str] = &[
     "sdlc.wave",
     "sdlc.marks",
     "sdlc.kept",
-    "sdlc.gather",
     "sdlc.merge",
     "sdlc.tag",
     "sdlc.accept",
-];
-
-/// Those of them that only look, and change no file: such a call may be told as done, or as open,
-/// while the files stay as they are. The engine gives it nothing to write with.
-pub const LOOKS: &[&str] = &[
-    "agent-memory.check",
-    "agent-memory.lost",
-    "agent-memory.whole",
-    "agent-memory.survey",
-    "dotagent.look",
 ];
 
 const WORKFLOWS: &[(&str, &str)] = &[
@@ -157,6 +145,7 @@ const FILES: &[(&str, &str)] = &files![
     "schemas/pipeline/breakdown.json",
     "schemas/pipeline/describe.json",
     "schemas/pipeline/verdict.json",
+    "schemas/pipeline/holds.json",
     "prompts/sdlc/sm.md",
     "prompts/sdlc/po.md",
     "prompts/sdlc/dev.md",

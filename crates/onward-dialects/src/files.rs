@@ -9,13 +9,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use onward_core::{digest::Digest, time::Timestamp};
+use onward_core::time::Timestamp;
 
 /// Everything a dialect is shown. Clones share the bytes, and what was worked out of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Files {
     /// By the number of the site's root, then by path below it.
-    entries: Arc<BTreeMap<(usize, String), Arc<Held>>>,
+    entries: Arc<BTreeMap<(usize, String), File>>,
     /// `None` where there is no repository.
     pub git: Option<Git>,
     /// Of the processes that the files name, those that are alive.
@@ -79,59 +79,6 @@ pub struct File {
     pub modified: Option<Timestamp>,
 }
 
-/// A file as it was read, shared by all who look at it while it stays so.
-#[derive(Clone, Debug, Default)]
-pub struct Held {
-    file: File,
-    version: Option<Version>,
-    digest: OnceLock<Digest>,
-    worked_out: WorkedOut,
-}
-
-/// Which state of a file on disk was read: as long as it is the same, nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version(pub [u64; 5]);
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Self) -> bool {
-        self.file == other.file
-    }
-}
-
-impl Eq for Held {}
-
-impl Held {
-    pub fn new(file: File, version: Option<Version>) -> Self {
-        Self { file, version, ..Self::default() }
-    }
-
-    pub fn file(&self) -> &File {
-        &self.file
-    }
-
-    pub fn version(&self) -> Option<Version> {
-        self.version
-    }
-
-    /// Of all its bytes.
-    pub fn digest(&self) -> Digest {
-        *self.digest.get_or_init(|| Digest::of(&self.file.bytes))
-    }
-
-    /// What `make` makes of this file: the first time; then that again, wherever it is shared. It
-    /// must not depend on anything else.
-    pub(crate) fn worked_out<T: Any + Send + Sync>(&self, make: impl Fn(&File) -> T) -> Arc<T> {
-        self.worked_out.get(|| make(&self.file))
-    }
-}
-
-impl WorkedOut {
-    fn get<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> Arc<T> {
-        let known = self.0.get_or_init(|| Arc::new(make()));
-        known.clone().downcast().unwrap_or_else(|_| Arc::new(make()))
-    }
-}
-
 /// What git says about the repository around the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Git {
@@ -188,19 +135,15 @@ impl Files {
     }
 
     pub fn insert_in(&mut self, root: usize, path: impl Into<String>, file: File) {
-        self.share_in(root, path, Arc::new(Held::new(file, None)));
-    }
-
-    /// A file that was read before, and what was worked out of it.
-    pub fn share_in(&mut self, root: usize, path: impl Into<String>, held: Arc<Held>) {
         self.worked_out = WorkedOut::default();
-        Arc::make_mut(&mut self.entries).insert((root, path.into()), held);
+        Arc::make_mut(&mut self.entries).insert((root, path.into()), file);
     }
 
     /// What `make` makes of all these files: the first time; then that again, also for clones.
     /// The files of many runs are often the same.
     pub(crate) fn worked_out<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Arc<T> {
-        self.worked_out.get(|| make(self))
+        let known = self.worked_out.0.get_or_init(|| Arc::new(make(self)));
+        known.clone().downcast().unwrap_or_else(|_| Arc::new(make(self)))
     }
 
     pub fn remove(&mut self, path: &str) -> Option<File> {
@@ -209,8 +152,7 @@ impl Files {
 
     pub fn remove_in(&mut self, root: usize, path: &str) -> Option<File> {
         self.worked_out = WorkedOut::default();
-        let held = Arc::make_mut(&mut self.entries).remove(&(root, path.to_owned()))?;
-        Some(Arc::try_unwrap(held).map_or_else(|held| held.file.clone(), |held| held.file))
+        Arc::make_mut(&mut self.entries).remove(&(root, path.to_owned()))
     }
 
     pub fn contains(&self, path: &str) -> bool {
@@ -223,11 +165,6 @@ impl Files {
 
     /// A file below another root of the site.
     pub fn file_in(&self, root: usize, path: &str) -> Option<&File> {
-        self.held_in(root, path).map(|held| &held.file)
-    }
-
-    /// The same, to be shared with files that are read later.
-    pub fn held_in(&self, root: usize, path: &str) -> Option<&Arc<Held>> {
         self.entries.get(&(root, path.to_owned()))
     }
 
@@ -241,30 +178,21 @@ impl Files {
         let heads = |of: &Self| of.git.as_ref().map(|it| (it.head.clone(), it.branches.clone()));
         let mut pairs = self.entries.iter().zip(other.entries.iter());
         self.entries.len() == other.entries.len()
-            && pairs.all(|(one, two)| {
-                let is_shared = || Arc::ptr_eq(one.1, two.1);
-                one.0 == two.0 && (is_shared() || one.1.file.bytes == two.1.file.bytes)
-            })
+            && pairs.all(|(one, two)| one.0 == two.0 && one.1.bytes == two.1.bytes)
             && heads(self) == heads(other)
     }
 
     /// The files of the run's own root, in path order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &File)> {
-        self.iter_held().map(|(path, held)| (path, &held.file))
-    }
-
-    /// The same, with what was worked out of each.
-    pub fn iter_held(&self) -> impl Iterator<Item = (&str, &Arc<Held>)> {
         let own = self.entries.iter().take_while(|((root, _), _)| *root == 0);
-        own.map(|((_, path), held)| (path.as_str(), held))
+        own.map(|((_, path), file)| (path.as_str(), file))
     }
 }
 
 impl<P: Into<String>, B: Into<Vec<u8>>> FromIterator<(P, B)> for Files {
     fn from_iter<I: IntoIterator<Item = (P, B)>>(files: I) -> Self {
         let file = |bytes: B| File { bytes: bytes.into(), modified: None };
-        let own =
-            |(path, bytes): (P, B)| ((0, path.into()), Arc::new(Held::new(file(bytes), None)));
+        let own = |(path, bytes): (P, B)| ((0, path.into()), file(bytes));
         let entries = files.into_iter().map(own).collect::<BTreeMap<_, _>>();
         Self { entries: Arc::new(entries), ..Self::default() }
     }

@@ -17,7 +17,7 @@ pub mod seam;
 
 use onward_core::finding::DialectCode;
 
-pub use files::{Branch, File, Files, Git, Held, Since, Unread, Unreadable, Version, Worktree};
+pub use files::{Branch, File, Files, Git, Since, Unread, Unreadable, Worktree};
 pub use seam::{
     Candidate, Card, Dialect, Glimpse, Home, Listing, Mark, Missing, Root, Site, Watch,
 };

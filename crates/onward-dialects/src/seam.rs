@@ -24,11 +24,6 @@ pub trait Dialect: Sync {
         BTreeMap::new()
     }
 
-    /// Why no run of ours can begin with these inputs, whatever their kinds.
-    fn objection(&self, _given: &BTreeMap<String, Value>) -> Option<String> {
-        None
-    }
-
     /// The run that one of ours goes on with, by what that was given. For systems that keep several
     /// runs in one directory.
     fn site(&self, dir: &str, _workflow: &str, _inputs: &BTreeMap<String, Value>) -> Site {
@@ -43,11 +38,6 @@ pub trait Dialect: Sync {
     /// Whether a run from the beginning has to be told what is wanted, as the input `request`.
     fn is_told_what(&self) -> bool {
         false
-    }
-
-    /// What is wanted of a run, as its files tell it: for a person who begins another one.
-    fn request(&self, _files: &Files) -> Option<String> {
-        None
     }
 
     /// What the other files tell of a run of ours whose marks are gone; `None` where they tell

@@ -115,7 +115,7 @@ fn through_hands(commands: u32, parallel: u32) -> Result<(), Failure> {
         vec![std::env::current_exe()?.into(), "supervise".into(), dir.path().into()];
     let env = std::env::vars_os().collect();
     let config = HandsConfig { place: place.clone(), epoch: 1, env, exec };
-    let (mut hands, _) = Hands::connect_or_start(&config, &mut |_| true)?;
+    let (mut hands, _) = Hands::connect_or_start(&config)?;
     let mut ears = hands.ears().ok_or("the supervisor has no voice")?;
     let mut launches = (0..commands).map(launch);
     let first: Vec<Launch> = launches.by_ref().take(parallel as usize).collect();

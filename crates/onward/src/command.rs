@@ -16,11 +16,8 @@ use onward_core::{name, workflow::template::quoted};
 
 use crate::diagnostic::printable;
 
-/// What stands behind `--cwd` in every command, ready for a shell: the project of the run that a
-/// command is about, or else what the user typed.
+/// What stands behind `--cwd` in every command, ready for a shell.
 static PLACE: RwLock<Option<String>> = RwLock::new(None);
-/// What the user typed.
-static TYPED: RwLock<Option<String>> = RwLock::new(None);
 
 /// `onward!("resume {id}")` is `onward resume {id}`, as it works from where the user stands.
 macro_rules! onward {
@@ -31,9 +28,7 @@ pub(crate) use onward;
 /// What the user said.
 pub(crate) fn typed_with(cwd: &Path) {
     if cwd != Path::new(".") {
-        let place = placed_at(cwd);
-        *TYPED.write().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
-        set(Some(place));
+        set(cwd);
     }
 }
 
@@ -53,22 +48,14 @@ pub(crate) fn typed_in_vain() {
 
 /// The command turns out to be about a run of this project, and the user works in another one.
 pub(crate) fn is_about(root: &Path) {
-    set(Some(placed_at(root)));
+    set(root);
 }
 
-/// It is about a run of the project that the user works in.
-pub(crate) fn is_about_here() {
-    set(TYPED.read().unwrap_or_else(PoisonError::into_inner).clone());
-}
-
-fn set(place: Option<String>) {
-    *PLACE.write().unwrap_or_else(PoisonError::into_inner) = place;
-}
-
-fn placed_at(dir: &Path) -> String {
+fn set(dir: &Path) {
     let dir = dir.display().to_string();
     // A shell hands it on, and the parser would take it for an option.
-    word(&if dir.starts_with('-') { format!("./{dir}") } else { dir })
+    let dir = if dir.starts_with('-') { format!("./{dir}") } else { dir };
+    *PLACE.write().unwrap_or_else(PoisonError::into_inner) = Some(word(&dir));
 }
 
 /// What another onward that works for this one is given, as the same user reads its words: the

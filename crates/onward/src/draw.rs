@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use onward_core::{
-    graph::{Defs, Size},
     plural::count,
     workflow::model::{Count, Items, Kind, Many, Step, Workflow},
 };
@@ -26,7 +25,7 @@ pub(crate) fn tree(workflow: &Workflow) -> String {
         lines.iter().map(|line| column(line).chars().count()).max().unwrap_or(0)
     };
     let (name_width, what_width) = (width(|line| &line.name), width(|line| &line.what));
-    let mut text = format!("{}: {}\n", printable(&workflow.name), size(workflow));
+    let mut text = format!("{}: {}\n", printable(&workflow.name), size(&workflow.steps));
     for Line { name, what, needs } in &lines {
         let row = format!("{name:name_width$}  {what:what_width$}  {needs}");
         text.push_str(row.trim_end());
@@ -37,9 +36,9 @@ pub(crate) fn tree(workflow: &Workflow) -> String {
 
 /// `3+ steps, more from fan`: those that any run of it has, and which lists and loops open steps
 /// that are not known before.
-fn size(workflow: &Workflow) -> String {
+fn size(steps: &[Step]) -> String {
     const NAMED_MAX: usize = 3;
-    let Size { known, mut open } = Size::of(&Defs::new(workflow.clone()));
+    let Size { known, mut open } = Size::of(steps);
     let others = open.len().saturating_sub(NAMED_MAX);
     open.truncate(NAMED_MAX);
     if others > 0 {
@@ -53,6 +52,46 @@ fn size(workflow: &Workflow) -> String {
     match known {
         0 => format!("steps come from {from}"),
         known => format!("{known}+ steps, more from {from}"),
+    }
+}
+
+/// How many steps a workflow has; groups are not counted.
+#[derive(Default)]
+pub(crate) struct Size {
+    /// Those that are known before it runs: the items of a list that is written out, and the first
+    /// turn of a loop.
+    pub(crate) known: usize,
+    /// The lists and loops that open others.
+    pub(crate) open: Vec<String>,
+}
+
+impl Size {
+    pub(crate) fn of(steps: &[Step]) -> Self {
+        Self::below(steps, "")
+    }
+
+    fn below(steps: &[Step], scope: &str) -> Self {
+        let mut size = Self::default();
+        for step in steps {
+            let address = format!("{scope}{}", step.id);
+            let (times, opens) = match &step.many {
+                Many::Once => (1, false),
+                Many::Each(each) => match &each.items {
+                    Items::List(items) => (items.len(), false),
+                    Items::Expression(_) => (0, true),
+                },
+                Many::Repeat(repeat) => (1, !matches!(repeat.max, Count::Fixed(1))),
+            };
+            let inner = Self::below(inside(step), &format!("{address}/"));
+            let once = if step.is_leaf() { 1 } else { inner.known };
+            size.known = size.known.saturating_add(once.saturating_mul(times));
+            if opens {
+                size.open.push(address);
+            } else if times > 0 {
+                size.open.extend(inner.open);
+            }
+        }
+        size
     }
 }
 

@@ -177,17 +177,14 @@ fn which_gate<'a>(asked: Option<&'a str>, open: &[String]) -> &'a str {
     }
 }
 
-/// Commands that several runs can be meant by: nothing is done before the user says which.
+/// The command that ends a run for good.
 pub(crate) const CANCEL: &str = "cancel";
-pub(crate) const PAUSE: &str = "pause";
-pub(crate) const DONE: &str = "done";
 
 /// What can be done with each of several runs.
 fn asked(command: &str) -> &'static str {
     match command {
         "resume" => "resumed",
         CANCEL => "cancelled",
-        PAUSE => "paused",
         _ => "meant",
     }
 }
@@ -408,7 +405,7 @@ impl Error {
             Self::Usage { .. }
             | Self::InvalidWorkflow { .. }
             | Self::SeveralWait { .. }
-            | Self::SeveralRuns { command: CANCEL | PAUSE | DONE, .. }
+            | Self::SeveralRuns { command: CANCEL, .. }
             | Self::Config(_)
             | Self::NoSuchDialect { .. } => INVALID,
             Self::SeveralRuns { .. } | Self::WhoseList { .. } | Self::NotConfirmed { .. } => {
@@ -475,14 +472,12 @@ fn exit_of(error: &EngineError) -> u8 {
         {
             DAMAGED
         }
-        EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. })
-        | EngineError::Decide(DecideError::Lives { .. }) => HELD,
+        EngineError::Lock(LockError::RunHeld { .. } | LockError::TreeHeld { .. }) => HELD,
         EngineError::Resume(ResumeError::Damaged | ResumeError::Stop(Stop::Damaged))
         | EngineError::Decide(DecideError::Damaged)
         | EngineError::Workflow(LoadWorkflowError::Altered { .. })
         | EngineError::Stop(Stop::Damaged | Stop::Removed { .. }) => DAMAGED,
         EngineError::Resume(ResumeError::Conflicts(_))
-        | EngineError::Decide(DecideError::Gone(_))
         | EngineError::Stop(Stop::Conflicts(_) | Stop::Moved { .. })
         | EngineError::Misnamed(_)
         | EngineError::BegunElsewhere { .. } => CONFLICTS,

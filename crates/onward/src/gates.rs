@@ -216,12 +216,6 @@ pub(crate) fn in_pager(lines: Vec<String>) -> bool {
     pager().is_some_and(|pager| through(pager, lines.into_iter(), None))
 }
 
-/// A manual page as `man` shows it; `false` where there is no `man` to be had.
-pub(crate) fn in_manual(page: &[u8]) -> bool {
-    let lines: Vec<String> = String::from_utf8_lossy(page).lines().map(str::to_owned).collect();
-    through("man -l - || exit 127".into(), lines.into_iter(), None)
-}
-
 fn pager() -> Option<OsString> {
     std::env::var_os("PAGER").filter(|it| !it.is_empty())
 }

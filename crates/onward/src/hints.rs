@@ -10,12 +10,7 @@ use onward_core::{
     plan::{Plan, RunInfo},
 };
 
-use crate::{
-    command::in_text,
-    meant::Looked,
-    next,
-    session::{named_in_commands, word},
-};
+use crate::{command::in_text, meant::Looked, next, session::word};
 
 /// How a plan is confirmed, with all that the resume was asked for.
 pub(crate) fn confirming(run: &str, flags: &[String]) -> String {
@@ -49,20 +44,10 @@ pub(crate) fn naming(hint: &str, run: &RunInfo) -> String {
     in_text(&if run.dialect == "onward" { naming_run(hint, &run.id) } else { hint.to_owned() })
 }
 
-/// The same for one whom no menu asks: what a resume is told by a flag is a whole command.
-pub(crate) fn in_full(hint: &str, run: &RunInfo) -> String {
-    let resume = format!("`onward resume {} --", named_in_commands(run));
-    let flags = ["keep", "pinned", "force"];
-    let whole = flags.iter().fold(hint.to_owned(), |hint, flag| {
-        hint.replace(&format!("`--{flag}"), &format!("{resume}{flag}"))
-    });
-    naming(&whole, run)
-}
-
 /// The same for all hints of a plan, for scripts.
 pub(crate) fn pasteable(plan: &mut Plan) {
     for finding in &mut plan.findings {
-        finding.hint = finding.hint.as_deref().map(|hint| in_full(hint, &plan.run));
+        finding.hint = finding.hint.as_deref().map(|hint| naming(hint, &plan.run));
     }
 }
 
@@ -89,9 +74,9 @@ pub(crate) fn naming_run(hint: &str, run: &str) -> String {
 }
 
 /// Where else the task may be, and how one is made.
-pub(crate) fn another_list(Looked { own, others, .. }: &Looked) -> String {
+pub(crate) fn another_list(Looked { lists, others, .. }: &Looked) -> String {
     let shown = |it: &PathBuf| word(&it.display().to_string());
-    let place = own.as_ref().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
+    let place = lists.first().map(|it| format!(" --input dir={}", shown(it))).unwrap_or_default();
     let way = others.first().map_or_else(
         || "a new session has a list of its own: name another one with `--tasks`".to_owned(),
         |it| format!("if it is this project's, name it: `onward plan {}`", shown(it)),

@@ -11,8 +11,7 @@ use onward_core::{address::Address, plan::Status};
 use onward_engine::{
     care::archive::collectable,
     dialects::{Home, dialect, dialects},
-    engine::adopt::Adopters,
-    locate::{FindError, FoundSite, Project, RunDir, Search, near, opened},
+    locate::{FindError, FoundSite, Project, Search, near},
 };
 
 use crate::{
@@ -54,11 +53,8 @@ impl Wanted<'_> {
 pub(crate) struct Looked {
     /// The directory of all task lists.
     pub(crate) root: Option<PathBuf>,
-    /// Lists without a pipeline: their tasks may be other projects'.
+    /// Lists without a pipeline: one can be begun there.
     pub(crate) lists: Vec<PathBuf>,
-    /// The list of the user's session, where it is known and has no pipeline: one can be begun
-    /// there.
-    pub(crate) own: Option<PathBuf>,
     /// Lists that hold one of another project.
     pub(crate) others: Vec<PathBuf>,
 }
@@ -81,9 +77,8 @@ impl Looked {
         let known: BTreeSet<&PathBuf> = in_lists.clone().map(|it| &it.dir).collect();
         let mut lists = search.task_lists();
         lists.retain(|it| !known.contains(it));
-        let own = search.session_list().filter(|it| !known.contains(it));
         let others = in_lists.filter(|it| it.site.elsewhere).map(|it| it.dir.clone());
-        Self { root: search.tasks_root(), lists, own, others: others.collect() }
+        Self { root: search.tasks_root(), lists, others: others.collect() }
     }
 }
 
@@ -104,33 +99,13 @@ pub(crate) fn called(
         None => search.below(&std::path::absolute(cx.path(Path::new(".")))?)?,
     };
     let is_it = |it: &FoundSite| it.site.name == last;
-    let is_continued = |it: &FoundSite| continuing(it).is_some_and(|run| run == last);
     if found.iter().any(is_it) {
         found.retain(is_it);
-    } else if let Some(at) = found.iter().position(is_continued) {
-        found = vec![found.swap_remove(at)];
     } else {
         // A part of a name means no list that may be another project's.
         found.retain(|it| it.site.name.starts_with(last) && is_sure(it));
     }
     Ok(found)
-}
-
-/// The run of ours that works on this directory, which is gone.
-pub(crate) fn of_lost(project: &Project, dir: &Path) -> Option<PathBuf> {
-    let is_it = |run: &RunDir| {
-        let inputs = opened(&run.dir).map(|it| it.inputs).unwrap_or_default();
-        let named = inputs.get("dir").and_then(|it| it.as_str());
-        named.is_some_and(|it| !it.is_empty() && project.root().join(it) == dir)
-    };
-    let newest = project.runs().ok()?.into_iter().filter(is_it).max_by_key(|it| it.last_activity);
-    newest.map(|it| it.dir)
-}
-
-/// The run of ours that continues it, by its id.
-fn continuing(found: &FoundSite) -> Option<String> {
-    let adopter = Adopters::of(&found.project).ok()?.find(found)?;
-    Some(adopter.run.id.to_string())
 }
 
 /// Nothing is called so: a workflow file is no run, and one of another system may be meant.

@@ -175,15 +175,6 @@ pub(crate) fn of_plan(plan: &Plan, is_terminal: bool) -> Option<Next> {
     (!flags.is_empty()).then(|| Next::Anyway(onward!("resume {run} {}", flags.join(" "))))
 }
 
-/// The command that goes on with a run in which `standing` waits for a person, off a terminal: a
-/// resume is refused without it. Where no word settles it, the plan says what to do.
-pub(crate) fn past(id: &str, standing: &[Finding]) -> String {
-    match settling(standing) {
-        Some(flags) => onward!("resume {id} {}", flags.join(" ")),
-        None => onward!("plan {id}"),
-    }
-}
-
 const FORCE: &str = "--force";
 
 /// The flags that settle what can be settled with a word; `None` where a fact has to be mended, as

@@ -4,12 +4,7 @@
 //! Invariant: one order. What `plan` and `status` show is what `resume` continues, or the first of
 //! those that it lists when it asks.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, btree_map::Entry},
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use onward_core::{
     event::Mode,
@@ -19,21 +14,18 @@ use onward_core::{
     state::State,
 };
 use onward_engine::{
-    engine::adopt::Adopters,
     load::checkpoint::Folded,
     locate::{FoundSite, RunDir},
 };
 
 use crate::{
     cmd::{Context, resume},
-    command::in_text,
     diagnostic::printable,
     error::Error,
     meant,
     prompt::{First, Person},
-    screen::Screen,
     session::{Session, Which, found_in_commands, looked, state_of, with_workflow},
-    style::{ago, columns_of_errors, wrap},
+    style::ago,
 };
 
 /// A run on disk, folded. Callers that ask for more than how it stands read its workflow.
@@ -42,8 +34,6 @@ pub(crate) struct Found {
     pub(crate) state: State,
     pub(crate) status: Status,
     pub(crate) folded: Option<Arc<Folded>>,
-    /// The run of another system that it continues, where that lies in another project.
-    pub(crate) elsewhere: Option<FoundSite>,
 }
 
 impl Found {
@@ -52,7 +42,7 @@ impl Found {
         let folded = looked.folded().map(Arc::new);
         let state = looked.loaded.state;
         let status = Status::of(&state, dir.is_driven());
-        Ok(Self { dir, state, status, folded, elsewhere: None })
+        Ok(Self { dir, state, status, folded })
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
@@ -80,7 +70,7 @@ impl Found {
 /// How many are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// The one that is meant, and another one, if there is any.
+    /// The one that is meant; runs of ours that come later are not looked at.
     Meant,
     All,
 }
@@ -102,9 +92,7 @@ impl Open {
     /// As commands call it.
     pub(crate) fn name(&self) -> String {
         match self {
-            Self::Ours(it) => {
-                it.elsewhere.as_ref().map_or_else(|| it.dir.id.to_string(), found_in_commands)
-            }
+            Self::Ours(it) => it.dir.id.to_string(),
             Self::Theirs(it) => found_in_commands(&it.found),
         }
     }
@@ -118,11 +106,7 @@ impl Open {
 
     pub(crate) fn in_a_line(&self, session: &Session) -> Result<String, Error> {
         match self {
-            Self::Ours(it) => {
-                let line = resume::in_a_line(session, it)?;
-                let elsewhere = it.elsewhere.as_ref().map(found_in_commands);
-                Ok(elsewhere.map_or(line.clone(), |place| format!("{line}, in {place}")))
-            }
+            Self::Ours(it) => resume::in_a_line(session, Found::look(it.dir.clone())?),
             Self::Theirs(it) => Ok(it.in_a_line()),
         }
     }
@@ -146,14 +130,13 @@ impl Open {
 
     /// What is surely this project's comes first. On autopilot a run of ours comes before one of
     /// another system, which waits for a word. Then the last active one.
-    fn rank(&self, session: &Session) -> (bool, bool, Reverse<String>) {
+    fn rank(&self, session: &Session) -> (bool, bool, u64) {
         let is_autopilot = session.config.mode.value == Mode::Autopilot;
-        // As `list` orders them.
-        let (is_theirs, last_active) = match self {
-            Self::Ours(it) => (false, it.dir.last_activity.to_string()),
-            Self::Theirs(it) => (true, it.plan.run.last_event.at.clone()),
+        let (is_theirs, age) = match self {
+            Self::Ours(it) => (false, session.now.ms_since(it.dir.last_activity) / 1000),
+            Self::Theirs(it) => (true, it.plan.run.age_seconds),
         };
-        (!self.is_sure(false), is_autopilot && is_theirs, Reverse(last_active))
+        (!self.is_sure(false), is_autopilot && is_theirs, age)
     }
 }
 
@@ -161,17 +144,15 @@ impl Open {
 /// here and below, the one that is meant first.
 pub(crate) fn here(cx: &Context, session: &Session, reach: Reach) -> Result<Vec<Open>, Error> {
     let here = meant::here(cx, session)?;
-    let Below { strangers, taken_up } = below(session, &here, None)?;
     let (mut at_hand, others): (Vec<Glanced>, Vec<Glanced>) =
-        glances(session, strangers).into_iter().partition(|it| it.found.dir == here);
+        theirs(session, &here)?.into_iter().partition(|it| it.found.dir == here);
     if at_hand.len() == 1 {
         return Ok(vec![Open::Theirs(Box::new(at_hand.remove(0)))]);
     }
-    let mut ours = match reach {
-        Reach::Meant => session.first_unfinished(2)?,
+    let ours = match reach {
+        Reach::Meant => session.first_unfinished()?.into_iter().collect(),
         Reach::All => session.unfinished()?,
     };
-    ours.extend(elsewhere(session, taken_up));
     let theirs = at_hand.into_iter().chain(others).map(|it| Open::Theirs(Box::new(it)));
     let mut open: Vec<Open> =
         ours.into_iter().map(|it| Open::Ours(Box::new(it))).chain(theirs).collect();
@@ -225,83 +206,17 @@ impl Glanced {
     }
 }
 
-/// The run that is meant where none is named: for commands that only look. Where another could be,
-/// the user is told which one is.
-pub(crate) fn meant_here(cx: &Context, session: &Session) -> Result<Option<Open>, Error> {
-    let mut open = here(cx, session, Reach::Meant)?.into_iter();
-    let meant = open.next();
-    if let Some(meant) = meant.as_ref().filter(|_| open.any(|it| it.is_sure(false))) {
-        match meant {
-            Open::Ours(it) => tell_which(cx, it.dir.id.as_str()),
-            Open::Theirs(_) => tell_which(cx, &meant.name()),
-        }
-    }
-    Ok(meant)
-}
-
-/// Says which of several runs a command took that looks.
-pub(crate) fn tell_which(cx: &Context, name: &str) {
-    if !cx.global.json && !cx.global.quiet {
-        let said = format!(
-            "note: several runs can be resumed here; this is {}, and {} shows all",
-            printable(name),
-            in_text("`onward list`")
-        );
-        Screen::of_stderr().line(&wrap(&said, columns_of_errors(), 0, 2));
-    }
-}
-
-/// What lies at and below a directory, and in task lists, besides the runs of the project itself.
-#[derive(Default)]
-pub(crate) struct Below {
-    /// Runs of other systems that no run of ours continues.
-    pub(crate) strangers: Vec<FoundSite>,
-    /// Those that a run of ours in a project further down continues, and that run.
-    pub(crate) taken_up: Vec<(FoundSite, RunDir)>,
-}
-
-/// See [`Below`].
-pub(crate) fn below(session: &Session, dir: &Path, tasks: Option<&Path>) -> Result<Below, Error> {
-    let cannot_read = |source| Error::CannotRead { path: dir.to_owned(), source };
-    let root = dir.canonicalize().map_err(cannot_read)?;
-    let mut below = Below::default();
-    let mut adopters: BTreeMap<PathBuf, Adopters> = BTreeMap::new();
-    for found in session.search(tasks).below(dir).map_err(cannot_read)? {
-        let place = found.project.root();
-        let known = match adopters.entry(place.to_owned()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Adopters::of(&found.project)?),
-        };
-        let is_further_down = place != session.project.root() && place.starts_with(&root);
-        let is_new = |run: &RunDir| below.taken_up.iter().all(|(_, it)| it.dir != run.dir);
-        match session.continued_by(&found, known) {
-            None => below.strangers.push(found),
-            Some(run) if is_further_down && is_new(&run) => below.taken_up.push((found, run)),
-            Some(_) => {}
-        }
-    }
-    Ok(below)
-}
-
-/// Those of them that can be resumed. One that cannot be read hides no other.
-pub(crate) fn elsewhere(session: &Session, all: Vec<(FoundSite, RunDir)>) -> Vec<Found> {
-    let look = |(site, run)| Found::look(run).map(|it| Found { elsewhere: Some(site), ..it });
-    let found = all.into_iter().filter_map(|it| look(it).ok());
-    found.filter(|it| session.is_to_do(it)).collect()
-}
-
 /// Runs of other systems that are not over and belong here, the last active one first.
-pub(crate) fn glances(session: &Session, strangers: Vec<FoundSite>) -> Vec<Glanced> {
+pub(crate) fn theirs(session: &Session, here: &Path) -> Result<Vec<Glanced>, Error> {
     let mut glanced = Vec::new();
-    let plans = session.glances(&strangers);
-    for (found, plan) in strangers.into_iter().zip(plans) {
-        if let Ok(plan) = plan
+    for found in session.strangers(here, None)? {
+        if let Ok(plan) = session.glance(&found)
             && plan.run.status != Status::Completed
             && found.is_candidate()
         {
             glanced.push(Glanced { found, plan });
         }
     }
-    glanced.sort_by_key(|it| Reverse(it.plan.run.last_event.at.clone()));
-    glanced
+    glanced.sort_by_key(|it| it.plan.run.age_seconds);
+    Ok(glanced)
 }

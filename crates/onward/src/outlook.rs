@@ -13,15 +13,12 @@ use onward_core::{
     run::Run,
     survey::outputs_to_check,
 };
-use onward_engine::{
-    dialects::{Dialect, dialect},
-    locate::FoundSite,
-};
+use onward_engine::locate::FoundSite;
 
 use crate::{
     command::onward,
     diagnostic::printable,
-    hints::in_full,
+    hints::naming,
     next,
     session::{found_in_commands, word},
     style,
@@ -45,13 +42,14 @@ fn partly(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     let again = plan.steps.iter().filter(|step| step.is_redone()).count();
     let compared = plan.steps.iter().filter(|step| step.counts_no_more()).count() - again;
     let kept = plan.counts.get("keep").copied().unwrap_or(0);
+    let id = &plan.run.id;
     let nothing_stays = kept == 0 && compared == 0;
-    let is_old = nothing_stays || plan.run.age_band == AgeBand::Stale;
-    if let Some(command) = begun_again(plan).filter(|_| is_old) {
+    if nothing_stays || plan.run.age_band == AgeBand::Stale {
         let age = style::span(plan.run.age_seconds);
         let old = format!("the run is {age} old");
         let why = if nothing_stays { "no finished work can stay" } else { &old };
-        let text = format!("  Suggestion: start over ({why}):");
+        let (text, command) =
+            (format!("  Suggestion: start over ({why}):"), onward!("run --again {id}"));
         return writeln!(out, "{}", style::wrap_with(&text, &command, style::columns(), 0, 4));
     }
     let mut parts = vec![format!("{} kept", count(kept as usize, "step"))];
@@ -70,7 +68,7 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
     for finding in plan.findings.iter().filter(stuck) {
         writeln!(out, "  {}: {}", finding.code, printable(&finding.message))?;
         if let Some(hint) = &finding.hint {
-            writeln!(out, "    {}", printable(&in_full(hint, &plan.run)))?;
+            writeln!(out, "    {}", printable(&naming(hint, &plan.run)))?;
         }
     }
     phases(out, plan)?;
@@ -93,17 +91,8 @@ fn not(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
         let command = format!("{first}{}", onward!("resume {id} --from {}", word(&from)));
         way("once that is fixed, do the last phase that is still valid again", &command)?;
     }
-    if let Some(again) = begun_again(plan) {
-        way("start over; all files stay", &again)?;
-    }
+    way("start over; all files stay", &onward!("run --again {id}"))?;
     way("clean up and end it", &end)
-}
-
-/// The command that begins the run once more. Where it goes on with a run of another system, that
-/// system's files stay, and only one that is told what is wanted can begin beside them.
-fn begun_again(plan: &Plan) -> Option<String> {
-    let can = dialect(&plan.run.dialect).is_none_or(Dialect::is_told_what);
-    can.then(|| onward!("run --again {}", plan.run.id))
 }
 
 /// The ways out where another system's run cannot be taken up as it is.
@@ -136,23 +125,11 @@ pub(crate) fn ways_out(
         let command = format!("{again} --from {before}");
         way("once it is fixed, continue at a phase before it", &command)?;
     }
-    let asks = if wish(found).is_some() { "" } else { "; it asks what is wanted" };
-    let over = format!("start over; all files stay{asks}");
-    way(&over, &format!("{first}{}", start_over(found)))?;
+    way("start over; all files stay", &format!("{first}{}", start_over(found)))?;
     if let Some(give_up) = give_up {
         way("clean up its state and end it; nothing is deleted", &give_up)?;
     }
     Ok(())
-}
-
-/// What another run on the same thing is told. `None` = nothing tells what is wanted, and a run
-/// that begins asks for it.
-fn wish(found: &FoundSite) -> Option<String> {
-    if !found.dialect.is_told_what() {
-        return Some(String::new());
-    }
-    let told = found.seen.known().and_then(|files| found.dialect.request(files))?;
-    Some(format!(" --input request={}", word(&told)))
 }
 
 /// The command that starts another run on the same thing.
@@ -164,7 +141,9 @@ pub(crate) fn start_over(found: &FoundSite) -> String {
     let given = given.filter_map(|(name, value)| Some((name, value.as_str()?)));
     let mut command = vec![onward!("run {}", site.workflow)];
     command.extend(given.map(|(name, it)| format!("--input {name}={}", word(it))));
-    format!("{}{}", command.join(" "), wish(found).unwrap_or_default())
+    let asks = found.dialect.is_told_what();
+    command.extend(asks.then(|| "--input request='WISH'".to_owned()));
+    command.join(" ")
 }
 
 fn phases(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {

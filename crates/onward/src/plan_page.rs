@@ -20,7 +20,7 @@ use onward_core::{
 
 use crate::{
     diagnostic::printable,
-    hints::{in_full, naming},
+    hints::naming,
     next::{self, Next},
     preflight, screen,
     style::{self, BAD, DIM, STRONG, WARN, ago, columns, thousands, usd, wrap},
@@ -140,14 +140,12 @@ impl Page<'_> {
         }
         let of = |verdict: Verdict| counts.get(&verdict).copied().unwrap_or(0);
         let may_run = self.plan.steps.iter().filter(|it| it.waits_for_when()).count();
-        let for_money = self.plan.steps.iter().filter(|it| it.waits_for_money()).count();
         let mut parts = Vec::new();
-        let kept = self.plan.steps.iter().filter(|it| it.is_kept()).count();
-        let ended = self.plan.steps.iter().filter_map(PlannedStep::ended_meanwhile);
-        let (adopted, failed): (Vec<bool>, Vec<bool>) = ended.partition(|it| *it);
+        let adopted = of(Verdict::Adopt);
+        let kept = of(Verdict::Keep) + adopted;
         if kept > 0 {
             // They are kept, as the last words about the run will count them.
-            let meanwhile = match adopted.len() {
+            let meanwhile = match adopted {
                 0 => String::new(),
                 adopted if adopted == kept => " (finished meanwhile)".to_owned(),
                 adopted => format!(" ({adopted} finished meanwhile)"),
@@ -155,11 +153,9 @@ impl Page<'_> {
             parts.push(format!("{} kept{meanwhile}", count(kept, "step")));
         }
         for (number, what) in [
-            (failed.len(), "failed meanwhile"),
             (of(Verdict::Reattach), "still running"),
             (of(Verdict::Continue), "to continue"),
-            (of(Verdict::Verify) - may_run - for_money, "to verify"),
-            (for_money, "when the budget is raised"),
+            (of(Verdict::Verify) - may_run, "to verify"),
             (of(Verdict::Rerun), "to run again"),
             (of(Verdict::Run), "to run"),
             (may_run, "that may run"),
@@ -346,11 +342,7 @@ impl Page<'_> {
             let text = wrap(&printable(&text), self.width, 12, 12);
             writeln!(out, "  {style}{word:<8}{style:#}  {text}")?;
             if let Some(hint) = &finding.hint {
-                let hint = match self.whom {
-                    For::Reader => in_full(hint, &self.plan.run),
-                    // The menu itself asks about it.
-                    For::Menu(_) => naming(hint, &self.plan.run),
-                };
+                let hint = naming(hint, &self.plan.run);
                 let hint = wrap(&printable(&hint), self.width, 12, 12);
                 writeln!(out, "            {DIM}{hint}{DIM:#}")?;
             }

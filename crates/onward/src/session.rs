@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     cmp::Reverse,
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,8 +22,8 @@ use onward_engine::{
     drive::Options,
     engine::{
         EngineError, How, Machine,
-        adopt::{Adopters, is_superseded},
-        glance_sites, plan_site,
+        adopt::{Adopter, Adopters, is_superseded},
+        plan_site,
     },
     load::{
         checkpoint::{Folded, Looked as Journaled, load_looking},
@@ -48,9 +48,9 @@ use crate::{
     cmd::Context,
     command,
     error::Error,
-    meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, of_lost, unknown},
+    meant::{Looked, Wanted, called, here, is_closed, is_sure, left_here, unknown},
     open::was_ended,
-    open::{self, Found},
+    open::{self, Found, Reach},
     screen::Screen,
 };
 
@@ -198,13 +198,7 @@ impl Session {
     /// the run.
     pub(crate) fn which(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         let which = self.meant(cx, wanted)?;
-        self.is_about(&which)?;
-        Ok(which)
-    }
-
-    /// See [`which`](Self::which).
-    pub(crate) fn is_about(&self, which: &Which) -> Result<(), Error> {
-        let project = match which {
+        let project = match &which {
             Which::Ours(dir) => {
                 if let Some(opened) = opened(dir) {
                     Misnamed::check(dir, &opened.run).map_err(EngineError::from)?;
@@ -213,16 +207,15 @@ impl Session {
             }
             Which::Foreign(found) => Some(found.project.clone()),
         };
-        match project.filter(|it| it.root() != self.project.root()) {
-            Some(project) => command::is_about(project.root()),
-            None => command::is_about_here(),
+        if let Some(project) = project.filter(|it| it.root() != self.project.root()) {
+            command::is_about(project.root());
         }
-        Ok(())
+        Ok(which)
     }
 
     fn meant(&self, cx: &Context, wanted: &Wanted<'_>) -> Result<Which, Error> {
         if let Wanted { run: None, dialect: None, tasks: None, newest: true, command: _ } = wanted
-            && let Some(meant) = open::meant_here(cx, self)?
+            && let Some(meant) = open::here(cx, self, Reach::Meant)?.into_iter().next()
         {
             return Ok(meant.which());
         }
@@ -289,9 +282,6 @@ impl Session {
         };
         if let Some(name) = wanted.run.filter(|_| !dir.is_dir()) {
             let called = called(cx, &search, name, &dir).map_err(cannot_read)?;
-            if let Some(ours) = of_lost(&self.project, &dir).filter(|_| called.is_empty()) {
-                return Ok(Which::Ours(ours));
-            }
             let unknown = || unknown(cx, (&self.project, &search), name, error);
             return if called.is_empty() { Err(unknown()) } else { self.only(called, wanted) };
         }
@@ -358,11 +348,8 @@ impl Session {
         }
         if found.len() > 1 {
             // A run that is over is not meant where another one is not.
-            let plans = self.glances(&found);
-            let is_over = |it: &Plan| it.run.status == Status::Completed || was_ended(it);
-            let open =
-                found.iter().zip(plans).filter(|(_, plan)| !plan.as_ref().is_ok_and(is_over));
-            let open: Vec<FoundSite> = open.map(|(it, _)| it.clone()).collect();
+            let open = found.iter().filter(|it| !self.has_ended(it));
+            let open: Vec<FoundSite> = open.cloned().collect();
             found = if open.is_empty() { found } else { open };
             found.sort_by_key(|it| Reverse(it.site.last_activity));
         }
@@ -384,16 +371,25 @@ impl Session {
     /// The run that goes on with another system's run, or else that run itself.
     pub(crate) fn adopted_or_foreign(&self, found: FoundSite) -> Result<Which, Error> {
         let adopters = Adopters::of(&found.project)?;
-        Ok(match self.continued_by(&found, &adopters) {
-            Some(run) => Which::Ours(run.dir),
-            None => Which::Foreign(Box::new(found)),
-        })
+        Ok(self.taken_up(found, |it| adopters.find(it)))
     }
 
-    /// The run of ours that continues another system's run.
-    pub(crate) fn continued_by(&self, found: &FoundSite, adopters: &Adopters) -> Option<RunDir> {
-        let adopter = adopters.find(found)?;
-        (!adopter.is_complete || self.is_over(found)).then_some(adopter.run)
+    fn taken_up(
+        &self,
+        found: FoundSite,
+        adopter: impl FnOnce(&FoundSite) -> Option<Adopter>,
+    ) -> Which {
+        match adopter(&found) {
+            Some(it) if !it.is_complete || self.is_over(&found) => Which::Ours(it.run.dir),
+            Some(_) | None => Which::Foreign(Box::new(found)),
+        }
+    }
+
+    /// Complete, failed or cancelled, by its own files.
+    fn has_ended(&self, found: &FoundSite) -> bool {
+        let plan = self.glance(found);
+        let is_over = |it: &Plan| it.run.status == Status::Completed || was_ended(it);
+        plan.is_ok_and(|plan| is_over(&plan))
     }
 
     pub(crate) fn is_over(&self, found: &FoundSite) -> bool {
@@ -401,14 +397,31 @@ impl Session {
         plan.is_ok_and(|plan| plan.run.status == Status::Completed)
     }
 
+    /// Runs of other systems at and below this directory, and in task lists, that no run of ours
+    /// goes on with.
+    pub(crate) fn strangers(
+        &self,
+        below: &Path,
+        tasks: Option<&Path>,
+    ) -> Result<Vec<FoundSite>, Error> {
+        let cannot_read = |source| Error::CannotRead { path: below.to_owned(), source };
+        let mut strangers = Vec::new();
+        let mut adopters: BTreeMap<PathBuf, Adopters> = BTreeMap::new();
+        for found in self.search(tasks).below(below).map_err(cannot_read)? {
+            let known = match adopters.entry(found.project.root().to_owned()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Adopters::of(&found.project)?),
+            };
+            if let Which::Foreign(found) = self.taken_up(found, |it| known.find(it)) {
+                strangers.push(*found);
+            }
+        }
+        Ok(strangers)
+    }
+
     /// How another system's run stands, by its files alone.
     pub(crate) fn glance(&self, found: &FoundSite) -> Result<Plan, Error> {
         Ok(plan_site(found, &self.machine, &Choices::default(), Depth::Glance)?)
-    }
-
-    /// The same of several, which share what is around them.
-    pub(crate) fn glances(&self, found: &[FoundSite]) -> Vec<Result<Plan, EngineError>> {
-        glance_sites(found, &self.machine)
     }
 
     /// What a resume of another system's run would do.
@@ -436,37 +449,16 @@ impl Session {
         }
     }
 
-    /// The same; where another run could be meant, the user is told which one is.
-    pub(crate) fn named_or_told(
-        &self,
-        cx: &Context,
-        wanted: Option<&str>,
-    ) -> Result<PathBuf, Error> {
-        let dir = self.named_or_last(cx, wanted)?;
-        // What cannot be read here is said where it is meant.
-        let others = wanted.map_or_else(|| self.first_unfinished(2), |_| Ok(Vec::new()));
-        if others.unwrap_or_default().iter().any(|it| it.dir.dir != dir) {
-            open::tell_which(cx, &id_of(&dir));
-        }
-        Ok(dir)
-    }
-
-    /// So many of those that are neither complete nor superseded, the last active one first. A
-    /// later one that cannot be read is passed over.
-    pub(crate) fn first_unfinished(&self, max: usize) -> Result<Vec<Found>, Error> {
-        let mut found: Vec<Found> = Vec::new();
+    /// The last active one that is neither complete nor superseded.
+    pub(crate) fn first_unfinished(&self) -> Result<Option<Found>, Error> {
         for run in self.originals()? {
-            match Found::look(run) {
-                Ok(run) if self.is_to_do(&run) => found.push(run),
-                Err(error) if found.is_empty() => return Err(error),
-                Ok(_) | Err(_) => {}
-            }
-            if found.len() == max {
-                break;
+            let found = Found::look(run)?;
+            if self.is_to_do(&found) {
+                self.keep_folded(&found);
+                return Ok(Some(found));
             }
         }
-        found.first().inspect(|it| self.keep_folded(it));
-        Ok(found)
+        Ok(None)
     }
 
     /// All runs but copies of others.
@@ -474,7 +466,7 @@ impl Session {
         Ok(self.project.runs()?.into_iter().filter(|run| !Misnamed::is_copy(&run.dir)))
     }
 
-    pub(crate) fn is_to_do(&self, found: &Found) -> bool {
+    fn is_to_do(&self, found: &Found) -> bool {
         found.is_unfinished() && !self.is_superseded(&found.dir, &found.state)
     }
 
@@ -494,9 +486,7 @@ impl Session {
 
     /// Another run of the other system lies in the place of the one that this run goes on with.
     pub(crate) fn is_superseded(&self, run: &RunDir, state: &State) -> bool {
-        let project = Project::of_run(&run.dir);
-        let project = project.as_ref().unwrap_or(&self.project);
-        state.adopted.is_some() && is_superseded(project, &run.dir, &self.machine)
+        state.adopted.is_some() && is_superseded(&self.project, &run.dir, &self.machine)
     }
 
     /// What the journal of a run folds to, where this command has read it to find the run.
@@ -505,13 +495,10 @@ impl Session {
     }
 }
 
-/// How a run is named in a command: ours by its id, also one that continues another system's, and
-/// another system's by its directory, with its name behind it where that is another one.
+/// How a run is named in a command that works from anywhere: ours by its id, another system's by
+/// its directory, with its name behind it where that is another one.
 pub(crate) fn named_in_commands(run: &RunInfo) -> String {
-    let dir = Path::new(&run.dir);
-    let is_ours = dir.ends_with(&run.id) && Project::of_run(dir).is_some();
-    let is_ours = run.dialect == "onward" || is_ours;
-    if is_ours { word(&run.id) } else { placed_name(&run.dir, &run.id) }
+    if run.dialect == "onward" { word(&run.id) } else { placed_name(&run.dir, &run.id) }
 }
 
 /// Only a run of ours can be meant, and no such run goes on with this one yet.

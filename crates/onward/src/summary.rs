@@ -76,12 +76,10 @@ pub(crate) fn lines(
     if status == Status::Completed {
         lines.extend(outputs(dir, run));
     }
-    // What the last resume saved, unless that was before this drive; and what its starts did.
-    let resumed = run.state.resumed.as_deref().filter(|_| is_part);
-    if resumed.is_some() || run.state.resumed.is_none() {
-        let reverts = resumed.map_or(&[][..], |it| &it.reverts);
-        let rescues = [reverts, &run.state.kept_at_starts].concat();
-        let rescues = undone::by_rescue(&rescues);
+    // What the last resume saved, unless that was before this drive.
+    if let Some(resumed) = run.state.resumed.as_deref().filter(|_| is_part) {
+        let all = [resumed.reverts.as_slice(), &run.state.kept_at_starts].concat();
+        let rescues = undone::by_rescue(&all);
         for ((number, why), paths) in rescues.iter().filter(|((_, why), _)| *why == Why::Replaced) {
             let (said, command) = undone::line(paths, id, *number, *why);
             lines.push(format!("  saved: {said} {command}"));

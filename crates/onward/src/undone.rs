@@ -1,16 +1,14 @@
 //! What was undone or is replaced, and the command that brings it back: the same words on the
 //! screen, in `log` and in `status`.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use onward_core::event::{Event, Revert};
 
 use crate::{
     command::{onward, option, word},
     diagnostic::printable,
-    error::Error,
-    session::{id_of, open_run},
-    style::{columns, wrap_with},
+    style::wrap_with,
 };
 
 /// So many paths are named.
@@ -68,32 +66,6 @@ pub(crate) fn lines(
     };
     by_rescue(reverts).iter().map(line).collect()
 }
-
-/// What to say of a run that was cancelled without a driver, which had been resumed so many times
-/// before that: what was undone is in the resume that ended it.
-pub(crate) fn by_end(dir: &Path, resumes: u32) -> Result<(&'static str, Vec<String>), Error> {
-    let state = open_run(dir)?.state;
-    let ending = state.resumed.as_deref().filter(|it| it.count > resumes);
-    let reverts = ending.map_or(&[][..], |it| &it.reverts);
-    let id = id_of(dir);
-    let lines: Vec<String> = by_rescue(reverts)
-        .iter()
-        .map(|((number, why), paths)| {
-            let (said, command) = line(paths, &id, *number, *why);
-            let word = match why {
-                Why::Undone => "undone",
-                Why::Replaced => "saved",
-            };
-            format!("  {word}: {}", wrap_with(&said, &command, columns(), 10, 4))
-        })
-        .collect();
-    let is_undone = reverts.iter().any(|it| !it.keeps_in_place());
-    let stays =
-        if is_undone { "what it left half done is undone, its other files stay" } else { STAYS };
-    Ok((stays, lines))
-}
-
-const STAYS: &str = "its files stay";
 
 /// The paths of each rescue.
 pub(crate) fn by_rescue(reverts: &[Revert]) -> BTreeMap<(u32, Why), Vec<&str>> {

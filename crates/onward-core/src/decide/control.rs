@@ -50,8 +50,7 @@ impl Decider<'_> {
         }
     }
 
-    /// A done or skipped step of which a need, or a file that a step before it makes, is not what
-    /// it was.
+    /// A done or skipped step whose needs are not what they were.
     pub(super) fn invalidation(&self, id: NodeId) -> Event {
         let graph = &self.run.graph;
         let step = graph.node(id).address.clone();
@@ -59,8 +58,7 @@ impl Decider<'_> {
         let needs = key.map(|key| key.get().needs).unwrap_or_default();
         let was = KeyParts { needs, ..KeyParts::default() };
         let needs = graph.need_digests(id, &self.run.defs);
-        let mut causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
-        causes.extend(graph.overtaken(&self.run.state, id));
+        let causes = was.differences(&KeyParts { needs, ..KeyParts::default() });
         Event::StepInvalidated { step, causes }
     }
 
@@ -76,11 +74,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         let step = self.run.graph.node(id).address.clone();
-        let looked_at = match self.scope(id).looked_at(when)?.join(", ") {
-            nothing if nothing.is_empty() => nothing,
-            values => format!(" ({values})"),
-        };
-        let reason = format!("`when` does not hold: {}{looked_at}", when.source);
+        let reason = format!("`when` does not hold: {}", when.source);
         let needs = self.run.graph.need_digests(id, &self.run.defs);
         let texts = self.facts.of(&step).texts.iter();
         let read = texts.filter_map(|(path, text)| Some((path.clone(), text.as_ref()?)));

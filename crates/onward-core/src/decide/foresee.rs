@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{Command, Decider, Hold};
 use crate::{
-    event::Event,
+    event::{Event, LoopEnd},
     facts::{Facts, Need},
     graph::{NodeId, Role},
     overwritten::{Overwritten, overwritten, run_again},
@@ -109,7 +109,9 @@ impl Decider<'_> {
     }
 }
 
+/// A loop that used up its turns ends the run, which is for the driver to tell.
 fn recorded(command: Command) -> Option<Event> {
     let Command::Record(event) = command else { return None };
-    Some(event)
+    let is_used_up = matches!(&event, Event::LoopEnded { reason: LoopEnd::Exhausted, .. });
+    (!is_used_up).then_some(event)
 }

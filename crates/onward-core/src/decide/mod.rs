@@ -254,7 +254,10 @@ pub fn decide(run: &Run, facts: &Facts, now: Timestamp) -> Vec<Command> {
     if facts.draining {
         return Vec::new();
     }
-    if let Some(limit) = run.reached_budget() {
+    if let Some(limit) = run.defs.limits().usd
+        && run.state.spent >= limit
+        && !run.graph.root().is_settled()
+    {
         return over_budget(run, limit);
     }
     let mut decider = Decider::new(run, facts, now);

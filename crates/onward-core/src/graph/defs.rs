@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::brief::{Brief, Often, Word};
+use super::brief::{Brief, Often};
 use crate::digest::Digest;
 use crate::workflow::{
     model::{Items, Kind, Limits, Many, Step, Workflow},
@@ -269,23 +269,6 @@ impl Defs {
     /// Whether some template may look at the step's standard output.
     pub fn stdout_is_read(&self, id: DefId) -> bool {
         self.stdout_read.contains(self.id(id))
-    }
-
-    /// Whether some step may change anything in the tree that the run works in.
-    pub fn edit_the_tree(&self) -> bool {
-        let mut rest = self.get(DefId::ROOT).children().to_vec();
-        while let Some(id) = rest.pop() {
-            let brief = self.brief(id);
-            if brief.has_worktree() {
-                continue;
-            }
-            match brief.word() {
-                Word::Run | Word::Agent | Word::Call if brief.edits() => return true,
-                Word::Run | Word::Agent | Word::Call | Word::Gate => {}
-                Word::Group | Word::Sub => rest.extend(self.get(id).children()),
-            }
-        }
-        false
     }
 }
 

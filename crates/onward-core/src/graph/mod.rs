@@ -16,10 +16,8 @@ mod few;
 mod index;
 mod kept;
 mod nodes;
-mod overtaken;
 mod packed;
 mod settle;
-mod size;
 #[cfg(test)]
 mod tests;
 
@@ -39,7 +37,6 @@ pub use brief::{Brief, Often, Word};
 pub use defs::{Def, DefId, Defs};
 pub use few::Few;
 pub(crate) use packed::PackedGraph;
-pub use size::Size;
 
 /// Position of a node; nodes of the workflow file come in its order, later ones as they appear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,16 +256,6 @@ impl Graph {
             scope = node.parent;
         }
         all
-    }
-
-    /// Those of them that a key does not name.
-    pub(crate) fn compared_beyond(
-        &self,
-        id: NodeId,
-        known: &std::collections::BTreeMap<String, Digest>,
-    ) -> Vec<NodeId> {
-        let is_named = |need: &NodeId| known.contains_key(self.node(*need).address.as_str());
-        self.compared_needs(id).iter().copied().filter(|need| !is_named(need)).collect()
     }
 
     /// Some need, own or of a scope around, can never settle in this drive.

@@ -152,14 +152,6 @@ impl Graph {
         false
     }
 
-    /// Whether a done or skipped step is what it would be now: what it needs came out as it was,
-    /// and no step before it, however far, has made a file otherwise that it read.
-    fn stands(&self, id: NodeId, entry: &StepState, state: &State) -> bool {
-        entry.key.as_ref().is_none_or(|key| {
-            self.key_holds(id, key) && self.overtaken_of(state, id, (entry, key)).is_empty()
-        })
-    }
-
     /// Whether the needs in a key are what they are now. Compared as text first: a large run asks
     /// this of every finished step, and nearly always the answer is yes.
     fn key_holds(&self, id: NodeId, key: &Key) -> bool {
@@ -254,7 +246,8 @@ impl Mover<'_> {
                 self.graph.open_gates.insert(id);
             }
             Phase::Done | Phase::Skipped | Phase::Tolerated => {
-                if entry.is_none_or(|entry| self.graph.stands(id, entry, self.state)) {
+                let key = entry.and_then(|entry| entry.key.as_ref());
+                if key.is_none_or(|key| self.graph.key_holds(id, key)) {
                     self.settle(id);
                 } else {
                     self.graph.ready_control.insert(id);
@@ -302,7 +295,7 @@ impl Mover<'_> {
         let Some(entry) = entry.filter(|entry| entry.phase == Phase::Skipped) else {
             return false;
         };
-        let holds = self.graph.stands(id, entry, self.state);
+        let holds = entry.key.as_ref().is_none_or(|key| self.graph.key_holds(id, key));
         if holds {
             self.settle(id);
         }

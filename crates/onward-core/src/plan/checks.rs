@@ -87,13 +87,16 @@ fn resumes(run: &Run) -> Option<Finding> {
     Some(Finding::new(Code::ResumedRepeatedly, message).with_hint(hint))
 }
 
+/// The money is spent: nothing new starts.
+pub(super) fn is_over_budget(run: &Run) -> bool {
+    run.defs.limits().usd.is_some_and(|limit| run.state.spent >= limit)
+}
+
 fn budget(run: &Run) -> Option<Finding> {
-    let limit = run.reached_budget()?;
+    let limit = run.defs.limits().usd.filter(|_| is_over_budget(run))?;
     let (spent, limit) = (run.state.spent.dollars(), limit.dollars());
     let message = format!("${spent:.2} spent; the limit is ${limit:.2}");
-    let file = run.state.opened.as_ref().and_then(|it| it.file.as_deref());
-    let file = file.unwrap_or("the workflow");
-    let hint = format!("nothing new starts; raise `limits.usd` in {file}, then `onward resume`");
+    let hint = "nothing new starts; raise `limits.usd` in the workflow to continue";
     Some(Finding::new(Code::BudgetElapsed, message).with_hint(hint))
 }
 

@@ -16,9 +16,6 @@ use crate::{
     survey::{Damage, OutputSeen, ReadSeen, Survey},
 };
 
-/// Why a step holds under another key than it was made under.
-pub(super) const KEPT: &str = "a person keeps it although that changed";
-
 impl Resumption {
     /// Whether anything was chosen for a done step or seen of it that [`add_done`](Self::add_done)
     /// looks at.
@@ -130,7 +127,7 @@ impl Resumption {
             let part = part_in_words(&first.part);
             self.explain(step, "kept", format!("{part} changed; it is kept, as asked"));
             let key = entry.key.as_ref().map(|key| under(key, &kept));
-            self.verified(step, None, key, KEPT);
+            self.verified(step, None, key, "a person keeps it although that changed");
         }
         if adopted != entry.evidence {
             adopted.files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -176,39 +173,28 @@ impl Resumption {
         }
         let Ok(after) = self.folded(run, survey) else { return };
         for (step, entry) in &after.state.steps {
-            let counts = entry.phase.is_concluded() || self.takes(step, entry);
-            let is_meant = self.choices.keeps(step) && counts;
+            let is_meant = self.choices.keeps(step) && entry.phase.is_concluded();
             let id = after.graph.find(step).filter(|_| is_meant && !self.invalidates(step));
-            let begun = entry.started.as_deref().map(|it| &it.key);
-            let (Some(id), Some(key)) = (id, begun.or(entry.key.as_ref())) else { continue };
+            let (Some(id), Some(key)) = (id, entry.key.as_ref()) else { continue };
             let is = after.graph.need_digests(id, &after.defs);
             let holds = |need: &String| {
                 let need = after.graph.find(&Address::from_text(need));
                 need.is_some_and(|need| after.graph.node(need).is_settled())
             };
-            let overtaken = after.graph.overtaken(&after.state, id);
-            let mut parts: KeyParts = under(key, &overtaken).get();
+            let mut parts: KeyParts = key.get();
             let known = std::mem::take(&mut parts.needs);
             let now = |(need, _): (&String, &Digest)| Some((need.clone(), *is.get(need)?));
             parts.needs = known.iter().filter_map(now).filter(|(need, _)| holds(need)).collect();
-            if parts.needs == known && overtaken.is_empty() {
+            if parts.needs == known {
                 continue;
             }
             let needs = known.iter().filter(|(need, was)| parts.needs.get(*need) != Some(was));
-            let needs = needs.map(|(need, _)| need.clone());
-            let reads = overtaken.iter().map(|it| part_in_words(&it.part));
-            let needs = needs.chain(reads).collect::<Vec<_>>().join(", ");
+            let needs = needs.map(|(need, _)| need.as_str()).collect::<Vec<_>>().join(", ");
             self.explain(step, "kept", format!("{needs} changed; it is kept, as asked"));
-            self.verified(step, None, Some(Key::from(&parts)), KEPT);
+            let why = "a person keeps it although that changed";
+            self.verified(step, None, Some(Key::from(&parts)), why);
             self.kept.insert(step.clone());
         }
-    }
-
-    /// An attempt in flight of which the result is taken, or may be when its probe was asked.
-    fn takes(&self, step: &Address, entry: &StepState) -> bool {
-        let taken = self.rungs.get(step).is_some_and(|row| row.decision.takes_result());
-        let is_open = entry.phase == Phase::Running && !self.superseded.contains(step);
-        is_open && (taken || self.to_probe.contains(step) || self.to_check.contains(step))
     }
 
     /// Loops that have ended, and of which the edited workflow asks for more.
@@ -361,7 +347,7 @@ impl Resumption {
 /// made tells whether this one is to run again.
 pub(super) fn is_made_again(key: &Key, read: &ReadSeen, state: &State, survey: &Survey) -> bool {
     // An earlier resume may have found it lost, and was cut short before it was made again.
-    let is_lost = read.now.is_none_or(|now| state.kept_by_hand.knows(&read.path, now));
+    let is_lost = read.now.is_none() || state.kept_by_hand.get(&read.path) == read.now.as_ref();
     let lost = |need: &String| {
         let need = Address::from_text(need);
         let mut outputs = survey.outputs.get(&need).into_iter().flatten();
@@ -389,7 +375,7 @@ pub(super) fn difference(read: &ReadSeen) -> Difference {
 }
 
 /// The key as it would have been under what changed; all else stays.
-pub(super) fn under(key: &Key, differences: &[Difference]) -> Key {
+fn under(key: &Key, differences: &[Difference]) -> Key {
     let mut parts: KeyParts = key.get();
     for difference in differences {
         let Difference { part, is, .. } = difference;

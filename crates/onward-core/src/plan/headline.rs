@@ -1,9 +1,6 @@
 //! Where a resume goes on, in one sentence.
 
-use super::{
-    PlannedStep, RecoveryPoint, Resumption, Status, Verdict,
-    meanwhile::{self, failures},
-};
+use super::{PlannedStep, RecoveryPoint, Resumption, Status, Verdict, verdict::ended_meanwhile};
 use crate::{address::Address, plural::count, run::Run};
 
 /// What the resume does first, in one sentence. It follows from the rows: the steps it names are
@@ -15,7 +12,7 @@ pub(super) fn recovery_point(
     (steps, kept): (&[PlannedStep], usize),
     status: Status,
 ) -> RecoveryPoint {
-    let failed_meanwhile = failures(after, made).next();
+    let failed_meanwhile = ended_meanwhile(after, made);
     let is_reachable = |step: &&&PlannedStep| {
         let id = after.graph.find(&Address::from_text(&step.step));
         id.is_some_and(|id| after.graph.node(id).is_reachable())
@@ -50,7 +47,6 @@ pub(super) fn recovery_point(
     let kept = count(kept, "step");
     let compared = steps.iter().find(|row| row.verdict == Verdict::Verify);
     let asked = steps.iter().find_map(|row| asked_first(row, made));
-    let held_back = steps.iter().find(|row| row.waits_for_money()).map(|row| row.step.as_str());
     let (code, summary) = match (status, entry.as_slice(), verdict_of_first) {
         (Status::Completed, ..) => ("complete", "everything is done".to_owned()),
         (_, [], _) if ends.is_some() => {
@@ -60,15 +56,9 @@ pub(super) fn recovery_point(
             ("settle", text)
         }
         (_, [], _) if failed_meanwhile.is_some() => {
-            let what = failed_meanwhile.map(|it| it.in_words()).unwrap_or_default();
-            let text = format!("{kept} kept; {what}");
-            let then = meanwhile::then(after, made);
-            ("settle", format!("{text}: that is recorded, and {then}"))
-        }
-        (_, [], _) if held_back.is_some() => {
-            let step = held_back.unwrap_or_default();
-            let text = format!("{kept} kept; the budget is reached: nothing starts");
-            ("settle", format!("{text}; when it is raised, continues at {step}"))
+            let step = failed_meanwhile.map(Address::as_str).unwrap_or_default();
+            let text = format!("{kept} kept; {step} failed while the engine was down");
+            ("settle", format!("{text}: that is recorded, and the run ends as failed"))
         }
         (_, [], _) => match (asked, compared) {
             (Some((first, _)), _) => ("settle", format!("{kept} kept; {first}")),

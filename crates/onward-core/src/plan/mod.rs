@@ -9,7 +9,6 @@ mod edits;
 mod enter;
 mod foresee;
 mod headline;
-mod meanwhile;
 mod outdated;
 mod phases;
 mod preflight;
@@ -247,19 +246,6 @@ pub struct PlannedStep {
     pub cost_usd: Option<f64>,
 }
 
-impl PlannedStep {
-    /// It is done, and stays so: also if it ended well while no engine was there.
-    pub fn is_kept(&self) -> bool {
-        self.verdict == Verdict::Keep || self.ended_meanwhile() == Some(true)
-    }
-
-    /// Whether it ended well while no engine was there to see it end.
-    pub fn ended_meanwhile(&self) -> Option<bool> {
-        let has_failed = || self.why.iter().any(|why| why.cause == meanwhile::FAILED);
-        (self.verdict == Verdict::Adopt).then(|| !has_failed())
-    }
-}
-
 /// What a resume does with a step.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
@@ -345,7 +331,7 @@ pub fn assemble(
     let complete = status == Status::Completed;
     let steps = rows::steps(run, after, resumption);
     let counts = counts(&steps);
-    let kept = steps.iter().filter(|it| it.is_kept()).count();
+    let kept = counts.get(Verdict::Keep.as_str()).map_or(0, |it| *it as usize);
     let recovery_point = headline::recovery_point(after, resumption, (&steps, kept), status);
     let blocks = |it: &Finding| it.severity() == Severity::Blocking && !choices.accept(it);
     let blocked = resumption.findings.iter().any(blocks);
@@ -363,7 +349,7 @@ pub fn assemble(
         summary: Vec::new(),
         recovery_point,
         steps,
-        reverts: reverts::planned((run, after), resumption, survey),
+        reverts: reverts::planned(resumption, survey),
         counts,
         can_resume: !complete && !blocked && !is_over,
         needs,

@@ -6,7 +6,7 @@
 
 use super::{
     Resumption, Why,
-    done::{KEPT, detail, difference, is_made_again, under},
+    done::{detail, difference, is_made_again},
     verdict::because,
 };
 use crate::{
@@ -51,10 +51,8 @@ impl Resumption {
         if !is_taken {
             return false;
         }
-        let (mut causes, mut kept) = self.asked_differently((step, entry), seen, survey);
-        let (read, kept_read) = self.read_differently(step, (entry, state), survey);
-        causes.extend(read);
-        kept.extend(kept_read);
+        let mut causes = self.asked_differently((step, entry), seen, survey);
+        causes.extend(self.read_differently(step, (entry, state), survey));
         // Its end is known: what it did beyond this machine is done, and what it made here is gone.
         let is_half_gone = !seen.gone.is_empty() || !seen.emptied.is_empty();
         if may_have_happened && !is_half_gone {
@@ -63,7 +61,6 @@ impl Resumption {
                 self.reasons.entry(step.clone()).or_default().extend(whys);
                 self.retaken.insert(step.clone(), causes);
             }
-            self.keep_begun(step, entry, &kept);
             return false;
         }
         let whys = causes.iter().map(|cause| Why::changed(cause, detail(cause)));
@@ -78,7 +75,6 @@ impl Resumption {
             whys.push(Why::because(code.as_str(), format!("{path} {what}")));
         }
         if whys.is_empty() {
-            self.keep_begun(step, entry, &kept);
             return false;
         }
         if may_have_happened {
@@ -92,22 +88,13 @@ impl Resumption {
         true
     }
 
-    /// What comes of it is compared with what it would be asked for now.
-    fn keep_begun(&mut self, step: &Address, entry: &StepState, kept: &[Difference]) {
-        let started = entry.started.as_deref().filter(|_| entry.phase == Phase::Running);
-        if let Some(started) = started.filter(|_| !kept.is_empty()) {
-            self.verified(step, None, Some(under(&started.key, kept)), KEPT);
-        }
-    }
-
-    /// By an edited workflow, or because a person asks for it once more. Beside that what a person
-    /// keeps it in spite of.
+    /// By an edited workflow, or because a person asks for it once more.
     fn asked_differently(
         &mut self,
         (step, entry): (&Address, &StepState),
         seen: &InFlight,
         survey: &Survey,
-    ) -> (Vec<Difference>, Vec<Difference>) {
+    ) -> Vec<Difference> {
         let mut causes = Vec::new();
         let was_asked = entry.asked_since == Some(AskedSince::Redo);
         if self.choices.redoes(step) || was_asked && !self.choices.keeps(step) {
@@ -116,11 +103,11 @@ impl Resumption {
         }
         let asked = survey.edited.as_ref().and_then(|it| it.begun.get(step));
         let asked = asked.or_else(|| survey.begun.get(step));
-        let Some(differences) = asked else { return (causes, Vec::new()) };
+        let Some(differences) = asked else { return causes };
         let parts = parts_in_words(differences);
         if self.choices.keeps(step) {
             self.explain(step, "kept", format!("{parts} changed; it is kept, as asked"));
-            return (causes, differences.clone());
+            return causes;
         }
         let named = step.in_commands();
         let (what, hint) = if seen.facts.sealed {
@@ -134,7 +121,7 @@ impl Resumption {
         let finding = Finding::new(Code::DefinitionTouchesDone, message).at_step(step);
         self.findings.push(finding.with_hint(format!("{hint}; keep it with `--keep {named}`")));
         causes.extend(differences.iter().cloned());
-        (causes, Vec::new())
+        causes
     }
 
     fn read_differently(
@@ -142,8 +129,8 @@ impl Resumption {
         step: &Address,
         (entry, state): (&StepState, &State),
         survey: &Survey,
-    ) -> (Vec<Difference>, Vec<Difference>) {
-        let (mut causes, mut kept) = (Vec::new(), Vec::new());
+    ) -> Vec<Difference> {
+        let mut causes = Vec::new();
         let key = entry.started.as_deref().map(|it| &it.key);
         for read in survey.reads.get(step).into_iter().flatten() {
             if key.is_some_and(|key| is_made_again(key, read, state, survey)) {
@@ -152,12 +139,11 @@ impl Resumption {
             if self.choices.keeps(step) {
                 let part = part_in_words(&difference(read).part);
                 self.explain(step, "kept", format!("{part} changed; it is kept, as asked"));
-                kept.push(difference(read));
             } else {
                 causes.push(self.read(step, read));
             }
         }
-        (causes, kept)
+        causes
     }
 
     /// An effect that counts as done from here on is made again, where it is asked for differently.

@@ -4,7 +4,7 @@
 
 use indexmap::IndexMap;
 
-use super::{Plan, PlannedStep, Verdict, rows::BUDGET, verdict::WHEN};
+use super::{Plan, PlannedStep, Verdict, verdict::WHEN};
 use crate::finding::{Finding, Severity};
 
 /// How much of a run can be recovered.
@@ -81,13 +81,7 @@ impl PlannedStep {
 
     /// It runs if its `when` holds, which is asked when the steps before it are through.
     pub fn waits_for_when(&self) -> bool {
-        let waits = self.why.iter().any(|it| it.cause == WHEN);
-        self.verdict == Verdict::Verify && waits && !self.waits_for_money()
-    }
-
-    /// It starts when the budget is raised.
-    pub fn waits_for_money(&self) -> bool {
-        self.verdict == Verdict::Verify && self.why.iter().any(|it| it.cause == BUDGET)
+        self.verdict == Verdict::Verify && self.why.iter().any(|it| it.cause == WHEN)
     }
 
     /// It was done, and runs again or is compared again.

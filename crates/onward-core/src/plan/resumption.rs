@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Status, Why, checks, meanwhile::FAILED};
+use super::{Status, Why, checks};
 use crate::{
     address::Address,
     event::{AttemptAdopted, Certainty, Event, Revert, SettledBy},
@@ -58,9 +58,6 @@ pub struct Resumption {
     pub(super) kept: BTreeSet<Address>,
     /// Attempts of which a person was asked, because other hands changed the same files.
     pub(super) contested: BTreeSet<Address>,
-    /// Attempts that failed while no driver lived, and are not tried again before a person was
-    /// asked: other hands changed the same files since.
-    pub(super) held: BTreeSet<Address>,
     /// Outputs of attempts that are taken as done, as other hands left them since.
     pub edited: BTreeMap<Address, BTreeSet<String>>,
 }
@@ -105,7 +102,6 @@ pub(super) fn decided(run: &Run, survey: &Survey, choices: &Choices) -> Resumpti
                 let unseen = InFlight::default();
                 let seen = survey.in_flight.get(step).unwrap_or(&unseen);
                 made.add_in_flight(step, (entry, &run.state), seen, survey);
-                made.hold(run, step, seen);
             }
             // A time-out, a signal or a stop is no receipt: it may have happened.
             Phase::Failed if entry.effect == EffectState::Intended => {
@@ -218,8 +214,8 @@ impl Resumption {
         if let Some((_, detail)) =
             seen.failed.as_ref().filter(|_| row.decision == Decision::AdoptSeal)
         {
-            let text = format!("{detail}: counts as failed");
-            self.explain(step, FAILED, text);
+            let text = format!("{detail}: counts as failed; retried if the workflow allows it");
+            self.explain(step, "failed", text);
         }
         if let Some(lacks) = seen.session_lacks.as_ref().filter(|_| unseen_end) {
             let text = format!("its session cannot continue: {lacks}");
@@ -258,20 +254,6 @@ impl Resumption {
                 let finding = Finding::new(Code::JournalDamaged, format!("{step}: {}", row.why));
                 self.findings.push(finding.at_step(step).with_hint("run `onward repair`"));
             }
-        }
-    }
-
-    /// No driver tries a step again over what other hands changed.
-    fn hold(&mut self, run: &Run, step: &Address, seen: &InFlight) {
-        let is_taken = self.rungs.get(step).is_some_and(|it| it.decision == Decision::AdoptSeal);
-        let id = run.graph.find(step);
-        let keeps = id.is_some_and(|id| run.defs.step(run.graph.node(id).def).keep);
-        if is_taken && seen.failed.is_some() && !seen.contested.is_empty() && !keeps {
-            let paths = seen.contested.paths.join(", ");
-            let why = seen.contested.why("these files were edited afterwards").to_owned();
-            let detail = format!("not tried again before you were asked: {why} ({paths})");
-            self.explain(step, "contested", detail);
-            self.held.insert(step.clone());
         }
     }
 

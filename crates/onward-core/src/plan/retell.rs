@@ -34,7 +34,6 @@ impl Telling<'_> {
     pub fn retell(&self, mut plan: Plan, is_adopted: bool) -> Plan {
         self.spare(&mut plan);
         self.ask(&mut plan);
-        plan.steps = self.opened(plan.steps);
         plan.steps = if is_adopted { self.reworded(plan.steps) } else { self.rows(plan.steps) };
         self.add_ahead(&mut plan.steps);
         plan.counts = counts(&plan.steps);
@@ -57,10 +56,7 @@ impl Telling<'_> {
         }
         // The other system has ended it, whatever our run still waits for.
         if plan.findings.iter().any(|it| it.code == RUN_OVER) {
-            // Where a gate of ours was answered so, our journal knows which of the two it was.
-            if plan.run.status != Status::Cancelled || !is_adopted {
-                plan.run.status = Status::Failed;
-            }
+            plan.run.status = Status::Failed;
         } else if self.standing.is_all_done(&plan) {
             plan.run.status = Status::Completed;
         }
@@ -159,34 +155,6 @@ impl Telling<'_> {
         }
     }
 
-    /// Lists that the run has not opened yet, with the items that the files name.
-    fn opened(&self, steps: Vec<PlannedStep>) -> Vec<PlannedStep> {
-        let mut opened = Vec::with_capacity(steps.len());
-        for step in steps {
-            let is_to_come = step.verdict == Verdict::Run;
-            let told = || self.told.instead_of(&Address::from_text(&step.step));
-            let Some(items) = is_to_come.then(told).flatten() else {
-                opened.push(step);
-                continue;
-            };
-            for (row, telling) in items {
-                let mut item = PlannedStep { step: row.to_string(), ..step.clone() };
-                let (verdict, why) = match self.told.step(&telling) {
-                    StepTold::Done(_) => (Verdict::Keep, Why::because("done", RECORDED)),
-                    StepTold::Unproved(why) => (Verdict::Verify, Why::because("unproved", why)),
-                    StepTold::PassedOver(why) => (Verdict::Skip, Why::because("skipped", why)),
-                    StepTold::Undone | StepTold::Silent => {
-                        opened.push(item);
-                        continue;
-                    }
-                };
-                (item.verdict, item.why) = (verdict, vec![why].into());
-                opened.push(item);
-            }
-        }
-        opened
-    }
-
     /// What the run has not opened yet, and the files name.
     fn add_ahead(&self, steps: &mut Vec<PlannedStep>) {
         let Some(Ahead { rows, before }) = self.told.ahead() else { return };
@@ -212,21 +180,8 @@ impl Telling<'_> {
         }
         if is_adopted {
             point.steps.clone_from(&plan.recovery_point.steps);
-            // The files still ask what our journal has the answer to.
-            if self.standing.status == Status::Waiting && self.is_answered(plan) {
-                point.summary.clone_from(&plan.recovery_point.summary);
-            }
         }
         point
-    }
-
-    /// Whether what the files ask was answered in our run, and only waits to be taken up.
-    fn is_answered(&self, plan: &Plan) -> bool {
-        let asked = &self.standing.point.steps;
-        let is_kept = |step: &String| {
-            plan.steps.iter().any(|it| it.step == *step && it.verdict == Verdict::Keep)
-        };
-        !asked.is_empty() && asked.iter().all(is_kept)
     }
 
     /// Each step in a row of its own, as the journal of a run of ours knows it.

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Resumption, meanwhile::undone_by_retries};
+use super::Resumption;
 use crate::{
     address::Address,
     event::Revert,
-    run::Run,
     survey::{InFlight, Survey},
 };
 
@@ -42,14 +41,9 @@ pub enum RevertKind {
 }
 
 /// All of it. What is undone only if an answer comes out so is named with that answer.
-pub(super) fn planned(
-    (run, after): (&Run, &Run),
-    made: &Resumption,
-    survey: &Survey,
-) -> Vec<PlannedRevert> {
-    let retried = undone_by_retries((run, after), made, survey);
-    let sure = made.reverts.iter().chain(&retried);
-    let mut reverts: Vec<PlannedRevert> = sure.map(|revert| planned_revert(revert, None)).collect();
+pub(super) fn planned(made: &Resumption, survey: &Survey) -> Vec<PlannedRevert> {
+    let mut reverts: Vec<PlannedRevert> =
+        made.reverts.iter().map(|revert| planned_revert(revert, None)).collect();
     let of_failed = |step: &Address| {
         let left = survey.left_by_failed.get(step).map_or(&[][..], Vec::as_slice);
         if survey.contested_of_failed.contains_key(step) { &[] } else { left }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    PlannedStep, Resumption, Verdict, Why, Whys, meanwhile, rechecks,
+    PlannedStep, Resumption, Verdict, Why, Whys, rechecks,
     verdict::{Reason, because, judge, planned},
 };
 use crate::{
@@ -14,9 +14,6 @@ use crate::{
     state::{Glance, Phase},
     time::Timestamp,
 };
-
-/// The cause of a row that waits for more money.
-pub(super) const BUDGET: &str = "budget";
 
 pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<PlannedStep> {
     let mut rows = Vec::with_capacity(after.graph.len());
@@ -32,8 +29,6 @@ pub(super) fn steps(before: &Run, after: &Run, resumption: &Resumption) -> Vec<P
         }
     }
     add_vanished(before, after, resumption, &mut rows);
-    meanwhile::tell(after, resumption, &mut rows);
-    hold_back(after, resumption, &mut rows);
     rechecks::add(before, after, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
@@ -67,12 +62,10 @@ pub(super) fn steps_beyond_kept(
         }
     }
     add_vanished(before, after, resumption, &mut rows);
-    meanwhile::tell(after, resumption, &mut rows);
-    hold_back(after, resumption, &mut rows);
     if let Some(gate) = &after.state.cancelling {
         end_all(&mut rows, gate, resumption);
     }
-    kept += rows.iter().filter(|row| row.is_kept()).count();
+    kept += rows.iter().filter(|row| row.verdict == Verdict::Keep).count();
     (rows, kept)
 }
 
@@ -108,28 +101,6 @@ fn unread<'r>(
     let stays = was.are_shared_with(is) || matches!(was.glance_at(place), Glance::Plain(_));
     let step = was.name(place).filter(|step| stays && !made.reasons.contains_key(*step))?;
     Some((step, plain.ended_at()))
-}
-
-/// The budget is reached: nothing starts, what was announced before that included.
-fn hold_back(after: &Run, made: &Resumption, rows: &mut [PlannedStep]) {
-    if made.is_over || after.reached_budget().is_none() {
-        return;
-    }
-    for row in rows {
-        let begins = match row.verdict {
-            Verdict::Rerun | Verdict::Run | Verdict::Continue => true,
-            Verdict::Verify => row.waits_for_when(),
-            Verdict::Keep | Verdict::Adopt | Verdict::Reattach | Verdict::Ask | Verdict::Skip => {
-                false
-            }
-        };
-        if begins {
-            let then = row.verdict.as_str();
-            row.verdict = Verdict::Verify;
-            let detail = format!("{then}, when the budget is raised");
-            row.why.push(because(BUDGET, &detail));
-        }
-    }
 }
 
 /// An answer ends the run: nothing starts any more.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Resumption, Why, foresee,
+    Resumption, Why, checks, foresee,
     outdated::{changed_needs, retaken_for},
     resumption::decided,
 };
@@ -170,7 +170,16 @@ impl Resumption {
         }
         let mut given_up = Vec::new();
         for (step, row) in &self.rungs {
-            let takes = row.decision.takes_result() && !self.kept.contains(step);
+            let takes = match row.decision {
+                Decision::AdoptSeal | Decision::Reattach => true,
+                Decision::Start
+                | Decision::AdoptProof
+                | Decision::Continue
+                | Decision::Rerun
+                | Decision::RevertThenRerun
+                | Decision::Ask
+                | Decision::Refuse => false,
+            };
             let is_open = takes && after.state.phase(step) == Phase::Running;
             let seen = survey.in_flight.get(step);
             let changed = seen.map_or(&[][..], |seen| &seen.reverts);
@@ -200,11 +209,6 @@ impl Resumption {
             return false;
         }
         let (mut rest, mut seen) = (after.graph.effective_needs(id), BTreeSet::new());
-        // A person who kept it said that it is not compared with these.
-        let started = after.state.step(step).and_then(|it| it.started.as_deref());
-        let known = started.map(|it| it.key.get().needs).unwrap_or_default();
-        let let_go = after.graph.compared_beyond(id, &known);
-        rest.retain(|need| !let_go.contains(need));
         while let Some(need) = rest.pop() {
             let node = after.graph.node(need);
             if node.is_settled() || !seen.insert(need) {
@@ -293,7 +297,7 @@ impl Resumption {
     pub(super) fn replace(&mut self, run: &Run, survey: &Survey) {
         let is_none = survey.by_hand.is_empty() && survey.strange_by_hand.is_empty();
         // Where nothing starts, nothing is replaced.
-        if is_none || self.is_over || run.reached_budget().is_some() {
+        if is_none || self.is_over || checks::is_over_budget(run) {
             return;
         }
         let Some(after) = self.foreseen(run, survey) else { return };
@@ -312,7 +316,7 @@ impl Resumption {
             }
             let Some(id) = open else {
                 for revert in reverts {
-                    self.replace_later((run, &after), survey, Some(step), revert);
+                    self.replace_later(&after, survey, Some(step), revert);
                 }
                 continue;
             };
@@ -327,11 +331,6 @@ impl Resumption {
                     (true, false) => ("may be", "if it changes it again, "),
                     (false, _) => ("may be", "if what it needs comes out otherwise, "),
                 };
-                if let Some(since) = kept_since(run, revert) {
-                    let detail = format!("{what}{path} is replaced{since}; it is kept in {rescue}");
-                    self.explain(step, "artifact-replaced", detail);
-                    continue;
-                }
                 let number = revert.rescue_number().unwrap_or_default();
                 let message = format!(
                     "{path} of {step}, which a person changed, {word} replaced, saved as rescue \
@@ -348,7 +347,7 @@ impl Resumption {
             self.reverts.extend(reverts.iter().cloned());
         }
         for revert in &survey.strange_by_hand {
-            if self.replace_later((run, &after), survey, None, revert) {
+            if self.replace_later(&after, survey, None, revert) {
                 let is_dirt = |it: &&mut Finding| it.code == Code::DirtyTree.as_str();
                 let dirt = self.findings.iter_mut().filter(is_dirt);
                 for finding in dirt.filter(|it| it.step.is_none()) {
@@ -374,7 +373,7 @@ impl Resumption {
         let is_over = self.is_over;
         for (step, reverts) in survey.overlaid.iter().filter(|_| !is_over) {
             for Revert { path, rescue, .. } in reverts {
-                let what = "was not committed, and a commit since its attempt began replaced it";
+                let what = "was not committed, and a commit of its attempt replaced it";
                 let detail = format!("{path} {what}; it is kept in {rescue}");
                 self.explain(step, "artifact-replaced", detail);
             }
@@ -403,7 +402,7 @@ impl Resumption {
     /// What the step that made it leaves alone may be written by another one. Whether it may.
     fn replace_later(
         &mut self,
-        (run, after): (&Run, &Run),
+        after: &Run,
         survey: &Survey,
         maker: Option<&Address>,
         revert: &Revert,
@@ -425,21 +424,17 @@ impl Resumption {
             return false;
         };
         let word = if is_sure { "will be" } else { "may be" };
-        let since = kept_since(run, revert);
-        if how != Writes::Perhaps && since.is_none() {
+        if how != Writes::Perhaps {
             let of = maker.map(|maker| format!(" of {maker}")).unwrap_or_default();
             let number = revert.rescue_number().unwrap_or_default();
             let message = format!(
                 "{path}{of}, which a person changed, {word} replaced by {later}, saved as rescue \
                  {number}"
             );
-            // A link out of the project is taken away at once.
-            let until = if revert.keeps_in_place() { ", and stays until then" } else { "" };
-            let hint = format!("accepted, it is kept in {rescue}{until}");
+            let hint = format!("accepted, it is kept in {rescue}, and stays until then");
             self.ask_to_replace(later, path, message, hint);
         }
-        let since = since.unwrap_or_default();
-        let detail = format!("{path} {word} replaced by {later}{since}; it is kept in {rescue}");
+        let detail = format!("{path} {word} replaced by {later}; it is kept in {rescue}");
         if let Some(maker) = maker {
             self.explain(maker, "artifact-replaced", detail.clone());
         }
@@ -480,14 +475,6 @@ impl Resumption {
             |it: &Event| matches!(it, Event::StepInvalidated { step: of, .. } if of == step);
         self.events.iter().any(is_it)
     }
-}
-
-/// Said of a person's version that is in a rescue since an earlier resume or start, and not asked
-/// about again; `None` = it is new.
-fn kept_since(run: &Run, revert: &Revert) -> Option<&'static str> {
-    let known = run.state.kept_by_hand.rescued(&revert.path, revert.left?)?;
-    let is_it = known.revert.rescue == revert.rescue;
-    is_it.then_some(if known.is_accepted { ", as accepted before" } else { "" })
 }
 
 /// It runs whatever becomes of others.

@@ -68,8 +68,6 @@ pub(super) fn in_flight(letters: &str) -> InFlight {
             contested: has('c'),
         },
         failed: None,
-        receipt: None,
-        heard: Vec::new(),
         finished: None,
         emptied: Vec::new(),
         gone: Vec::new(),

@@ -2,7 +2,6 @@
 
 use super::{
     PlannedStep, Resumption, Verdict, Why, Whys,
-    meanwhile::is_tried_again,
     outdated::{retaken_for, retaken_if_probed},
     whens::{Whens, whens},
 };
@@ -256,6 +255,11 @@ fn judged(before: &Run, after: &Run, id: NodeId, made: &Resumption) -> (Verdict,
 
 /// A step that has not begun.
 fn to_come(after: &Run, id: NodeId, made: &Resumption) -> (Verdict, Vec<Why>) {
+    // A step that it needs failed while the engine was down, and has no try left.
+    if ended_meanwhile(after, made).is_some() && after.graph.is_blocked(id, &after.state) {
+        let detail = "a step that it needs failed, and is not tried again by this resume";
+        return (Verdict::Verify, vec![because("blocked", detail)]);
+    }
     let Some(turning) = used_up_before(after, id, made) else { return (Verdict::Run, Vec::new()) };
     let detail = format!("runs if {turning} is through after its turn");
     (Verdict::Verify, vec![because("upstream", &detail)])
@@ -307,13 +311,13 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
     // An effect whose end is not known is settled first, whatever became of the session.
     let gives_up = row.decision == Decision::Continue && !made.continuing.contains(step);
     let decision = if gives_up { Decision::Rerun } else { row.decision };
-    if decision == Decision::AdoptSeal && is_tried_again(after, id, made) {
+    if decision == Decision::AdoptSeal && is_tried_again(after, id) {
         return (Verdict::Rerun, Vec::new());
     }
     let verdict = in_flight(decision, after.state.phase(step));
     let takes = matches!(verdict, Verdict::Adopt | Verdict::Reattach);
     // What it stands on runs again: whether its result counts is not known before that.
-    if takes && !node.is_reachable() && !made.kept.contains(step) {
+    if takes && !node.is_reachable() {
         let detail = "it is taken, and kept if what it needs comes out the same";
         return (Verdict::Verify, vec![because("upstream", detail)]);
     }
@@ -322,6 +326,21 @@ fn of_attempt(after: &Run, id: NodeId, row: &Row, made: &Resumption) -> (Verdict
         return (if whys.is_empty() { verdict } else { Verdict::Rerun }, whys);
     }
     (verdict, Vec::new())
+}
+
+/// The first attempt that failed while the engine was down and is not tried again: the resume
+/// records that, and the run ends.
+pub(super) fn ended_meanwhile<'m>(after: &Run, made: &'m Resumption) -> Option<&'m Address> {
+    made.decided(Decision::AdoptSeal).find(|step| {
+        let id = after.graph.find(step);
+        after.state.phase(step) == Phase::Failed && id.is_some_and(|id| !is_tried_again(after, id))
+    })
+}
+
+/// It failed, and the workflow gives it another try.
+fn is_tried_again(after: &Run, id: NodeId) -> bool {
+    let is_failed = after.state.phase(&after.graph.node(id).address) == Phase::Failed;
+    is_failed && after.graph.ready_work().any(|ready| ready == id)
 }
 
 /// The answer of this gate counts no more.
@@ -379,8 +398,7 @@ fn stale(after: &Run, id: NodeId) -> Vec<Why> {
     let was = key.map(|key| key.get().needs).unwrap_or_default();
     let was = KeyParts { needs: was, ..KeyParts::default() };
     let needs = after.graph.need_digests(id, &after.defs);
-    let mut differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
-    differences.extend(after.graph.overtaken(&after.state, id));
+    let differences = was.differences(&KeyParts { needs, ..KeyParts::default() });
     if differences.is_empty() {
         return vec![because("writes", "a step before it runs again, and writes its files first")];
     }

@@ -310,12 +310,11 @@ impl State {
 
     /// What a lost output was when it was found to be lost is no person's work.
     fn know_damage(&mut self, causes: &[Difference]) {
-        for cause in causes {
-            let hash = cause.is.as_ref().and_then(|is| Digest::parse(is.as_bytes()));
-            if let Some((path, hash)) = cause.part.strip_prefix("writes.").zip(hash) {
-                self.kept_by_hand.know_damage(path, hash);
-            }
-        }
+        let known = causes.iter().filter_map(|cause| {
+            let path = cause.part.strip_prefix("writes.")?;
+            Some((path.to_owned(), Digest::parse(cause.is.as_ref()?.as_bytes())?))
+        });
+        self.kept_by_hand.extend(known);
     }
 
     fn start(&mut self, started: Box<AttemptStarted>, at: Timestamp) -> Result<(), Violation> {
@@ -357,7 +356,7 @@ impl State {
         entry.head = None;
         entry.started = Some(started);
         self.rescues = self.rescues.max(rescue.unwrap_or(0));
-        self.kept_by_hand.keep(&kept, false);
+        self.keep_by_hand(&kept);
         self.kept_at_starts.extend(kept);
         self.running += 1;
         self.acted_since_resume = true;
@@ -370,12 +369,6 @@ impl State {
     fn verify(&mut self, verified: AttemptVerified) -> Result<(), Violation> {
         let AttemptVerified { step, evidence, key, why: _ } = verified;
         if self.groups.contains_key(&step) || self.loops.contains_key(&step) {
-            return Ok(());
-        }
-        if let (None, Some(key)) = (&evidence, &key)
-            && let Some(started) = self.started_of(&step)
-        {
-            started.key = key.clone();
             return Ok(());
         }
         let entry = self.in_phase(&step, "done", Phase::is_settled)?;
@@ -393,12 +386,6 @@ impl State {
             entry.key = Some(key);
         }
         Ok(())
-    }
-
-    /// What a running attempt was started with.
-    fn started_of(&mut self, step: &Address) -> Option<&mut AttemptStarted> {
-        let is_running = self.step(step)?.phase == Phase::Running;
-        self.steps.get_mut(step).filter(|_| is_running)?.started.as_deref_mut()
     }
 
     fn finish(&mut self, finished: AttemptFinished, at: Timestamp) -> Result<(), Violation> {
@@ -453,7 +440,6 @@ impl State {
         }
         self.running -= 1;
         self.head = head.or(self.head.take());
-        self.note_replaced(&step, &footprint);
         if self.phase(&step).is_settled() {
             self.leave(&step, &footprint, at);
             self.tell_answers(&step);
@@ -462,17 +448,6 @@ impl State {
             self.shared.insert(step, footprint);
         }
         Ok(())
-    }
-
-    /// What people made of these files was replaced by a step that is done.
-    fn note_replaced(&mut self, step: &Address, footprint: &[String]) {
-        let Some(entry) = self.steps.get(step).filter(|it| it.phase == Phase::Done) else { return };
-        for file in &entry.evidence.files {
-            self.kept_by_hand.replace(&file.path, Some(file.hash));
-        }
-        for path in footprint {
-            self.kept_by_hand.replace(path, None);
-        }
     }
 
     fn adopt(&mut self, adopted: AttemptAdopted, at: Timestamp) -> Result<(), Violation> {

@@ -4,7 +4,6 @@
 //! every map iterates in a fixed order. Two machines that fold the same journal agree to the byte.
 //! The fold does not know the workflow: what a fact means for other steps is for the graph to say.
 
-mod by_hand;
 mod fold;
 mod gates;
 mod kinds;
@@ -39,7 +38,6 @@ use crate::{
     time::Timestamp,
 };
 
-pub use by_hand::{ByHand, Rescued};
 pub use fold::{PERSON, Violation};
 pub use plain::{FileKept, Plain};
 pub use resumed::AskedSince;
@@ -107,9 +105,9 @@ pub struct State {
     pub running: u32,
     /// The commit that the project's branch led to when the run last looked.
     pub head: Option<String>,
-    /// What people made of files that was kept in a rescue before a step replaces it; and what a
-    /// power cut made of them.
-    pub kept_by_hand: ByHand,
+    /// What people made of outputs, by path, that was kept in a rescue before a step replaces it;
+    /// and what a power cut made of them.
+    pub kept_by_hand: BTreeMap<String, Digest>,
     /// What starts since the last resume kept of such files, unasked.
     pub kept_at_starts: Vec<Revert>,
     /// In order of first mention.
@@ -412,7 +410,7 @@ impl State {
 
     /// Whether there is anything that a resume alone sets going again: a failed step, a loop
     /// without turns, or a gate whose answer ended the run.
-    pub fn has_given_up(&self) -> bool {
+    pub(crate) fn has_given_up(&self) -> bool {
         self.cancelling.is_some()
             || self.used_up().next().is_some()
             || self.steps.phases().any(|phase| phase == Phase::Failed)

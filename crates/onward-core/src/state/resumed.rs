@@ -53,7 +53,7 @@ impl State {
         self.acted_since_resume = false;
         self.head = resumed.git.as_ref().and_then(|it| it.head.clone()).or(self.head.take());
         self.count_rescues(&resumed.reverts);
-        self.kept_by_hand.keep(&resumed.reverts, true);
+        self.keep_by_hand(&resumed.reverts);
         self.kept_at_starts.clear();
         if self.running == 0 {
             self.shared.clear();
@@ -84,6 +84,12 @@ impl State {
         if self.driven_at > self.opened_at && since < until {
             self.gaps.push(Gap { since, until });
         }
+    }
+
+    /// What people made of these paths is in a rescue.
+    pub(super) fn keep_by_hand(&mut self, reverts: &[Revert]) {
+        let kept = reverts.iter().filter(|it| it.keeps_in_place());
+        self.kept_by_hand.extend(kept.filter_map(|it| Some((it.path.clone(), it.left?))));
     }
 
     fn count_rescues(&mut self, reverts: &[Revert]) {

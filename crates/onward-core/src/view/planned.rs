@@ -6,14 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Counts, GateView, LastCompleted, StepView, View, is_over, is_skipped, last_told, more::to_open,
-    top,
+    Counts, GateView, LastCompleted, StepView, View, is_over, is_skipped, last_told,
+    more::has_more, top,
 };
 use crate::{
     address::Address,
     graph::Role,
     plan::{Plan, PlannedStep, Verdict},
-    policy::{self, Choices},
     run::Run,
     state::Phase,
 };
@@ -30,7 +29,7 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             run.graph.find(&Address::from_text(&step.step)).is_some_and(|id| is_over(run, id));
         let is_over = match rows.get(step.step.as_str()) {
             Some(row) => stand(step, row, was_over),
-            None if is_passed_over(after, &step.step) => {
+            None if !was_over && is_passed_over(after, &step.step) => {
                 "skipped".clone_into(&mut step.state);
                 true
             }
@@ -42,13 +41,7 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
             phase = Some(top(&step.step).to_owned());
         }
     }
-    let counts = to_open(after).into_iter().fold(counts, |all, (group, more)| {
-        // A list that is opened again has its earlier steps in the view.
-        let first = format!("{group}[");
-        let is_listed = view.steps.iter().any(|it| it.step.starts_with(&first));
-        let total = if is_listed { 0 } else { more.total };
-        all.plus(Counts { total, ..more })
-    });
+    let counts = Counts { more: has_more(after), ..counts };
     let stale = view.steps.iter().filter(|it| it.state == "stale");
     let stale: BTreeSet<&str> = stale.map(|it| it.step.as_str()).collect();
     let counts_no_more = |step: &Address| stale.contains(step.as_str());
@@ -76,12 +69,7 @@ pub fn as_planned(mut view: View, run: &Run, after: &Run, plan: &Plan) -> View {
     let is_known = |step: &String| view.steps.iter().any(|it| it.step == *step);
     let opened = view.next.first().filter(|step| !is_known(step));
     let phase = opened.map(|step| top(step).to_owned()).or(phase);
-    let standing = if plan.can_resume {
-        Vec::new()
-    } else {
-        policy::standing(&plan.findings, plan.run.age_band, &Choices::default())
-    };
-    View { phase, counts, standing, ..view }
+    View { phase, counts, ..view }
 }
 
 /// A step of a group that the resume passes over.
@@ -123,7 +111,7 @@ fn stand(step: &mut StepView, row: &PlannedStep, was_over: bool) -> bool {
         // One that failed for good and is kept has failed all the same.
         Verdict::Keep if was_over || has("failed") => (None, true),
         // The answer to a gate ends the run: the rest was neither done nor passed over.
-        Verdict::Skip if has("cancelled") => (None, was_over),
+        Verdict::Skip if was_over || has("cancelled") => (None, was_over),
         Verdict::Skip => (Some("skipped"), true),
         // It ended while no driver was there to hear of it.
         Verdict::Adopt if has("failed") => (Some("failed"), false),

@@ -3,7 +3,7 @@
 //! Invariant: a step that `counts` counts is in exactly one class, so that the classes add up to
 //! its total.
 
-use super::{is_over, is_shown, is_skipped, more::unopened};
+use super::{is_over, is_shown, is_skipped};
 use crate::{
     evidence::Cause,
     graph::NodeId,
@@ -41,8 +41,6 @@ impl Tally {
         for id in run.graph.in_order() {
             if is_shown(run, id) {
                 tally.add(run, id, since);
-            } else {
-                tally.to_come += unopened(run, id).total as usize;
             }
         }
         tally

@@ -19,7 +19,7 @@ use serde_json::Value as Json;
 use super::{
     bounded,
     model::Template,
-    refs::{self, Form, Part, lone_expression, syntax},
+    refs::{lone_expression, syntax},
     shell::{self, Script},
 };
 
@@ -342,29 +342,6 @@ pub fn condition(t: &Template, cx: &Context, files: &FileTexts) -> Result<bool, 
         return Err(RenderError::Failed { message });
     };
     Ok(evaluate(expression, cx, files)?.is_true())
-}
-
-/// What a condition looks at, as it is written there, and the value of each; a whole file, and what
-/// only the condition itself computes, is left out.
-pub fn looked_at(t: &Template, cx: &Context) -> Vec<(String, Json)> {
-    let uses = refs::find(&t.source, Form::Condition).unwrap_or_default();
-    let mut all: Vec<(String, Json)> = Vec::new();
-    for it in uses {
-        let mut path = it.name.clone();
-        let mut value = cx.names.get(&it.name);
-        for part in &it.path {
-            let Part::Known { name, .. } = part else {
-                value = None;
-                break;
-            };
-            path = format!("{path}.{name}");
-            value = value.and_then(|value| value.get(name));
-        }
-        if let Some(value) = value.filter(|_| all.iter().all(|(known, _)| *known != path)) {
-            all.push((path, value.clone()));
-        }
-    }
-    all
 }
 
 /// `{{ expr }}` alone keeps its type; any other text is rendered.

@@ -14,7 +14,6 @@ use super::{
     read::{CONSTITUTION, GRAPH, GraphFile, PLAN, PR, PRD, contract},
     tasks::Stage,
     told::AgentMemoryTold,
-    write::kept_in,
 };
 use crate::kit::{
     age,
@@ -81,12 +80,7 @@ fn artifacts(told: &AgentMemoryTold, all: &mut Vec<Finding>) {
     }
     if let GraphFile::Broken(why) = &state.graph {
         let message = format!("it cannot be read ({}) and is made again", shown(why));
-        let finding = Finding::new(Known::ArtifactUnproved, message).at_path(GRAPH);
-        let hint = |dir| format!("it and the contracts are copied to {dir} of the run first");
-        all.push(match kept_in(told).map(hint) {
-            Some(hint) => finding.with_hint(hint),
-            None => finding,
-        });
+        all.push(Finding::new(Known::ArtifactUnproved, message).at_path(GRAPH));
     }
     for id in &state.uncontracted {
         let task = told.tasks.get(id).filter(|_| state.is_approved());

@@ -3,8 +3,6 @@
 //! Invariant: events alone take a run back: no artifact changes, and what was said before stays. An
 //! artifact that is to be made again counts no more while it is as the event found it.
 
-use std::collections::BTreeSet;
-
 use onward_core::{
     digest::Digest,
     told::{Change, Entering, NoEntry},
@@ -21,9 +19,6 @@ use super::{
 };
 use crate::kit::path::shown;
 
-/// So many tasks are named.
-const NAMES_MAX: usize = 8;
-
 /// Nothing when that is where the run goes on anyway.
 pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
     if at.place == told.code.as_str() || told.point().iter().any(|it| it == at.place) {
@@ -32,14 +27,16 @@ pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Cha
     let task = told.tasks.all.iter().find(|it| it.address().as_str() == at.place);
     let wanted = task.map_or_else(|| meant(at.place), |_| Some(Code::Execute));
     let wanted = wanted.ok_or_else(|| NoEntry::Unknown(at.place.to_owned()))?;
-    if let Some(why) = ahead(told, wanted, task) {
+    // The tasks of a phase are entered one by one.
+    let is_ahead = match task {
+        // What it depends on would be passed over.
+        Some(task) if task.stage == Stage::Open && !told.tasks.is_free(task) => true,
+        Some(_) => wanted.phase() > told.ahead.phase() && told.ahead != Code::Complete,
+        None => place(wanted) >= place(told.ahead),
+    };
+    if is_ahead {
         let place = shown(at.place);
-        let over = at.force.then(|| passed_over(told, wanted, task)).flatten();
-        let Some(over) = over else {
-            return Err(NoEntry::Ahead(format!("{place} lies ahead of what is done{why}")));
-        };
-        let skipped = over.into_iter().map(|it| skipped(it, at)).chain(forward(told, wanted, at));
-        return Ok(logged(told.files(), &skipped.collect::<Vec<Entry>>(), at.now));
+        return Err(NoEntry::Ahead(format!("{place} lies ahead of what is done")));
     }
     let entries = match (wanted, task) {
         (Code::Intake, _) => again(told, 0, &[PRD, PLAN, GRAPH], at),
@@ -58,94 +55,10 @@ pub(super) fn enter(told: &AgentMemoryTold, at: &Entering<'_>) -> Result<Vec<Cha
         (Code::Cleanup, _) => back(told, 3, at),
         (Code::Consolidate, _) => back(told, 4, at),
         (Code::Blocked | Code::Complete, _) => {
-            return Err(NoEntry::Ahead(
-                "nothing is blocked: there is nothing to decide".to_owned(),
-            ));
+            return Err(NoEntry::Ahead("nothing stands in the way".to_owned()));
         }
     };
     Ok(logged(told.files(), &entries, at.now))
-}
-
-/// Why a person who enters there passes over what is not done; the tasks of a phase are entered one
-/// by one.
-fn ahead(told: &AgentMemoryTold, wanted: Code, task: Option<&Task>) -> Option<String> {
-    let is_ahead = match task {
-        // What it depends on would be passed over.
-        Some(task) if task.stage == Stage::Open && !told.tasks.is_free(task) => true,
-        Some(_) => wanted.phase() > told.ahead.phase() && told.ahead != Code::Complete,
-        None => wanted != Code::Blocked && place(wanted) >= place(told.ahead),
-    };
-    is_ahead.then(|| {
-        let open = unfinished(told, wanted, task);
-        let mut ids: Vec<&str> = open.iter().map(|it| it.entry.id.as_str()).collect();
-        let more = ids.len().saturating_sub(NAMES_MAX);
-        ids.truncate(NAMES_MAX);
-        match (ids.as_slice(), more) {
-            ([], _) => String::new(),
-            (ids, 0) => format!(": {}", shown(&ids.join(", "))),
-            (ids, more) => format!(": {} and {more} more", shown(&ids.join(", "))),
-        }
-    })
-}
-
-/// Tasks before that place that are not done: all of them, or what one depends on, however far
-/// away.
-fn unfinished<'t>(
-    told: &'t AgentMemoryTold,
-    wanted: Code,
-    task: Option<&'t Task>,
-) -> Vec<&'t Task> {
-    if wanted.phase() < Some("2") || told.ahead.phase() != Some("2") {
-        return Vec::new();
-    }
-    let Some(task) = task else {
-        return told.tasks.all.iter().filter(|it| it.stage != Stage::Done).collect();
-    };
-    let mut before = BTreeSet::new();
-    let mut rest = vec![task];
-    while let Some(task) = rest.pop() {
-        let ids = task.entry.dependencies.iter().filter(|id| !told.tasks.is_satisfied(id));
-        let new = ids.filter(|id| before.insert(id.as_str()));
-        rest.extend(new.filter_map(|id| told.tasks.get(id)));
-    }
-    told.tasks.all.iter().filter(|it| before.contains(it.entry.id.as_str())).collect()
-}
-
-/// What a person may pass over to enter there: tasks. The approval, the verifier and the pull
-/// request are not passed over.
-fn passed_over<'t>(
-    told: &'t AgentMemoryTold,
-    wanted: Code,
-    task: Option<&'t Task>,
-) -> Option<Vec<&'t Task>> {
-    let is_executing = told.ahead.phase() == Some("2");
-    let may = match wanted {
-        Code::Execute => is_executing && task.is_some(),
-        Code::Cleanup => is_executing,
-        Code::Consolidate => told.state.pr && (is_executing || told.ahead == Code::Cleanup),
-        Code::Intake
-        | Code::Planning
-        | Code::Approval
-        | Code::Verify
-        | Code::Blocked
-        | Code::Complete => false,
-    };
-    may.then(|| unfinished(told, wanted, task))
-}
-
-/// As the gate of the rework writes it down where the user skips a task.
-fn skipped(task: &Task, at: &Entering<'_>) -> Entry {
-    let notes = "passed over by a person, with --force";
-    let details = json!({ "skipped": true, "notes": notes, ENTERED: at.place });
-    Entry::new("task-completed", details).of_task(&task.entry.id)
-}
-
-/// The run goes on to this phase.
-fn forward(told: &AgentMemoryTold, wanted: Code, at: &Entering<'_>) -> Option<Entry> {
-    let to: u32 = wanted.phase()?.parse().ok()?;
-    let details = json!({ ENTERED: at.place });
-    let from = told.phase()?;
-    (from < to).then(|| Entry::phase(from, to, "user", "entered here", details))
 }
 
 /// A code, a phase, or a step of the workflow.

@@ -73,8 +73,6 @@ static CARD: Card = Card {
         "verifications/*",
         "verification/*",
         "events/**/*.jsonl",
-        // Ours: a file in the place of this directory is told.
-        "events/onward/*.jsonl",
     ],
     grows: &["events/**/*.jsonl"],
     agents_declare: true,
@@ -184,10 +182,6 @@ impl Dialect for AgentMemoryDialect {
 
     fn is_told_what(&self) -> bool {
         true
-    }
-
-    fn request(&self, files: &Files) -> Option<String> {
-        read::request(files)
     }
 
     fn fresh(&self, given: &BTreeMap<String, Value>, now: Timestamp) -> BTreeMap<String, Value> {

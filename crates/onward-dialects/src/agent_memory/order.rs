@@ -4,11 +4,11 @@
 //! it, unless the clocks of others say otherwise. A clock with seconds does not say where in its
 //! second something happened; our own events there name what they had seen.
 
-use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use onward_core::time::Timestamp;
 
-use super::event::{ACTOR, Event, Lines, Log};
+use super::event::{ACTOR, Event, Log};
 
 const SECOND_MICROS: i64 = 1_000_000;
 const MILLI_MICROS: i64 = 1000;
@@ -17,6 +17,7 @@ const MILLI_MICROS: i64 = 1000;
 /// or after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
+    pub(super) file: usize,
     pub(super) line: usize,
     pub(super) from: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
@@ -33,55 +34,28 @@ impl Span {
     }
 }
 
-/// One of many events: the number of its file, and its own in there.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place(u32, u32);
-
-impl Place {
-    fn new(file: usize, index: usize) -> Self {
-        let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Self(short(file), short(index))
-    }
-
-    pub(super) fn file(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(super) fn index(self) -> usize {
-        self.1 as usize
-    }
-}
-
 /// Ours as they were written. One of the others stands before the first of ours that had seen it,
 /// else behind all that it may have come after; among themselves they go by time, actor, file and
 /// line.
-pub(super) fn in_order(files: &[Arc<Lines>], paths: &[String]) -> Vec<Place> {
-    let event = |it: &Place| &files[it.file()].events[it.index()];
-    let name = |it: &Place| paths[it.file()].rsplit('/').next().unwrap_or_default();
-    let by_time = |one: &Place, other: &Place| {
-        let (here, there) = (event(one), event(other));
-        let by_name = || name(one).cmp(name(other)).then(here.span.line.cmp(&there.span.line));
-        here.at.cmp(&there.at).then_with(|| here.actor.cmp(&there.actor)).then_with(by_name)
+pub(super) fn in_order(events: Vec<Event>, paths: &[String]) -> Vec<Event> {
+    let name = |it: &Event| paths[it.span.file].rsplit('/').next().unwrap_or_default();
+    let by_time = |one: &Event, other: &Event| {
+        let key = (one.at, &one.actor, name(one), one.span.line);
+        key.cmp(&(other.at, &other.actor, name(other), other.span.line))
     };
-    let of_file = |(file, lines): (usize, &Arc<Lines>)| {
-        (0..lines.events.len()).map(move |index| Place::new(file, index))
-    };
-    let all = files.iter().enumerate().flat_map(of_file);
-    let (mut ours, theirs): (Vec<Place>, Vec<Place>) =
-        all.partition(|it| *event(it).actor == *ACTOR);
+    let (mut ours, theirs): (Vec<Event>, Vec<Event>) =
+        events.into_iter().partition(|it| it.actor == ACTOR);
     ours.sort_by(by_time);
-    let sight = Sight::of(ours.iter().map(event));
+    let sight = Sight::of(&ours);
     // The number of ours that come before it.
-    let slot = |it: &Place| {
-        let Span { line, from, until } = event(it).span;
-        let before =
-            |of: &dyn Fn(Option<Timestamp>) -> bool| ours.partition_point(|it| of(event(it).at));
-        let low = from.map_or(0, |from| before(&|at| at < Some(from)));
-        let high = until.map_or(ours.len(), |end| before(&|at| at <= Some(end)));
-        let first = sight.first(&paths[it.file()], line);
+    let slot = |it: &Event| {
+        let Span { file, line, from, until } = it.span;
+        let low = from.map_or(0, |from| ours.partition_point(|it| it.at < Some(from)));
+        let high = until.map_or(ours.len(), |end| ours.partition_point(|it| it.at <= Some(end)));
+        let first = sight.first(&paths[file], line);
         first.map_or(high, |it| it.clamp(low.min(high), high))
     };
-    let mut theirs: Vec<(usize, Place)> = theirs.into_iter().map(|it| (slot(&it), it)).collect();
+    let mut theirs: Vec<(usize, Event)> = theirs.into_iter().map(|it| (slot(&it), it)).collect();
     theirs.sort_by(|(slot, one), (other_slot, other)| match slot.cmp(other_slot) {
         Ordering::Equal => by_time(one, other),
         order @ (Ordering::Less | Ordering::Greater) => order,
@@ -103,10 +77,10 @@ pub(super) fn in_order(files: &[Arc<Lines>], paths: &[String]) -> Vec<Place> {
 struct Sight(BTreeMap<String, Vec<(usize, usize)>>);
 
 impl Sight {
-    fn of<'e>(ours: impl Iterator<Item = &'e Event>) -> Self {
+    fn of(ours: &[Event]) -> Self {
         let mut sight = Self::default();
-        for (place, event) in ours.enumerate() {
-            for (path, line) in &event.more().seen {
+        for (place, event) in ours.iter().enumerate() {
+            for (path, line) in &event.seen {
                 let known = sight.0.entry(path.clone()).or_default();
                 if known.last().is_none_or(|(_, before)| before < line) {
                     known.push((place, *line));
@@ -125,22 +99,23 @@ impl Sight {
 impl Log {
     /// The moment that an event written now has: none is older than one that is there already.
     pub(super) fn next_moment(&self, now: Timestamp) -> Timestamp {
-        let begun = |it: &Event| if *it.actor == *ACTOR { it.at } else { it.span.from };
-        let last = self.events().filter_map(begun).max();
+        let begun = |it: &Event| if it.actor == ACTOR { it.at } else { it.span.from };
+        let last = self.events.iter().filter_map(begun).max();
         last.filter(|it| *it >= now).map_or(now, |it| it.plus_ms(1))
     }
 
     /// What an event of this moment has to name, because no clock tells that it came before.
     pub(super) fn unclear(&self, at: Timestamp) -> BTreeMap<&str, usize> {
         let mut named: BTreeMap<&str, usize> = BTreeMap::new();
-        let ours = || self.events().filter(|it| *it.actor == *ACTOR);
+        let ours = || self.events.iter().filter(|it| it.actor == ACTOR);
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-        for (path, line) in ours().flat_map(|it| &it.more().seen) {
+        for (path, line) in ours().flat_map(|it| &it.seen) {
             let upto = known.entry(path).or_default();
             *upto = (*upto).max(*line);
         }
-        for (file, event) in self.places().filter(|(_, it)| *it.actor != *ACTOR) {
-            let Span { line, from, until } = event.span;
+        for Span { file, line, from, until } in
+            self.events.iter().filter(|it| it.actor != ACTOR).map(|it| it.span)
+        {
             let is_clear = from.is_some() && until.is_some_and(|it| it < at);
             let path = self.paths[file].as_str();
             if !is_clear && known.get(path).is_none_or(|upto| *upto < line) {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a file counts as there when it holds more than white space.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use onward_core::time::Timestamp;
 use serde_json::{Map, Value};
@@ -15,7 +15,6 @@ use crate::{
     Files,
     kit::{
         json::{self, Oddities},
-        jsonl, markdown,
         path::component,
     },
 };
@@ -26,8 +25,6 @@ pub const PRD: &str = "prd.md";
 pub const PLAN: &str = "plan.md";
 pub const CONSTITUTION: &str = "constitution.md";
 pub const GRAPH: &str = "task-graph.json";
-/// The contracts.
-pub const TASKS: &str = "tasks/";
 pub const SUMMARY: &str = "summary.md";
 pub const PR: &str = "pr-description.md";
 const STATE: &str = "workflow-state.json";
@@ -54,7 +51,7 @@ pub struct State {
     pub uncontracted: Vec<String>,
     /// No task has a contract.
     pub no_contracts: bool,
-    pub log: Arc<Log>,
+    pub log: Log,
     /// The phase, from 0 to 4, that the last transition went to.
     pub hint: Option<u32>,
     /// A transition names a phase that is none.
@@ -135,32 +132,19 @@ impl State {
     }
 }
 
-/// What was asked for: as our own log has it, else what the requirements are called.
-pub(super) fn request(files: &Files) -> Option<String> {
-    let own = files.iter().filter(|(path, _)| path.starts_with("events/onward/"));
-    let lines = own.flat_map(|(_, file)| jsonl::JsonLines::read(&file.bytes).lines);
-    let mut told = lines.filter_map(|line| {
-        let text = line.object.get("details")?.get("request")?.as_str()?.trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    });
-    let page = || Some(String::from_utf8_lossy(files.bytes(PRD)?).into_owned());
-    let title = |page: String| Some(page.lines().find_map(markdown::heading)?.1.trim().to_owned());
-    told.next().or_else(|| page().and_then(title)).filter(|it| !it.is_empty())
-}
-
 /// The contract of a task.
 pub fn contract(id: &str) -> String {
-    format!("{TASKS}{}.md", component(id))
+    format!("tasks/{}.md", component(id))
 }
 
-pub(super) fn is_blank(bytes: &[u8]) -> bool {
+fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_whitespace() || *byte == 0)
 }
 
 /// The phase of the last transition, in the numbers 0 to 4. The system's second version counts to
 /// 6 (1 routes, 3 is the approval); it is known by its state file or by a phase beyond 4.
 fn hint(log: &Log, head: bool) -> (Option<u32>, Option<String>) {
-    let words = log.events().filter_map(|it| match &it.kind {
+    let words = log.events.iter().filter_map(|it| match &it.kind {
         Kind::Phase { to, .. } => Some(to.clone().unwrap_or_default()),
         Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {
             None
@@ -186,7 +170,7 @@ fn hint(log: &Log, head: bool) -> (Option<u32>, Option<String>) {
 
 /// The last transition was made for the plan, or for the user's yes to it.
 fn by_plan(log: &Log) -> bool {
-    let by_plan = log.events().rev().find_map(|it| match it.kind {
+    let by_plan = log.events.iter().rev().find_map(|it| match it.kind {
         Kind::Phase { by_plan, .. } => Some(by_plan),
         Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {
             None
@@ -197,13 +181,13 @@ fn by_plan(log: &Log) -> bool {
 
 fn is_heard(log: &Log) -> bool {
     let is_later = |it: &&Event| !matches!(it.kind, Kind::Phase { .. });
-    let mut since = log.events().rev().take_while(is_later);
-    since.any(|it| *it.actor == *ACTOR && !it.entered)
+    let mut since = log.events.iter().rev().take_while(is_later);
+    since.any(|it| it.actor == ACTOR && !it.entered)
 }
 
 /// What the last event about the run as a whole says.
 fn end(log: &Log) -> Option<End> {
-    let whole = log.events().rev().find_map(|it| match it.kind {
+    let whole = log.events.iter().rev().find_map(|it| match it.kind {
         Kind::Ended(end) => Some(Some(end)),
         Kind::Begun => Some(None),
         Kind::Task { .. } | Kind::Unjudged { .. } | Kind::Phase { .. } | Kind::Other => None,

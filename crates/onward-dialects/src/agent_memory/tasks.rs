@@ -169,9 +169,9 @@ impl Trail {
         }
         // The events come in order: only one of the same moment, or without one, may mean less.
         // We have seen everything that was there when we wrote, and what we have not came later.
-        let is_ours = *event.actor == *ACTOR;
+        let is_ours = event.actor == ACTOR;
         if is_ours {
-            self.our_step.clone_from(&event.more().step);
+            self.our_step.clone_from(&event.step);
         }
         let is_timeless = event.at.is_none() || self.at.is_none();
         let is_tie = !is_ours && (is_timeless || self.at == event.at && !self.ours);
@@ -181,11 +181,10 @@ impl Trail {
         self.state = state;
         self.at = event.at.or(self.at);
         self.ours = is_ours;
-        let more = event.more();
-        self.step = more.step.clone().filter(|_| self.ours);
-        self.run = more.run.clone().filter(|_| self.ours);
-        self.cut_off = more.cut_off.is_some() && self.ours;
-        self.reason.clone_from(&more.reason);
+        self.step = event.step.clone().filter(|_| self.ours);
+        self.run = event.run.clone().filter(|_| self.ours);
+        self.cut_off = event.cut_off.is_some() && self.ours;
+        self.reason.clone_from(&event.reason);
         self.unjudged.clear();
     }
 
@@ -214,13 +213,13 @@ impl Trail {
 impl Tasks {
     pub fn of(graph: Option<&Graph>, log: &Log) -> Self {
         let mut trails: BTreeMap<&str, Trail> = BTreeMap::new();
-        for (event, place) in log.since_plan().zip(1..) {
+        for (event, place) in log.since_plan().iter().zip(1..) {
             match &event.kind {
                 Kind::Task { id, state, word } => {
                     trails.entry(id).or_default().add(place, event, *state, *word);
                 }
                 Kind::Unjudged { id } => {
-                    let step = event.more().step.clone().unwrap_or_default();
+                    let step = event.step.clone().unwrap_or_default();
                     trails.entry(id).or_default().unjudged.push(step);
                 }
                 Kind::Phase { .. } | Kind::Ended(_) | Kind::Begun | Kind::Other => {}

@@ -92,9 +92,6 @@ impl AgentMemoryTold {
 
     /// Where the run re-enters, as addresses of the built-in workflow.
     pub(super) fn point(&self) -> Vec<String> {
-        if let Some((first, ..)) = RESTORED.iter().find(|it| self.is_lost(it.2)) {
-            return vec![(*first).to_owned()];
-        }
         match self.code {
             Code::Complete => Vec::new(),
             Code::Approval => vec!["approve".to_owned()],
@@ -124,7 +121,7 @@ impl AgentMemoryTold {
             // One word for both: neither goes on by itself.
             (Some(End::Failed | End::Cancelled), _) => Status::Failed,
             (_, Code::Approval) => Status::Waiting,
-            (_, Code::Intake) if self.state.log.latest().is_none() && !self.state.plan => {
+            (_, Code::Intake) if self.state.log.events.is_empty() && !self.state.plan => {
                 Status::Fresh
             }
             (
@@ -283,7 +280,7 @@ impl AgentMemoryTold {
             return self.unwritten();
         }
         match restores(&Address::from_text(at)) {
-            Some(path) if self.is_lost(path) => StepTold::Undone,
+            Some((path, _)) if self.is_lost(path) => StepTold::Undone,
             Some(_) => StepTold::PassedOver("it is there".to_owned()),
             None if self.code == Code::Complete => {
                 StepTold::Done(Done::recorded(json!({ "lost": [], "prd": false, "plan": false })))
@@ -307,7 +304,7 @@ impl AgentMemoryTold {
     /// What our run did and no file tells yet, its journal vouches for; unless a person enters
     /// before it, in this very moment.
     pub(super) fn unwritten(&self) -> StepTold {
-        let is_entered = self.state.log.latest().is_some_and(|it| it.entered);
+        let is_entered = self.state.log.events.last().is_some_and(|it| it.entered);
         if is_entered { StepTold::Undone } else { StepTold::Silent }
     }
 }
@@ -316,10 +313,10 @@ impl AgentMemoryTold {
 const RESTORED: [(&str, &str, &str); 2] =
     [("restore/prd", "intake", PRD), ("restore/plan", "plan", PLAN)];
 
-/// The artifact that a step writes again.
-fn restores(at: &Address) -> Option<&'static str> {
+/// The artifact that a step writes again, and the step that wrote it first.
+fn restores(at: &Address) -> Option<(&'static str, &'static str)> {
     let found = RESTORED.iter().find(|(step, ..)| *step == at.as_str());
-    found.map(|(.., path)| *path)
+    found.map(|(_, maker, path)| (*path, *maker))
 }
 
 /// The agent of the last attempt was cut off, and no further one is begun.
@@ -356,7 +353,7 @@ fn facts(state: &State, tasks: &Tasks) -> Facts {
     let has_tasks = state.graph().is_some_and(|it| !it.tasks.is_empty());
     let unverified = tasks.unverified().len();
     let approved = state.is_approved();
-    let is_ours = state.log.latest().is_some_and(|it| *it.actor == *ACTOR);
+    let is_ours = state.log.events.last().is_some_and(|it| it.actor == ACTOR);
     Facts {
         // A summary of our own run is not its end: its last event is still to be written.
         complete: state.end == Some(End::Completed)
@@ -376,12 +373,12 @@ fn facts(state: &State, tasks: &Tasks) -> Facts {
 impl Told for AgentMemoryTold {
     fn standing(&self, _now: Timestamp) -> Standing {
         let last = self.state.log.last();
-        let kind = last.map_or("file", |it| &*it.name).to_owned();
-        let begun = self.state.log.events().find(|it| it.timed);
+        let kind = last.map_or("file", |it| it.name.as_str()).to_owned();
+        let begun = self.state.log.events.iter().find(|it| it.timed);
         let is_resume = |it: &&super::event::Event| {
             it.kind == Kind::Begun && crate::kit::status::bare(&it.name).ends_with("resumed")
         };
-        let resumes = self.state.log.events().filter(is_resume).count();
+        let resumes = self.state.log.events.iter().filter(is_resume).count();
         Standing {
             status: self.status(),
             started_at: begun.and_then(|it| it.at),
@@ -491,11 +488,10 @@ impl Told for AgentMemoryTold {
         match at.as_str().split_once('/') {
             None if at.as_str() == "whole" => Address::from_text("constitution"),
             None if at.as_str() == "swept" => Address::from_text("rework"),
-            // What writes again what got lost has a row of its own, where it runs.
-            Some(("restore", _)) if restores(at).is_some_and(|path| self.is_lost(path)) => {
-                at.clone()
+            Some(("restore", _)) => {
+                let maker = restores(at).filter(|(path, _)| self.is_lost(path));
+                Address::from_text(maker.map_or("constitution", |(_, maker)| maker))
             }
-            Some(("restore", _)) => Address::from_text("constitution"),
             Some((first, _)) if first.starts_with("execute[") || first == "verify" => {
                 Address::from_text(first)
             }
@@ -534,8 +530,8 @@ impl Told for AgentMemoryTold {
 
     fn counts(&self, died: &Died) -> bool {
         let mark = died.mark();
-        let is_it = |it: &super::event::Event| it.more().cut_off.as_ref() == Some(&mark);
-        !write::is_try(died) || self.state.log.events().any(is_it)
+        let is_it = |it: &super::event::Event| it.cut_off.as_ref() == Some(&mark);
+        !write::is_try(died) || self.state.log.events.iter().any(is_it)
     }
 
     fn undo(&self) -> Vec<Undo> {

@@ -1,14 +1,12 @@
 //! What onward adds to a run: events in its own folder, in the shape of the system's template.
 //!
-//! Invariant: only `events/onward` grows, and what a step to come makes again is copied to
-//! `replaced/` first; no event is older than one that is there already, and it
+//! Invariant: only `events/onward` grows; no event is older than one that is there already, and it
 //! names what it has seen where clocks do not tell, so that the latest one is ours when it is
 //! written.
 
 use std::collections::BTreeMap;
 
 use onward_core::{
-    digest::Digest,
     plan::RecoveryPoint,
     time::Timestamp,
     told::{Change, Died},
@@ -16,9 +14,8 @@ use onward_core::{
 use serde_json::{Value, json};
 
 use super::{
-    Code,
     event::{ACTOR, CUT_OFF, End, Kind, Log, SEEN},
-    read::{GRAPH, PLAN, PRD, State, TASKS, is_blank},
+    read::State,
     tasks::{ATTEMPTS_MAX, BATCH, Stage, Task, Tasks},
     told::{AgentMemoryTold, blocked},
 };
@@ -29,8 +26,6 @@ use crate::{
 
 /// The folder of our events.
 const FOLDER: &str = "events/onward/";
-/// One that is larger is added to no more, so that it is read once.
-const OWN_BYTES_MAX: usize = 1 << 20;
 
 /// One event, before it has a time.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,11 +85,8 @@ pub fn logged(files: &Files, entries: &[Entry], now: Timestamp) -> Vec<Change> {
     let at = log.next_moment(now);
     let mut seen = log.unclear(at);
     let own = files.iter().map(|(path, _)| path).filter(|it| it.starts_with(FOLDER));
-    let newest = own.last();
-    let new = format!("{FOLDER}{}.jsonl", stamp(now));
-    // The newest one is the last by its name, whatever the clock says now.
-    let is_full = |path: &str| files.bytes(path).is_some_and(|it| it.len() > OWN_BYTES_MAX);
-    let path = newest.filter(|it| !is_full(it) || new.as_str() <= *it).unwrap_or(&new).to_owned();
+    let path = own.last().map(str::to_owned);
+    let path = path.unwrap_or_else(|| format!("{FOLDER}{}.jsonl", stamp(now)));
     let old = files.bytes(&path).unwrap_or_default();
     let mut all = old.to_vec();
     for entry in entries {
@@ -112,64 +104,13 @@ pub(super) fn resumed(
     died: &[Died],
 ) -> Vec<Change> {
     let (files, log) = (told.files(), &told.state.log);
-    if log.latest().is_some_and(|it| it.kind == Kind::Ended(End::Completed)) {
+    if log.events.last().is_some_and(|it| it.kind == Kind::Ended(End::Completed)) {
         return Vec::new();
     }
     let details = json!({ "recovery_point": point.code, "steps": point.steps });
     let begun = Entry::new("session-resumed", details);
     let again = died.iter().filter_map(|it| cut_off(&told.tasks, it));
-    let mut changes = kept(told);
-    changes.extend(logged(files, &[begun].into_iter().chain(again).collect::<Vec<Entry>>(), at));
-    changes
-}
-
-/// Where copies lie of what is made again, each in a directory named after the content.
-const REPLACED: &str = "replaced/";
-
-/// The artifacts that the steps to come make again: they may be a person's work, and approved.
-fn remade(told: &AgentMemoryTold) -> Vec<(&str, &[u8])> {
-    let is_remade = |path: &str| match told.code {
-        Code::Intake => {
-            [PRD, PLAN].contains(&path) || path.starts_with(GRAPH) || path.starts_with(TASKS)
-        }
-        Code::Planning => {
-            !told.state.plan && path == PLAN || path.starts_with(GRAPH) || path.starts_with(TASKS)
-        }
-        Code::Approval
-        | Code::Execute
-        | Code::Verify
-        | Code::Blocked
-        | Code::Cleanup
-        | Code::Consolidate
-        | Code::Complete => false,
-    };
-    let all = told.files().iter().map(|(path, file)| (path, file.bytes.as_slice()));
-    all.filter(|(path, bytes)| is_remade(path) && !is_blank(bytes)).collect()
-}
-
-/// The directory of the copies, from the run's.
-pub(super) fn kept_in(told: &AgentMemoryTold) -> Option<String> {
-    // What our own run made is its own to make again.
-    let mut events = told.state.log.events().peekable();
-    if events.peek().is_some() && events.all(|it| *it.actor == *ACTOR) {
-        return None;
-    }
-    let all = remade(told);
-    let mut whole = Vec::new();
-    for (path, bytes) in &all {
-        whole.extend([path.as_bytes(), b"\0", Digest::of(bytes).to_string().as_bytes()].concat());
-    }
-    let name: String = Digest::of(&whole).to_string().chars().take(12).collect();
-    (!all.is_empty()).then(|| format!("{REPLACED}{name}"))
-}
-
-fn kept(told: &AgentMemoryTold) -> Vec<Change> {
-    let Some(dir) = kept_in(told) else { return Vec::new() };
-    let copy = |(path, bytes): (&str, &[u8])| Change::Replace {
-        path: format!("{dir}/{path}"),
-        bytes: bytes.to_vec(),
-    };
-    remade(told).into_iter().map(copy).collect()
+    logged(files, &[begun].into_iter().chain(again).collect::<Vec<Entry>>(), at)
 }
 
 /// The next attempt of a task whose agent was cut off in this step of ours. It is under way from
@@ -201,7 +142,7 @@ pub(super) fn is_try(died: &Died) -> bool {
 /// A person ends the run; one that is over has ended already.
 pub(super) fn cancelled(files: &Files, at: Timestamp) -> Vec<Change> {
     let log = Log::of(files);
-    if log.latest().is_some_and(|it| matches!(it.kind, Kind::Ended(_))) {
+    if log.events.last().is_some_and(|it| matches!(it.kind, Kind::Ended(_))) {
         return Vec::new();
     }
     logged(files, &[Entry::new("run-cancelled", json!({ "reason": "the user ended it" }))], at)

@@ -10,9 +10,7 @@ use onward_core::{
 
 use super::{
     Code, EXECUTION, PHASE, Phase,
-    read::{
-        DESIGN, Entry, Presence, REFLECTION, REFLECTIONS, Sheet, TaskEntry, VERIFICATION, in_task,
-    },
+    read::{DESIGN, Entry, Presence, Sheet, TaskEntry, VERIFICATION, in_task},
     tasks::{Stage, Turn},
     told::{DotagentTold, place},
 };
@@ -253,9 +251,7 @@ fn outputs(told: &DotagentTold, all: &mut Vec<Finding>) {
     // Reports that no state file names.
     let reports = [super::read::DEMAND, DESIGN, VERIFICATION];
     let designs = state.designs().map(|(path, _)| path);
-    let reflections = state.sheets.keys().map(String::as_str);
-    let reflections = reflections.filter(|it| it.starts_with(REFLECTIONS) || *it == REFLECTION);
-    for path in reports.into_iter().chain(designs).chain(reflections) {
+    for path in reports.into_iter().chain(designs) {
         let is_named = all.iter().any(|it| it.path.as_deref() == Some(path));
         if let Some(Sheet { main: Presence::Broken(why), .. }) = state.sheet(path)
             && !is_named

@@ -1,7 +1,7 @@
 //! Where else a person may enter, and what the files say then.
 //!
-//! Invariant: what was done from there on is moved to the archive. The original takes any file in a
-//! report's place for the report: none is left there.
+//! Invariant: what was done from there on is kept in the archive before it stops to count. A report
+//! that counts no more holds `null`: it cannot be taken for one, and its step writes it again.
 
 use onward_core::{
     address::Address,
@@ -25,8 +25,8 @@ use crate::{
     },
 };
 
-/// What an earlier version of this program left in the place of a report that counts no more.
-pub(crate) const VOID: &[u8] = b"null\n";
+/// What a report holds that counts no more.
+pub(super) const VOID: &[u8] = b"null\n";
 
 /// In the order of the work.
 const ORDER: [Code; 7] = [
@@ -50,7 +50,7 @@ pub(super) fn enter(told: &DotagentTold, at: &Entering<'_>) -> Result<Vec<Change
         Some(_) | None => None,
     };
     let place = |code: Code| ORDER.iter().position(|it| *it == code).unwrap_or(ORDER.len());
-    if place(wanted) > place(told.code) && !(at.force && is_passable(told, wanted)) {
+    if place(wanted) > place(told.code) {
         let (wanted, now) = (wanted.as_str(), told.code.as_str());
         return Err(NoEntry::Ahead(format!("{wanted} lies ahead of what is done ({now})")));
     }
@@ -92,23 +92,18 @@ pub(super) fn enter(told: &DotagentTold, at: &Entering<'_>) -> Result<Vec<Change
     Ok(changes)
 }
 
-/// A person may pass over tasks and verdicts; what the user has to approve is not passed over.
-fn is_passable(told: &DotagentTold, wanted: Code) -> bool {
-    let is_late = matches!(wanted, Code::Verification | Code::Reflection);
-    is_late && told.is_past(Phase::Architecture)
-}
-
-/// Reports that a run which enters there makes again, moved to the archive of this name.
+/// Reports that a run which enters there makes again: kept in the archive of this name, and void.
 pub(super) fn voided(told: &DotagentTold, code: Code, name: &str) -> Vec<Change> {
     let void = |(path, file): (&str, &File)| {
         let below = path.trim_start_matches("memory/");
-        let path = path.to_owned();
-        let copy = || format!("{ARCHIVE}{name}/{below}");
-        let copy = (file.bytes != VOID)
-            .then(|| Change::Replace { path: copy(), bytes: file.bytes.clone() });
-        copy.into_iter().chain([Change::Remove { path }])
+        let copy = format!("{ARCHIVE}{name}/{below}");
+        [
+            Change::Replace { path: copy, bytes: file.bytes.clone() },
+            Change::Replace { path: path.to_owned(), bytes: VOID.to_vec() },
+        ]
     };
-    told.files.iter().filter(|(path, _)| is_redone(code, path)).flat_map(void).collect()
+    let left = told.files.iter().filter(|(path, file)| is_redone(code, path) && file.bytes != VOID);
+    left.flat_map(void).collect()
 }
 
 /// A task of which nothing was ever begun.

@@ -19,12 +19,11 @@ mod tasks;
 mod told;
 pub mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use onward_core::{time::Timestamp, told::Told};
 use serde_json::Value;
 
-pub(crate) use enter::VOID;
 pub use tasks::ATTEMPTS_MAX;
 
 use crate::{
@@ -32,7 +31,7 @@ use crate::{
     kit::{
         age::stamp,
         decision::{ANY, NO, Row, YES, decide},
-        path::{component, inside, literal, shown},
+        path::{component, inside, literal},
     },
     seam::{Candidate, Card, Dialect, Home, Listing, Mark, Missing, Site},
 };
@@ -255,35 +254,12 @@ impl Dialect for DotagentDialect {
         site
     }
 
-    /// Each architect has a design of their own, in a file with their name.
-    fn objection(&self, given: &BTreeMap<String, Value>) -> Option<String> {
-        let asked = given.get("architects")?.as_array()?;
-        let name = |it: &Value| Some(it.as_str()?.trim().to_owned()).filter(|it| !it.is_empty());
-        let mut names = BTreeSet::new();
-        let wrong = asked.iter().find(|it| !name(it).is_some_and(|it| names.insert(it)));
-        match wrong {
-            None if asked.is_empty() => Some("`architects` names no architect".to_owned()),
-            None => None,
-            Some(wrong) => {
-                let wrong = shown(&wrong.to_string());
-                Some(format!("`architects`: {wrong} is not a name, or is there twice"))
-            }
-        }
-    }
-
     fn replaces(&self) -> bool {
         true
     }
 
     fn is_told_what(&self) -> bool {
         true
-    }
-
-    fn request(&self, files: &Files) -> Option<String> {
-        let demand = read::Sheet::of(files, read::DEMAND);
-        let text = |key: &str| demand.map()?.get(key)?.as_str().map(|it| it.trim().to_owned());
-        let told = ["request", "title", "goal"].into_iter().filter_map(text);
-        told.into_iter().find(|it| !it.is_empty())
     }
 
     /// Reports and tasks, and with them what our journal knows.
@@ -327,7 +303,7 @@ fn site(candidate: &Candidate) -> Option<Site> {
         }
     }
     if let Some(root) = site.roots.first_mut() {
-        let mut kept = BTreeSet::new();
+        let mut kept = std::collections::BTreeSet::new();
         root.reads.retain(|glob| kept.insert(glob.clone()));
     }
     site.name = match named.filter(|it: &String| !it.trim().is_empty()) {

@@ -18,7 +18,6 @@ use crate::{
     },
 };
 
-pub const REPORTS: &str = "memory/reports/";
 pub const DEMAND: &str = "memory/reports/demand.json";
 pub const DESIGNS: &str = "memory/reports/designs/";
 pub const DESIGN: &str = "memory/reports/final_design.json";

@@ -33,29 +33,20 @@ impl JsonLines {
 
 /// Calls `take` with each line's number and its object, or why there is none; no line is kept.
 pub fn each(bytes: &[u8], mut take: impl FnMut(usize, Result<Map<String, Value>, &'static str>)) {
-    each_text(bytes, |number, line| take(number, line.and_then(object)));
-}
-
-/// The same, before it is parsed.
-pub fn each_text<'a>(bytes: &'a [u8], mut take: impl FnMut(usize, Result<&'a str, &'static str>)) {
     // Some editors begin a file with a byte-order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..) {
         if !line.trim_ascii().is_empty() {
-            take(number, text(line));
+            take(number, object(line));
         }
     }
 }
 
-fn text(line: &[u8]) -> Result<&str, &'static str> {
+fn object(line: &[u8]) -> Result<Map<String, Value>, &'static str> {
     if line.trim_ascii().iter().all(|byte| *byte == 0) {
         return Err("it holds nothing but NUL bytes");
     }
-    str::from_utf8(line).map_err(|_| "it is not UTF-8")
-}
-
-/// The object that a line is.
-pub fn object(text: &str) -> Result<Map<String, Value>, &'static str> {
+    let text = str::from_utf8(line).map_err(|_| "it is not UTF-8")?;
     match serde_json::from_str(text).map_err(|_| "it is not JSON")? {
         Value::Object(object) => Ok(object),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {

@@ -8,7 +8,6 @@ pub mod age;
 pub mod code;
 pub mod decision;
 pub mod edit;
-pub mod fields;
 pub mod json;
 pub mod jsonl;
 pub mod markdown;

@@ -29,7 +29,6 @@ pub(super) fn findings(told: &Pipeline, now: Timestamp) -> Vec<Finding> {
     let mut all = Vec::new();
     files(told, &mut all);
     pointer(told, &mut all);
-    signals(told, &mut all);
     tasks(told, &mut all);
     blockers(told, &mut all);
     all.extend(told.list.odd.findings());
@@ -63,17 +62,6 @@ fn files(told: &Pipeline, all: &mut Vec<Finding>) {
     }
     for (dir, subject) in &told.others {
         let message = format!("`{}` is open too, in the list {}", shown(subject), shown(dir));
-        all.push(Odd::OthersOpen.finding(message));
-    }
-    let strangers = &told.list.strangers;
-    if !strangers.is_empty() {
-        let named = strangers.iter().take(PATHS_SHOWN).map(|it| shown(&it.id));
-        let named = named.collect::<Vec<String>>().join(", ");
-        let more = strangers.len().saturating_sub(PATHS_SHOWN);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let message = format!(
-            "tasks of this list are not of this pipeline, and stay as they are: {named}{more}"
-        );
         all.push(Odd::OthersOpen.finding(message));
     }
     if let Some(why) = &told.permanent.task.broken {
@@ -145,30 +133,6 @@ fn pointer(told: &Pipeline, all: &mut Vec<Finding>) {
     }
 }
 
-/// What is said of a phase to have passed, and its tasks do not show.
-fn signals(told: &Pipeline, all: &mut Vec<Finding>) {
-    if told.code == Code::Complete {
-        return;
-    }
-    for state in told.progress.phases.iter().filter(|it| !it.is_complete) {
-        let open = state.items.iter().find(|it| it.stage == Stage::Open);
-        let why = match open {
-            Some(open) => format!("task {} is not completed", shown(&open.task.id)),
-            None if state.items.is_empty() && told.permanent.listing != Some(state.phase) => {
-                "no work task is there".to_owned()
-            }
-            None => continue,
-        };
-        if told.permanent.passed.contains(&state.phase) {
-            let name = state.phase.as_str();
-            let message =
-                format!("the signal of {name} says that it has passed, and {why}: the tasks count");
-            let at = file(&told.permanent.task);
-            all.push(Finding::new(Known::StatusDisagrees, message).at_path(at));
-        }
-    }
-}
-
 /// Which phase each task is counted in, where that is not plain.
 fn tasks(told: &Pipeline, all: &mut Vec<Finding>) {
     for task in &told.list.tasks {
@@ -205,7 +169,8 @@ fn tasks(told: &Pipeline, all: &mut Vec<Finding>) {
 /// Tasks that come after a task whose file is not there.
 fn blockers(told: &Pipeline, all: &mut Vec<Finding>) {
     let list = &told.list;
-    let known: BTreeSet<&str> = list.everything().map(|task| task.id.as_str()).collect();
+    let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
+    let known: BTreeSet<&str> = tasks.map(|task| task.id.as_str()).collect();
     for task in &list.tasks {
         for id in task.blocked_by.iter().filter(|id| !known.contains(id.as_str())) {
             let name = shown(id);
@@ -296,13 +261,6 @@ fn doubts(told: &Pipeline, all: &mut Vec<Finding>) {
                     let hint = "it is verified before anything after it runs";
                     Finding::new(Known::DoneWithUnfinishedDependency, message).with_hint(hint)
                 }
-                Stage::Doubtful(Doubt::Refused(phase)) => {
-                    let phase = shown(phase);
-                    let message =
-                        format!("it is completed, and the signal of {phase} says that it failed");
-                    let hint = "it is verified before anything after it runs";
-                    Finding::new(Known::StatusDisagrees, message).with_hint(hint)
-                }
                 Stage::Open if told.progress.gone.contains(&item.task.id) => {
                     let message = "it names a commit that is not in the history; it counts as not \
                          completed";
@@ -351,7 +309,7 @@ fn repository(told: &Pipeline, all: &mut Vec<Finding>) {
         all.push(Finding::new(Known::BranchMismatch, message).with_hint(hint));
     }
     let expected: BTreeSet<&str> =
-        told.list.everything().flat_map(|it| &it.files).map(String::as_str).collect();
+        told.list.tasks.iter().flat_map(|it| &it.files).map(String::as_str).collect();
     let changed = git.changes.iter().filter_map(|line| changed(line));
     // Pages are what tasks of other phases leave; what lies in `.onward` is ours.
     let is_ours = |path: &&str| path.starts_with("pipeline/") || path.starts_with(".onward/");

@@ -3,10 +3,9 @@
 //!
 //! This page holds the card and the recovery table; `phase` knows phases and tiers, `read` makes
 //! one value of a list, `site` finds the lists and says whose they are, `progress` says how far
-//! each task and phase is, `check` what is wrong, `told` answers core (`step` about steps of a
-//! task, `report` in words), `overtaken` what was completed after our own run had accepted it,
-//! `write` says what a resume changes. Invariant: pure, and the task files go before the pointer
-//! in the `[PERMANENT]` task.
+//! each task and phase is, `check` what is wrong, `told` answers core (`report` in words),
+//! `overtaken` what was completed after our own run had accepted it, `write` says what a resume
+//! changes. Invariant: pure, and the task files go before the pointer in the `[PERMANENT]` task.
 
 mod check;
 mod overtaken;
@@ -15,7 +14,6 @@ mod progress;
 mod read;
 mod report;
 mod site;
-mod step;
 mod told;
 mod write;
 

@@ -9,7 +9,6 @@ pub struct Phase(u8);
 impl Phase {
     pub const P0: Self = Self(0);
     pub const P6: Self = Self(6);
-    pub const P7: Self = Self(7);
     pub const P8: Self = Self(8);
 
     /// Those that have tasks; P8 is the delivery of all of them.

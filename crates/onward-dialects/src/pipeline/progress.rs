@@ -41,8 +41,6 @@ pub(super) enum Doubt {
     Gone(String),
     /// This task, which it comes after, was not completed before it.
     Dependency(String),
-    /// The signal of this phase says that it failed.
-    Refused(String),
     /// The phase restarts whole.
     Restart,
     /// Nothing is left of its outcome.
@@ -55,7 +53,6 @@ impl Doubt {
             Noted::Changed(path) => Self::Stale(path.clone()),
             Noted::Gone(path) => Self::Gone(path.clone()),
             Noted::Before(id) => Self::Dependency(id.clone()),
-            Noted::Refused(phase) => Self::Refused(phase.clone()),
         }
     }
 
@@ -66,7 +63,6 @@ impl Doubt {
             Self::Stale(path) => Some(Noted::Changed(path.clone())),
             Self::Gone(path) => Some(Noted::Gone(path.clone())),
             Self::Dependency(id) => Some(Noted::Before(id.clone())),
-            Self::Refused(phase) => Some(Noted::Refused(phase.clone())),
             Self::Restart | Self::NoOutput => None,
         }
     }
@@ -83,10 +79,6 @@ impl Doubt {
                     "completed before task {}, which it comes after; verify it first",
                     shown(id)
                 )
-            }
-            Self::Refused(phase) => {
-                let phase = shown(phase);
-                format!("completed, and the signal of {phase} says that it failed; verify it first")
             }
             Self::Restart => "completed; its phase restarts, verify it".to_owned(),
             Self::NoOutput => "completed, and left nothing; verify it".to_owned(),
@@ -191,7 +183,7 @@ pub(super) fn progress(
     let (placed, by_phase) = places(list, permanent, tier, &gone);
     let (mut changed, done) = (stale(&list.tasks, files), done(list, &gone));
     changed.extend(missed(&list.tasks, files, asked));
-    if permanent.review == Some(Review::Fixing) || permanent.mending {
+    if permanent.review == Some(Review::Fixing) {
         let executed = list.tasks.iter().filter(|it| it.phase == Some(Phase::P6));
         for task in executed {
             changed.remove(task.id.as_str());
@@ -218,18 +210,13 @@ pub(super) fn progress(
             };
             Item { task: task.clone(), stage, after: Vec::new() }
         };
-        let mut items = ordered(tasks.into_iter().map(item).collect());
-        // Of two readings the more careful one counts.
-        if permanent.failed.contains(&phase) && items.iter().all(|it| it.stage != Stage::Open) {
-            for it in items.iter_mut().filter(|it| it.stage == Stage::Settled) {
-                it.stage = Stage::Doubtful(Doubt::Refused(phase.as_str().to_owned()));
-            }
-        }
+        let items = ordered(tasks.into_iter().map(item).collect());
         phases.push(PhaseState { phase, items, is_complete: false, vouched: None });
     }
     // Where no task is left nothing vouches for any phase.
     if !list.tasks.is_empty() {
-        let known: BTreeSet<&str> = list.everything().map(|it| it.id.as_str()).collect();
+        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
+        let known: BTreeSet<&str> = tasks.map(|it| it.id.as_str()).collect();
         let cleaned: BTreeSet<Phase> = list
             .tasks
             .iter()
@@ -239,10 +226,10 @@ pub(super) fn progress(
         judge(&mut phases, permanent, tier, &cleaned);
     }
     let resume = phases.iter().find(|it| !it.is_complete).map(|it| it.phase);
-    // Later ones, too, so that the plan says what becomes of their tasks.
-    let open = phases.iter_mut().filter(|it| !it.is_complete);
-    let by_task: Vec<bool> = open.map(|it| regard_mixed(it, permanent, tier, files)).collect();
-    let by_task = by_task.first().copied().unwrap_or(false);
+    let mut by_task = false;
+    if let Some(at) = phases.iter_mut().find(|it| !it.is_complete) {
+        by_task = regard_mixed(at, permanent, tier, files);
+    }
     Progress { tier, phases, resume, by_task, gone, placed }
 }
 
@@ -296,8 +283,8 @@ fn places<'a>(
 fn done<'a>(list: &'a List, gone: &BTreeSet<String>) -> BTreeSet<&'a str> {
     let is_done = |task: &&Task| task.is_completed() && !gone.contains(&task.id);
     let mut done: BTreeSet<&str> =
-        list.everything().filter(is_done).map(|it| it.id.as_str()).collect();
-    let known: BTreeSet<&str> = list.everything().map(|it| it.id.as_str()).collect();
+        list.tasks.iter().filter(is_done).map(|it| it.id.as_str()).collect();
+    let known: BTreeSet<&str> = list.tasks.iter().map(|it| it.id.as_str()).collect();
     for id in list.tasks.iter().flat_map(|task| &task.blocked_by) {
         if !known.contains(id.as_str()) && was_cleaned_up(list, id) {
             done.insert(id);

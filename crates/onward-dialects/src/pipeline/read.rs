@@ -34,14 +34,8 @@ pub(crate) mod key {
     pub(crate) const TURN: &str = "onward_turn";
     /// Of a task: which entry of a plan it is.
     pub(crate) const PLAN: &str = "onward_key";
-    /// Of a task of the verification: what its verifier in a run of ours refused.
-    pub(crate) const REFUSED: &str = "onward_refused";
-    /// Of a pipeline: what the verification refused is being mended.
-    pub(crate) const MENDING: &str = "onward_mending";
     /// Of a pipeline: the directory of the run that began it, or went on with it last.
     pub(crate) const DRIVER: &str = "onward_driver";
-    /// Of a pipeline: its list had tasks before it, and they are not its own.
-    pub(crate) const APART: &str = "onward_apart";
     /// Of a pipeline: the phase whose tasks are being written.
     pub(crate) const LISTING: &str = "onward_listing";
     /// Of a pipeline: [`super::PENDING`] while the execution is completed and not reviewed,
@@ -94,8 +88,6 @@ pub(super) enum Noted {
     Gone(String),
     /// This task, which it comes after, was not completed.
     Before(String),
-    /// The signal of this phase, which is its own, said that the phase failed.
-    Refused(String),
 }
 
 impl Noted {
@@ -104,7 +96,6 @@ impl Noted {
             Self::Changed(path) => ("changed", path),
             Self::Gone(path) => ("gone", path),
             Self::Before(id) => ("before", id),
-            Self::Refused(phase) => ("refused", phase),
         };
         Value::from(Map::from_iter([(key.to_owned(), Value::from(what.as_str()))]))
     }
@@ -113,9 +104,7 @@ impl Noted {
         let text = |key: &str| value.get(key).and_then(Value::as_str);
         let changed = text("changed").and_then(inside).map(Self::Changed);
         let gone = || text("gone").and_then(inside).map(Self::Gone);
-        let before = || text("before").map(|id| Self::Before(id.to_owned()));
-        let refused = || text("refused").map(|phase| Self::Refused(phase.to_owned()));
-        changed.or_else(gone).or_else(before).or_else(refused)
+        changed.or_else(gone).or_else(|| text("before").map(|id| Self::Before(id.to_owned())))
     }
 }
 
@@ -158,8 +147,6 @@ pub(super) struct Task {
     pub(super) is_checked: bool,
     /// How often a run of ours did its work in a worktree.
     pub(super) turns: u32,
-    /// What its verifier in a run of ours refused, where it did.
-    pub(super) refused_for: Option<Vec<String>>,
     /// Which entry of the plan it was made for, where a run of ours made it.
     pub(super) key: Option<String>,
     /// The task of the pipeline that it belongs to.
@@ -177,10 +164,6 @@ impl Task {
         self.status == TaskStatus::Completed && !self.is_failed() && self.broken.is_none()
     }
 
-    fn number(&self) -> u64 {
-        self.id.parse().unwrap_or(u64::MAX)
-    }
-
     /// Whether this file should be there. A run of ours that proved the task has noted what each
     /// of its files held, and noted nothing of one that the task removed.
     pub(super) fn has_left(&self, path: &str) -> bool {
@@ -190,7 +173,6 @@ impl Task {
 
 /// The task that holds a pipeline together.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "one per fact that its metadata holds")]
 pub(super) struct Permanent {
     /// What every task has.
     pub(super) task: Task,
@@ -207,16 +189,10 @@ pub(super) struct Permanent {
     pub(super) passed: BTreeSet<Phase>,
     /// Phases that are said to have failed, or that a person has opened again.
     pub(super) refused: BTreeSet<Phase>,
-    /// Of these, those of which a signal says so.
-    pub(super) failed: BTreeSet<Phase>,
     /// The execution is completed, and a run of ours has still to review it.
     pub(super) review: Option<Review>,
-    /// A run of ours mends what the verification refused, or did when it was cut off.
-    pub(super) mending: bool,
     /// A run of ours was writing the tasks of this phase.
     pub(super) listing: Option<Phase>,
-    /// It was begun in a list that had tasks: those are not its own.
-    pub(super) apart: bool,
 }
 
 impl Permanent {
@@ -235,10 +211,8 @@ impl Permanent {
 pub(super) struct List {
     /// The newest open one last.
     pub(super) permanents: Vec<Permanent>,
-    /// Of the last one of these alone; by number, then by name.
+    /// By number, then by name.
     pub(super) tasks: Vec<Task>,
-    /// Of other pipelines of the list, or of none: never worked on, and never counted.
-    pub(super) strangers: Vec<Task>,
     /// The highest id that was ever used.
     pub(super) highwatermark: Option<u64>,
     pub(super) odd: Oddities,
@@ -265,18 +239,7 @@ impl List {
         list.find_broken_permanent();
         list.permanents.sort_by_key(Permanent::rank);
         list.tasks.sort_by_key(|it| (it.id.parse::<u64>().unwrap_or(u64::MAX), it.id.clone()));
-        if let Some(chosen) = list.permanents.last() {
-            let belongs = Belongs::of(&list.permanents, chosen, &list.tasks);
-            let (own, strangers) = list.tasks.iter().cloned().partition(|it| belongs.to_chosen(it));
-            (list.tasks, list.strangers) = (own, strangers);
-        }
         list
-    }
-
-    /// Every task file that is there, also the pipelines' own.
-    pub(super) fn everything(&self) -> impl Iterator<Item = &Task> {
-        let permanents = self.permanents.iter().map(|it| &it.task);
-        self.tasks.iter().chain(&self.strangers).chain(permanents)
     }
 
     /// A file that cannot be read is the pipeline's own task where others call it their parent.
@@ -317,47 +280,6 @@ impl List {
         } else {
             self.tasks.push(task);
         }
-    }
-}
-
-/// Which tasks of a list are whose. A task is its parent's. One that names none belongs to the
-/// pipeline that was the last one before it, as work is made after the pipeline's own task; where
-/// none was, to the first, unless that one was begun in a list that had tasks already.
-struct Belongs<'a> {
-    chosen: &'a Permanent,
-    /// By number.
-    owners: Vec<(u64, &'a Permanent)>,
-    work: BTreeSet<&'a str>,
-}
-
-impl<'a> Belongs<'a> {
-    fn of(permanents: &'a [Permanent], chosen: &'a Permanent, tasks: &'a [Task]) -> Self {
-        let is_owner = |it: &&Permanent| !it.duplicate || it.task.id == chosen.task.id;
-        let owners = permanents.iter().filter(is_owner).map(|it| (it.task.number(), it));
-        let mut owners: Vec<(u64, &Permanent)> = owners.collect();
-        owners.sort_by_key(|(number, _)| *number);
-        let copies = permanents.iter().filter(|it| it.duplicate).map(|it| it.task.id.as_str());
-        let work = tasks.iter().map(|it| it.id.as_str()).chain(copies).collect();
-        Self { chosen, owners, work }
-    }
-
-    fn to_chosen(&self, task: &Task) -> bool {
-        let own = &self.chosen.task;
-        let is_before = task.number() < own.number();
-        if self.chosen.apart && is_before {
-            return false;
-        }
-        // A word that is no task's number, a work task or a copy says nothing of whose it is.
-        let parent =
-            task.parent.as_deref().map(str::trim).filter(|it| {
-                it.parse::<u64>().is_ok() && (*it == own.id || !self.work.contains(it))
-            });
-        if let Some(parent) = parent {
-            return parent == own.id;
-        }
-        let before = self.owners.iter().rev().find(|(number, _)| *number < task.number());
-        let owner = before.or_else(|| self.owners.first().filter(|(_, it)| !it.apart));
-        owner.is_some_and(|(_, it)| it.task.id == own.id)
     }
 }
 
@@ -436,7 +358,6 @@ fn task(id: &str, object: &Object<'_>, metadata: &Object<'_>) -> Option<Task> {
         is_ours: is_open && metadata.text(key::RUN).is_some_and(|it| !it.is_empty()),
         is_checked: metadata.text(key::CHECKED).as_deref() == Some("onward"),
         turns: metadata.count(key::TURN).unwrap_or(0),
-        refused_for: metadata.get(key::REFUSED).map(|_| metadata.texts(key::REFUSED)),
         key: metadata.text(key::PLAN),
         parent: metadata.text("parent"),
         modified: None,
@@ -461,11 +382,10 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
     let said = |fits: &dyn Fn(&str) -> bool| {
         signals.iter().filter(|(_, it)| fits(it)).map(|(phase, _)| *phase).collect()
     };
-    let begins = |it: &str, words: &[&str]| {
+    let is_bad = |it: &str| {
         let word = status::bare(it);
-        words.iter().any(|bad| word.starts_with(bad))
+        ["fail", "reject", "block", "reopen"].iter().any(|bad| word.starts_with(bad))
     };
-    let failed = |it: &str| begins(it, &["fail", "reject", "block"]);
     Permanent {
         tier: tier.or_else(|| Tier::named_in(&description())),
         current: current_word.as_deref().and_then(Phase::parse),
@@ -476,12 +396,9 @@ fn permanent(task: Task, object: &Object<'_>, metadata: &Object<'_>) -> Permanen
         committed: status::bare(&commit) == "committed",
         duplicate: status::bare(&reason) == "duplicate",
         passed: said(&|it| status::is_good(&it.into())),
-        refused: said(&|it| failed(it) || begins(it, &["reopen"])),
-        failed: said(&failed),
+        refused: said(&is_bad),
         review: metadata.text(key::REVIEW).as_deref().and_then(Review::parse),
-        mending: metadata.get(key::MENDING) == Some(&Value::Bool(true)),
         listing: metadata.text(key::LISTING).as_deref().and_then(Phase::parse),
-        apart: metadata.get(key::APART) == Some(&Value::Bool(true)),
         task,
     }
 }

@@ -20,14 +20,11 @@ use serde_json::{Value, json};
 use super::{
     Code, Facts, check, code, overtaken,
     phase::{Phase, Tier},
-    progress::{Item, PROJECT, PhaseState, Progress, Stage, Vouched, progress},
+    progress::{Item, PROJECT, PhaseState, Progress, Stage, Vouched, progress, was_cleaned_up},
     read::{List, MARK, Permanent, Task, TaskStatus},
     report, write,
 };
 use crate::{Files, kit::path::shown, rules::pipeline as rules, seam::Site};
-
-/// Whether there is something to mend.
-const MENDS: &str = "mend/if";
 
 /// A pipeline.
 #[derive(Debug)]
@@ -40,11 +37,11 @@ pub struct Pipeline {
     pub(super) files: Files,
     /// Open `[PERMANENT]` tasks of other lists: the list and the subject.
     pub(super) others: Vec<(String, String)>,
-    pub(super) stages: BTreeMap<Address, Stage>,
+    stages: BTreeMap<Address, Stage>,
     /// Those that a run of ours has begun.
-    pub(super) ours: BTreeSet<Address>,
+    ours: BTreeSet<Address>,
     /// The highest number of a task that is there.
-    pub(super) highest: Option<u64>,
+    highest: Option<u64>,
 }
 
 impl Pipeline {
@@ -68,14 +65,14 @@ impl Pipeline {
         for state in &progress.phases {
             for item in &state.items {
                 let at = address(state.phase, &item.task);
-                let is_refused = item.task.refused_for.is_some();
-                if item.task.is_ours && (!item.task.is_failed() || is_refused) {
+                if item.task.is_ours && !item.task.is_failed() {
                     ours.insert(at.clone());
                 }
                 stages.insert(at, item.stage.clone());
             }
         }
-        let highest = list.everything().filter_map(|it| it.id.parse().ok()).max();
+        let tasks = list.tasks.iter().chain(list.permanents.iter().map(|it| &it.task));
+        let highest = tasks.filter_map(|it| it.id.parse().ok()).max();
         Some(Self {
             dir: site.dir().to_owned(),
             code: code(facts),
@@ -202,37 +199,16 @@ impl Pipeline {
         let path = self.progress.phases.iter().map(|it| it.phase.as_str());
         let path: Vec<&str> = path.chain(["P8"]).collect();
         let Permanent { task, .. } = &self.permanent;
-        let listed = self.progress.phases.iter().map(|it| it.phase);
-        let listed = listed.filter(|it| self.is_listed(*it)).map(Phase::as_str);
-        let listed: Vec<&str> = listed.collect();
         json!({ "tier": self.progress.tier.as_str(), "path": path, "title": title(task),
-            "description": task.description, "listed": listed })
-    }
-
-    /// It has tasks, and all of them are written.
-    fn is_listed(&self, phase: Phase) -> bool {
-        let has_tasks = self.progress.phase(phase).is_some_and(|it| !it.items.is_empty());
-        has_tasks && self.permanent.listing != Some(phase)
-    }
-
-    /// Tasks of the verification that a verifier of ours refused, each with what it named.
-    pub fn refused(&self) -> Value {
-        let state = self.progress.phase(Phase::P7);
-        let items = state.into_iter().flat_map(|it| &it.items);
-        let refused = items.filter(|it| it.stage == Stage::Open).filter_map(|it| {
-            let Task { id, subject, description, .. } = &it.task;
-            let failures = it.task.refused_for.as_ref()?;
-            Some(json!({ "id": id, "subject": subject, "description": description,
-                "phase": Phase::P7.as_str(), "failures": failures }))
-        });
-        json!({ "tasks": refused.collect::<Vec<Value>>() })
+            "description": task.description })
     }
 
     /// What `tasks_P6` and its like give; `None` while the phase has no tasks and is not complete.
     pub fn listing(&self, phase: Phase) -> Option<Value> {
         let is_over = self.code == Code::Complete;
         let state = self.progress.phase(phase)?;
-        let is_known = is_over || state.is_complete || self.is_listed(phase);
+        let is_listed = self.permanent.listing != Some(phase) && !state.items.is_empty();
+        let is_known = is_over || state.is_complete || is_listed;
         is_known.then(|| json!({ "tasks": items(state, is_over) }))
     }
 
@@ -274,9 +250,6 @@ impl Pipeline {
             }
             Code::RestartPhase if self.lacks_review_only() => {
                 format!("{name}, {title}: all tasks are completed; the review is left")
-            }
-            Code::RestartPhase | Code::ResumeTasks if self.is_refused_only(phase) => {
-                format!("{name}, {title}: what it refused is mended, and verified again")
             }
             Code::RestartPhase => {
                 format!(
@@ -417,8 +390,6 @@ impl Told for Pipeline {
         let inferred = |result: Value| StepTold::Done(Done::inferred(result));
         let execution = self.progress.phase(Phase::P6);
         let is_executed = is_delivered || execution.is_some_and(|it| it.is_complete);
-        let verification = self.progress.phase(Phase::P7);
-        let is_verified = is_delivered || verification.is_some_and(|it| it.is_complete);
         match (first, rest) {
             ("intake", "") if self.permanent.tier.is_some() => done(self.intake()),
             ("intake", "") => inferred(self.intake()),
@@ -439,12 +410,6 @@ impl Told for Pipeline {
                 StepTold::PassedOver("the execution has passed its review".to_owned())
             }
             (first, _) if let Some(why) = self.off_path(first) => StepTold::PassedOver(why),
-            ("mend", "if") => {
-                StepTold::Unproved("runs if the verification refuses something".to_owned())
-            }
-            ("verdicts", "") if is_verified => inferred(json!({ "tasks": [] })),
-            // Tasks that no verifier of ours has looked at yet are looked at first.
-            ("verdicts", "") if self.has_unverified() => StepTold::Undone,
             ("P8", "deliver") | ("accept", "") => StepTold::Undone,
             ("review[1]", "judge") if !self.lacks_review_only() => StepTold::Undone,
             _ => match (listed(first), rest) {
@@ -467,41 +432,11 @@ impl Told for Pipeline {
         }
     }
 
-    /// The tasks of a phase to come that has some; listing them is no work.
-    fn instead_of(&self, at: &Address) -> Option<Vec<(Address, Address)>> {
-        match at.as_str() {
-            // Its tasks are there: the lead is not asked for them.
-            "breakdown" if self.is_listed(Phase::P6) => return Some(Vec::new()),
-            "mend" => return Some(vec![(at.clone(), Address::from_text(MENDS))]),
-            _ => {}
-        }
-        let (first, is_listing) = match at.as_str().strip_prefix("tasks_") {
-            Some(phase) => (phase, true),
-            None => (at.as_str(), false),
-        };
-        let phase = Phase::working().find(|it| it.as_str() == first)?;
-        let is_known = self.code != Code::Complete && self.is_listed(phase);
-        let state = self.progress.phase(phase).filter(|_| is_known)?;
-        let item = |it: &Item| {
-            let row = address(phase, &it.task);
-            let step = match it.stage {
-                Stage::Settled => "settle",
-                Stage::Doubtful(_) => "verify",
-                Stage::Open => "begin",
-            };
-            (row.clone(), Address::from_text(&format!("{row}/{step}")))
-        };
-        let items = state.items.iter().filter(|_| !is_listing);
-        Some(items.map(item).collect())
-    }
-
     /// A task is one row; listing the tasks of a phase is part of the phase.
     fn row(&self, at: &Address) -> Address {
         let (first, rest) = at.as_str().split_once('/').unwrap_or((at.as_str(), ""));
         match (first, rest) {
             ("open", "") => Address::from_text("intake"),
-            ("verdicts", "") => Address::from_text("P7"),
-            (turn, _) if turn.starts_with("mend[") => Address::from_text("mend"),
             // Its tasks have rows of their own: the phase is not done because they are known.
             ("breakdown", "") if self.is_under_way(Phase::P6) => Address::from_text("intake"),
             ("breakdown", "") => Address::from_text("P6"),
@@ -542,12 +477,6 @@ impl Told for Pipeline {
         overtaken::overtaken(self, known)
     }
 
-    fn entries(&self, all: &'static [&'static str]) -> Vec<&'static str> {
-        let phase = |it: &str| Phase::parse(it);
-        let has = |it: Phase| it == Phase::P8 || self.progress.phase(it).is_some();
-        all.iter().copied().filter(|it| phase(it).is_none_or(has)).collect()
-    }
-
     fn enter(&self, at: &Entering<'_>) -> Result<Vec<Change>, NoEntry> {
         write::enter(self, at)
     }
@@ -575,4 +504,55 @@ fn listed(first: &str) -> Option<Phase> {
 fn is_task(first: &str) -> bool {
     let phase = first.split_once('[').map(|(phase, _)| phase);
     Phase::working().any(|it| phase == Some(it.as_str()))
+}
+
+impl Pipeline {
+    /// One step of a task. What a run of ours has begun, its journal knows better than the file.
+    fn task_step(&self, task: &str, step: &str) -> StepTold {
+        let done = StepTold::Done(Done::recorded(json!({ "done": true })));
+        let Some(stage) = self.stages.get(task) else {
+            let id = task.split_once('[').map_or("", |(_, id)| id.trim_end_matches(']'));
+            let is_over = self.code == Code::Complete || self.was_in_use(id);
+            return match step {
+                "begin" | "work" | "settle" if is_over => {
+                    StepTold::Done(Done::inferred(json!({ "done": true })))
+                }
+                "begin" | "work" | "settle" => StepTold::Undone,
+                _ => StepTold::Silent,
+            };
+        };
+        let is_ours = self.ours.contains(task);
+        match (step, stage) {
+            ("begin" | "work" | "settle", _) if self.code == Code::Complete => {
+                StepTold::Done(Done::inferred(json!({ "done": true })))
+            }
+            ("begin" | "work" | "settle", Stage::Settled)
+            | ("begin" | "work", Stage::Doubtful(_)) => done,
+            ("verify", Stage::Doubtful(doubt)) => StepTold::Unproved(doubt.why()),
+            ("begin" | "work", Stage::Open) if is_ours => StepTold::Silent,
+            ("begin" | "work" | "settle", Stage::Open) => StepTold::Undone,
+            (_, Stage::Settled | Stage::Doubtful(_) | Stage::Open) => StepTold::Silent,
+        }
+    }
+
+    /// A task of ours whose file is gone: numbers are given in order, so it was there. Claude Code
+    /// clears completed tasks away; one that is gone cannot be done again.
+    fn was_in_use(&self, id: &str) -> bool {
+        let number = id.parse::<u64>().ok();
+        was_cleaned_up(&self.list, id) || number.is_some_and(|it| self.highest > Some(it))
+    }
+
+    /// Why a phase, or the listing of its tasks, is no part of this pipeline.
+    fn off_path(&self, first: &str) -> Option<String> {
+        let name = first.strip_prefix("tasks_").unwrap_or(first);
+        let phase = Phase::working().find(|it| it.as_str() == name)?;
+        let tier = self.progress.tier.as_str();
+        let is_off = self.progress.phase(phase).is_none();
+        is_off.then(|| format!("tier {tier} has no {name}"))
+    }
+
+    /// It comes after the phase that is gone on with.
+    fn is_ahead(&self, phase: Phase) -> bool {
+        self.progress.resume.is_some_and(|at| phase > at)
+    }
 }

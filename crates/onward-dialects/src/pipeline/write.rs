@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     Code,
     phase::Phase,
-    progress::{Doubt, Item, Stage, Vouched},
+    progress::{Item, Stage, Vouched},
     read::{Task, key},
     told::{Pipeline, address},
 };
@@ -33,13 +33,6 @@ pub(super) fn resumed(pipeline: &Pipeline, by: &str) -> Vec<Change> {
     for state in &pipeline.progress.phases {
         if state.vouched == Some(Vouched::Begun) {
             edit.signal(state.phase, "PASS|tasks:0|a later phase had begun");
-        }
-    }
-    // It is noted in the tasks that it speaks against, until these are verified.
-    for state in &pipeline.progress.phases {
-        let is_refused = |it: &Item| matches!(it.stage, Stage::Doubtful(Doubt::Refused(_)));
-        if pipeline.code != Code::Complete && state.items.iter().any(is_refused) {
-            edit.forget_signal(state.phase);
         }
     }
     // Another branch was shown to the person, who agreed to go on there.
@@ -149,7 +142,7 @@ fn reopened(
             first = first.or(Some(state.phase));
             let mut edit = Edit::of(pipeline, &item.task.id);
             edit.set("status", &json!("pending"));
-            for key in [key::RUN, key::CHECKED, key::DOUBT, key::REFUSED, "error"] {
+            for key in [key::RUN, key::CHECKED, key::DOUBT, "error"] {
                 edit.forget(key);
             }
             changes.extend(edit.change());
@@ -231,8 +224,6 @@ impl Edit {
     }
 
     pub(crate) fn signal(&mut self, phase: Phase, text: &str) {
-        // In one spelling: what another one says would stand beside it.
-        self.sheet.remove(&["metadata", "phase_signals", phase.as_str()]);
         self.sheet.set(&["metadata", "phase_signals", &phase.key()], &Value::from(text));
     }
 

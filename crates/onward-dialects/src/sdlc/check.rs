@@ -244,8 +244,6 @@ fn pointer(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
     match () {
         // A story is written before its status is.
         () if pointer == 1 && evidence == 2 => {}
-        // It was validated while the run was paused.
-        () if pointer < evidence && evidence == 3 && is_validated(told, state) => {}
         // Where the story says it, it was said.
         () if pointer < evidence
             && all.iter().any(|it| it.code == Own::PointerBehind.row().word) => {}
@@ -263,11 +261,6 @@ fn pointer(told: &SdlcTold, state: &State, all: &mut Vec<Finding>) {
         }
         () => {}
     }
-}
-
-fn is_validated(told: &SdlcTold, state: &State) -> bool {
-    let pair = state.says().zip(told.status_of(&told.key));
-    pair.is_some_and(|(says, status)| reading(says, status) == Reading::ValidatedMeanwhile)
 }
 
 /// The story was edited after the interruption.

@@ -139,10 +139,7 @@ fn of_member(
     let wave = epic.waves.get(&number);
     let is_apart = member.branch.is_some() && wave.is_some_and(|it| it.verdict.is_none());
     // A state that cannot be read says nothing: there the stories alone count.
-    let is_ours = member.says == Says::InProgress
-        && matches!(story.status(), Some(Status::Draft | Status::Ready))
-        && told.ours.contains(&at);
-    if told.rebuilt.is_none() && !is_ours && (!is_apart || member.says != Says::Completed) {
+    if told.rebuilt.is_none() && (!is_apart || member.says != Says::Completed) {
         disagree(member.says, story, Some((number, member)), all);
     }
     if member.says == Says::InProgress {

@@ -64,28 +64,21 @@ pub struct Member {
 
 const WAVES_MAX: u32 = 1000;
 
-/// Whether the map itself is the state of an epic, as in a pipeline's JSON.
-pub(crate) fn is_bare(map: &Map<String, Value>) -> bool {
-    let has = |key: &str| map.contains_key(key);
-    !has("epic_state") && !has("execution") && has("waves") && (has("epicId") || has("epic_id"))
-}
-
 impl Epic {
     /// `None` when the map is no state of an epic.
     pub fn read(map: &Map<String, Value>, path: &str, odd: &Oddities) -> Option<Self> {
-        let it = Object { map, path, odd };
-        let it = if is_bare(map) { it } else { it.object("epic_state")? };
+        let it = Object { map, path, odd }.object("epic_state")?;
         let inner = it.map;
         let mut epic = Self {
             id: ["epicId", "epic_id", "id"].iter().find_map(|key| it.text(key)).unwrap_or_default(),
             mode: it.word("mode", "mode", |word| state::mode(word).map(|_| word.to_owned())),
             word: it.text("status"),
-            pointer: it.count("current_wave").or_else(|| it.count("currentWave")),
+            pointer: it.count("current_wave"),
             awaits: state::awaits(&Value::Object(inner.clone())),
             // `""` stands for none.
             plan_path: it.text("execution_plan").filter(|path| !path.is_empty()),
             started_at: STARTED.iter().find_map(|key| it.moment_or_day(key)),
-            updated_at: it.moment_or_day("updated_at").or_else(|| it.moment_or_day("updatedAt")),
+            updated_at: it.moment_or_day("updated_at"),
             ..Self::default()
         };
         counted(&it, "waves", "waves by their numbers");
@@ -113,7 +106,7 @@ impl Epic {
                 },
             );
         }
-        let verdicts = it.object("gate_verdicts").or_else(|| it.object("gateVerdicts"));
+        let verdicts = it.object("gate_verdicts");
         for name in verdicts.into_iter().flat_map(|it| it.map.keys()) {
             let verdict = verdicts.and_then(|it| verdict(&it, name));
             if name.contains("final") {
@@ -122,7 +115,7 @@ impl Epic {
                 wave.verdict = verdict;
             }
         }
-        let last = verdict(&it, "final_gate").or_else(|| verdict(&it, "finalGate"));
+        let last = verdict(&it, "final_gate");
         epic.final_verdict = epic.final_verdict.or(last);
         Some(epic)
     }

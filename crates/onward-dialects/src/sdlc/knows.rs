@@ -16,7 +16,6 @@ use super::{
 };
 
 pub(super) fn beside(told: &mut SdlcTold, known: &dyn Fn(&Address) -> Journaled) {
-    of_wave(told, known);
     let known = |at: &str| known(&Address::from_text(at));
     let result = |at: &str| match known(at) {
         Journaled::Done(result) | Journaled::Stale(result) => Some(result),
@@ -63,17 +62,6 @@ pub(super) fn beside(told: &mut SdlcTold, known: &dyn Fn(&Address) -> Journaled)
         (run.facts, run.known) = (facts, status);
     }
     told.code = if is_gone && code == Code::Create { Code::Implement } else { code };
-}
-
-/// Stories that agents of ours work on in worktrees: until their wave is merged, the project has
-/// them as they were.
-fn of_wave(told: &mut SdlcTold, known: &dyn Fn(&Address) -> Journaled) {
-    let Kind::Epic(_) = &told.kind else { return };
-    let is_ours = |at: &&Address| {
-        let given = known(&Address::from_text(&format!("{at}/work/given")));
-        matches!(given, Journaled::Done(_) | Journaled::Stale(_))
-    };
-    told.ours = told.members().keys().filter(is_ours).cloned().collect();
 }
 
 /// Agents of ours between the note of what a story holds and the look at it.

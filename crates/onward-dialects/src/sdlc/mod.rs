@@ -4,10 +4,9 @@
 //! discrepancies; `story` (`front` above it), `state`, `qa`, `spec` and `epic` read one kind of
 //! file each, `project` all of them; `site` says which runs are there, `check` what is wrong
 //! (`check_epic` with waves), `touched` what other work did to a story's files, `others` which
-//! other workflows were begun on it, `lock` who else is at work, `logs` what its own programs
-//! logged, `told` answers core, `overtaken` which of our own notes a person has overtaken, `report`
-//! in the words that its users know, `preflight` all that was compared, `clean` what is put away
-//! when a run is given up.
+//! other workflows were begun on it, `lock` who else is at work, `told` answers core, `overtaken`
+//! which of our own notes a person has overtaken, `report` in the words that its users know,
+//! `preflight` all that was compared, `clean` what is put away when a run is given up.
 //! Invariant: pure; where a run re-enters is decided by the tables alone.
 
 mod check;
@@ -18,7 +17,6 @@ pub mod epic;
 mod front;
 mod knows;
 mod lock;
-mod logs;
 mod others;
 mod overtaken;
 mod preflight;
@@ -117,13 +115,6 @@ static CARD: Card = Card {
         ".nexos/locks/*.lock",
         ".aios/locks/*.lock",
         ".aiox/locks/*.lock",
-        ".nexos/orchestration-log-*.md",
-        ".aios/orchestration-log-*.md",
-        ".aiox/orchestration-log-*.md",
-        ".nexos/logs/orchestration-log-*.md",
-        ".aios/logs/orchestration-log-*.md",
-        ".aiox/logs/orchestration-log-*.md",
-        ".ai/*-log-*.md",
         "qa/loop-status.json",
         "qa/*/loop-status.json",
         "docs/stories/.session-state.yaml",
@@ -142,7 +133,6 @@ static CARD: Card = Card {
         ".nexos/**",
         ".aios/**",
         ".aiox/**",
-        ".ai/orchestration-log-*.md",
         "qa/loop-status.json",
         "qa/*/loop-status.json",
         "docs/stories/.session-state.yaml",

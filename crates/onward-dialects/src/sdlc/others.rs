@@ -41,13 +41,6 @@ pub(super) fn findings(told: &SdlcTold, all: &mut Vec<Finding>) {
             note(&Other { path, story: Some(&it.story), flow: Flow::QaLoop, times });
         }
     }
-    for Kept { path, told: it, .. } in &told.project.epics {
-        let mut open = it.members().filter(|it| !it.says.is_over());
-        let member = open.find(|it| is_same(&it.id, &told.key)).filter(|_| !it.is_over());
-        // An epic writes its state whenever one of its stories moves: only its start says something.
-        let (story, times) = (member.map(|it| it.id.as_str()), [it.started_at, None, None]);
-        note(&Other { path, story, flow: Flow::Epic, times });
-    }
 }
 
 /// Another state of a project.

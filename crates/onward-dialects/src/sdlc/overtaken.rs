@@ -68,8 +68,7 @@ pub(super) fn overtaken(told: &SdlcTold, known: &dyn Fn(&Address) -> Journaled) 
         if !is_known || is_behind {
             continue;
         }
-        let now = Marked::of(story.document.text());
-        let now = if before.knows_others() { now.beside(others()) } else { now };
+        let now = Marked::of(story.document.text()).beside(others());
         let changed = before.trespassed(&now, role);
         if changed.is_empty() {
             continue;

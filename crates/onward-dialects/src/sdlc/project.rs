@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 use super::{
     epic::Epic,
     front,
-    logs::is_log,
     qa::{Loop, Verdict},
     spec::Spec,
     state::{State, wrapper},
@@ -162,7 +161,6 @@ impl Project {
         let kept = self.epics.iter().find(|it| is_same(&it.told.id, id));
         let planned = || {
             let mut epic = Epic { id: id.to_owned(), ..Epic::default() };
-            epic.plan_path = plan_of(&epic, &self.plans).map(|it| it.0.clone());
             complete(&mut epic, &self.plans, &self.stories);
             (!epic.waves.is_empty()).then_some(epic)
         };
@@ -207,21 +205,14 @@ pub fn state_map(path: &str, bytes: &[u8]) -> Result<Map<String, Value>, String>
     if is_json { kit::json::object(bytes) } else { kit::yaml::object(bytes) }
 }
 
-type Plans = BTreeMap<String, Map<String, Value>>;
-
-/// The plan that the epic names, or else one that names it.
-fn plan_of<'p>(epic: &Epic, plans: &'p Plans) -> Option<(&'p String, &'p Map<String, Value>)> {
-    let named = epic.plan_path.as_ref().and_then(|path| plans.get_key_value(path));
-    let is_own = |(_, map): &(&String, &Map<String, Value>)| {
+fn complete(epic: &mut Epic, plans: &BTreeMap<String, Map<String, Value>>, stories: &[Story]) {
+    let named = epic.plan_path.as_ref().and_then(|path| plans.get(path));
+    let is_own = |map: &&Map<String, Value>| {
         let inner = map.get("execution").and_then(Value::as_object).unwrap_or(map);
         let id = ["epicId", "epic_id"].iter().find_map(|key| inner.get(*key));
         id.is_some_and(|id| is_same(id.as_str().unwrap_or(&id.to_string()), &epic.id))
     };
-    named.or_else(|| plans.iter().find(is_own))
-}
-
-fn complete(epic: &mut Epic, plans: &Plans, stories: &[Story]) {
-    if let Some((_, plan)) = plan_of(epic, plans) {
+    if let Some(plan) = named.or_else(|| plans.values().find(is_own)) {
         epic.planned(plan);
     }
     // Waves are counted from one, whatever they are called.
@@ -254,7 +245,7 @@ fn kind(path: &str) -> Kind {
     let is_home = HOMES.iter().any(|home| path.starts_with(home));
     match () {
         // What was given up is kept there.
-        () if path.contains("/archive/") || is_log(path) => Kind::Other,
+        () if path.contains("/archive/") => Kind::Other,
         () if is_home && path.contains("/locks/") => Kind::Lock,
         () if [".bak", ".tmp"].iter().any(|it| path.ends_with(it)) => Kind::Other,
         () if is_home || name == ".session-state.yaml" => Kind::State,
@@ -277,7 +268,6 @@ pub fn id_of_state(path: &str) -> Option<String> {
     let name = path.rsplit('/').next()?;
     let stem = name.split("-state.").next().filter(|it| it.len() < name.len());
     let stem = stem.or_else(|| name.rsplit_once('.').map(|it| it.0))?;
-    let stem = stem.strip_suffix("-pipeline").unwrap_or(stem);
     let stem = stem.strip_prefix("epic-").unwrap_or(stem);
     (!stem.is_empty()).then(|| stem.to_owned())
 }

@@ -8,10 +8,9 @@ use onward_core::{
 };
 
 use super::{
-    Code, check, logs, preflight,
+    Code, check, preflight,
     spec::Artifact,
     step,
-    story_run::StoryRun,
     told::{Kind, SdlcTold},
 };
 use crate::kit::{
@@ -75,16 +74,6 @@ fn source(told: &SdlcTold, now: Timestamp) -> Vec<String> {
     if let Some(mode) = told.mode() {
         lines.push(format!("Mode of the run: {}", shown(mode)));
     }
-    if let Kind::Story(StoryRun { state: Some(state), .. }) = &told.kind
-        && let Some(action) = &state.last_action
-    {
-        let at = action.at.map(|it| format!(", {it}")).unwrap_or_default();
-        let on = [action.story.as_deref(), action.phase.as_deref()].into_iter().flatten();
-        let on: Vec<String> = on.map(|it| format!(", {}", shown(it))).collect();
-        let on = on.concat();
-        lines.push(format!("Last action: {}{on}{at}", shown(&action.kind)));
-    }
-    lines.extend(logs::lines(told));
     if let Some(why) = &told.rebuilt {
         let why = shown(why);
         lines.push(format!("The state file cannot be read ({why})"));
@@ -150,7 +139,7 @@ fn again(told: &SdlcTold, findings: &[Finding]) -> Vec<String> {
 }
 
 /// 45 minutes ago, 3 days ago; `None` for a moment that has not come yet.
-pub(super) fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
+fn ago(now: Timestamp, at: Timestamp) -> Option<String> {
     if is_future(now, at) {
         return None;
     }

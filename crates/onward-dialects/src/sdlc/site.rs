@@ -38,8 +38,6 @@ struct Run {
     key: String,
     state: Option<String>,
     at: Option<Timestamp>,
-    /// When it began, where its state says so.
-    began: Option<Timestamp>,
     /// Only where its place is named.
     named_only: bool,
     /// It is over by its story alone: its own state says otherwise, and the user is to know.
@@ -60,7 +58,6 @@ impl Run {
             key: String::new(),
             state: None,
             at: None,
-            began: None,
             named_only: false,
             contested: false,
             idle: false,
@@ -87,12 +84,10 @@ pub(super) fn sites(card: &'static Card, candidate: &Candidate) -> Vec<Site> {
     for run in &mut runs {
         run.about = about(&project, run);
     }
-    let tails = tails(&runs);
     let open = runs.iter().any(|it| !it.named_only);
     // A state that cannot be read tells no time.
     let written = |run: &Run| candidate.marks.get(run.state.as_ref()?)?.modified;
     let made = |run: Run| Site {
-        name: full_name(&run, &tails),
         last_activity: run.at.or_else(|| written(&run)),
         by_name_only: run.named_only && !run.contested,
         ..site(card, &candidate.dir, &run)
@@ -121,7 +116,7 @@ fn site(card: &'static Card, dir: &str, run: &Run) -> Site {
         inputs.insert("state".to_owned(), Value::from(state.as_str()));
     }
     let mut site = Site {
-        name: plain_name(run),
+        name: format!("{}-{}", run.flow.as_str(), shown(&run.key)),
         workflow: run.flow.as_str(),
         inputs,
         implied: run.state.is_none(),
@@ -133,34 +128,6 @@ fn site(card: &'static Card, dir: &str, run: &Run) -> Site {
         reads.extend(run.reads.iter().map(|it| literal(it)));
     }
     site
-}
-
-fn plain_name(run: &Run) -> String {
-    format!("{}-{}", run.flow.as_str(), shown(&run.key))
-}
-
-/// Of several runs with one name the last one has it alone, and the others the names of their
-/// states behind it, by the paths of these.
-fn tails(runs: &[Run]) -> BTreeMap<String, String> {
-    let mut last: BTreeMap<String, (Option<Timestamp>, &Run)> = BTreeMap::new();
-    let mut tails = BTreeMap::new();
-    for run in runs.iter().filter(|it| !it.named_only) {
-        let older = match last.get(&plain_name(run)) {
-            Some((at, _)) if *at >= run.at => Some(run),
-            Some(_) | None => last.insert(plain_name(run), (run.at, run)).map(|it| it.1),
-        };
-        if let Some(path) = older.and_then(|it| it.state.as_deref()) {
-            let file = path.rsplit('/').next().unwrap_or(path);
-            let tail = file.rsplit_once('.').map_or(file, |it| it.0);
-            tails.insert(path.to_owned(), format!("-in-{}", shown(tail)));
-        }
-    }
-    tails
-}
-
-fn full_name(run: &Run, tails: &BTreeMap<String, String>) -> String {
-    let tail = run.state.as_ref().and_then(|it| tails.get(it)).map_or("", String::as_str);
-    plain_name(run) + tail
 }
 
 /// The files that speak of a run, besides its state.
@@ -280,7 +247,6 @@ fn epics(project: &Project) -> Vec<Run> {
             key: epic.id.clone(),
             state: Some(kept.path.clone()),
             at: epic.updated_at.or(epic.started_at).or(kept.modified),
-            began: epic.started_at,
             named_only: epic.next(&status) == epic::Next::Over,
             reads: epic.plan_path.as_deref().and_then(inside).into_iter().collect(),
             mode: epic.mode.clone(),
@@ -295,7 +261,6 @@ fn loops(project: &Project) -> Vec<Run> {
         key: kept.told.story.clone(),
         state: Some(kept.path.clone()),
         at: kept.told.updated_at.or(kept.told.started_at).or(kept.modified),
-        began: kept.told.started_at,
         named_only: kept.told.next() == qa::Next::Over || kept.told.is_idle(),
         idle: kept.told.is_idle(),
         ..Run::new(Flow::QaLoop)
@@ -319,7 +284,6 @@ fn states(project: &Project) -> Vec<Run> {
             key,
             state: Some(kept.path.clone()),
             at: state.updated_at.or(state.started_at).or(kept.modified),
-            began: state.started_at,
             named_only: state.is_over() || is_done,
             contested: is_done && !state.is_over(),
             reads: state.artifacts.iter().chain(&state.needs).filter_map(|it| inside(it)).collect(),
@@ -387,8 +351,7 @@ fn names(project: &Project, run: &Run) -> Vec<String> {
     }
 }
 
-/// Of several that speak of one story, the most specific one stays, and the newest of its kind; so
-/// does one that was interrupted before that one began: its user is to know of the other.
+/// Of several that speak of one story, the most specific one stays, and the newest of its kind.
 fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
     // Where each stands in the order of the sources, which is kept.
     let mut runs: Vec<(usize, Run)> = all.drain(..).enumerate().collect();
@@ -399,24 +362,18 @@ fn drop_repeated(project: &Project, all: &mut Vec<Run>) {
     };
     runs.sort_by_key(|(at, run)| (source(run), Reverse(run.at), *at));
     let mut kept: Vec<(usize, Run)> = Vec::new();
-    // With the last moment at which such a run began.
-    let mut told: BTreeMap<String, Option<Timestamp>> = BTreeMap::new();
+    let mut told: BTreeSet<String> = BTreeSet::new();
     // What is over says nothing of what is open, and one that is over is enough.
     let mut over: BTreeSet<(&'static str, String)> = BTreeSet::new();
     for (at, run) in runs {
         let is_story = matches!(run.flow, Flow::Sdc | Flow::QaLoop);
-        let is_older = |began: Option<Timestamp>| began.zip(run.at).is_some_and(|(it, at)| it > at);
-        let other = told.get(&bare(&run.key)).filter(|_| is_story);
-        let is_told = other.is_some_and(|it| run.named_only || !is_older(*it));
+        let is_told = is_story && told.contains(&bare(&run.key));
         let is_over = run.named_only && !run.contested;
         if is_told || is_over && !over.insert((run.flow.as_str(), bare(&run.key))) {
             continue;
         }
         if !run.named_only {
-            for name in names(project, &run) {
-                let began = told.entry(name).or_default();
-                *began = run.began.max(*began);
-            }
+            told.extend(names(project, &run));
         }
         kept.push((at, run));
     }

@@ -73,7 +73,6 @@ pub struct State {
     pub word: Option<String>,
     /// A checkpoint waits for its answer.
     pub awaits: bool,
-    pub last_action: Option<Box<Action>>,
     pub verdict: Option<Verdict>,
     pub mode: Option<String>,
     /// The phase of a story that a person enters at.
@@ -84,45 +83,6 @@ pub struct State {
     pub artifacts: Vec<String>,
     /// Templates and configuration that it names.
     pub needs: Vec<String>,
-}
-
-/// The last thing that happened, by a program that keeps it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Action {
-    pub kind: String,
-    pub at: Option<Timestamp>,
-    pub story: Option<String>,
-    pub phase: Option<String>,
-}
-
-impl Action {
-    const KINDS: [&str; 10] = [
-        "GO",
-        "PAUSE",
-        "REVIEW",
-        "ABORT",
-        "PHASE_CHANGE",
-        "EPIC_STARTED",
-        "STORY_STARTED",
-        "STORY_COMPLETED",
-        "CHECKPOINT_REACHED",
-        "ERROR_OCCURRED",
-    ];
-
-    fn read(it: &Object<'_>) -> Option<Self> {
-        let known = |word: &str| Self::KINDS.iter().find(|it| it.eq_ignore_ascii_case(word));
-        Some(Self {
-            kind: it.word("type", "action", |it| known(it).map(|it| (*it).to_owned()))?,
-            at: it.moment_or_day("timestamp"),
-            story: it.text("story"),
-            phase: it.text("phase"),
-        })
-    }
-
-    /// A checkpoint was reached, and no answer to it is known. A pause ends with the resume.
-    fn asks(&self) -> bool {
-        matches!(self.kind.as_str(), "CHECKPOINT_REACHED" | "REVIEW")
-    }
 }
 
 /// When a run began, in every spelling.
@@ -186,8 +146,6 @@ impl State {
         let mut awaits = awaits(&Value::Object(map.clone()));
         let pointer = pointer_word.as_deref().and_then(|it| phase(flow, it));
         awaits |= pointer == Some(CHECKPOINT) && !has_decision(map);
-        let last_action = it.object("last_action").and_then(|it| Action::read(&it)).map(Box::new);
-        awaits |= last_action.as_ref().is_some_and(|it| it.asks());
         Some(Self {
             flow,
             story,
@@ -201,7 +159,6 @@ impl State {
             }),
             word,
             awaits,
-            last_action,
             verdict: named(&["last_verdict", "lastVerdict", "verdict"]).and_then(|(key, word)| {
                 Verdict::of(&word).or_else(|| it.unknown(key, &word, "verdict"))
             }),
@@ -240,9 +197,7 @@ impl State {
     }
 
     pub fn is_aborted(&self) -> bool {
-        let by_action =
-            self.word.is_none() && self.last_action.as_ref().is_some_and(|it| it.kind == "ABORT");
-        by_action || matches!(self.word().as_str(), "aborted" | "cancelled" | "abort")
+        matches!(self.word().as_str(), "aborted" | "cancelled" | "abort")
     }
 
     pub fn is_over(&self) -> bool {

@@ -87,21 +87,12 @@ const WORDS_MAX: usize = 4;
 
 /// `None` for a text that begins with no status.
 pub fn status(text: &str) -> Option<Status> {
-    let words = words(&unstruck(text));
+    let words = words(text);
     let longest = WORDS_MAX.min(words.len());
     (1..=longest).rev().find_map(|count| {
         let joined = words[..count].concat();
         SPELLINGS.iter().find(|(known, _)| *known == joined).map(|(_, status)| *status)
     })
-}
-
-/// Without what is struck through: `~~Draft~~ Ready`.
-fn unstruck(text: &str) -> String {
-    let parts: Vec<&str> = text.split("~~").collect();
-    // A mark without its partner strikes nothing.
-    let is_struck = |at: usize| at % 2 == 1 && at + 1 < parts.len();
-    let left = parts.iter().enumerate().filter(|(at, _)| !is_struck(*at));
-    left.map(|(_, it)| *it).collect()
 }
 
 /// The words of a text in lower case and without accents; signs and pictures are none.
@@ -234,8 +225,6 @@ mod tests {
     fn a_status_is_known_in_every_spelling_that_was_seen() {
         for (text, expected) in [
             ("Ready for Dev", Status::Ready),
-            ("~~Draft~~ Ready", Status::Ready),
-            ("~~ Draft", Status::Draft),
             ("Ready for Review", Status::InReview),
             ("In Progress", Status::InProgress),
             ("InProgress", Status::InProgress),

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     kit::path::shown,
-    rules::sdlc::{gate, turn, wave},
+    rules::sdlc::{gate, sections::Marked, turn, wave},
 };
 
 /// Where the run re-enters.
@@ -95,9 +95,6 @@ pub(super) fn row(flow: Flow, at: &Address) -> Address {
         (Flow::Epic, ["close"]) => "final-gate",
         (Flow::Epic, [wave, "handed" | "merge" | "tag" | "gated"]) => {
             return Address::from_text(&format!("{wave}/gate"));
-        }
-        (Flow::Epic, [wave, turn, "gathered"]) if turn.starts_with("gate[") => {
-            return Address::from_text(&format!("{wave}/{turn}/judge"));
         }
         (Flow::Epic, [wave, turn, "marked" | "mended"]) if turn.starts_with("gate[") => {
             return Address::from_text(&format!("{wave}/{turn}/fix"));
@@ -262,8 +259,11 @@ fn of_story(told: &SdlcTold, at: &str) -> StepTold {
     let failed = run.facts.failed || run.was_sent_back;
     let is_over = told.code == Code::Complete;
     let is_judged = reached > 4;
-    // What the story holds now, and what the others ask for, is what the next agent finds.
-    let mark = || json!({ "mark": told.mark() });
+    // What the story holds now is what the next agent finds.
+    let mark = || {
+        let text = told.story().map(|it| Marked::of(it.document.text()).to_json());
+        json!({ "mark": text })
+    };
     // A person does again what was done from there on.
     let place = at.split(['/', '[']).next().unwrap_or_default();
     let phase = phase_of(place);

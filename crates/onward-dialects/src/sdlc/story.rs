@@ -78,20 +78,9 @@ impl Story {
 
     /// What stands under the sections of these titles, for comparison.
     pub fn section(&self, title: &str) -> String {
-        self.sections(&[title]).concat()
-    }
-
-    /// The same of several titles, one text each.
-    pub fn sections(&self, titles: &[&str]) -> Vec<String> {
         let all = self.document.sections();
-        let seconds = all.iter().filter(|it| it.level == 2);
-        let seconds: Vec<(String, &Section<'_>)> =
-            seconds.map(|it| (it.title.to_lowercase(), it)).collect();
-        let of = |title: &&str| {
-            let own = seconds.iter().filter(|(known, _)| known.contains(*title));
-            own.map(|(_, it)| it.whole).collect()
-        };
-        titles.iter().map(of).collect()
+        let of = |it: &&Section<'_>| it.level == 2 && it.title.to_lowercase().contains(title);
+        all.iter().filter(of).map(|it| it.whole).collect()
     }
 }
 

@@ -59,25 +59,14 @@ impl StoryRun {
             (Some(story), None) => guessed(story, phase),
             (None, None) => by_phase(phase),
         };
-        // Results count more than a story's status that was not written behind them. Whether it is
-        // over, when they say so, is asked.
-        let by_results = match known {
-            Some(Status::InProgress | Status::InReview) if entered.is_none() => reached,
-            Some(_) | None => 0,
-        };
-        let is_sent_back = |it: &State| it.verdict.is_some_and(Verdict::sends_back);
-        let is_proved = by_results >= 4
-            && !gate.is_some_and(Verdict::sends_back)
-            && !state.as_ref().is_some_and(is_sent_back);
         let facts = StoryFacts {
-            awaits: is_proved && !is_closing && gate.is_none()
-                || state.as_ref().is_some_and(|it| it.awaits && it.enter.is_none())
-                    && known != Some(Status::Draft),
+            awaits: state.as_ref().is_some_and(|it| it.awaits && it.enter.is_none())
+                && known != Some(Status::Draft),
             there: story.is_some() || is_gone,
             failed: gate.is_some_and(Verdict::sends_back),
             passed: gate == Some(Verdict::Approve),
             done: guess == Status::Done,
-            review: guess == Status::InReview || by_results == 3,
+            review: guess == Status::InReview,
             draft: guess == Status::Draft,
         };
         let is_held = false;

@@ -1,10 +1,6 @@
 //! What core asks of such a run: how it stands, what is done, what comes next.
 
-use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cell::OnceCell, collections::BTreeMap, sync::Arc};
 
 use onward_core::{
     address::Address,
@@ -21,7 +17,7 @@ use serde_json::Value;
 use super::{
     Code, SpecFacts, check, clean, enter,
     epic::{Epic, Next as NextWave},
-    epic_code, knows, lock, logs, loop_code, overtaken, preflight,
+    epic_code, knows, lock, loop_code, overtaken, preflight,
     project::Project,
     qa::{Loop, Next as NextTurn},
     report,
@@ -56,9 +52,6 @@ pub(super) struct SdlcTold {
     /// Why the state file cannot be read; the rest was rebuilt without it.
     pub(super) rebuilt: Option<String>,
     pub(super) opening: OnceCell<Value>,
-    mark: OnceCell<Value>,
-    /// Stories of waves on which our own agents work in worktrees.
-    pub(super) ours: BTreeSet<Address>,
     members: OnceCell<BTreeMap<Address, usize>>,
 }
 
@@ -155,8 +148,6 @@ impl SdlcTold {
             code,
             rebuilt,
             opening: OnceCell::new(),
-            mark: OnceCell::new(),
-            ours: BTreeSet::new(),
             members: OnceCell::new(),
         })
     }
@@ -180,16 +171,6 @@ impl SdlcTold {
 
     pub(super) fn story(&self) -> Option<&Story> {
         self.project.story(&self.key)
-    }
-
-    /// What its story holds, and what the others ask for.
-    pub(super) fn mark(&self) -> Value {
-        let mark = || {
-            let Some(story) = self.story() else { return Value::Null };
-            let others = self.project.stories.iter().filter(|it| it.path != story.path);
-            Marked::of(story.document.text()).beside(others).to_json()
-        };
-        self.mark.get_or_init(mark).clone()
     }
 
     pub(super) fn status_of(&self, id: &str) -> Option<Status> {
@@ -523,10 +504,7 @@ impl Told for SdlcTold {
 
     fn write(&self, deed: &Deed<'_>) -> Vec<Change> {
         match deed {
-            Deed::Resumed { at, point, .. } => {
-                let log = logs::resumed(self, point, *at);
-                write::resumed(self, *at).into_iter().chain(log).collect()
-            }
+            Deed::Resumed { at, .. } => write::resumed(self, *at),
             Deed::Cancelled { at } => write::cancelled(self, *at),
         }
     }

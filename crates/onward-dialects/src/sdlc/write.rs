@@ -12,18 +12,15 @@ use super::{
     told::{Kind, SdlcTold},
 };
 use crate::{
-    kit::edit::Sheet,
-    rules::sdlc::{
-        state::{self as rules, Word},
-        wave,
-    },
+    kit::{edit::Sheet, yaml::with_value},
+    rules::sdlc::gate::with_noted,
 };
 
 /// The state is active, and since when.
 pub(super) fn resumed(told: &SdlcTold, at: Timestamp) -> Vec<Change> {
     match &told.kind {
-        Kind::Epic(_) => epic(told, "active", at),
-        Kind::Story(_) | Kind::Spec(_) => marked(told, Word::Active, at),
+        Kind::Epic(_) => marked(told, &["epic_state"], "active", &["updated_at"], at),
+        Kind::Story(_) | Kind::Spec(_) => marked(told, &[], "active", &["updated_at"], at),
         Kind::Loop(_) => Vec::new(),
     }
 }
@@ -31,8 +28,10 @@ pub(super) fn resumed(told: &SdlcTold, at: Timestamp) -> Vec<Change> {
 /// The state is aborted; a loop is stopped, as it has no other word for it.
 pub(super) fn cancelled(told: &SdlcTold, at: Timestamp) -> Vec<Change> {
     match &told.kind {
-        Kind::Epic(_) => epic(told, "aborted", at),
-        Kind::Story(_) | Kind::Spec(_) => marked(told, Word::Aborted, at),
+        Kind::Epic(_) => marked(told, &["epic_state"], "aborted", &["updated_at"], at),
+        Kind::Story(_) | Kind::Spec(_) => {
+            marked(told, &[], "aborted", &["aborted_at", "updated_at"], at)
+        }
         Kind::Loop(_) => stopped(told, at),
     }
 }
@@ -46,17 +45,25 @@ fn state(told: &SdlcTold) -> Option<(&String, &str)> {
     Some((path, text))
 }
 
-fn marked(told: &SdlcTold, word: Word, at: Timestamp) -> Vec<Change> {
+fn marked(
+    told: &SdlcTold,
+    above: &[&str],
+    word: &str,
+    dates: &[&str],
+    at: Timestamp,
+) -> Vec<Change> {
     let Some((path, text)) = state(told) else { return Vec::new() };
-    let after = rules::marked(text, word, &at.to_string());
-    let change = |text: String| Change::Replace { path: path.clone(), bytes: text.into_bytes() };
-    after.map(change).into_iter().collect()
-}
-
-fn epic(told: &SdlcTold, word: &str, at: Timestamp) -> Vec<Change> {
-    let Some((path, text)) = state(told) else { return Vec::new() };
-    let set = |text: &str, key: &str, value: &str| wave::with_noted(text, &[], key, value);
-    let after = set(text, "status", word).and_then(|it| set(&it, "updated_at", &at.to_string()));
+    if path.to_lowercase().ends_with(".json") {
+        return Vec::new();
+    }
+    let set = |text: &str, key: &str, value: &str| match above {
+        [] => with_noted(text, key, value),
+        above => with_value(text, &[above, &[key]].concat(), value),
+    };
+    let mut after = set(text, "status", word);
+    for key in dates {
+        after = after.and_then(|it| set(&it, key, &at.to_string()));
+    }
     let change = |text: String| Change::Replace { path: path.clone(), bytes: text.into_bytes() };
     after.map(change).into_iter().collect()
 }

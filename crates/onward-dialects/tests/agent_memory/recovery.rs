@@ -212,8 +212,8 @@ fn a_run_that_failed_is_over_until_a_person_forces_it() {
 #[test]
 fn a_missing_artifact_is_made_again_by_its_producer_alone() {
     for (path, point) in [
-        ("prd.md", "intake 0 restore/prd"),
-        ("plan.md", "planning 1 restore/plan"),
+        ("prd.md", "intake 0 intake"),
+        ("plan.md", "planning 1 plan"),
         ("task-graph.json", "planning 1 tasks"),
         ("constitution.md", "approval 1 approve"),
     ] {

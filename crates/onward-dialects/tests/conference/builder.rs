@@ -303,10 +303,6 @@ pub(crate) fn changed(files: &Files, changes: &[Change]) -> Files {
         let bytes = match change {
             Change::Append { bytes, .. } => [old, bytes].concat(),
             Change::Replace { bytes, .. } => bytes.clone(),
-            Change::Remove { path } => {
-                after.remove(path);
-                continue;
-            }
         };
         after.insert(change.path(), File { bytes, modified: None });
     }

@@ -24,7 +24,7 @@ pub(crate) const RULES: [Rule; 15] = [
     |it| phases::demand(it, &json!({"goal": "x"})),
     |it| phases::approve(it, "REQUIREMENTS", &["a".to_owned()]),
     |it| phases::approve(it, "ARCHITECTURE", &[]),
-    |it| phases::design(it, "a/b", &json!({"summary": "x"}), &[]),
+    |it| phases::design(it, "a/b", &json!({"summary": "x"})),
     |it| phases::merged(it, &json!(["odd"])),
     plan::look,
     |it| plan::plan(it, &json!({"tasks": [{"id": "t1"}, {"id": "t1"}, {"id": 7}]})),
@@ -49,10 +49,6 @@ pub(crate) fn applied(mut files: Files, act: &Act) -> Files {
 
 pub(crate) fn changed(mut files: Files, changes: &[Change]) -> Files {
     for change in changes {
-        if let Change::Remove { path } = change {
-            files.remove(path);
-            continue;
-        }
         let Change::Replace { path, bytes } = change else { panic!("{change:?}") };
         if !path.contains("/.archive/") {
             let text = std::str::from_utf8(bytes).unwrap();
@@ -139,9 +135,9 @@ fn each_step_of_a_whole_run_leaves_files_from_which_the_next_one_is_found() {
     let said = step(f, |it| phases::approve(it, "REQUIREMENTS", &names));
     assert_eq!(point(said), "architects ARCHITECTURE architects");
     let design = json!({"summary": "y"});
-    let one = step(f, |it| phases::design(it, "fast", &design, &[]));
+    let one = step(f, |it| phases::design(it, "fast", &design));
     assert_eq!(point(one), "architects ARCHITECTURE architects", "one of two");
-    let both = step(f, |it| phases::design(it, "safe way", &design, &[]));
+    let both = step(f, |it| phases::design(it, "safe way", &design));
     assert_eq!(point(both), "roundtable ARCHITECTURE roundtable");
     let merged = json!({"contracts": [{"name": "door", "used_by": ["t1", "t2"]}],
         "execution_plan": {"tasks": [{"id": "t2", "summary": "b", "uses": ["door"]},

@@ -101,8 +101,7 @@ fn the_newest_open_permanent_task_is_chosen_and_the_others_are_told() {
     let mut two = going();
     two.tasks.insert("9".into(), other("9", "in_progress", ""));
     assert!(two.standing().report[0].starts_with("[PERMANENT] Other 9"), "the higher number");
-    // The other pipeline, and the tasks that are its own.
-    assert_eq!(two.codes(), ["others-open", "others-open"]);
+    assert_eq!(two.codes(), ["others-open"]);
     two.modified.insert("9".into(), at(10));
     assert!(two.standing().report[0].starts_with("[PERMANENT] Rate limiter"), "the newer one");
     for closed in [other("4", "completed", ""), other("4", "completed", "duplicate")] {
@@ -205,36 +204,4 @@ fn a_word_that_is_none_is_told_with_its_field() {
     let tier = going().meta("tier", json!("HUGE"));
     let found = tier.findings();
     assert!(found.iter().any(|it| it.message.starts_with("`tier` says `HUGE`")), "{found:?}");
-}
-
-/// Two pipelines of one list: each has its own tasks, by their parent or by what they came after.
-#[test]
-fn tasks_of_another_pipeline_of_the_list_are_told_and_neither_counted_nor_done() {
-    for named in [true, false] {
-        let mut two = built("STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ P6:6+ P7:7~ P0:21~");
-        let second = json!({"id": "20", "subject": "[PERMANENT] second", "status": "in_progress",
-            "metadata": {"tier": "STANDARD", "current_phase": "P0"}});
-        two = two.own("20.json", &second.to_string());
-        for (id, parent) in
-            [("2", "1"), ("3", "1"), ("4", "1"), ("5", "1"), ("6", "1"), ("7", "1"), ("21", "20")]
-        {
-            two = if named { two.task_meta(id, "parent", json!(parent)) } else { two };
-        }
-        let mut files = two.files();
-        let bytes = second.to_string().into_bytes();
-        files.insert("20.json", File { bytes, modified: Some(at(40)) });
-        let told = PIPELINE.read(&site(), files).unwrap();
-        let point = told.standing(now()).point;
-        assert_eq!((point.code.as_str(), point.phase.as_deref()), ("restart-phase", Some("P0")));
-        let report = format!("{:?}", told.standing(now()).report);
-        assert!(report.contains("0 of 1 work tasks completed"), "{report}");
-        let findings = told.findings(now());
-        let said = findings.iter().find(|it| it.message.contains("not of this pipeline"));
-        assert!(said.is_some_and(|it| it.message.contains("2, 3, 4 and 3 more")), "{findings:?}");
-        // The first one alone, once the second is delivered.
-        let mut over = second.clone();
-        over["status"] = json!("completed");
-        let first = two.own("20.json", &over.to_string());
-        assert_eq!(first.point().phase.as_deref(), Some("P7"), "{named}");
-    }
 }

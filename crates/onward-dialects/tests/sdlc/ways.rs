@@ -12,7 +12,7 @@ fn clean(told: &Project) -> CleanUp {
 fn cancelled(told: &Project) -> Vec<(String, String)> {
     let text = |change: Change| match change {
         Change::Replace { path, bytes } => (path, String::from_utf8(bytes).unwrap()),
-        Change::Append { .. } | Change::Remove { .. } => panic!("{change:?}"),
+        Change::Append { .. } => panic!("{change:?}"),
     };
     told.told().write(&Deed::Cancelled { at: now() }).into_iter().map(text).collect()
 }

@@ -17,7 +17,6 @@ use onward_core::{
     evidence::Cause,
     id::RunId,
     journal::Reader,
-    plan::Status,
     state::{Phase, State},
     time::Timestamp,
     worktree::{WORKTREES, WorktreePlace},
@@ -108,9 +107,7 @@ pub fn gives_up(run_dir: &Path, machine: &Machine) -> Result<bool, CareError> {
     must_be_dead(&at.place)?;
     // A move that a crash cut short was agreed to before.
     let is_moving = announced(&state, run_dir)?.is_some();
-    // One that failed can be resumed.
-    let is_over = matches!(Status::of(&state, false), Status::Completed | Status::Cancelled);
-    Ok(!is_over && !is_moving)
+    Ok(!state.is_ended() && !is_moving)
 }
 
 /// Removes those that hold nothing but what is committed.

@@ -8,6 +8,7 @@ use crate::world::open;
 use std::{
     collections::BTreeSet,
     fs,
+    io::ErrorKind,
     os::unix::ffi::OsStringExt as _,
     path::{Component, Path},
 };
@@ -172,6 +173,7 @@ impl BringBack {
             .map_err(EngineError::from)?;
         tree.sign(run, now).map_err(EngineError::from)?;
         let (all, unusable) = read(run_dir)?;
+        let next = next_number(run_dir)?;
         if let Some(it) = unusable.iter().find(|it| it.number == number) {
             return Err(it.refused());
         }
@@ -188,7 +190,6 @@ impl BringBack {
             return Err(CareError::Refused { what, hint: format!("`onward resume {run}` first") });
         }
         let rescue = told(&mut world, &found)?;
-        let next = rescue::next(&mut world, &folded, [])?;
         Ok(Self { rescue, found, at, world, next, _locks: (lock, tree) })
     }
 
@@ -269,7 +270,6 @@ impl BringBack {
     fn keep_replaced(&mut self, bring: &[(Undone, Held, Held)]) -> Result<(), Stop> {
         let step = &self.found.note.step;
         let dir = rescue::name(self.next, step);
-        rescue::must_be_free(&mut self.world, self.next)?;
         let mut paths = Vec::new();
         for (undone, left, now) in bring {
             if now.is_some() {
@@ -393,6 +393,23 @@ fn read(run_dir: &Path) -> Result<(Vec<rescue::Rescue>, Vec<Unusable>), CareErro
     });
     unusable.sort_by_key(|it| it.number);
     Ok((rescues, unusable))
+}
+
+/// One more than any name has, also of a rescue that never came about.
+fn next_number(run_dir: &Path) -> Result<u32, CareError> {
+    let dir = run_dir.join("rescue");
+    let mut last = 0;
+    let entries = match fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(1),
+        Err(error) => return Err(io_stop("list", &dir)(error).into()),
+    };
+    for entry in entries {
+        let name = entry.map_err(io_stop("list", &dir))?.file_name();
+        let number = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        last = last.max(number.unwrap_or(0));
+    }
+    Ok(last + 1)
 }
 
 fn stays_inside(path: &str) -> bool {

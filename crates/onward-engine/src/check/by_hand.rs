@@ -13,7 +13,7 @@ use onward_core::{
 use super::{ours::Ours, overwriters};
 use crate::{
     revert::{
-        self, Unfinished, links,
+        self, Unfinished,
         rescue::{self, Undoing},
     },
     world::{Stop, World, files::Leads},
@@ -45,38 +45,16 @@ pub(super) fn look<W: World>(
             }
             paths.push(path);
         }
-        let mut known = Vec::new();
-        for path in &paths {
-            known.extend(in_rescue(world, run, path)?);
-        }
-        let new = kept(world, run, (step, entry.attempts), paths, announced(undoing))?;
-        let mut all = new.map(|it| announce(it, undoing)).unwrap_or_default();
-        all.extend(known);
-        if !all.is_empty() {
-            survey.by_hand.insert(step.clone(), all);
+        if let Some(kept) = kept(world, run, (step, entry.attempts), paths, next(run, undoing))? {
+            survey.by_hand.insert(step.clone(), announce(kept, undoing));
         }
     }
     Ok(())
 }
 
-/// Where the version that lies there is kept since an earlier resume or start, while no step has
-/// replaced it.
-pub(super) fn in_rescue<W: World>(
-    world: &mut W,
-    run: &Run,
-    path: &str,
-) -> Result<Option<Revert>, Stop> {
-    let Some((digest, _)) = world.look(path)?.map(crate::world::Looked::content) else {
-        return Ok(None);
-    };
-    let rescued = run.state.kept_by_hand.rescued(path, digest);
-    let rescued = rescued.filter(|_| !was_made_by_the_run(&run.state, path, digest));
-    Ok(rescued.map(|it| it.revert.clone()))
-}
-
-/// All that is kept or undone so far.
-pub(crate) fn announced(undoing: &BTreeMap<String, Undoing>) -> impl Iterator<Item = &Revert> {
-    undoing.values().flat_map(|it| &it.reverts)
+/// The number of the next rescue.
+pub(crate) fn next(run: &Run, undoing: &BTreeMap<String, Undoing>) -> u32 {
+    run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX)
 }
 
 /// What is kept, by the name of its rescue.
@@ -88,37 +66,32 @@ pub(crate) fn announce(kept: Undoing, undoing: &mut BTreeMap<String, Undoing>) -
     reverts
 }
 
-/// Says that these paths are kept as they are, in the rescue behind those that are `made`, but for
-/// what the run itself made or keeps already.
-pub(crate) fn kept<'a, W: World>(
+/// Says that these paths are kept as they are, in the rescue of this number, but for what the run
+/// itself made or keeps already.
+pub(crate) fn kept<W: World>(
     world: &mut W,
     run: &Run,
     (step, attempt): (&Address, u32),
     paths: Vec<String>,
-    made: impl IntoIterator<Item = &'a Revert>,
+    number: u32,
 ) -> Result<Option<Undoing>, Stop> {
-    let mut reverts: Vec<Revert> = Vec::new();
+    let mut reverts = Vec::new();
     for path in paths {
-        // What is not kept behind a link is kept by taking the link away.
-        let away = links::leading_away(world, &path)?;
-        let stays = away.is_none();
-        let path = away.unwrap_or(path);
-        if reverts.iter().any(|it| it.path == path) {
-            continue;
-        }
         let Some((digest, kind)) = world.look(&path)?.map(crate::world::Looked::content) else {
             continue;
         };
-        let is_kept = run.state.kept_by_hand.knows(&path, digest);
+        let is_kept = run.state.kept_by_hand.get(&path) == Some(&digest);
         if is_kept || was_made_by_the_run(&run.state, &path, digest) {
             continue;
         }
+        // What is not kept behind a link is kept by taking the link away.
+        let stays = world.leads(&path)? != Leads::Away;
         let base = stays.then_some((digest, kind));
         reverts.push(Revert {
             path,
             left: Some(digest),
             base: base.map(|it| it.0),
-            rescue: String::new(),
+            rescue: rescue::name(number, step),
             left_kind: kind,
             base_kind: base.map(|it| it.1).unwrap_or_default(),
             step: Some(step.clone()),
@@ -127,31 +100,24 @@ pub(crate) fn kept<'a, W: World>(
     if reverts.is_empty() {
         return Ok(None);
     }
-    let name = rescue::name(rescue::next(world, run, made)?, step);
-    for revert in &mut reverts {
-        revert.rescue.clone_from(&name);
-    }
     let started = Box::new(AttemptStarted::bare(step.clone(), attempt));
     Ok(Some(Undoing { started, reverts, bases: BTreeMap::new() }))
 }
 
 /// What a person had not committed and an unfinished attempt replaced by a commit gets a rescue of
 /// its own.
-pub(super) fn keep_overlaid<'u, W: World>(
-    world: &mut W,
+pub(super) fn keep_overlaid<'u>(
     run: &Run,
     ended: impl Iterator<Item = &'u Unfinished<'u>>,
     undoing: &mut BTreeMap<String, Undoing>,
     survey: &mut Survey,
-) -> Result<(), Stop> {
-    for one in ended.filter(|it| !it.left.overlaid.is_empty()) {
-        let number = rescue::next(world, run, announced(undoing))?;
-        let kept = announce(revert::overlaid(run, one, number), undoing);
+) {
+    for one in ended {
+        let kept = announce(revert::overlaid(run, one, next(run, undoing)), undoing);
         if !kept.is_empty() {
             survey.overlaid.insert(one.step.clone(), kept);
         }
     }
-    Ok(())
 }
 
 /// Of a done step the outputs that changed now or before; of a stale one all it had; of one that

@@ -10,8 +10,6 @@ use onward_core::{
     workflow::model::Step,
 };
 
-use serde_json::Value;
-
 use crate::world::{At, Stop, World, out_name};
 
 /// A result goes into the journal, a line of which has a bound.
@@ -33,10 +31,7 @@ pub fn collect<W: World>(
         let leads_out = |it: &FileProof| it.stat == Stat::OUTSIDE;
         let (outside, files): (Vec<_>, Vec<_>) = files.into_iter().partition(leads_out);
         seen.outside.extend(outside.into_iter().map(|it| it.path));
-        let (closed, files): (Vec<_>, Vec<_>) = files.into_iter().partition(FileProof::is_closed);
-        let is_closed = !closed.is_empty();
-        seen.closed.extend(closed.into_iter().map(|it| it.path));
-        if files.is_empty() && !is_closed {
+        if files.is_empty() {
             seen.missing.push(pattern.clone());
         }
         seen.files.extend(files);
@@ -79,7 +74,7 @@ fn settle_one<W: World>(world: &mut W, at: At<'_>) -> Result<(), Stop> {
     }
 }
 
-/// The result file, read and judged.
+/// The result file, held against the step's schema where it has one.
 pub fn result<W: World>(
     world: &mut W,
     step: &Step,
@@ -94,26 +89,21 @@ pub fn result<W: World>(
             "larger than the {mib} MiB that a result may have"
         )));
     }
-    let value: Value = match serde_json::from_slice(&bytes) {
+    let value: serde_json::Value = match serde_json::from_slice(&bytes) {
         Ok(value) => value,
         Err(error) => return Ok(ResultSeen::NotJson(format!("not JSON: {error}"))),
     };
-    Ok(held(world, step, value))
-}
-
-/// A result held against the step's schema where it has one.
-pub(super) fn held<W: World>(world: &mut W, step: &Step, value: Value) -> ResultSeen {
     if !is_flat_enough(&value) {
-        return ResultSeen::NotJson(format!(
+        return Ok(ResultSeen::NotJson(format!(
             "nested deeper than the {VALUE_DEPTH_MAX} levels that a result may have"
-        ));
+        )));
     }
     match &step.result {
-        None => ResultSeen::Valid(value),
+        None => Ok(ResultSeen::Valid(value)),
         Some(schema) => match world.validate(&schema.text, &value) {
-            Ok(()) => ResultSeen::Valid(value),
-            Err(Objection::Violates(why)) => ResultSeen::Violates(why),
-            Err(Objection::Refuses(what)) => ResultSeen::Refuses(what),
+            Ok(()) => Ok(ResultSeen::Valid(value)),
+            Err(Objection::Violates(why)) => Ok(ResultSeen::Violates(why)),
+            Err(Objection::Refuses(what)) => Ok(ResultSeen::Refuses(what)),
         },
     }
 }

@@ -6,16 +6,13 @@
 
 use onward_core::{
     address::Address,
-    event::{AttemptStarted, Event},
+    event::AttemptStarted,
     launch::out_name,
     run::{Run, Worker},
-    said::{Price, Said, Touched},
-    state::StepState,
-    time::Timestamp,
+    said::{Said, Touched},
     worktree::WorktreePlace,
 };
 use onward_dialects::kit::name::checked;
-use serde_json::Value;
 
 use crate::{
     agents::{Spoken, Stream},
@@ -119,65 +116,6 @@ impl Ear {
             self.skipping = true;
         }
     }
-}
-
-/// All that the agent of an attempt said until it ended `at` that moment; `None` for a command.
-/// Nothing is billed or written.
-pub(super) fn said_until<W: World>(
-    world: &mut W,
-    run: &Run,
-    step: &Address,
-    at: Timestamp,
-) -> Result<Option<Said>, Stop> {
-    let Some(ear) = Ear::of(world, run, step) else { return Ok(None) };
-    let mut said = ear.hear_out(world, step)?;
-    date_limit(world, &mut said, at);
-    Ok(Some(said))
-}
-
-/// Measured from the end of the attempt, so that it is the same whenever it is read.
-pub fn date_limit<W: World>(world: &W, said: &mut Said, at: Timestamp) {
-    if let Some(limit) = said.limit.as_mut().filter(|it| it.resets_at.is_none()) {
-        let words = limit.words.as_deref();
-        limit.resets_at = words.and_then(|words| world.moment_in(words, at));
-    }
-}
-
-/// What the journal does not have of its words: the session, and what is to be billed.
-pub fn news(
-    (step, attempt, entry): (&Address, u32, &StepState),
-    said: &Said,
-    price: Option<Price>,
-) -> Vec<Event> {
-    let spent = if said.spent.is_nothing() { said.spent } else { said.spent.priced(price) };
-    let owed = Some(entry.owed(spent, said.counting)).filter(|it| !it.is_nothing());
-    let session = said.session.clone().filter(|it| entry.session.as_ref() != Some(it));
-    let session = session.map(|session| {
-        let step = step.clone();
-        Event::AttemptSession { step, attempt, session }
-    });
-    let owed = owed.map(|spent| Event::AttemptSpent { step: step.clone(), attempt, spent });
-    session.into_iter().chain(owed).collect()
-}
-
-/// What it printed is not its answer: that is in its words.
-pub fn answers_in_words(said: &Said) -> bool {
-    said.must_close || said.answer.is_some()
-}
-
-/// The result in its words, where the step wants one: a program that has no other way gives it as
-/// its answer.
-pub fn result(said: &Said, is_wanted: bool) -> Option<Value> {
-    let in_answer = || said.answer.as_deref().filter(|_| is_wanted).and_then(json_in);
-    said.result.clone().or_else(in_answer)
-}
-
-/// An answer that is JSON and nothing else, with or without a fence around it.
-fn json_in(answer: &str) -> Option<Value> {
-    let text = answer.trim();
-    let fenced = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
-    let text = fenced.and_then(|it| it.strip_suffix("```")).unwrap_or(text);
-    serde_json::from_str(text.trim()).ok().filter(|it: &Value| it.is_object() || it.is_array())
 }
 
 /// The session of the attempt that a step is at: as the journal has it, or as the agent told it to

@@ -13,7 +13,7 @@ pub(crate) mod lists;
 pub(crate) mod needs;
 mod ours;
 mod outputs;
-pub(crate) mod overwriters;
+mod overwriters;
 mod proof;
 mod reads;
 mod stays;

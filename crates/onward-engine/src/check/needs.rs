@@ -33,9 +33,8 @@ pub(crate) fn find_out<W: World>(
     Ok(())
 }
 
-/// It leads out of the project, is no file, is too large, may not be read, or has a name that no
-/// file can have.
+/// It leads out of the project, is no file, is too large, or has a name that no file can have.
 fn is_none_to_read(kind: ErrorKind) -> bool {
-    use ErrorKind::{FileTooLarge, InvalidFilename, InvalidInput, PermissionDenied};
-    matches!(kind, InvalidInput | FileTooLarge | InvalidFilename | PermissionDenied)
+    use ErrorKind::{FileTooLarge, InvalidFilename, InvalidInput};
+    matches!(kind, InvalidInput | FileTooLarge | InvalidFilename)
 }

@@ -9,7 +9,6 @@ use onward_core::{
     address::Address,
     digest::Digest,
     evidence::FileProof,
-    finding::{Code, Finding},
     policy::Depth,
     run::Run,
     state::StepState,
@@ -68,11 +67,6 @@ pub(super) fn look<W: World>(
         if now.as_ref().is_some_and(|now| now.hash == file.hash) {
             continue;
         }
-        if now.as_ref().is_some_and(FileProof::is_closed) {
-            // It may be as it was.
-            survey.findings.push(closed(step, &file.path, "of"));
-            continue;
-        }
         let damage = match &now {
             Some(now) if is_emptied(world, file, now)? => Some(Damage::Emptied),
             Some(now) if unsynced && is_untouched(entry, now) => Some(Damage::Torn),
@@ -82,19 +76,6 @@ pub(super) fn look<W: World>(
         survey.outputs.entry(step.clone()).or_default().push(seen);
     }
     Ok(())
-}
-
-/// What is to be done about a file that may not be read.
-pub(super) fn closed(step: &Address, path: &str, whose: &str) -> Finding {
-    let message = match whose {
-        "of" => format!("{path} of {step} may not be read, and is not compared"),
-        whose => format!("{path}, which {step} {whose}, may not be read, and is not compared"),
-    };
-    let finding = Finding::new(Code::MissingArtifact, message).at_step(step).at_path(path);
-    finding.with_hint(format!(
-        "let it be read, such as with `chmod u+r {path}`, or remove it; until then no step starts \
-         that reads or writes it"
-    ))
 }
 
 /// Its outputs were on the disk before it counted as done.

@@ -14,11 +14,7 @@ use onward_core::{
     state::Phase,
     survey::{Overwriter, Survey, Writes},
     time::Timestamp,
-    workflow::{
-        model::Template,
-        pattern::{is_glob, matcher},
-        template::Quoting,
-    },
+    workflow::{model::Template, pattern::matcher, template::Quoting},
     worktree::{below, worktree_path},
 };
 
@@ -52,12 +48,8 @@ pub(super) fn look<W: World>(
         survey.by_hand.values().flatten().map(|it| it.path.clone()).collect();
     let changed = survey.git.iter().flat_map(|git| &git.changed);
     let mut strange: BTreeSet<String> = changed.cloned().collect();
-    let to_come = ToCome::of(world, run, survey)?;
-    strange.extend(since_the_end(world, ours, beside, &to_come, survey)?);
-    for path in run.state.kept_by_hand.paths() {
-        let is_there = by_hand::in_rescue(world, run, path)?.is_some();
-        strange.extend(is_there.then(|| path.to_owned()));
-    }
+    let to_come = ToCome::of(run, survey);
+    strange.extend(since_the_end(world, ours, beside, &to_come)?);
     strange.retain(|it| !made.contains(it) && !survey.is_damaged(it));
     if made.is_empty() && strange.is_empty() {
         return Ok(());
@@ -90,22 +82,11 @@ pub(super) fn look<W: World>(
         }
     }
     for path in strange.union(&behind) {
-        let Some(all) = found.get(path).cloned() else { continue };
-        let Some(by) = all.first() else { continue };
-        if let Some(known) = by_hand::in_rescue(world, run, path)? {
-            survey.strange_by_hand.push(known);
-            continue;
-        }
+        let Some(by) = found.get(path).and_then(|it| it.first()) else { continue };
         let attempts = run.state.step(&by.step).map_or(0, |entry| entry.attempts);
-        let (of, made) = ((&by.step, attempts), by_hand::announced(undoing));
-        if let Some(kept) = by_hand::kept(world, run, of, vec![path.clone()], made)? {
-            for revert in by_hand::announce(kept, undoing) {
-                // A link above it may be what is taken away.
-                found.entry(revert.path.clone()).or_insert_with(|| all.clone());
-                if !survey.strange_by_hand.iter().any(|it| it.path == revert.path) {
-                    survey.strange_by_hand.push(revert);
-                }
-            }
+        let (of, number) = ((&by.step, attempts), by_hand::next(run, undoing));
+        if let Some(kept) = by_hand::kept(world, run, of, vec![path.clone()], number)? {
+            survey.strange_by_hand.extend(by_hand::announce(kept, undoing));
         }
     }
     survey.overwriters = found;
@@ -120,7 +101,6 @@ fn since_the_end<W: World>(
     ours: &Ours<'_>,
     (connected, unfinished): (&Connected, &BTreeSet<String>),
     to_come: &ToCome,
-    survey: &Survey,
 ) -> Result<Vec<String>, Stop> {
     let run = ours.run;
     let alone_since_ns = reads::alone_since_ns(run, connected);
@@ -142,7 +122,6 @@ fn since_the_end<W: World>(
     for pattern in known.chain(known_to_come.map(|it| it.1.text)) {
         found.extend(world.changed_since(&pattern, alone_since_ns)?);
     }
-    found.extend(of_done(world, run, alone_since_ns, survey)?);
     let mut strange = Vec::new();
     for path in found {
         if unfinished.contains(&path) || ours.is(&path, Timestamp::default()) {
@@ -154,56 +133,6 @@ fn since_the_end<W: World>(
         }
     }
     Ok(strange)
-}
-
-/// The same of files that a done step may write when it runs again, and did not write before: by a
-/// pattern, or because it declares other files now. One look at a directory tells of all patterns.
-fn of_done<W: World>(
-    world: &mut W,
-    run: &Run,
-    since_ns: i64,
-    survey: &Survey,
-) -> Result<Vec<String>, Stop> {
-    let mut by_pattern: BTreeMap<DefId, bool> = BTreeMap::new();
-    let mut patterns = BTreeSet::new();
-    for (step, _) in run.state.steps.glances().filter(|(_, it)| it.phase().is_concluded()) {
-        let Some(id) = run.graph.find(step) else { continue };
-        let def = run.graph.node(id).def;
-        let is_pattern = |it: &Template| is_glob(&filled(&it.source, ""));
-        let has_pattern = || run.defs.step(def).writes.iter().any(is_pattern);
-        if survey.redefined(step).is_some() || *by_pattern.entry(def).or_insert_with(has_pattern) {
-            patterns.extend(known_of(run, id));
-        }
-    }
-    let places: BTreeSet<String> = patterns.iter().map(|it| around(it)).collect();
-    let mut changed = BTreeSet::new();
-    for place in places {
-        changed.extend(world.changed_since(&place, since_ns)?);
-    }
-    let fits = |path: &String| {
-        let of = |it: &String| it == path || matcher(it, true).is_ok_and(|it| it.is_match(path));
-        patterns.iter().any(of)
-    };
-    Ok(changed.into_iter().filter(fits).collect())
-}
-
-/// All that is in the innermost directory that a pattern names; what is no pattern is itself.
-fn around(pattern: &str) -> String {
-    if !is_glob(pattern) {
-        return pattern.to_owned();
-    }
-    let fixed = pattern.split('/').take_while(|it| !is_glob(it));
-    let fixed: Vec<&str> = fixed.chain(["**"]).collect();
-    fixed.join("/")
-}
-
-/// Whether a step to come may write the path.
-pub(super) fn is_to_be_written(run: &Run, path: &str) -> bool {
-    let is_open =
-        |step: &Address| run.graph.find(step).is_some_and(|id| !run.graph.node(id).is_settled());
-    patterns(run).into_iter().filter(|(step, _)| is_open(step)).any(|(_, pattern)| {
-        pattern.text == path || pattern.matcher().is_some_and(|it| it.is_match(path))
-    })
 }
 
 /// The leaf itself, or those of a group that was passed over as a whole.
@@ -220,7 +149,7 @@ fn inside(run: &Run, id: NodeId) -> Vec<NodeId> {
 }
 
 /// What a step writes, where nothing in it is to be filled in later.
-pub(crate) fn known_of(run: &Run, id: NodeId) -> Vec<String> {
+pub(super) fn known_of(run: &Run, id: NodeId) -> Vec<String> {
     let of = patterns_of(run, id).into_iter();
     of.filter(|it| it.is_known).map(|it| it.text).collect()
 }
@@ -241,13 +170,13 @@ impl Pattern {
     /// As far as it is known before its step is there.
     fn unfilled(template: &Template, tree: &str) -> Self {
         let is_known = template.is_literal();
-        let text = if is_known { template.source.clone() } else { filled(&template.source, "*") };
+        let text = if is_known { template.source.clone() } else { holes_open(&template.source) };
         Self { text: below(tree, text), is_known }
     }
 }
 
-/// The text with this for each hole; one that is made by statements may come out as anything.
-fn filled(source: &str, hole: &str) -> String {
+/// The text with `*` for each hole; one that is made by statements may come out as anything.
+fn holes_open(source: &str) -> String {
     let mut text = String::new();
     let mut rest = source;
     if rest.contains("{%") || rest.contains("{#") {
@@ -255,7 +184,7 @@ fn filled(source: &str, hole: &str) -> String {
     }
     while let Some((before, after)) = rest.split_once("{{") {
         text.push_str(before);
-        text.push_str(hole);
+        text.push('*');
         rest = after.split_once("}}").map_or("", |it| it.1);
     }
     text + rest

@@ -8,7 +8,6 @@ use std::{
 use onward_core::{
     address::Address,
     decide::{self, Rendering, rendering},
-    evidence::FileProof,
     facts::Facts,
     key::Key,
     run::Run,
@@ -22,7 +21,7 @@ use onward_core::{
     worktree::{below, worktree_path},
 };
 
-use super::{ours::Ours, outputs::closed, survey::seal_of};
+use super::{ours::Ours, survey::seal_of};
 use crate::{
     check::{needs::find_out, whens},
     revert,
@@ -90,12 +89,6 @@ pub(super) fn look<W: World>(
                     || now.is_some_and(|now| was_made_by_the_run(&run.state, path, now))
             };
             if now == Some(*was) || is_ours() {
-                continue;
-            }
-            let is_it = |it: &FileProof| it.path == *path && it.is_closed();
-            if world.glob(path, &[])?.iter().any(is_it) {
-                let known = survey.findings.iter().any(|it| it.path.as_ref() == Some(path));
-                survey.findings.extend((!known).then(|| closed(step, path, "read")));
                 continue;
             }
             // What an unfinished attempt changed is undone with it, or its own.

@@ -6,16 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use onward_core::{
     address::Address,
     event::{AttemptStarted, EndStatus, Revert},
-    evidence::Ending,
     finding::{Code, Finding},
     launch::Seal,
     policy::Depth,
     recovery,
     run::Run,
-    state::{EffectState, Phase, RunStatus, StepState},
-    survey::{
-        CommitSeen, Edited, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run,
-    },
+    state::{Phase, RunStatus, StepState},
+    survey::{CommitSeen, GitSeen, InFlight, Survey, counts_as_made, was_logged_by_the_run},
     time::Timestamp,
     worktree::subject,
 };
@@ -30,10 +27,7 @@ use crate::{
         proof::{self, Committed, Rests},
         reads, stays, witness, worktrees,
     },
-    revert::{
-        self, Footprint, Judged, Others, Test, Unfinished,
-        rescue::{self, Undoing},
-    },
+    revert::{self, Footprint, Judged, Others, Test, Unfinished, rescue::Undoing},
     world::{Change, Connected, SessionLack, SessionOf, Stop, World},
 };
 
@@ -46,15 +40,14 @@ pub struct Seen {
     pub(crate) worktrees: Vec<worktrees::Seen>,
 }
 
-/// `edited`: what became of the workflow file.
 pub fn survey<W: World>(
     world: &mut W,
-    (run, edited): (&Run, Option<Edited>),
+    run: &Run,
     connected: &Connected,
     elsewhere: &Elsewhere<'_>,
     depth: Depth,
 ) -> Result<Seen, Stop> {
-    let mut survey = Survey { now: world.now_for_ages(), edited, ..Survey::default() };
+    let mut survey = Survey { now: world.now_for_ages(), ..Survey::default() };
     if depth == Depth::Glance {
         return Ok(Seen { survey, ..Seen::default() });
     }
@@ -69,17 +62,14 @@ pub fn survey<W: World>(
     let emptied = emptied::take_out(world, run, (connected, now), &mut all)?;
     let mut undoing = BTreeMap::new();
     let mut edited: BTreeMap<Address, Vec<String>> = BTreeMap::new();
-    let mut announce = |world: &mut W, started: &AttemptStarted, judged: &Judged| {
-        if judged.undo.is_empty() {
-            return Ok(Vec::new());
-        }
-        let number = rescue::next(world, run, by_hand::announced(&undoing))?;
+    let mut announce = |started: &AttemptStarted, judged: &Judged| {
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(u32::MAX);
         let made = revert::undoing(number, started, &judged.undo);
         let reverts = made.reverts.clone();
         if let Some(first) = reverts.first() {
             undoing.insert(first.rescue.clone(), made);
         }
-        Ok::<_, Stop>(reverts)
+        reverts
     };
     for one in &all {
         let Some(started) = one.entry.started.as_deref() else { continue };
@@ -94,15 +84,16 @@ pub fn survey<W: World>(
             if !started.continues && never_spawned(run, connected, one.step) {
                 judged = judged.as_of_others();
             }
-            let reverts = announce(world, started, &judged)?;
-            let (by_others, contested) = (judged.edited.clone(), judged.contested.paths.clone());
+            let reverts = announce(started, &judged);
+            let outputs = one.left.outputs_among(&judged.edited);
+            let contested = judged.contested.paths.clone();
             let found = &mut survey.findings;
             let emptied = emptied.get(one.step).cloned().unwrap_or_default();
             let (seal, git) = ((connected, emptied), git.as_ref());
             let seen = in_flight(world, run, seal, one, judged, git, found)?;
             let is_taken = seen.facts.sealed || seen.facts.proof || seen.unchecked.is_some();
             if !lives(connected, one) {
-                edited.insert(one.step.clone(), if is_taken { by_others } else { contested });
+                edited.insert(one.step.clone(), if is_taken { outputs } else { contested });
             }
             let seen = elsewhere.heard(run, one, seen);
             survey.findings.extend(witness::unreadable(connected, one.step, &seen));
@@ -119,7 +110,7 @@ pub fn survey<W: World>(
         } else if keeps(run, one.step) {
             edited.insert(one.step.clone(), judged.edited);
         } else {
-            let reverts = announce(world, started, &judged)?;
+            let reverts = announce(started, &judged);
             if !reverts.is_empty() {
                 survey.left_by_failed.insert(one.step.clone(), reverts);
             }
@@ -130,8 +121,7 @@ pub fn survey<W: World>(
         }
     }
     let ended = all.iter().filter(|one| !lives(connected, one));
-    by_hand::keep_overlaid(world, run, ended, &mut undoing, &mut survey)?;
-    survey.rescues = taken(world, run, &undoing)?;
+    by_hand::keep_overlaid(run, ended, &mut undoing, &mut survey);
     let unfinished = half_done(world, run, connected, &all)?;
     let moved = moved(world, &worktrees)?;
     let ours = Ours { run, moved, silent: worktrees::silent(&worktrees) };
@@ -148,40 +138,17 @@ pub fn survey<W: World>(
     }
     if let Some(git) = &mut git {
         worktrees::look_for_commits(world, run, git)?;
-        git.changed = strange(world, &ours, &unfinished, &survey)?;
+        let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
+        let strange = ours.moved.difference(&unfinished);
+        let strange = strange.filter(|it| !is_told(it) && !survey.is_damaged(it));
+        // After a run is complete its tree is the person's.
+        let is_complete = run.state.status == (RunStatus::Ended { status: EndStatus::Completed });
+        git.changed = strange.filter(|_| !is_complete).cloned().collect();
+        retain_strange(world, run, &mut git.changed)?;
     }
     survey.git = git;
     overwriters::look(world, &ours, (connected, &unfinished), &mut undoing, &mut survey)?;
     Ok(Seen { survey, undoing, worktrees })
-}
-
-/// The last number of a rescue that was taken before this look.
-fn taken<W: World>(
-    world: &mut W,
-    run: &Run,
-    undoing: &BTreeMap<String, Undoing>,
-) -> Result<u32, Stop> {
-    let first = by_hand::announced(undoing).filter_map(Revert::rescue_number).min();
-    Ok(first.map_or_else(|| rescue::next(world, run, None), Ok)? - 1)
-}
-
-/// What was changed that no step of the run is known to have changed.
-fn strange<W: World>(
-    world: &mut W,
-    ours: &Ours<'_>,
-    unfinished: &BTreeSet<String>,
-    survey: &Survey,
-) -> Result<Vec<String>, Stop> {
-    let run = ours.run;
-    // After a run is complete its tree is the person's.
-    if run.state.status == (RunStatus::Ended { status: EndStatus::Completed }) {
-        return Ok(Vec::new());
-    }
-    let is_told = |path: &&String| workflow_file(run) == Some(path.as_str());
-    let moved = ours.moved.difference(unfinished);
-    let mut strange = moved.filter(|it| !is_told(it) && !survey.is_damaged(it)).cloned().collect();
-    retain_strange(world, run, &mut strange)?;
-    Ok(strange)
 }
 
 /// What is not as the last snapshots have it.
@@ -494,13 +461,8 @@ fn in_flight<W: World>(
         None => (None, None),
     };
     let seal = seal_of(connected, step, one.entry);
-    let came_back = seal.filter(|it| matches!(it.ending, Ending::Exited { .. }));
-    let receipt = came_back.map(|it| it.ending.is_success());
-    // An end that is no receipt says nothing of what it did beyond this machine: it counts as one
-    // that was killed, and is asked about.
-    let is_open = one.entry.effect == EffectState::Intended && receipt.is_none();
-    let sealed = seal.is_some() && !is_open;
-    let ended::Ended { failed, finished, heard, gone } = match seal {
+    let sealed = seal.is_some();
+    let ended::Ended { failed, finished, gone } = match seal {
         Some(seal) => ended::look(world, run, one, seal)?,
         None => ended::Ended::default(),
     };
@@ -527,9 +489,7 @@ fn in_flight<W: World>(
             contested: !judged.contested.is_empty(),
         },
         failed,
-        receipt,
         finished,
-        heard,
         gone,
         emptied: if sealed { emptied } else { Vec::new() },
         reverts: Vec::new(),

@@ -1,5 +1,5 @@
 //! Items and turns that are not there yet, and of which it is known that they may come: lists that
-//! need no step to come and no file that such a step writes, and turns up to a fixed `max`.
+//! need no file and no step to come, and turns up to a fixed `max`.
 //!
 //! Invariant: this is a guess about names, for the question which files they write. No verdict
 //! rests on it.
@@ -14,12 +14,6 @@ use onward_core::{
     state::{GroupState, LoopState},
     survey::Survey,
     workflow::model::{Count, Many, Repeat},
-};
-
-use super::overwriters;
-use crate::{
-    check::needs::find_out,
-    world::{Stop, World},
 };
 
 /// Groups in groups are opened so deep.
@@ -45,11 +39,11 @@ enum Opens {
 }
 
 impl ToCome {
-    pub(super) fn of<W: World>(world: &mut W, run: &Run, survey: &Survey) -> Result<Self, Stop> {
+    pub(super) fn of(run: &Run, survey: &Survey) -> Self {
         let mut ahead: Option<Run> = None;
         for depth in 0..DEPTH_MAX {
             let of = ahead.as_ref().unwrap_or(run);
-            let mut opens = to_open(world, run, of)?;
+            let mut opens = to_open(run, of);
             if depth == 0 {
                 let lists = survey.relisted.iter();
                 opens.extend(lists.map(|(it, new)| (it.clone(), Opens::Items(new.items.clone()))));
@@ -68,7 +62,7 @@ impl ToCome {
             }
             ahead = Some(Run::new(of.defs.clone(), state));
         }
-        let Some(ahead) = ahead else { return Ok(Self::default()) };
+        let Some(ahead) = ahead else { return Self::default() };
         let ids = ahead.graph.in_order().into_iter();
         let is_new = |id: &NodeId| {
             let node = ahead.graph.node(*id);
@@ -76,19 +70,19 @@ impl ToCome {
         };
         let leaves = ids.filter(is_new).filter_map(|id| Some((known_scope(run, &ahead, id)?, id)));
         let leaves = leaves.collect();
-        Ok(Self { ahead: Some(ahead), leaves })
+        Self { ahead: Some(ahead), leaves }
     }
 }
 
 /// The groups that are closed and would be opened so, and the loops with turns left that were not
 /// taken further yet.
-fn to_open<W: World>(world: &mut W, run: &Run, of: &Run) -> Result<Vec<(Address, Opens)>, Stop> {
+fn to_open(run: &Run, of: &Run) -> Vec<(Address, Opens)> {
     let mut found = Vec::new();
     for node in of.graph.unsettled() {
         let Some(id) = of.graph.find(&node.address) else { continue };
         match node.role {
             Role::Each if !of.state.groups.contains_key(&node.address) => {
-                if let Some(items) = items(world, of, id)? {
+                if let Listed::Items(items) = listed(of, &Facts::default(), id) {
                     found.push((node.address.clone(), Opens::Items(items)));
                 }
             }
@@ -103,24 +97,7 @@ fn to_open<W: World>(world: &mut W, run: &Run, of: &Run) -> Result<Vec<(Address,
             Role::Root | Role::Each | Role::Group | Role::Item | Role::Turn | Role::Leaf => {}
         }
     }
-    Ok(found)
-}
-
-/// The items of a group that is closed. What a step to come writes is read when it has run.
-fn items<W: World>(world: &mut W, of: &Run, group: NodeId) -> Result<Option<Vec<Item>>, Stop> {
-    let step = &of.graph.node(group).address;
-    let mut facts = Facts::default();
-    let items = loop {
-        match listed(of, &facts, group) {
-            Listed::Items(items) => break items,
-            Listed::Lacks(needs) => find_out(world, facts.at(step), needs)?,
-            Listed::Unknown => return Ok(None),
-        }
-    };
-    let read = facts.at(step);
-    let globbed = read.globs.values().flatten().map(|file| &file.path);
-    let is_settled = |path: &String| !overwriters::is_to_be_written(of, path);
-    Ok(read.texts.keys().chain(globbed).all(is_settled).then_some(items))
+    found
 }
 
 /// How many turns a loop may still take; `None` where that is not known.

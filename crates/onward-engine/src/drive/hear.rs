@@ -14,9 +14,10 @@ use onward_core::{
     state::Phase,
     time::Timestamp,
 };
+use serde_json::Value;
 
 use crate::{
-    check::hear::{self, Ear},
+    check::hear::Ear,
     drive::Driver,
     world::{At, Stop, World, files, out_name},
 };
@@ -32,6 +33,13 @@ pub(crate) struct Heard {
     pub(crate) said: Said,
     /// The agent's name and its program; `None` where nothing is understood.
     agent: Option<(String, String)>,
+}
+
+impl Heard {
+    /// What it printed is not its answer: that is in its words.
+    pub(crate) fn answers_in_words(&self) -> bool {
+        self.said.must_close || self.said.answer.is_some()
+    }
 }
 
 impl<W: World> Driver<'_, W> {
@@ -85,7 +93,11 @@ impl<W: World> Driver<'_, W> {
         let (name, program) = (ear.agent.clone(), ear.program.clone());
         let price = self.price_of(&name, &program);
         let mut said = ear.hear_out(self.world, step)?;
-        hear::date_limit(self.world, &mut said, seal.at);
+        if let Some(limit) = said.limit.as_mut().filter(|it| it.resets_at.is_none()) {
+            // Measured from the end of the attempt, so that it is the same whenever it is read.
+            let words = limit.words.as_deref();
+            limit.resets_at = words.and_then(|words| self.world.moment_in(words, seal.at));
+        }
         self.note(step, attempt, &said, price)?;
         self.keep_result(step, attempt, &said)?;
         Ok(Heard { said, agent: Some((name, program)) })
@@ -141,8 +153,16 @@ impl<W: World> Driver<'_, W> {
         price: Option<Price>,
     ) -> Result<(), Stop> {
         let Some(entry) = self.run.state.step(step) else { return Ok(()) };
-        let news = hear::news((step, attempt, entry), said, price);
-        news.into_iter().try_for_each(|event| self.record(event))
+        let spent = if said.spent.is_nothing() { said.spent } else { said.spent.priced(price) };
+        let owed = entry.owed(spent, said.counting);
+        let session = said.session.clone().filter(|it| entry.session.as_ref() != Some(it));
+        if let Some(session) = session {
+            self.record(Event::AttemptSession { step: step.clone(), attempt, session })?;
+        }
+        if !owed.is_nothing() {
+            self.record(Event::AttemptSpent { step: step.clone(), attempt, spent: owed })?;
+        }
+        Ok(())
     }
 
     /// A structured answer is the attempt's result, unless it left a result file itself.
@@ -150,7 +170,9 @@ impl<W: World> Driver<'_, W> {
         let wants = self
             .node(step)
             .and_then(|id| self.run.defs.step(self.run.graph.node(id).def).result.as_ref());
-        let Some(result) = hear::result(said, wants.is_some()) else { return Ok(()) };
+        // A program that has no other way gives its result as its answer.
+        let in_answer = || said.answer.as_deref().filter(|_| wants.is_some()).and_then(json_in);
+        let Some(result) = said.result.clone().or_else(in_answer) else { return Ok(()) };
         let name = out_name(step, attempt, "result");
         if self.world.read(At::Run(&name))?.is_none() {
             // Whole or not at all: half a result would be judged.
@@ -158,4 +180,12 @@ impl<W: World> Driver<'_, W> {
         }
         Ok(())
     }
+}
+
+/// An answer that is JSON and nothing else, with or without a fence around it.
+fn json_in(answer: &str) -> Option<Value> {
+    let text = answer.trim();
+    let fenced = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
+    let text = fenced.and_then(|it| it.strip_suffix("```")).unwrap_or(text);
+    serde_json::from_str(text.trim()).ok().filter(|it: &Value| it.is_object() || it.is_array())
 }

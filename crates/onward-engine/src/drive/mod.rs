@@ -13,7 +13,6 @@ mod limits;
 pub mod offline;
 pub(crate) mod outcome;
 mod prepare;
-pub(crate) mod redone;
 mod stop;
 
 use std::{
@@ -141,15 +140,10 @@ pub struct Driver<'w, W: World> {
     pub(crate) rechecked: BTreeSet<Address>,
     /// The person was told what an attempt in their own tree means for it.
     pub(crate) told_of_tree: bool,
-    /// Steps that earlier drivers had done and that may have changed files in place; `None` = not
-    /// looked yet.
-    pub(crate) in_place: Option<BTreeSet<Address>>,
     stop: Stopping,
     pace: Pace,
     /// The stop ladder is to begin with the next actions.
     ending_asked: bool,
-    /// What is half done when the run is cancelled has been put away.
-    pub(crate) is_put_away: bool,
     /// Limits that this driver met.
     windows: u32,
     /// With this record the declarations of steps are forgotten that were looked into.
@@ -203,11 +197,9 @@ impl<'w, W: World> Driver<'w, W> {
             ears: BTreeMap::new(),
             how,
             told_of_tree: false,
-            in_place: None,
             stop: Stopping::No,
             pace,
             ending_asked: false,
-            is_put_away: false,
             windows: 0,
             forget_at: FORGET_AFTER,
         };
@@ -329,7 +321,7 @@ impl<'w, W: World> Driver<'w, W> {
         if effect.is_some() && !self.rests_on_what_holds(&step)? {
             return Ok(());
         }
-        if !self.enter_worktree(&launch)? || !self.may_replace(&step, &writes)? {
+        if !self.enter_worktree(&launch)? {
             return Ok(());
         }
         let inherited = self.inherited(&mut launch, goes_on)?;
@@ -338,8 +330,6 @@ impl<'w, W: World> Driver<'w, W> {
                 Some(undo) => undo,
                 None => return Ok(()),
             }
-        } else if inherited.is_none() {
-            self.undo_of_done(&step)?
         } else {
             UndoOfPrevious::default()
         };
@@ -348,15 +338,14 @@ impl<'w, W: World> Driver<'w, W> {
         if !continues {
             self.take_links_away(&step, attempt, &writes, &mut undo)?;
         }
-        let is_new = launch.cwd.is_empty() && !continues;
-        self.keep_by_hand((&step, attempt), is_new, &writes, &mut undo)?;
+        self.keep_by_hand(&step, attempt, &writes, &mut undo)?;
         let (base, saved, kinds) = if let Some(Inherited { base, saved, kinds }) = inherited {
             (base, saved, kinds)
         } else {
             let base = match undo.undone.clone() {
                 Some(undone) => Some(undone),
                 // In a worktree or a directory of its own, whatever it changes is its own.
-                None if self.is_watched(&step) || !launch.cwd.is_empty() => {
+                None if self.edits(&step) || !launch.cwd.is_empty() => {
                     self.snapshot_before(&launch, &writes)?
                 }
                 None => None,
@@ -373,7 +362,7 @@ impl<'w, W: World> Driver<'w, W> {
             self.world.hold_session(session);
         }
         brief::attach(self.world, &self.run, &mut launch, &behind)?;
-        let is_in_tree = base.is_some() && launch.cwd.is_empty() && self.edits(&step);
+        let is_in_tree = base.is_some() && launch.cwd.is_empty();
         self.world.resolve(&mut launch)?;
         self.equip(&mut launch, base.is_some(), &writes);
         let nonce = self.mark(&mut launch);
@@ -475,7 +464,7 @@ impl<'w, W: World> Driver<'w, W> {
         } else {
             Collected::default()
         };
-        if words::answers_in_words(&heard.said) {
+        if heard.answers_in_words() {
             seen.stdout = seen.stdout.map(|_| words::answer(&heard.said).unwrap_or_default());
         }
         if step.durability == Durability::Full {

@@ -5,14 +5,11 @@
 
 use std::sync::Arc;
 
-use onward_core::{
-    address::Address, event::Event, finding::Finding, graph::Defs, journal::Rest, run::Run,
-};
+use onward_core::{address::Address, event::Event, graph::Defs, journal::Rest, run::Run};
 
 use crate::{
     check::witness,
     drive::gate::{self, Answer, Refused},
-    foreign::Foreign,
     load::{
         checkpoint::load_kept,
         journal::{Journal, LoadError, mend_tail},
@@ -41,14 +38,8 @@ pub enum DecideError {
     Unheard(Address),
     #[error("the run was {0} already")]
     Over(&'static str),
-    /// What the gate shows is gone, with all that the answer would be about.
-    #[error("{}", .0.message)]
-    Gone(Box<Finding>),
     #[error("attempts were running when the driver of this run died")]
     InFlight,
-    /// It may write its files after they were recorded; without a supervisor it is an orphan.
-    #[error("attempt {attempt} of `{step}` is still at work, and may write its files")]
-    Lives { step: Address, attempt: u32, is_watched: bool },
     #[error(transparent)]
     Stop(#[from] Stop),
 }
@@ -59,16 +50,6 @@ impl DecideError {
             Self::Refused(refused) => Some(refused.hint()),
             Self::Damaged => Some("see `onward plan`, then run `onward repair`".to_owned()),
             Self::InFlight => Some("`onward resume` sees to them; then cancel".to_owned()),
-            Self::Lives { step, is_watched, .. } => {
-                let first = if *is_watched {
-                    "`onward resume` waits for it, and Ctrl-C there ends it"
-                } else {
-                    "its supervisor is gone: `onward doctor --fix` ends it"
-                };
-                let step = step.in_commands();
-                Some(format!("{first}; then look at its files, and say `onward done {step}`"))
-            }
-            Self::Gone(gone) => gone.hint.clone(),
             Self::Stop(stop) => stop.hint(),
             Self::NoJournal
             | Self::Journal(_)
@@ -81,25 +62,13 @@ impl DecideError {
     }
 }
 
-/// Answers a gate of a run without a driver. The caller holds the run's lock. Of another system's
-/// run nothing is answered while its files are gone.
+/// Answers a gate of a run without a driver. The caller holds the run's lock.
 pub fn decide_offline(
     world: RealWorld,
     workflow: Arc<Defs>,
-    foreign: Option<&Foreign>,
     answer: Answer,
 ) -> Result<(), DecideError> {
-    write_offline(world, workflow, |world, run| {
-        let decided = gate::decided(world, run, answer)?;
-        let counts = matches!(decided, Ok(_) | Err(Refused::Moved { .. }));
-        if let Some(foreign) = foreign.filter(|_| counts) {
-            let files = world.foreign_files(&foreign.site, foreign.card())?;
-            if let Some(gone) = foreign.gone(&files, run) {
-                return Err(DecideError::Gone(Box::new(gone)));
-            }
-        }
-        Ok(decided?)
-    })
+    write_offline(world, workflow, |world, run| Ok(gate::decided(world, run, answer)??))
 }
 
 /// Writes what a person said to the journal of a run without a driver. The caller holds its lock.

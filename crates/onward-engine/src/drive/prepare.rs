@@ -11,8 +11,7 @@ use onward_core::{
     decide,
     digest::Digest,
     event::{AttemptFinished, AttemptStarted, Event, FileKind, Revert},
-    evidence::{Cause, Evidence, FileProof, Outcome, Reaction},
-    graph::{Brief, Word},
+    evidence::{Cause, Evidence, Outcome, Reaction},
     key::Difference,
     launch::{Launch, Program, Seal},
     mark::{Mark, Nonce},
@@ -25,7 +24,7 @@ use onward_core::{
 use crate::{
     check::hear,
     drive::Driver,
-    revert::{self, Others, Test, Unfinished, links, rescue, snapshot_of},
+    revert::{self, Others, Test, Unfinished, snapshot_of},
     world::{
         Condition, SessionOf, Snapshot, Stop, Taken, When, World,
         files::{self, Leads},
@@ -40,7 +39,7 @@ const FOOTPRINT_MAX: usize = 1_000;
 pub(crate) struct UndoOfPrevious {
     pub(crate) reverts: Vec<Revert>,
     /// The outputs that the attempt before declared.
-    pub(crate) declared: Vec<String>,
+    declared: Vec<String>,
     /// The snapshot of the tree as it is when all is undone.
     pub(crate) undone: Option<String>,
 }
@@ -59,16 +58,7 @@ type Saved = (BTreeMap<String, Option<Digest>>, BTreeMap<String, FileKind>);
 impl<W: World> Driver<'_, W> {
     /// May the attempts of this step change the tree beyond their outputs?
     pub(crate) fn edits(&self, step: &Address) -> bool {
-        self.brief(step).is_some_and(Brief::edits)
-    }
-
-    /// Is the tree recorded before it? An agent may write anywhere, whatever it was told.
-    pub(crate) fn is_watched(&self, step: &Address) -> bool {
-        self.brief(step).is_some_and(|it| it.edits() || it.word() == Word::Agent)
-    }
-
-    fn brief(&self, step: &Address) -> Option<Brief> {
-        self.node(step).map(|id| self.run.defs.brief(self.run.graph.node(id).def))
+        self.node(step).is_some_and(|id| self.run.defs.brief(self.run.graph.node(id).def).edits())
     }
 
     /// Sees to it that the worktree of an attempt is there. `false` when a person must look first:
@@ -278,7 +268,7 @@ impl<W: World> Driver<'_, W> {
                 if !files::can_be_put_back(self.world, &file)? {
                     continue;
                 }
-                if reverts.iter().any(|revert| links::is_at_or_above(revert, &file.path)) {
+                if reverts.iter().any(|revert| revert.path == file.path) {
                     saved.insert(file.path, None);
                     continue;
                 }
@@ -306,25 +296,8 @@ impl<W: World> Driver<'_, W> {
         Ok((saved, kinds))
     }
 
-    /// Whether what the step writes may be read, and so be kept before it is replaced; else the
-    /// step is not started.
-    pub(crate) fn may_replace(&mut self, step: &Address, writes: &[String]) -> Result<bool, Stop> {
-        for pattern in writes {
-            let found = self.world.glob(pattern, &[])?;
-            let Some(closed) = found.into_iter().find(FileProof::is_closed) else { continue };
-            let path = closed.path;
-            let what = format!("{path}, which it writes, may not be read, and so not be kept");
-            let text = format!("not started: {what}; `chmod u+r {path}`, or remove it");
-            self.facts.held.insert(step.clone());
-            self.record(Event::Note { text, step: Some(step.clone()) })?;
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    /// An output that is a link to a file which is not kept, or that stands behind a link out of
-    /// the project: the link is rescued and taken away, so that the attempt writes a file of the
-    /// project and not that one.
+    /// An output that is a link to a file which is not kept: the link is rescued and taken away, so
+    /// that the attempt writes a file of the project and not that one.
     pub(crate) fn take_links_away(
         &mut self,
         step: &Address,
@@ -334,23 +307,16 @@ impl<W: World> Driver<'_, W> {
     ) -> Result<(), Stop> {
         let mut links = Vec::new();
         for pattern in writes {
-            // A link that leads to nothing is no file, and a path below one has no name there.
-            let named = pattern.trim_end_matches('/').split('/').take_while(|it| !is_glob(it));
-            let named = named.collect::<Vec<_>>().join("/");
-            let found = self.world.changed_since(pattern, i64::MIN)?;
-            for path in found.into_iter().chain([named]).filter(|it| !it.is_empty()) {
-                let Some(link) = links::leading_away(self.world, &path)? else { continue };
-                if !undo.reverts.iter().any(|it| it.path == link) {
-                    links.extend(revert::link_change(self.world, link)?);
+            for file in self.world.glob(pattern, &[])? {
+                let is_known = undo.reverts.iter().any(|it| it.path == file.path);
+                if !is_known && self.world.leads(&file.path)? == Leads::Away {
+                    links.extend(revert::link_change(self.world, file.path)?);
                 }
             }
         }
-        links.sort_by(|one, other| one.path.cmp(&other.path));
         links.dedup_by(|one, other| one.path == other.path);
-        if links.is_empty() {
-            return Ok(());
-        }
-        let number = rescue::next(self.world, &self.run, &undo.reverts)?;
+        let first = undo.reverts.first().and_then(Revert::rescue_number);
+        let number = first.unwrap_or(self.run.state.rescues) + 1;
         let started = AttemptStarted::bare(step.clone(), attempt);
         let undoing = revert::undoing(number, &started, &links);
         undoing.keep(self.world)?;
@@ -398,7 +364,7 @@ impl<W: World> Driver<'_, W> {
             self.record(Event::Note { text, step: Some(step.clone()) })?;
             return Ok(None);
         }
-        let number = rescue::next(self.world, &self.run, [])?;
+        let number = self.run.state.rescues + 1;
         let undoing = revert::undoing(number, started, &judged.undo);
         let number = number + u32::from(!undoing.reverts.is_empty());
         let overlaid = revert::overlaid(&self.run, me, number);
@@ -418,12 +384,6 @@ impl<W: World> Driver<'_, W> {
         started: &AttemptStarted,
     ) -> Result<(), Stop> {
         let Some(base) = &started.base else { return Ok(()) };
-        // One that was told to edit nothing has made its outputs and no more: what else changed
-        // while it ran is what others did beside it.
-        let is_told = self.edits(&started.step) || !started.cwd.is_empty();
-        if finished.outcome == Outcome::Done && !is_told {
-            return Ok(());
-        }
         finished.after = match &seal.after {
             Some(after) => Some(after.clone()),
             None => self.late_snapshot(seal, started, base)?,

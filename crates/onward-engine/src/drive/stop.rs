@@ -84,7 +84,7 @@ impl<W: World> Driver<'_, W> {
         let is_left = |it: &StepState| it.phase == Phase::Failed && it.started.is_some();
         why == StopWhy::Cancelled
             && is_idle
-            && !self.is_put_away
+            && self.how.options.ending.is_none()
             && state.status == RunStatus::UnderWay
             && state.steps.noteworthy().any(|(_, entry)| is_left(entry))
     }
@@ -93,8 +93,6 @@ impl<W: World> Driver<'_, W> {
     #[must_use]
     pub(crate) fn asked_to_end(mut self) -> Self {
         if self.how.options.ending.is_some() {
-            // What was dead is undone already; what lives still is stopped first.
-            self.is_put_away = self.run.state.running == 0;
             self.begin_ending(StopWhy::Cancelled);
         }
         self

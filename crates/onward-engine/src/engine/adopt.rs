@@ -127,13 +127,6 @@ pub fn is_superseded(project: &Project, run_dir: &Path, machine: &Machine) -> bo
     told.is_some_and(|it| it.superseded().is_some())
 }
 
-/// What is wanted of the other system's run that this run of ours goes on with, as the files tell.
-pub fn request(project: &Project, run_dir: &Path, machine: &Machine) -> Option<String> {
-    let foreign = foreign_of(project, run_dir, &machine.env)?;
-    let reading = foreign.read_files(&mut look_place(project, &machine.looking())).ok()?;
-    foreign.dialect.request(&reading.files)
-}
-
 /// A task list speaks of files and commits of the project, which are looked at too.
 fn listed(
     project: &Project,
@@ -228,7 +221,7 @@ pub(crate) fn begun_here(
     let foreign = Foreign { dialect, site, begins: false };
     let mut world = look_place(project, machine);
     if let Ok(reading) = foreign.read(&mut world)
-        && let Some(told) = &reading.told
+        && let Some(told) = reading.told
     {
         let found = FoundSite::new(dialect, foreign.site.clone(), project);
         let begun = || EngineError::BegunElsewhere { dir: found.path() };
@@ -236,7 +229,6 @@ pub(crate) fn begun_here(
             Status::Fresh => inputs.extend(told.inputs()),
             Status::Completed => {
                 let changes = told.retire(wall_clock()).ok_or_else(begun)?;
-                foreign.refuse_unread(&reading.files, &changes)?;
                 let _held = world.hold(&foreign.site, foreign.card())?;
                 write(&mut world, &foreign, &changes)?;
             }
@@ -281,11 +273,8 @@ pub fn retires(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError
 /// when it has no such archive. Refused while a run of ours goes on with it.
 pub fn retire(found: &FoundSite, machine: &Machine) -> Result<bool, EngineError> {
     let (mut world, foreign, _held) = hold_untaken(found, machine)?;
-    let reading = foreign.read(&mut world)?;
-    let changes = reading.told.as_ref().and_then(|told| told.retire(wall_clock()));
-    let Some(changes) = changes else { return Ok(false) };
-    // A copy of what was not read would be empty.
-    foreign.refuse_unread(&reading.files, &changes)?;
+    let told = foreign.read(&mut world)?.told;
+    let Some(changes) = told.and_then(|told| told.retire(wall_clock())) else { return Ok(false) };
     write(&mut world, &foreign, &changes)?;
     Ok(true)
 }

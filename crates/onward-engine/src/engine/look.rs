@@ -125,8 +125,7 @@ fn look_at(
     let driver = holder(run_dir);
     let is_fixed = driver.is_some() || looking.pinned;
     let workflow = || {
-        let origin =
-            if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir, &machine.env) };
+        let origin = if is_fixed { Origin::Gone } else { Origin::of(&at.project, run_dir) };
         (Pinned::look(run_dir, &machine.env), origin)
     };
     let mut world = RealWorld::new(at.setup(machine), None);
@@ -215,67 +214,35 @@ pub fn plan_site(
     choices: &Choices,
     depth: Depth,
 ) -> Result<Plan, EngineError> {
-    let workflow = builtin_of(found, machine)?;
+    let name = found.site.workflow;
+    let workflow = load_builtin(Some(&found.project), name, &machine.cast)
+        .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
+        .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))?;
     let machine = &machine.looking();
     let mut world = look_place(&found.project, machine);
-    let defs = Arc::new(Defs::new(workflow.workflow.clone()));
-    let run = imagined(found, &workflow, defs, world.now_for_ages())?;
-    let lacking = lacking_of(&workflow, found, machine);
-    SiteLook { run, lacking, choices, depth }.plan(found, &mut world)
-}
-
-/// The workflow that goes on with a run of another system.
-pub(super) fn builtin_of(found: &FoundSite, machine: &Machine) -> Result<Loaded, EngineError> {
-    let name = found.site.workflow;
-    load_builtin(Some(&found.project), name, &machine.cast)
-        .ok_or_else(|| EngineError::NoWorkflow { name: name.to_owned() })?
-        .map_err(|problems| EngineError::from(LoadWorkflowError::Invalid(problems)))
-}
-
-/// What a resume of it lacks on this machine.
-pub(super) fn lacking_of(
-    workflow: &Loaded,
-    found: &FoundSite,
-    machine: &Machine,
-) -> Option<Finding> {
-    let lacking = lacking(&workflow.workflow, machine).map(unconfigured);
-    lacking.or_else(|| homeless(&workflow.workflow, &found.project))
-}
-
-/// A look at a run of another system, as a run that goes on with it would begin.
-pub(super) struct SiteLook<'a> {
-    pub(super) run: Run,
-    pub(super) lacking: Option<Finding>,
-    pub(super) choices: &'a Choices,
-    pub(super) depth: Depth,
-}
-
-impl SiteLook<'_> {
-    pub(super) fn plan(
-        self,
-        found: &FoundSite,
-        world: &mut RealWorld,
-    ) -> Result<Plan, EngineError> {
-        let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
-        let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
-        let subject = Subject {
-            run: self.run,
-            connected: &Connected::default(),
-            choices: self.choices,
-            depth: self.depth,
-            edited: None,
-            foreign: Some(read),
-            theirs: foreign.theirs(),
-            driven: false,
-            findings: Vec::new(),
-            lacking: self.lacking,
-            before: Before::default(),
-        };
-        let examined = examine(world, subject)?;
-        let mut plan = examined.plan(world, &found.dir.display().to_string())?;
-        plan.run.id.clone_from(&found.site.name);
-        Ok(plan)
-    }
+    let now = world.now_for_ages();
+    let foreign = Foreign { dialect: found.dialect, site: found.site.clone(), begins: false };
+    let read = ForeignRead { foreign: &foreign, seen: &found.seen, is_new: true };
+    let subject = Subject {
+        run: imagined(found, &workflow, now)?,
+        connected: &Connected::default(),
+        choices,
+        depth,
+        edited: None,
+        foreign: Some(read),
+        theirs: foreign.theirs(),
+        driven: false,
+        findings: Vec::new(),
+        lacking: lacking(&workflow.workflow, machine)
+            .map(unconfigured)
+            .or_else(|| homeless(&workflow.workflow, &found.project)),
+        before: Before::default(),
+    };
+    let examined = examine(&mut world, subject)?;
+    let dir = found.dir.display().to_string();
+    let mut plan = examined.plan(&mut world, &dir)?;
+    plan.run.id.clone_from(&found.site.name);
+    Ok(plan)
 }
 
 /// A report in a format of another system, or else the formats that it has.
@@ -334,13 +301,8 @@ fn told_by(
 }
 
 /// A run that goes on with the site, in memory.
-pub(super) fn imagined(
-    found: &FoundSite,
-    workflow: &Loaded,
-    defs: Arc<Defs>,
-    now: Timestamp,
-) -> Result<Run, EngineError> {
-    let mut run = Run::new(defs, State::default());
+fn imagined(found: &FoundSite, workflow: &Loaded, now: Timestamp) -> Result<Run, EngineError> {
+    let mut run = Run::new(Arc::new(Defs::new(workflow.workflow.clone())), State::default());
     for event in adopt::imagined(found, workflow) {
         let record = next_record(&run.state, now, event);
         run.after(record)?;

@@ -9,7 +9,6 @@
 pub mod adopt;
 mod compare;
 mod history;
-mod known;
 mod listing;
 mod look;
 mod parked;
@@ -66,7 +65,7 @@ pub use crate::{
     drive::outcome::{FailedStep, Outcome},
     engine::{
         compare::{compare_run, compare_site},
-        listing::{glance_sites, view_runs},
+        listing::view_runs,
         look::{
             Looking, Page, examine_run, last_sign, page_of_run, page_of_site, plan_and_end,
             plan_run, plan_site, steps_in_row, view_run, voice_of,
@@ -364,7 +363,7 @@ fn drive_held(
     let sink = if how.options.attended { telling_of_gates(machine, &at, sink) } else { sink };
     let mut world = RealWorld::new(at.setup(machine), sink);
     let How { mode, choices, pinned, options, seen, mut folded, take_over: _ } = how.clone();
-    let origin = || Origin::of(&at.project, &at.place.run_dir, &machine.env).valid();
+    let origin = || Origin::of(&at.project, &at.place.run_dir).valid();
     let edited = if pinned { None } else { origin() };
     let foreign = adopt::foreign_of(&at.project, &at.place.run_dir, &machine.env);
     let current =
@@ -410,10 +409,8 @@ fn drive_held(
         Err(Stop::Removed { run_dir, kept }) => {
             // No driver could ever take them up again.
             let _ = driver.world.stop_all();
-            let own = || pinned_now.files();
-            let files = how.edited.as_ref().map_or_else(own, |it| Ok(it.files.clone()));
-            let is_kept = |dir: &PathBuf| files.is_ok_and(|files| keep_beside(dir, &files).is_ok());
-            let kept = kept.filter(is_kept);
+            let files = how.edited.as_ref().map_or(&pinned_now.files, |it| &it.files);
+            let kept = kept.filter(|dir| keep_beside(dir, files).is_ok());
             return Err(Stop::Removed { run_dir, kept }.into());
         }
         other => other?,
@@ -430,8 +427,7 @@ fn drive_held(
     }
     checkpoint::keep(&mut world, Some(&left.defs));
     outcome.left = Some(left);
-    let begun = world.finish_known()?;
-    known::note(&at.project, &outcome.dir, machine, begun);
+    world.finish()?;
     let failed = outcome.notify(&machine.notify).err();
     outcome.not_notified = failed.map(|error| error.to_string());
     Ok(outcome)

@@ -13,7 +13,7 @@ use crate::{
         gate::Answer,
         offline::{DecideError, decide_offline},
     },
-    engine::{EngineError, Machine, RunPlace, adopt::foreign_of, person::cancel_held},
+    engine::{EngineError, Machine, RunPlace, person::cancel_held},
     locate::RunLock,
     world::{
         Request,
@@ -54,10 +54,9 @@ pub(super) fn wait(
             Request::Decide { step, option, comment, by, hash } => {
                 let answer = Answer { step, option, comment, by, hash };
                 let writer = RealWorld::new(at.setup(machine), None);
-                let foreign = foreign_of(&at.project, &at.place.run_dir, &machine.env);
-                match decide_offline(writer, Arc::clone(workflow), foreign.as_ref(), answer) {
+                match decide_offline(writer, Arc::clone(workflow), answer) {
                     // The person who answered reads in the journal what came of it.
-                    Ok(()) | Err(DecideError::Refused(_) | DecideError::Gone(_)) => {}
+                    Ok(()) | Err(DecideError::Refused(_)) => {}
                     Err(error) => return Err(error.into()),
                 }
             }

@@ -20,7 +20,7 @@ use onward_core::{
     policy::Choices,
     recovery::Probed,
     run::Run,
-    state::{PERSON, Phase, RunStatus},
+    state::{PERSON, RunStatus},
     workflow::template::Quoting,
     worktree::{WorktreePlace, below, worktree_path},
 };
@@ -79,12 +79,9 @@ pub fn decide(run_dir: &Path, answer: &Answer, machine: &Machine) -> Result<Deci
                 }
                 let workflow = Pinned::look(run_dir, &machine.env)?.defs;
                 let world = RealWorld::new(at.setup(machine), None);
-                let foreign = adopt::foreign_of(&at.project, run_dir, &machine.env);
-                let (foreign, answer) = (foreign.as_ref(), answer.clone());
-                let step = answer.step.clone();
-                return match offline::decide_offline(world, workflow, foreign, answer) {
+                return match offline::decide_offline(world, workflow, answer.clone()) {
                     Ok(()) => Ok(Decided::Journaled),
-                    Err(error) => Err(answered(run_dir, &step, error)),
+                    Err(error) => Err(answered(run_dir, &answer.step, error)),
                 };
             }
             Err(LockError::RunHeld { .. }) if asked.as_ref().is_some_and(|it| !it.exists()) => {
@@ -275,7 +272,6 @@ fn by_hand(
     if phase.is_settled() {
         return Err(DecideError::Settled(step.clone(), phase.as_str()));
     }
-    must_be_over(world, run, step)?;
     let declared = run.defs.step(run.graph.node(id).def);
     let unproved = |why: String| DecideError::Unproved { step: step.clone(), why };
     let text = |template, quoting| {
@@ -331,31 +327,6 @@ fn by_hand(
         result,
         by: Some(by),
     })))
-}
-
-/// What an attempt writes after its files were recorded would belong to no attempt.
-fn must_be_over(world: &mut RealWorld, run: &Run, step: &Address) -> Result<(), DecideError> {
-    let attempts = run.state.step(step).map_or(0, |entry| entry.attempts);
-    let seen = world.look_at_hands(&run.state)?;
-    let watched = seen.alive.iter().find(|it| it.0 == *step).map(|it| it.1);
-    let is_lost = match run.state.phase(step) {
-        Phase::Running => seen.survived.has(step, attempts),
-        Phase::Pending
-        | Phase::Waiting
-        | Phase::Done
-        | Phase::Failed
-        | Phase::Tolerated
-        | Phase::Skipped
-        | Phase::Lost
-        | Phase::Stale => seen.survived.names(step, attempts),
-    };
-    match watched.or(is_lost.then_some(attempts)) {
-        None => Ok(()),
-        Some(attempt) => {
-            let (step, is_watched) = (step.clone(), watched.is_some());
-            Err(DecideError::Lives { step, attempt, is_watched })
-        }
-    }
 }
 
 /// What became of an answer.

@@ -1,7 +1,7 @@
 //! What a workflow does to the tree that it works in.
 
 use onward_core::{
-    graph::Defs,
+    graph::{DefId, Defs, Word},
     workflow::model::{Kind, Step, Workflow},
 };
 
@@ -38,5 +38,17 @@ pub(super) fn share_of(workflow: &Workflow) -> Share {
 
 /// The same of a workflow whose steps are in a list.
 pub(super) fn share_of_defs(defs: &Defs) -> Share {
-    if defs.edit_the_tree() { Share::Alone } else { Share::WithOthers }
+    let mut rest = defs.get(DefId::ROOT).children().to_vec();
+    while let Some(id) = rest.pop() {
+        let brief = defs.brief(id);
+        if brief.has_worktree() {
+            continue;
+        }
+        match brief.word() {
+            Word::Run | Word::Agent | Word::Call if brief.edits() => return Share::Alone,
+            Word::Run | Word::Agent | Word::Call | Word::Gate => {}
+            Word::Group | Word::Sub => rest.extend(defs.get(id).children()),
+        }
+    }
+    Share::WithOthers
 }

@@ -25,18 +25,12 @@ pub(super) struct Entered {
     /// How it was placed without it.
     detected: String,
     refused: Option<Finding>,
-    /// What a person passes over, by force.
-    over: Option<String>,
 }
 
 impl Entered {
     pub(super) fn find(told: &dyn Told, from: &EnterAt, at: Timestamp) -> Result<Self, NoEntry> {
         let detected = told.standing(at).point.summary;
         let entering = Entering { place: &from.step, force: from.force, now: at };
-        let over = match told.enter(&Entering { force: false, ..entering }) {
-            Err(NoEntry::Ahead(why)) => Some(why),
-            Ok(_) | Err(NoEntry::Unknown(_)) => None,
-        };
         let (changes, refused) = match told.enter(&entering) {
             Ok(changes) => (changes, None),
             Err(NoEntry::Ahead(why)) => {
@@ -51,7 +45,7 @@ impl Entered {
             }
             Err(unknown @ NoEntry::Unknown(_)) => return Err(unknown),
         };
-        Ok(Self { place: from.step.clone(), at, changes, detected, refused, over })
+        Ok(Self { place: from.step.clone(), at, changes, detected, refused })
     }
 
     /// What entering there means; `redone` steps of ours are done already.
@@ -63,15 +57,10 @@ impl Entered {
             return None;
         }
         let place = &self.place;
-        let hint = format!("without `--from`: {}", self.detected);
-        if let Some(why) = &self.over {
-            let message = format!("entering at {place} by force: {why}");
-            return Some(Finding::new(Code::PhaseAheadOfEvidence, message).with_hint(hint));
-        }
         let done = if redone > 0 { format!(" ({redone} done steps)") } else { String::new() };
         let message = format!("entering at {place} does again what was done from there on{done}");
         let finding = Finding::new(Code::EntersEarlier, message);
-        Some(finding.with_hint(hint))
+        Some(finding.with_hint(format!("without `--from`: {}", self.detected)))
     }
 }
 

@@ -2,25 +2,24 @@
 //!
 //! Invariant: a file that only ever grows is appended to and synced; any other is replaced whole.
 
-use std::sync::Arc;
-
 use onward_core::{
+    digest::Digest,
     event::Exported,
     told::{Change, Deed},
 };
-use onward_dialects::{File, Files, Held};
+use onward_dialects::{File, Files};
 
 use super::Foreign;
 use crate::world::{At, Stop, World, files};
 
 /// Each file with its digest; those that only grow also with their length.
 pub(crate) fn exported(foreign: &Foreign, files: &Files) -> Vec<Exported> {
-    let of = |(path, held): (&str, &Arc<Held>)| Exported {
+    let of = |(path, file): (&str, &File)| Exported {
         path: path.to_owned(),
-        hash: held.digest(),
-        offset: foreign.grows(path).then_some(held.file().bytes.len() as u64),
+        hash: Digest::of(&file.bytes),
+        offset: foreign.grows(path).then_some(file.bytes.len() as u64),
     };
-    files.iter_held().map(of).collect()
+    files.iter().map(of).collect()
 }
 
 /// Writes the changes in their order; durable when it returns.
@@ -39,10 +38,6 @@ pub(crate) fn write<W: World>(
                 world.sync_dir(at)?;
             }
             Change::Replace { bytes, .. } => files::write_durably(world, at, bytes)?,
-            Change::Remove { .. } => {
-                world.remove(at)?;
-                world.sync_dir(at)?;
-            }
         }
     }
     Ok(())
@@ -72,7 +67,6 @@ pub(super) fn after(mut files: Files, changes: &[Change]) -> Files {
         let bytes = match change {
             Change::Append { bytes, .. } => [before.bytes.as_slice(), bytes].concat(),
             Change::Replace { bytes, .. } => bytes.clone(),
-            Change::Remove { .. } => continue,
         };
         files.insert(change.path(), File { bytes, modified: None });
     }

@@ -25,12 +25,9 @@ mod unread;
 use std::fmt;
 
 use globset::Glob;
-use onward_core::{
-    decide::Source, finding::Finding, run::Run, told::Told, workflow::pattern::is_glob,
-};
+use onward_core::{decide::Source, told::Told, workflow::pattern::is_glob};
 use onward_dialects::{
     File, Files,
-    kit::code::Odd,
     seam::{Card, Dialect, Site},
 };
 
@@ -129,26 +126,6 @@ impl Foreign {
             } else {
                 logs.all(|(_, file)| file.bytes.is_empty())
             }
-    }
-
-    /// All that it is made of was there, and nothing is any more. Without it nothing can be said of
-    /// what was done, and no yes brings it back.
-    pub(crate) fn gone(&self, files: &Files, run: &Run) -> Option<Finding> {
-        let dir = self.site.dir();
-        // Where it lies among the project's own files, what is missing is told file by file.
-        let is_gone = dir != "." && files.iter().next().is_none() && files.unread.is_empty();
-        let opened = run.state.opened.as_ref().filter(|_| is_gone)?;
-        let noted = run.state.exported.first()?;
-        let message = format!(
-            "the files of the run are gone: {dir} has neither {} nor any other",
-            noted.path
-        );
-        let run = &opened.run;
-        let hint = format!(
-            "put them back (from git or a copy) and resume; or begin again with \
-             `onward run --again {run}`; `onward cancel {run}` ends this run"
-        );
-        Some(Odd::StateUnreadable.finding(message).as_a_fact().at_path(dir).with_hint(hint))
     }
 
     /// Files in it that no attempt of ours left, unless its step declares them.

@@ -20,7 +20,7 @@ use onward_core::{
     survey::Survey,
     told::{Change, Deed, NoEntry, Standing, StepTold, Told, Undo, UndoWhat},
 };
-use onward_dialects::{File, Files, Unread, kit::code::Odd, seam::Root};
+use onward_dialects::{File, Files, Unread, Unreadable, kit::code::Odd, seam::Root};
 
 use super::{
     Foreign, Reading,
@@ -28,7 +28,7 @@ use super::{
     export,
     ours::{self, Ours},
     restoring,
-    unread::unread,
+    unread::{unread, words},
 };
 use crate::{
     revert::{
@@ -97,7 +97,7 @@ impl Reentry {
         let mut entered = None;
         if let Some(from) = from.cloned().or_else(|| unkept_wish(run)) {
             let found = Entered::find(&*told, &from, world.now());
-            let known = told.entries(foreign.card().entries);
+            let known = foreign.card().entries;
             let no_entry = |unknown: NoEntry| Stop::NoEntry { what: unknown.to_string(), known };
             let found = found.map_err(no_entry)?;
             if !found.changes.is_empty() {
@@ -125,15 +125,7 @@ impl Reentry {
         findings.retain(|it| {
             !derived.contains(&it.code.as_str()) || !it.path.as_ref().is_some_and(is_unread)
         });
-        // What a resume has to replace cannot be continued without.
-        let (point, none) = (&standing.point, (&[][..], &[][..], &[][..]));
-        let (undone, alive, died) = none;
-        let resumed = Deed::Resumed { at: ages, point, undone, alive, died, by: "" };
-        let changes = told.write(&resumed);
-        let is_stuck = |it: &Unread| {
-            changes.iter().any(|change| foreign.in_the_way(&files, change) == Some(it))
-        };
-        findings.extend(files.unread.iter().map(|it| unread(it, is_stuck(it))));
+        findings.extend(files.unread.iter().map(unread));
         let (undo, undoing, contested) = (Vec::new(), Vec::new(), Vec::new());
         let alive = Vec::new();
         let (bases, trees) = (BTreeMap::new(), Vec::new());
@@ -400,12 +392,8 @@ impl Reentry {
             let Some(offset) = file.offset.and_then(|it| usize::try_from(it).ok()) else {
                 return true;
             };
-            let Some(held) = self.files.held_in(0, &file.path) else { return false };
-            match held.file().bytes.get(..offset) {
-                Some(all) if all.len() == held.file().bytes.len() => held.digest() == file.hash,
-                Some(part) => Digest::of(part) == file.hash,
-                None => false,
-            }
+            let held = self.files.bytes(&file.path).and_then(|bytes| bytes.get(..offset));
+            held.is_some_and(|bytes| Digest::of(bytes) == file.hash)
         };
         let cut = exported.iter().filter(|file| !is_as_it_was(file));
         let finding = |file: &Exported| {
@@ -531,11 +519,11 @@ impl Reentry {
     ) -> Result<Reading, Stop> {
         let Held { mut files, lock: _lock } = held;
         let mut at = world.now();
-        self.foreign.refuse_unread(&files, &self.restored)?;
+        self.refuse_unread(&files, &self.restored)?;
         export::write(world, &self.foreign, &self.restored)?;
         files = export::after(files, &self.restored);
         if let Some(entered) = self.entered.as_ref().filter(|it| !it.changes.is_empty()) {
-            self.foreign.refuse_unread(&files, &entered.changes)?;
+            self.refuse_unread(&files, &entered.changes)?;
             export::write(world, &self.foreign, &entered.changes)?;
             files = export::after(files, &entered.changes);
             at = entered.at;
@@ -548,9 +536,25 @@ impl Reentry {
         let (point, by) = (&self.standing.point, &world.absolute(At::Run("")));
         let (undone, alive, died) = (&self.undo, &self.alive, &untold);
         let changes = told.write(&Deed::Resumed { at, point, undone, alive, died, by });
-        self.foreign.refuse_unread(&files, &changes)?;
+        self.refuse_unread(&files, &changes)?;
         export::write(world, &self.foreign, &changes)?;
         Ok(ours::read_beside(self.foreign.parse(export::after(files, &changes))?, run))
+    }
+}
+
+impl Reentry {
+    /// What was not read is not replaced: nothing of it would be kept. A log that is too large
+    /// still grows.
+    fn refuse_unread(&self, files: &Files, changes: &[Change]) -> Result<(), Stop> {
+        let unread = |change: &Change| {
+            let path = self.foreign.path(change.path());
+            let found = files.unread.iter().find(|it| it.path == path)?;
+            let grows = matches!(change, Change::Append { .. });
+            (!grows || found.why != Unreadable::TooLarge).then_some(found)
+        };
+        let Some(Unread { path, why }) = changes.iter().find_map(unread) else { return Ok(()) };
+        let (what, hint) = words(*why);
+        Err(Stop::Unready { what: format!("{path} {what}, and is to change"), hint })
     }
 }
 

@@ -26,7 +26,6 @@ use onward_core::{
 use super::journal::{End, JOURNAL, LoadError, Loaded, load};
 use crate::world::{
     At, Stop, World, files,
-    known::{self, Begun, Known, Of, RIGHT, Renewal},
     open::{self, PIECE_BYTES, To},
     real::shared,
 };
@@ -91,7 +90,7 @@ pub fn load_looking(
     }
     if is_long
         && let Some(sealed) = sealed_in(run_dir)
-        && let Some((part, state)) = kept_and_summed(run_dir, sealed, (&file, &found), env)?
+        && let Some((part, state)) = kept_and_summed(sealed, &file, env)?
     {
         return read_on(file, part, state);
     }
@@ -128,72 +127,30 @@ fn sealed_in(run_dir: &Path) -> Option<File> {
     open::own(run_dir, CHECKPOINT, To::Read, 0).ok()
 }
 
-/// What is kept for this very journal, which then stands at the end of that part. A journal that is
-/// not known to begin with it is summed while what is kept is read and looked through.
+/// What is kept for this very journal, which is read up to the end of that part. The journal is
+/// summed while what is kept is read and looked through.
 fn kept_and_summed(
-    run_dir: &Path,
     sealed: File,
-    (mut journal, found): (&File, &Metadata),
+    journal: &File,
     env: &[(OsString, OsString)],
 ) -> io::Result<Option<(Part, State)>> {
     // What it says of itself is believed when its seal was seen.
-    let Some(said) = said_by(&sealed) else { return Ok(None) };
-    let known = Known::read(run_dir, env);
-    let is_right = known.has(Of::Checkpoint, &sealed.metadata()?, &RIGHT);
-    let kept = || {
-        let sealed = open::all_of(sealed, open::LOG_BYTES_MAX).ok()?;
-        kept_of(sealed, env, is_right).filter(|(part, _)| *part == said)
-    };
-    if known.has(Of::Journal, found, &said.known()) {
-        journal.seek(SeekFrom::Start(said.length))?;
-        return Ok(kept());
-    }
+    let mut head = [0; SEAL_BYTES + HEAD_BYTES_MAX];
+    let length = sealed.read_at(&mut head, 0).unwrap_or(0);
+    let said = head[..length].get(SEAL_BYTES..).and_then(Part::unpack);
+    let Some((said, _)) = said else { return Ok(None) };
     thread::scope(|scope| {
         let summed = scope.spawn(|| said.is_summed(journal));
-        let kept = kept();
+        let kept = open::all_of(sealed, open::LOG_BYTES_MAX).ok().and_then(|it| kept_of(it, env));
         let is_summed = summed.join().unwrap_or(Ok(false))?;
-        Ok(kept.filter(|_| is_summed))
+        Ok(kept.filter(|(part, _)| is_summed && *part == said))
     })
 }
 
-/// What a sealed file says that it tells of.
-fn said_by(sealed: &File) -> Option<Part> {
-    let mut head = [0; SEAL_BYTES + HEAD_BYTES_MAX];
-    let length = sealed.read_at(&mut head, 0).unwrap_or(0);
-    Part::unpack(head[..length].get(SEAL_BYTES..)?).map(|(said, _)| said)
-}
-
-/// `is_right`: its seal was seen, and it is the same file.
-fn kept_of(sealed: Vec<u8>, env: &[(OsString, OsString)], is_right: bool) -> Option<(Part, State)> {
-    let body = if is_right {
-        sealed.get(SEAL_BYTES..)?
-    } else {
-        shared::under_seal(env, PURPOSE, &sealed)?
-    };
-    let (part, state) = Part::unpack(body)?;
+fn kept_of(sealed: Vec<u8>, env: &[(OsString, OsString)]) -> Option<(Part, State)> {
+    let (part, state) = Part::unpack(shared::under_seal(env, PURPOSE, &sealed)?)?;
     let at = sealed.len() - state.len() + 1;
     Some((part, State::unpack_at(sealed, at)?))
-}
-
-/// Notes down by what marks the next look knows journal and checkpoint without reading them.
-/// `begun` is what a driver knows of the journal, who has watched it.
-pub(crate) fn note(known: &mut Renewal<'_>, begun: Option<Begun>) {
-    let (dir, env) = (known.run_dir(), known.env());
-    let Some(said) = sealed_in(dir).as_ref().and_then(said_by) else { return };
-    let is_right = |sealed: &File, _| {
-        let sealed = sealed.try_clone().and_then(|it| open::all_of(it, open::LOG_BYTES_MAX));
-        sealed.is_ok_and(|it| shared::under_seal(env, PURPOSE, &it).is_some())
-    };
-    let kept = open::own(dir, CHECKPOINT, To::Read, 0);
-    if known.note(Of::Checkpoint, kept, RIGHT, is_right) {
-        let begins = |journal: &File, print| {
-            let Part { length, crc } = said;
-            begun == Some(Begun { print, length, crc })
-                || said.is_summed(journal).is_ok_and(|it| it)
-        };
-        let journal = open::own(dir, JOURNAL, To::Read, 0);
-        known.note(Of::Journal, journal, said.known(), begins);
-    }
 }
 
 /// Folds the journal for one who drives the run, and may have folded it before. `None` = there is
@@ -207,7 +164,7 @@ where
     E: From<Stop> + From<LoadError>,
 {
     if let Some(folded) = folded
-        && world.journal_begins(folded.part.length, folded.part.crc)?
+        && folded.begins(|offset| world.read_from(At::Run(JOURNAL), offset, PIECE_BYTES))?
     {
         let offset = folded.part.length;
         let bytes_max = usize::try_from(open::LOG_BYTES_MAX).unwrap_or(usize::MAX);
@@ -227,6 +184,13 @@ pub struct Folded {
     part: Part,
     which: Option<Which>,
     pub state: State,
+}
+
+impl Folded {
+    /// Whether it is of this very journal, of which `piece` gives what stands at an offset.
+    fn begins<E>(&self, piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
+        self.part.is_begun_by(piece)
+    }
 }
 
 fn kept_by<W: World>(world: &mut W) -> Option<Vec<u8>> {
@@ -287,7 +251,8 @@ impl Before {
     ) -> Option<Self> {
         let (part, state) = Part::unpack(&body)?;
         let (has_graph, at) = (has_graph(state), body.len() - state.len() + 1);
-        world.journal_begins(part.length, part.crc).is_ok_and(|it| it).then_some(())?;
+        let piece = |offset| world.read_from(At::Run(JOURNAL), offset, PIECE_BYTES);
+        part.is_begun_by(piece).is_ok_and(|it| it).then_some(())?;
         Some(Self { part, state: State::unpack_at(body, at)?, has_graph })
     }
 }
@@ -404,9 +369,20 @@ struct Part {
 impl Part {
     const NONE: Self = Self { length: 0, crc: 0 };
 
-    /// As a fact about a journal.
-    fn known(self) -> known::Fact {
-        known::begins(self.length, self.crc)
+    /// Whether the journal begins with it of which `piece` gives what stands at an offset.
+    fn is_begun_by<E>(self, mut piece: impl FnMut(u64) -> Result<Vec<u8>, E>) -> Result<bool, E> {
+        let Self { length, crc } = self;
+        let (mut sum, mut offset) = (crc32fast::Hasher::new(), 0);
+        while offset < length {
+            let mut piece = piece(offset)?;
+            piece.truncate(usize::try_from(length - offset).unwrap_or(usize::MAX));
+            if piece.is_empty() {
+                return Ok(false);
+            }
+            sum.update(&piece);
+            offset += piece.len() as u64;
+        }
+        Ok(sum.finalize() == crc)
     }
 
     /// All that was folded; `None` where the rest could not be read on from there.

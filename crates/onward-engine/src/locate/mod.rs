@@ -36,11 +36,3 @@ pub use pinned::{
 };
 pub use project::Project;
 pub use sites::{FoundSite, Search, has_tasks, is_task_list, is_tasks_root};
-
-use crate::world::known::Renewal;
-
-/// Notes down by what marks the next look knows the workflow of a run without reading it.
-pub(crate) fn note(known: &mut Renewal<'_>, project: &Project) {
-    pinned::note(known);
-    origin::note(known, project);
-}

@@ -2,9 +2,7 @@
 
 use crate::world::open;
 use std::{
-    ffi::OsString,
-    fs::Metadata,
-    io::{self, BufRead as _, BufReader},
+    io::{BufRead as _, BufReader},
     path::Path,
 };
 
@@ -17,13 +15,9 @@ use onward_core::{
 
 use super::{
     LoadWorkflowError, Project, load_workflow,
-    packed::TEXT_BYTES_MIN,
     pinned::{CHANGED, PINNED, WORKFLOW},
 };
-use crate::{
-    load::journal::JOURNAL,
-    world::known::{Fact, Known, Of, Print, Renewal},
-};
+use crate::load::journal::JOURNAL;
 
 /// What became of the file.
 #[derive(Clone, Debug)]
@@ -38,10 +32,10 @@ pub enum Origin {
 }
 
 impl Origin {
-    pub fn of(project: &Project, run_dir: &Path, env: &[(OsString, OsString)]) -> Self {
+    pub fn of(project: &Project, run_dir: &Path) -> Self {
         let Some(file) = opened(run_dir).and_then(|opened| opened.file) else { return Self::Gone };
         let path = project.root().join(&file);
-        if is_kept(run_dir, &path, &Known::read(run_dir, env)) {
+        if is_kept(run_dir, &path) {
             return Self::Same;
         }
         match load_workflow(&path) {
@@ -69,38 +63,13 @@ impl Origin {
 
 /// Whether the file is, byte for byte, the one copy that the run keeps. One that includes others,
 /// or was changed before, is looked at more closely.
-fn is_kept(run_dir: &Path, path: &Path, known: &Known) -> bool {
+fn is_kept(run_dir: &Path, path: &Path) -> bool {
+    let is_plain = !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists();
     let same = || {
-        let (kept, file) = (open::own(run_dir, WORKFLOW, open::To::Read, 0)?, open::named(path)?);
-        let fact = same_as(&kept.metadata()?);
-        let is_known = known.has(Of::Origin, &file.metadata()?, &fact);
-        Ok::<_, io::Error>(is_known || open::are_the_same(&kept, &file)?)
+        let kept = open::own(run_dir, WORKFLOW, open::To::Read, 0)?;
+        open::are_the_same(&kept, &open::named(path)?)
     };
-    has_one_copy(run_dir) && same().is_ok_and(|it| it)
-}
-
-fn has_one_copy(run_dir: &Path) -> bool {
-    !run_dir.join(CHANGED).exists() && !run_dir.join(PINNED).exists()
-}
-
-/// That the file is the copy with these marks, byte for byte.
-fn same_as(kept: &Metadata) -> Fact {
-    Print::of(kept).as_fact()
-}
-
-/// Notes down by what marks the next look knows the file as the copy that the run keeps.
-pub(super) fn note(known: &mut Renewal<'_>, project: &Project) {
-    let run_dir = known.run_dir();
-    let Ok(kept) = open::own(run_dir, WORKFLOW, open::To::Read, 0) else { return };
-    let (Ok(found), Some(file)) = (kept.metadata(), opened(run_dir).and_then(|it| it.file)) else {
-        return;
-    };
-    if has_one_copy(run_dir) && found.len() >= TEXT_BYTES_MIN as u64 {
-        let file = open::named(&project.root().join(file));
-        known.note(Of::Origin, file, same_as(&found), |file, _| {
-            open::are_the_same(&kept, file).is_ok_and(|it| it)
-        });
-    }
+    is_plain && same().is_ok_and(|it| it)
 }
 
 /// The first record of a run, without reading the rest.

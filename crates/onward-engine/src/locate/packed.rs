@@ -7,9 +7,7 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use onward_core::{
@@ -18,21 +16,18 @@ use onward_core::{
     workflow::{Loaded, model::PinnedFile},
 };
 
-use super::pinned::{PINNED, Texts, WORKFLOW, hash_under};
+use super::pinned::{PINNED, WORKFLOW, hash_under};
 use crate::world::{
-    known::{Fact, Known, Of, RIGHT, Renewal},
-    open::{self, To},
+    open,
     real::shared::{sealed, under_seal},
 };
 
 const PACKED: &str = "workflow.packed";
 /// A smaller text is read as soon.
-pub(super) const TEXT_BYTES_MIN: usize = 64 << 10;
+const TEXT_BYTES_MIN: usize = 64 << 10;
 /// What the key is for; another purpose has another one.
 const PURPOSE: &str = "onward packed workflow";
 const HASH_BYTES: usize = 16;
-/// What stands in front of a sealed body.
-const SEAL_BYTES: usize = 32;
 
 /// What is sealed: the version, the hash of the text, the names of its files, the steps.
 struct Body<'a> {
@@ -41,40 +36,17 @@ struct Body<'a> {
     defs: &'a [u8],
 }
 
-/// The steps of the copy in `dir`, without reading YAML.
-pub(super) struct Read {
-    pub(super) defs: Defs,
-    pub(super) texts: Texts,
-    pub(super) hash: Digest,
-    /// The text is known to be the one that the journal names.
-    pub(super) is_named: bool,
-}
-
-/// `None` = read the text. `named` is how the journal names it; what is `known` of a file need not
-/// be read.
+/// The steps and the text of the copy in `dir`, without reading YAML; `None` = read it.
 pub(super) fn read(
     run_dir: &Path,
     dir: &Path,
-    (named, known): (Option<Digest>, &Known),
     env: &[(OsString, OsString)],
-) -> Option<Read> {
-    let open = |path: &Path| open::own(run_dir, path.strip_prefix(run_dir).ok()?, To::Read, 0).ok();
-    let own = |path: &Path| open::all_of(open(path)?, open::LOG_BYTES_MAX).ok();
-    let packed = open(&dir.join(PACKED))?;
-    let is_right = dir == run_dir && known.has(Of::Packed, &packed.metadata().ok()?, &RIGHT);
-    let bytes = open::all_of(packed, open::LOG_BYTES_MAX).ok()?;
-    let body = if is_right { bytes.get(SEAL_BYTES..) } else { under_seal(env, PURPOSE, &bytes) };
-    let body = Body::of(body?)?;
-    if let Some(fact) = body.fact(named).filter(|_| is_right) {
-        let text = open(&dir.join(WORKFLOW))?;
-        if known.has(Of::Copy, &text.metadata().ok()?, &fact) {
-            let (at, texts) = (bytes.len() - body.defs.len(), Texts::Unread(Arc::new(text)));
-            let hash = Digest::from_bytes(body.hash.try_into().ok()?);
-            drop(body);
-            let defs = Defs::unpack_at(bytes, at)?.of_text(hash);
-            return Some(Read { defs, texts, hash, is_named: true });
-        }
-    }
+) -> Option<(Defs, Vec<PinnedFile>, Digest)> {
+    let own = |path: &Path| {
+        open::read_own(run_dir, path.strip_prefix(run_dir).ok()?, open::LOG_BYTES_MAX).ok()
+    };
+    let bytes = own(&dir.join(PACKED))?;
+    let body = Body::of(under_seal(env, PURPOSE, &bytes)?)?;
     let mut files = Vec::with_capacity(body.names.len());
     for (index, name) in body.names.iter().enumerate() {
         let text = String::from_utf8(own(&path_of(dir, index, name))?).ok()?;
@@ -89,36 +61,7 @@ pub(super) fn read(
     let at = bytes.len() - body.defs.len();
     drop(body);
     let defs = Defs::unpack_at(bytes, at)?.of_text(hash);
-    Some(Read { defs, texts: Texts::Read(files), hash, is_named: false })
-}
-
-/// Notes down by what marks the next look knows the text and its steps. `is_named` says whether
-/// these texts are what the journal names.
-pub(super) fn note(
-    known: &mut Renewal<'_>,
-    named: Digest,
-    is_named: impl FnOnce(&[PinnedFile]) -> bool,
-) -> Option<()> {
-    let (dir, env) = (known.run_dir(), known.env());
-    let packed = || open::own(dir, PACKED, To::Read, 0);
-    let bytes = open::all_of(packed().ok()?, open::LOG_BYTES_MAX).ok()?;
-    let body = Body::of(under_seal(env, PURPOSE, &bytes)?)?;
-    let fact = body.fact(Some(named))?;
-    // What was read just now is what is there: a change since has left other marks.
-    let is_it = |file: &File, _| {
-        let again = file.try_clone().and_then(|it| open::all_of(it, open::LOG_BYTES_MAX));
-        again.is_ok_and(|it| it == bytes)
-    };
-    let is_text = |file: &File, _| {
-        let text = file.try_clone().and_then(|it| open::all_of(it, open::LOG_BYTES_MAX)).ok();
-        let Some(text) = text.and_then(|it| String::from_utf8(it).ok()) else { return false };
-        let files = [PinnedFile { path: WORKFLOW.to_owned(), text }];
-        hash_under(WORKFLOW, &files).as_bytes() == body.hash && is_named(&files)
-    };
-    if known.note(Of::Packed, packed(), RIGHT, is_it) {
-        known.note(Of::Copy, open::own(dir, WORKFLOW, To::Read, 0), fact, is_text);
-    }
-    Some(())
+    Some((defs, files, hash))
 }
 
 /// Keeps the steps of a workflow that was just read from `dir`, and gives them in their small form.
@@ -184,15 +127,6 @@ fn body(hash: Digest, files: &[PinnedFile], defs: &[u8]) -> Vec<u8> {
 }
 
 impl<'a> Body<'a> {
-    /// What the only text is known for: its hash, and how the journal names it. `None` where it
-    /// includes others, or the journal does not say.
-    fn fact(&self, named: Option<Digest>) -> Option<Fact> {
-        let mut fact = RIGHT;
-        fact[..HASH_BYTES].copy_from_slice(self.hash);
-        fact[HASH_BYTES..].copy_from_slice(named?.as_bytes());
-        (self.names == [WORKFLOW]).then_some(fact)
-    }
-
     fn of(mut from: &'a [u8]) -> Option<Self> {
         let mut next = || {
             let (length, rest) = from.split_first_chunk()?;
@@ -218,6 +152,8 @@ mod tests {
 
     use super::*;
     use crate::locate::{Pinned, load_workflow};
+
+    const SEAL_BYTES: usize = 32;
 
     struct Place {
         dir: tempfile::TempDir,
@@ -247,8 +183,7 @@ mod tests {
         }
 
         fn is_used(&self) -> bool {
-            let unknown = (None, &Known::default());
-            read(&self.run_dir(), &self.run_dir(), unknown, &self.env).is_some()
+            read(&self.run_dir(), &self.run_dir(), &self.env).is_some()
         }
 
         fn looked(&self) -> Pinned {
@@ -276,8 +211,7 @@ mod tests {
         let again = place.looked();
         for other in [&taken, &again] {
             assert_eq!(other.defs.workflow(), plain.defs.workflow());
-            assert_eq!(other.files().unwrap(), plain.files().unwrap());
-            assert_eq!(other.hash, plain.hash);
+            assert_eq!((&other.files, other.hash), (&plain.files, plain.hash));
         }
         fs::remove_file(place.packed()).unwrap();
         assert_eq!(place.looked().defs.workflow(), plain.defs.workflow());
@@ -317,7 +251,7 @@ mod tests {
         fs::create_dir(stranger.run_dir()).unwrap();
         stranger.write(&text("rm -rf"));
         let evil = Pinned::take(&stranger.run_dir(), &stranger.env).unwrap();
-        let body = body(place.looked().hash, &place.looked().files().unwrap(), &evil.defs.pack());
+        let body = body(place.looked().hash, &place.looked().files, &evil.defs.pack());
         fs::write(place.packed(), sealed(&stranger.env, PURPOSE, body).unwrap()).unwrap();
         assert!(!place.is_used());
         assert_eq!(place.looked().defs.workflow(), plain);

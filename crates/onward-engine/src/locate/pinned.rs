@@ -9,8 +9,7 @@
 use crate::world::open;
 use std::{
     ffi::OsString,
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,15 +20,8 @@ use onward_core::{
     workflow::{Loaded, Problem, load, model::PinnedFile, template::quoted},
 };
 
-use super::{
-    Project,
-    origin::opened,
-    packed::{self, Read},
-};
-use crate::{
-    load::journal::{JOURNAL, load as load_journal},
-    world::known::{Known, Renewal},
-};
+use super::{Project, origin::opened, packed};
+use crate::load::journal::{JOURNAL, load as load_journal};
 
 pub(super) const WORKFLOW: &str = "workflow.yaml";
 pub(super) const PINNED: &str = "pinned";
@@ -86,67 +78,32 @@ pub fn load_pinned(run_dir: &Path) -> Result<Loaded, LoadWorkflowError> {
 #[derive(Clone, Debug)]
 pub struct Pinned {
     pub defs: Arc<Defs>,
-    texts: Texts,
+    /// As in [`Loaded`].
+    pub files: Vec<PinnedFile>,
     pub hash: Digest,
-}
-
-/// The texts of a workflow.
-#[derive(Clone, Debug)]
-pub(super) enum Texts {
-    Read(Vec<PinnedFile>),
-    /// The only one, as it was when it was found to be known.
-    Unread(Arc<File>),
 }
 
 impl Pinned {
     /// For one who only looks: nothing is written.
     pub fn look(run_dir: &Path, env: &[(OsString, OsString)]) -> Result<Self, LoadWorkflowError> {
-        let known = Known::read(run_dir, env);
-        Self::read(run_dir, env, &known, |_, loaded| Defs::new(loaded.workflow))
-    }
-
-    /// The same for one who looks for damage: the text is read, whatever its marks say.
-    pub fn look_closely(
-        run_dir: &Path,
-        env: &[(OsString, OsString)],
-    ) -> Result<Self, LoadWorkflowError> {
-        let unknown = Known::default();
-        Self::read(run_dir, env, &unknown, |_, loaded| Defs::new(loaded.workflow))
+        Self::read(run_dir, env, |_, loaded| Defs::new(loaded.workflow))
     }
 
     /// For one who drives the run: a large workflow is kept in a form that is read faster.
     pub fn take(run_dir: &Path, env: &[(OsString, OsString)]) -> Result<Self, LoadWorkflowError> {
-        let known = Known::read(run_dir, env);
-        Self::read(run_dir, env, &known, |dir, loaded| packed::keep(dir, loaded, env))
-    }
-
-    /// As in [`Loaded`].
-    pub fn files(&self) -> io::Result<Vec<PinnedFile>> {
-        let text = match &self.texts {
-            Texts::Read(files) => return Ok(files.clone()),
-            Texts::Unread(text) => text,
-        };
-        let bytes = open::all_of(text.try_clone()?, open::LOG_BYTES_MAX)?;
-        let text = String::from_utf8(bytes).map_err(io::Error::other)?;
-        Ok(vec![PinnedFile { path: WORKFLOW.to_owned(), text }])
+        Self::read(run_dir, env, |dir, loaded| packed::keep(dir, loaded, env))
     }
 
     fn read(
         run_dir: &Path,
         env: &[(OsString, OsString)],
-        known: &Known,
         defs: impl FnOnce(&Path, Loaded) -> Defs,
     ) -> Result<Self, LoadWorkflowError> {
         let kept = Kept::of(run_dir);
-        if let Some(found) = packed::read(run_dir, &kept.dir, (kept.hash, known), env) {
-            let Read { defs, texts, hash, is_named } = found;
-            let is_it = match &texts {
-                Texts::Read(files) => kept.is(run_dir, files),
-                Texts::Unread(_) => is_named,
-            };
-            if is_it {
-                return Ok(Self { defs: Arc::new(defs), texts, hash });
-            }
+        if let Some((defs, files, hash)) = packed::read(run_dir, &kept.dir, env)
+            && kept.is(run_dir, &files)
+        {
+            return Ok(Self { defs: Arc::new(defs), files, hash });
         }
         let (loaded, found) = kept.load(run_dir)?;
         let (files, hash) = (loaded.files.clone(), loaded.hash);
@@ -155,17 +112,7 @@ impl Pinned {
             // A packed form would lie beside a text that it is not of.
             Found::Origin => Defs::new(loaded.workflow),
         };
-        Ok(Self { defs: Arc::new(defs), texts: Texts::Read(files), hash })
-    }
-}
-
-/// Notes down by what marks the next look knows the copy of a large workflow that was never
-/// changed.
-pub(super) fn note(known: &mut Renewal<'_>) {
-    let kept = Kept::of(known.run_dir());
-    if let Some(named) = kept.hash.filter(|_| kept.dir == known.run_dir()) {
-        let run_dir = known.run_dir();
-        packed::note(known, named, |files| kept.is(run_dir, files));
+        Ok(Self { defs: Arc::new(defs), files, hash })
     }
 }
 

@@ -9,11 +9,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs, io,
-    num::NonZero,
     os::unix::fs::MetadataExt as _,
-    panic::resume_unwind,
-    path::{Component, Path, PathBuf},
-    thread,
+    path::{Path, PathBuf},
 };
 
 use onward_dialects::seam::{
@@ -37,10 +34,6 @@ use crate::world::{
 const DEPTH_MAX: usize = 4;
 /// How far above a file the run is looked for that it speaks of.
 const ABOVE_MAX: usize = 8;
-/// Fewer lists than this are not worth another thread.
-const LISTS_PER_THREAD: usize = 64;
-/// More threads than this wait for the same disk.
-const THREADS_MAX: usize = 8;
 /// A search ends here, whatever is left.
 const DIRS_MAX: usize = 20_000;
 /// So many files and branches of a project count as evidence.
@@ -200,38 +193,13 @@ impl Search<'_> {
             found.extend(self.in_dir(&project, &dir, None));
         }
         let project = Project::locate(root)?;
-        found.extend(self.in_task_lists(&project));
+        // The same for all lists: git is asked once.
+        let mut known = None;
+        for list in self.task_lists() {
+            found.extend(self.in_task_list(&project, (&list, None), &mut known));
+        }
         found.retain(|it| it.site.lacks.is_none());
         Ok(found)
-    }
-
-    /// The runs in all task lists. Git is asked once for all of them, and hundreds are read side by
-    /// side.
-    fn in_task_lists(&self, project: &Project) -> Vec<FoundSite> {
-        let lists = self.task_lists();
-        let mut known = None;
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let threads = lists.len().div_ceil(LISTS_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
-        if threads == 1 {
-            let found = lists.iter().map(|it| self.in_task_list(project, (it, None), &mut known));
-            return found.collect::<Vec<_>>().concat();
-        }
-        known = Some(self.evidence(Home::TaskLists, project));
-        let part = lists.len().div_ceil(threads);
-        let look = |lists: &[PathBuf], mut known: Option<Evidence>| {
-            let found = lists.iter().map(|it| self.in_task_list(project, (it, None), &mut known));
-            found.collect::<Vec<_>>().concat()
-        };
-        thread::scope(|scope| {
-            let hands = lists.chunks(part).map(|part| {
-                let known = known.clone();
-                scope.spawn(move || look(part, known))
-            });
-            let hands: Vec<_> = hands.collect();
-            let found =
-                hands.into_iter().map(|it| it.join().unwrap_or_else(|it| resume_unwind(it)));
-            found.flatten().collect()
-        })
     }
 
     /// The run in one task list, of the project that goes on with it.
@@ -363,14 +331,6 @@ impl Search<'_> {
         let home = || Some(Path::new(variable(self.env, "HOME")?).join(".claude"));
         let usual = || Some(config.or_else(home)?.join("tasks"));
         self.tasks.map(Path::to_owned).or_else(usual)
-    }
-
-    /// The task list of the Claude Code session that the user is in, where the environment says.
-    pub fn session_list(&self) -> Option<PathBuf> {
-        let id = Path::new(variable(self.env, "CLAUDE_CODE_TASK_LIST_ID")?);
-        let mut parts = id.components();
-        let is_name = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
-        Some(self.tasks_root().filter(|_| is_name)?.join(id))
     }
 
     /// Claude Code's task lists, or those that were named.

@@ -5,7 +5,6 @@
 //! the directory; a file that is moved out of the way takes the place of no other.
 
 use std::{
-    cell::RefCell,
     fs::{self, File},
     path::{Path, PathBuf},
 };
@@ -20,7 +19,7 @@ use super::{CallError, Ink, Order};
 use crate::world::{
     open,
     real::{
-        disk::{append_durably, hold_dir, make_parents, remove_durably, replace, sync_dir},
+        disk::{append_durably, hold_dir, make_parents, replace, sync_dir},
         site,
     },
 };
@@ -30,10 +29,6 @@ pub(super) struct Desk {
     pub(super) dir: PathBuf,
     card: &'static Card,
     ink: Ink,
-    /// Logs as they were read last.
-    followed: RefCell<site::Followed>,
-    /// All files, as they were read last.
-    last: RefCell<Files>,
     /// Keeps the lock.
     _lock: File,
 }
@@ -48,20 +43,13 @@ impl Desk {
     /// The same for a directory that is known to be the run's.
     pub(super) fn at_dir(dir: PathBuf, card: &'static Card, ink: &Ink) -> Result<Self, CallError> {
         let lock = hold_dir(&dir)?;
-        let (followed, last) = <(RefCell<site::Followed>, RefCell<Files>)>::default();
-        Ok(Self { dir, card, ink: ink.clone(), followed, last, _lock: lock })
+        Ok(Self { dir, card, ink: ink.clone(), _lock: lock })
     }
 
     /// What the card says that a run is made of, as it is now; git is not asked.
     pub(super) fn files(&self) -> Result<Files, CallError> {
         let site = Site::at(self.card, &self.dir.display().to_string());
-        let files = site::contents(&self.dir, &site, self.card, &mut self.followed.borrow_mut())?;
-        // What was worked out of the same files is not worked out again.
-        let mut last = self.last.borrow_mut();
-        if *last != files {
-            *last = files;
-        }
-        Ok(last.clone())
+        Ok(site::contents(&self.dir, &site)?)
     }
 
     /// The whole of a file; `None` when there is none of this name.
@@ -82,18 +70,14 @@ impl Desk {
         for change in changes {
             let path = self.at(change.path())?;
             self.ink.dip()?;
+            make_parents(&path)?;
             match change {
-                Change::Append { bytes, .. } => {
-                    make_parents(&path)?;
-                    append_durably(&path, bytes)?;
-                }
+                Change::Append { bytes, .. } => append_durably(&path, bytes)?,
                 Change::Replace { path: name, bytes } => {
-                    make_parents(&path)?;
                     self.refuse_unread(name)?;
                     // Like any file of the project: other people read it, too.
                     replace(&path, bytes, open::SHARED).map_err(CallError::io("write", &path))?;
                 }
-                Change::Remove { .. } => remove_durably(&path)?,
             }
         }
         Ok(())

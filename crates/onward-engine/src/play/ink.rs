@@ -1,7 +1,7 @@
 //! How many files a call may write.
 //!
-//! Invariant: a call of a real run has no end of it, and one that only looks has none. A test gives
-//! a number, and the call is cut off behind so many files, as a kill between two of them would.
+//! Invariant: a call of a real run has no end of it. A test gives a number, and the call is cut off
+//! behind so many files, as a kill between two of them would.
 
 use std::sync::{
     Arc,
@@ -17,16 +17,6 @@ pub struct Ink(Option<Arc<AtomicUsize>>);
 impl Ink {
     pub fn for_files(count: usize) -> Self {
         Self(Some(Arc::new(AtomicUsize::new(count))))
-    }
-
-    /// For a call that only looks.
-    pub(super) fn dry() -> Self {
-        Self::for_files(0)
-    }
-
-    /// Nothing can be written with it, nor made.
-    pub(super) fn is_dry(&self) -> bool {
-        self.0.as_ref().is_some_and(|it| it.load(Ordering::Relaxed) == 0)
     }
 
     /// One file more is about to be written.

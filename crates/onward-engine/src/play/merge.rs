@@ -6,9 +6,6 @@
 //! changes, and each path is then either as it was or as it will be: cut short anywhere, it is
 //! finished by a second call. Where both changed the same place nothing is touched, and the paths
 //! are named.
-//!
-//! Branches may be gathered in a worktree before they come into the project, so that one look sees
-//! them together. What was gathered is no work of that worktree's own branch.
 
 use std::{
     collections::BTreeSet,
@@ -36,8 +33,6 @@ pub(super) struct Work<'a> {
     pub(super) attempt: u32,
     /// The system's own files, which are no work.
     pub(super) memory: PathBuf,
-    /// It comes into a worktree, beside the work of other branches.
-    pub(super) gathers: bool,
     /// What a file should hold of which two changed the same place, where the system knows it.
     pub(super) settle: &'a dyn Fn(&Torn<'_>) -> Option<String>,
 }
@@ -49,9 +44,6 @@ pub(super) struct Torn<'a> {
     pub(super) now: &'a str,
     pub(super) tip: &'a str,
 }
-
-/// How the commits of what was gathered begin.
-const GATHERED: &str = "gathered ";
 
 struct Merge<'a> {
     work: &'a Work<'a>,
@@ -114,10 +106,9 @@ impl Merge<'_> {
     }
 
     fn place(&self) -> String {
-        let Work { system, run, branch, gathers, .. } = self.work;
+        let Work { system, run, branch, .. } = self.work;
         let name = branch.rsplit('/').next().unwrap_or(branch);
-        let gathered = if *gathers { "gathered/" } else { "" };
-        format!("refs/onward/{system}/{run}/{gathered}{name}")
+        format!("refs/onward/{system}/{run}/{name}")
     }
 
     fn commit(&self, name: &str) -> Result<Option<String>, CallError> {
@@ -147,8 +138,7 @@ impl Merge<'_> {
         }
     }
 
-    /// The commit with what was not committed when the worktree was made, or the last one of what
-    /// was gathered right behind it.
+    /// The commit with what was not committed when the worktree was made.
     fn start(&self, tip: &str) -> Result<Option<String>, CallError> {
         let mut args = vec!["log", "--reverse", "--first-parent", "--format=%H %s", tip];
         if self.commit("HEAD")?.is_some() {
@@ -156,12 +146,8 @@ impl Merge<'_> {
         }
         let out = self.git.run(&args)?;
         let out = String::from_utf8_lossy(&out).into_owned();
-        let lines = out.lines().filter_map(|line| line.split_once(' '));
-        let is_begin = |(at, (_, subject)): &(usize, (&str, &str))| {
-            *at == 0 && subject.contains(START) || subject.starts_with(GATHERED)
-        };
-        let begins = lines.enumerate().take_while(is_begin);
-        Ok(begins.last().map(|(_, (id, _))| id.to_owned()))
+        let first = out.lines().next().and_then(|line| line.split_once(' '));
+        Ok(first.filter(|(_, subject)| subject.contains(START)).map(|(id, _)| id.to_owned()))
     }
 
     fn is_before(&self, one: &str, other: &str) -> Result<bool, CallError> {
@@ -350,12 +336,10 @@ impl Merge<'_> {
             None => None,
         };
         if before.as_ref() != Some(&tree) {
-            let Work { task, summary, run, step, attempt, gathers, .. } = self.work;
-            let gathered = if *gathers { GATHERED } else { "" };
+            let Work { task, summary, run, step, attempt, .. } = self.work;
             let title: String =
                 summary.lines().next().unwrap_or_default().chars().take(60).collect();
-            let marks = trailers(run, step, *attempt);
-            let message = format!("{gathered}{task}: {title}\n\n{marks}");
+            let message = format!("{task}: {title}\n\n{}", trailers(run, step, *attempt));
             let mut args = vec!["commit-tree", "--no-gpg-sign", &tree, "-m", &message];
             if let Some(head) = &head {
                 args.extend(["-p", head]);

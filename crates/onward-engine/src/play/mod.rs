@@ -21,7 +21,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use ink::Ink;
-use onward_dialects::builtin::LOOKS;
 
 use crate::world::{
     Stop,
@@ -132,10 +131,6 @@ struct Order {
     turn: u32,
     /// It was completed before, and nothing was to be verified.
     kept: bool,
-    /// What a verifier left, where one was asked.
-    verdict: Value,
-    /// A fix of what was refused begins.
-    mending: bool,
     #[serde(skip)]
     attempt: Attempt,
 }
@@ -163,9 +158,6 @@ pub fn call(name: &str, with: Value, attempt: Attempt) -> Result<Answer, CallErr
         order.with = with;
     }
     order.attempt = attempt;
-    if LOOKS.contains(&name) {
-        order.attempt.ink = Ink::dry();
-    }
     let result = function(&order)?;
     let rescued = result["rescued"].as_array().into_iter().flatten();
     let notes = rescued.filter_map(Value::as_str);
@@ -182,7 +174,6 @@ mod tests {
         let names: Vec<&str> =
             TABLES.iter().flat_map(|table| table.iter()).map(|it| it.0).collect();
         assert_eq!(names, onward_dialects::builtin::CALLS);
-        assert!(LOOKS.iter().all(|it| names.contains(it)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use onward_core::{
     finding::{Code, Finding, RUN_OVER, RUN_SUPERSEDED},
     plan::{
         AgeBand, EDITED, Plan, RecoveryPoint, Resumption, Status, Telling, assemble, next_record,
-        recovery_point, resumption as decide, run_info,
+        recovery_point, resumption, run_info,
     },
     policy::{Choices, Depth},
     recovery::Decision,
@@ -28,16 +28,12 @@ use onward_dialects::seam::Card;
 
 use super::redone;
 use crate::{
-    check::{by_hand, doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
+    check::{doubts, elsewhere::Elsewhere, foresee, survey, witness, worktrees},
     foreign::{
         Foreign, Importing as _, Onlooker, Reentry, as_undone, driven as driven_from, import,
         import_announced,
     },
-    revert::{
-        self, CutShort,
-        rescue::{self, Undoing},
-        theirs::Theirs,
-    },
+    revert::{self, CutShort, rescue::Undoing, theirs::Theirs},
     world::{Connected, Stop, World, seen::Seen},
 };
 
@@ -100,8 +96,6 @@ pub(crate) struct Examined {
     /// The run as its journal says, where an import took it further.
     pub(crate) journaled: Option<Run>,
     is_adopted: bool,
-    /// All files of the other system's run are gone.
-    gone: Option<Finding>,
     /// Until then a limit holds, and a resume changes nothing.
     pub(crate) parked_until: Option<Timestamp>,
     /// Choices without an entry that the other system's files tell.
@@ -120,33 +114,6 @@ pub(crate) fn examine<W: World>(world: &mut W, subject: Subject<'_>) -> Result<E
         Some(again) => examined(world, again, &misleading),
         None => Ok(found),
     }
-}
-
-/// The undos that were cut short, announced once more, so that the next resume is told of them if
-/// this one is cut short too. What another system's run does not undo any more is forgotten.
-fn announced_again<W: World>(
-    world: &mut W,
-    run: &Run,
-    reentry: Option<&Reentry>,
-    undone: Vec<Revert>,
-    cut_short: &mut Vec<Revert>,
-) -> Result<Vec<Revert>, Stop> {
-    let mut all = undone;
-    if let Some(reentry) = reentry {
-        cut_short.retain(|it| reentry.still_undoes(run, it));
-        // What is back already is announced with the rest, and nothing more happens to it.
-        for revert in std::mem::take(&mut all) {
-            if reentry.still_undoes(run, &revert) || revert::is_back(world, &revert)? {
-                all.push(revert);
-            }
-        }
-    }
-    for revert in cut_short.iter() {
-        if !all.contains(revert) {
-            all.push(revert.clone());
-        }
-    }
-    Ok(all)
 }
 
 /// `undone`: undos after which the other system's files are read.
@@ -178,10 +145,9 @@ fn examined<W: World>(
     let mut choices = choices.clone();
     let mut reentry = None;
     let (mut imported, mut journaled) = (Vec::new(), None);
-    let (mut superseded, mut other_driver, mut gone) = (None, None, None);
+    let (mut superseded, mut other_driver) = (None, None);
     if let Some(ForeignRead { foreign, seen, .. }) = foreign.filter(|_| !driven && !is_complete) {
         let files = seen.files(world, &foreign.site, foreign.card())?;
-        gone = foreign.gone(&files, &run);
         let mut reading = foreign.parse(files.clone())?;
         if !undone.is_empty() {
             reading.told = foreign.parse(as_undone(world, foreign, files, undone)?)?.told;
@@ -189,7 +155,7 @@ fn examined<W: World>(
         let from = choices.from.take();
         superseded = reading.told.as_ref().and_then(|it| it.superseded());
         other_driver = reading.told.as_ref().and_then(|it| driven_from(&**it, &run));
-        if superseded.is_none() && gone.is_none() {
+        if superseded.is_none() {
             reentry = Reentry::look(world, foreign.clone(), reading, &run, from.as_ref())?;
         }
         if let Some(reentry) = &reentry {
@@ -202,16 +168,12 @@ fn examined<W: World>(
     let counts = |it: &Card| it.agents_declare || !it.keeps.is_empty();
     let told = reentry.as_ref().filter(|it| counts(it.foreign.card()));
     let elsewhere = Elsewhere { theirs, told: told.map(|it| &*it.told) };
-    let edited = edited.map(|(pinned, new)| doubts::edits(world, &run, pinned, new)).transpose()?;
-    let seen = survey::survey(world, (&run, edited), connected, &elsewhere, depth)?;
-    let (mut survey, mut undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
+    let mut seen = survey::survey(world, &run, connected, &elsewhere, depth)?;
+    redone::look(world, &run, &choices, &mut seen)?;
+    let (mut survey, undoing, worktrees) = (seen.survey, seen.undoing, seen.worktrees);
     survey.driven = driven;
     survey.findings.extend(findings);
-    if gone.is_some() {
-        // Each of its files is, too.
-        survey.outputs.clear();
-    }
-    survey.findings.extend(superseded.into_iter().chain(other_driver).chain(gone.clone()));
+    survey.findings.extend(superseded.into_iter().chain(other_driver));
     // A driver may have started them since the journal was read.
     survey.findings.extend(witness::lost_tail(&run, connected).filter(|_| !driven));
     let takes_agents = reentry.as_ref().is_none_or(|it| it.standing.needs_agents);
@@ -219,22 +181,35 @@ fn examined<W: World>(
     let is_new = |it: &Finding| !survey.findings.contains(it);
     let new: Vec<Finding> = before.findings.into_iter().filter(is_new).collect();
     survey.findings.extend(new);
+    if let Some((pinned, new)) = edited {
+        survey.edited = Some(doubts::edits(world, &run, pinned, new)?);
+    }
     let (mut cut_short, strange) =
         announced_and_left(world, &run, connected, reentry.as_ref(), &mut survey)?;
-    survey.cut_short =
-        announced_again(world, &run, reentry.as_ref(), before.undone, &mut cut_short)?;
+    // Announced again, so that the next resume is told if this one is cut short too.
+    survey.cut_short = before.undone;
+    if let Some(reentry) = &reentry {
+        cut_short.retain(|it| reentry.still_undoes(&run, it));
+        // What is back already is announced with the rest, and nothing more happens to it.
+        let mut announced = Vec::new();
+        for revert in std::mem::take(&mut survey.cut_short) {
+            if reentry.still_undoes(&run, &revert) || revert::is_back(world, &revert)? {
+                announced.push(revert);
+            }
+        }
+        survey.cut_short = announced;
+    }
+    let is_new = |it: &&Revert| !survey.cut_short.contains(it);
+    let rest: Vec<Revert> = cut_short.iter().filter(is_new).cloned().collect();
+    survey.cut_short.extend(rest);
     if let Some(reentry) = reentry.as_mut().filter(|_| depth > Depth::Glance) {
-        let number = rescue::next(world, &run, by_hand::announced(&undoing))?;
+        let number = run.state.rescues + 1 + u32::try_from(undoing.len()).unwrap_or(0);
         reentry.look_at_undo(world, &run, &survey, &cut_short, number)?;
     }
     if let Some(reentry) = &reentry {
         reentry.tell(&run, &imported, &mut survey);
     }
-    let mut resumption = decide(&run, &survey, &choices);
-    let beside = (&mut survey, &mut undoing);
-    if depth > Depth::Glance && redone::look(world, &run, &resumption, beside)? {
-        resumption = decide(&run, &survey, &choices);
-    }
+    let resumption = resumption(&run, &survey, &choices);
     Ok(Examined {
         run,
         survey,
@@ -247,7 +222,6 @@ fn examined<W: World>(
         strange,
         journaled,
         is_adopted,
-        gone,
         parked_until,
         choices,
     })
@@ -309,10 +283,11 @@ fn after<W: World>(
     Ok(onlooker.run)
 }
 
-/// What ended while the engine was down is done or has failed when the resume has judged its end.
+/// A command that ended while the engine was down is done or has failed when the resume has judged
+/// its end. What an agent said of its own end is heard only then.
 fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<Run, Stop> {
     for step in made.decided(Decision::AdoptSeal) {
-        let id = run.graph.find(step);
+        let id = run.graph.find(step).filter(|id| run.worker(*id).is_none());
         // Where a person says first which of its files count, it is neither done nor lost.
         let is_open = run.state.phase(step) == Phase::Running && !made.gives_up_on(step);
         let Some(seen) = survey.in_flight.get(step).filter(|_| is_open && id.is_some()) else {
@@ -329,19 +304,17 @@ fn ended_meanwhile(mut run: Run, survey: &Survey, made: &Resumption) -> Result<R
 fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Event> {
     let Some(entry) = run.state.step(step) else { return Vec::new() };
     let attempt = entry.attempts;
-    let mut events = seen.heard.clone();
-    let receipt = seen.receipt.filter(|_| entry.effect == EffectState::Intended);
-    if let Some(happened) = receipt {
-        let by = SettledBy::Receipt;
-        events.push(Event::EffectSettled { step: step.clone(), attempt, happened, by });
-    }
     if let Some((cause, detail)) = seen.failed.clone() {
         let mut finished = AttemptFinished::failed(step.clone(), attempt, cause, detail);
         finished.tolerated = run.tolerates(&finished);
-        events.push(Event::AttemptFinished(Box::new(finished)));
-        return events;
+        return vec![Event::AttemptFinished(Box::new(finished))];
     }
     let Some(mut finished) = seen.finished.clone() else { return Vec::new() };
+    let mut events = Vec::new();
+    if entry.effect == EffectState::Intended {
+        let (happened, by) = (true, SettledBy::Receipt);
+        events.push(Event::EffectSettled { step: step.clone(), attempt, happened, by });
+    }
     let as_it_is = finished.evidence.without(made.edited.get(step));
     events.push(Event::AttemptFinished(finished));
     if let Some(evidence) = as_it_is {
@@ -356,19 +329,6 @@ fn end(run: &Run, step: &Address, seen: &InFlight, made: &Resumption) -> Vec<Eve
 }
 
 impl Examined {
-    /// Nothing is in flight, nothing is undone, decided or ready: a resume opens at most a gate.
-    pub(crate) fn starts_nothing(&self) -> bool {
-        let Self { run, survey, resumption: made, .. } = self;
-        let Resumption { events, reverts, rungs, to_probe, to_check, .. } = made;
-        let is_ready = run.graph.ready_work().chain(run.graph.ready_control()).next().is_some();
-        let is_asked = !events.is_empty() || !reverts.is_empty() || !rungs.is_empty();
-        let is_probed = !to_probe.is_empty() || !to_check.is_empty();
-        let is_foreign = self.reentry.is_some() || !self.imported.is_empty();
-        let is_left = !self.cut_short.is_empty() || !survey.in_flight.is_empty();
-        let is_under_way = run.state.running > 0 || run.state.has_given_up();
-        !(is_ready || is_asked || is_probed || is_foreign || is_left || is_under_way)
-    }
-
     /// How long ago the run was active, by its own files or by the journal.
     pub(crate) fn age_band(&self) -> AgeBand {
         let told = self.reentry.as_ref().and_then(|it| it.age_band(self.survey.now));
@@ -435,7 +395,7 @@ impl Examined {
         let is_over = survey.findings.iter().any(|it| it.code == RUN_OVER);
         let status = if self.superseded().is_some() {
             Status::Cancelled
-        } else if is_over && Status::of(&run.state, survey.driven) != Status::Cancelled {
+        } else if is_over {
             Status::Failed
         } else {
             Status::of(&run.state, survey.driven)
@@ -444,11 +404,6 @@ impl Examined {
         if let Some(superseded) = self.superseded() {
             view.gates.clear();
             view.needs = vec![superseded.message.clone()];
-        }
-        if let Some(gone) = &self.gone {
-            // No answer counts before they are back.
-            view.gates.clear();
-            view.needs = vec![gone.message.clone()];
         }
         let damages = [Code::JournalDamaged.as_str(), Code::LostTail.as_str()];
         let is_damage = |it: &&Finding| damages.contains(&it.code.as_str());
@@ -481,7 +436,7 @@ impl Examined {
 
     /// The answers of probes are in: decides again.
     pub(crate) fn decide_again(&mut self) {
-        self.resumption = decide(&self.run, &self.survey, &self.choices);
+        self.resumption = resumption(&self.run, &self.survey, &self.choices);
     }
 
     /// Undos of files that mislead the other system's reading.

@@ -143,7 +143,7 @@ pub fn open_kept<'w, W: World>(
         }
         mend_tail(world, &end, &loaded.tail)?;
         drop(end);
-        take_hold(world, &journal, &run, None)?;
+        take_hold(world, &journal, &run)?;
         return Ok(Driver::new(world, run, journal, how).asked_to_end());
     }
     let examined = round.examine(world, run, &looked, &how)?;
@@ -155,8 +155,7 @@ pub fn open_kept<'w, W: World>(
     mend_tail(world, &end, &loaded.tail)?;
     drop(end);
     let settled = round.settle(world, &examined, held)?;
-    let idle = Some(&looked).filter(|_| !settled && examined.starts_nothing());
-    let mut connected = take_hold(world, &journal, examined.as_journaled(), idle)?;
+    let mut connected = take_hold(world, &journal, examined.as_journaled())?;
     let early = end_superseded(world, &examined, &mut connected)?;
     // What was seen still holds if nothing has happened since. Orphans worked until they were
     // ended.
@@ -198,22 +197,11 @@ pub fn plan<W: World>(
 }
 
 /// Takes hold of the supervisor, with a journal that is there to stay: a killed engine may have
-/// left what it wrote, and the journal's very name, unsynced. What was `looked` at is enough for a
-/// resume that starts nothing, while nothing of the run lives: a supervisor is begun when it is
-/// needed.
-fn take_hold<W: World>(
-    world: &mut W,
-    journal: &Journal,
-    run: &Run,
-    looked: Option<&Connected>,
-) -> Result<Connected, Stop> {
+/// left what it wrote, and the journal's very name, unsynced.
+fn take_hold<W: World>(world: &mut W, journal: &Journal, run: &Run) -> Result<Connected, Stop> {
     world.sync(At::Run(JOURNAL))?;
     world.sync_dir(At::Run(JOURNAL))?;
-    let dead = looked.filter(|it| it.alive.is_empty() && it.orphans == 0);
-    let connected = match dead {
-        Some(looked) if world.connect_later(journal.epoch())? => looked.clone(),
-        Some(_) | None => world.connect(journal.epoch(), &run.state)?,
-    };
+    let connected = world.connect(journal.epoch(), &run.state)?;
     brief::write_plain(world)?;
     Ok(connected)
 }
@@ -445,11 +433,9 @@ impl<W: World> Driver<'_, W> {
             if self.run.state.phase(step) != Phase::Running {
                 continue;
             }
-            // Over budget nothing starts: it is announced again when there is more money.
-            if self.how.options.ending.is_some() || self.run.reached_budget().is_some() {
-                self.give_up(step)?;
-            } else {
-                self.spawn_again(step)?;
+            match self.how.options.ending {
+                Some(_) => self.give_up(step)?,
+                None => self.spawn_again(step)?,
             }
         }
         self.journal.commit(self.world)?;

@@ -59,8 +59,7 @@ impl Losses {
 /// changed meanwhile is left as it is.
 fn put_away<W: World>(driver: &mut Driver<'_, W>) -> Result<(), Stop> {
     driver.journal.commit(driver.world)?;
-    driver.is_put_away = true;
-    driver.how.options.ending.get_or_insert_with(|| BY_PERSON.to_owned());
+    driver.how.options.ending = Some(BY_PERSON.to_owned());
     driver.how.choices.from = None;
     driver.how.choices.yes = true;
     // Its files are not gone on with; that the run was cancelled is said in them at the end.

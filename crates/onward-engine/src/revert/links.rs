@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use onward_core::event::{FileKind, Revert};
 
-use crate::world::{Content, Stop, World, files::Leads};
+use crate::world::{Content, Stop, World};
 
 /// The paths of one undo at which a link stands before or after it, and not both.
 #[derive(Clone, Debug, Default)]
@@ -61,22 +61,4 @@ pub(super) fn instead_of_dir<W: World>(world: &mut W, path: &str) -> Result<Opti
     let is_above =
         |it: &String| path.strip_prefix(it.as_str()).is_some_and(|it| it.starts_with('/'));
     Ok(world.in_the_way(path)?.into_iter().find(is_above))
-}
-
-/// The link by which what is written to a path would be written where nothing is kept: at the path,
-/// or in the place of a directory above it.
-pub(crate) fn leading_away<W: World>(world: &mut W, path: &str) -> Result<Option<String>, Stop> {
-    if world.leads(path)? == Leads::Away {
-        return Ok(Some(path.to_owned()));
-    }
-    let Some(above) = instead_of_dir(world, path)? else { return Ok(None) };
-    let is_link = world.look(&above)?.is_some_and(|it| it.kind == FileKind::Link);
-    Ok(is_link.then_some(above))
-}
-
-/// Whether this undo is of the path, or takes away what stands in the place of a directory above
-/// it.
-pub(crate) fn is_at_or_above(revert: &Revert, path: &str) -> bool {
-    let rest = path.strip_prefix(revert.path.as_str());
-    rest.is_some_and(|it| it.is_empty() || revert.base.is_none() && it.starts_with('/'))
 }

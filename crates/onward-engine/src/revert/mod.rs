@@ -10,7 +10,6 @@
 //! about the rest.
 
 pub(crate) mod links;
-mod others;
 pub mod rescue;
 pub mod theirs;
 
@@ -20,18 +19,19 @@ use std::{
 };
 
 use onward_core::{
+    address::Address,
     digest::Digest,
     event::{AttemptStarted, FileKind, Revert},
     evidence::Evidence,
     finding::{Code, Finding},
     run::Run,
     said::Touched,
+    state::{Phase, StepState},
     survey::Contested,
     time::Timestamp,
     worktree::WorktreePlace,
 };
 
-pub use self::others::{Others, Unfinished};
 use self::{
     links::{Links, instead_of_dir},
     rescue::Undoing,
@@ -125,9 +125,6 @@ pub fn declared<W: World>(world: &mut W, started: &AttemptStarted) -> Result<Foo
         for file in world.glob(pattern, &[])? {
             if files::can_be_put_back(world, &file)? {
                 declared.insert(file.path);
-            } else if file.is_closed() {
-                // Nothing can be said of it, and nothing is undone that could not be kept.
-                declared.remove(&file.path);
             }
         }
     }
@@ -217,6 +214,11 @@ impl Footprint {
         self.changes.iter().any(|change| !self.declared.contains(&change.path))
     }
 
+    /// Those that the step declares.
+    pub(crate) fn outputs_among(&self, paths: &[String]) -> Vec<String> {
+        paths.iter().filter(|it| self.declared.contains(*it)).cloned().collect()
+    }
+
     /// What stood in a directory in the place of an output of the step is not put back: there the
     /// output belongs, and a person who took the directory away wants it so.
     pub(crate) fn leave_to_outputs(&mut self, outputs: &Evidence) {
@@ -255,8 +257,10 @@ impl Footprint {
 
     pub fn judge(&self, test: &Test<'_>) -> Judged {
         let others = test.others;
-        let is_mine =
-            |change: &&Change| self.declared.contains(&change.path) || !others.owns(change);
+        let is_mine = |change: &&Change| {
+            self.declared.contains(&change.path)
+                || !others.owned.get(&change.path).is_some_and(|owned| owned.is(change))
+        };
         let is_edited = |change: &Change| {
             let late = test.limit_ns.is_some_and(|limit_ns| {
                 change.changed_ns.is_some_and(|changed_ns| changed_ns > limit_ns)
@@ -266,8 +270,8 @@ impl Footprint {
         let clears = |change: &Change| {
             let is_reported = self.declared.contains(&change.path)
                 || test.touched.is_none_or(|it| it.accounts_for(&change.path));
-            let is_declared = self.declared.contains(&change.path);
-            let by_two = others.has_claim(change, is_declared);
+            let by_two = others.owned.contains_key(&change.path)
+                || (others.changed.contains(&change.path) && !self.declared.contains(&change.path));
             !is_edited(change) && !by_two && is_reported
         };
         let mine: Vec<&Change> = self.changes.iter().filter(is_mine).collect();
@@ -288,12 +292,90 @@ impl Footprint {
     }
 }
 
+/// What others did to a tree while an attempt ran in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Others {
+    /// Paths that another step declares.
+    owned: BTreeMap<String, Owned>,
+    /// Paths that others changed without declaring them.
+    changed: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owned {
+    /// By an attempt that has not finished: it is undone with that one, if at all.
+    Unfinished,
+    /// Finished work is this.
+    Done(Digest),
+}
+
+impl Owned {
+    fn is(self, change: &Change) -> bool {
+        match self {
+            Self::Unfinished => true,
+            Self::Done(hash) => change.left.is_some_and(|(left, _)| left == hash),
+        }
+    }
+}
+
+/// An attempt that has not finished, and what it changed.
+#[derive(Clone, Debug)]
+pub struct Unfinished<'a> {
+    pub step: &'a Address,
+    pub entry: &'a StepState,
+    pub left: Footprint,
+}
+
+impl Others {
+    pub const NONE: Self = Self { owned: BTreeMap::new(), changed: BTreeSet::new() };
+
+    /// The attempts that shared the tree with one at `step` while that ran.
+    pub fn of(run: &Run, me: &Unfinished<'_>, all: &[Unfinished<'_>]) -> Self {
+        let mut others = Self::default();
+        let since = me.entry.started_at;
+        for (step, entry) in &run.state.steps {
+            if entry.phase == Phase::Done && entry.ended_at > since && step != me.step {
+                let files = entry.evidence.files.iter();
+                let owned = files.map(|file| (file.path.clone(), Owned::Done(file.hash)));
+                others.owned.extend(owned);
+            }
+        }
+        for (step, paths) in &run.state.shared {
+            let ended_at = run.state.step(step).map(|entry| entry.ended_at);
+            if step != me.step && ended_at.is_some_and(|it| it > since) {
+                others.changed.extend(paths.iter().cloned());
+            }
+        }
+        let ends = |entry: &StepState| match entry.phase {
+            Phase::Running => Timestamp::MAX,
+            Phase::Pending
+            | Phase::Waiting
+            | Phase::Done
+            | Phase::Failed
+            | Phase::Tolerated
+            | Phase::Skipped
+            | Phase::Lost
+            | Phase::Stale => entry.ended_at,
+        };
+        for other in all.iter().filter(|other| other.step != me.step) {
+            if ends(other.entry) > since && ends(me.entry) > other.entry.started_at {
+                let declared = other.left.declared.iter().cloned();
+                others.owned.extend(declared.map(|path| (path, Owned::Unfinished)));
+                let paths = other.left.changes.iter().map(|change| change.path.clone());
+                others.changed.extend(paths);
+            }
+        }
+        others
+    }
+}
+
 /// What a commit of the attempt replaced, kept in a rescue of its own and left as it is in the
 /// tree. What is in a rescue already is not kept once more.
 pub fn overlaid(run: &Run, of: &Unfinished<'_>, number: u32) -> Undoing {
     let rescue = rescue::name(number, of.step);
-    let is_new =
-        |(path, (digest, _)): &&(String, Content)| !run.state.kept_by_hand.knows(path, *digest);
+    let is_new = |(path, (digest, _)): &&(String, Content)| {
+        run.state.kept_by_hand.get(path.as_str()) != Some(digest)
+    };
     let revert = |(path, (digest, kind)): &(String, Content)| Revert {
         path: path.clone(),
         left: Some(*digest),

@@ -22,7 +22,6 @@ use onward_core::{
     address::Address,
     digest::Digest,
     event::{AttemptStarted, FileKind, Revert},
-    run::Run,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -106,7 +105,8 @@ pub fn list(run_dir: &Path) -> io::Result<Listed> {
     for entry in entries {
         let dir = entry?.path();
         let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let Some(number) = files::rescue_number(name) else { continue };
+        let number = name.split_once('-').and_then(|(number, _)| number.parse().ok());
+        let Some(number) = number else { continue };
         let bytes = match open::read_own(&dir, NOTE, open::SMALL_BYTES_MAX) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
@@ -122,31 +122,6 @@ pub fn list(run_dir: &Path) -> io::Result<Listed> {
     found.rescues.sort_by_key(|rescue| rescue.number);
     found.unreadable.sort_by_key(|it| it.number);
     Ok(found)
-}
-
-/// The number of the next rescue: behind those that are `made` or about to be, else behind all that
-/// the journal names or the disk holds. The journal does not name what `undo` makes.
-pub(crate) fn next<'a, W: World>(
-    world: &mut W,
-    run: &Run,
-    made: impl IntoIterator<Item = &'a Revert>,
-) -> Result<u32, Stop> {
-    let last = match made.into_iter().filter_map(Revert::rescue_number).max() {
-        Some(last) => last,
-        None => world.rescues()?.last().copied().unwrap_or(0).max(run.state.rescues),
-    };
-    Ok(last + 1)
-}
-
-/// No rescue is made in the place of another one.
-pub(crate) fn must_be_free<W: World>(world: &mut W, number: u32) -> Result<(), Stop> {
-    if !world.rescues()?.contains(&number) {
-        return Ok(());
-    }
-    Err(Stop::Unready {
-        what: format!("rescue {number} is there already"),
-        hint: "nothing was replaced; try again".to_owned(),
-    })
 }
 
 /// Its name, relative to the run's directory.
@@ -169,17 +144,12 @@ impl Undoing {
         let started = &self.started;
         let Some(first) = self.reverts.first() else { return Ok(None) };
         let dir = &first.rescue;
-        if let Some(number) = first.rescue_number() {
-            must_be_free(world, number)?;
-        }
         for revert in &self.reverts {
             keep_left(world, revert)?;
             keep_base(world, revert)?;
         }
         let kept = match (&started.base, first.rescue_number()) {
             (Some(_), Some(number)) => {
-                // The directory is there before the reference is: it has the number.
-                files::write_durably(world, At::Run(&format!("{dir}/{PATCH}")), &[])?;
                 let undo = Undo { number, reverts: &self.reverts, bases: &self.bases };
                 world.keep_rescue(&snapshot_of(started), &undo)?
             }

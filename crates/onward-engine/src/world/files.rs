@@ -8,11 +8,6 @@ use onward_core::{
 
 use crate::world::{At, Content, Stop, World};
 
-/// The number in the name of a rescue's directory.
-pub fn rescue_number(name: &str) -> Option<u32> {
-    name.split_once('-')?.0.parse().ok()
-}
-
 /// Writes a file that is whole and durable when this returns, and never half there.
 pub fn write_durably<W: World>(world: &mut W, at: At<'_>, bytes: &[u8]) -> Result<(), Stop> {
     put_durably(world, at, bytes, FileKind::Plain)
@@ -50,12 +45,8 @@ pub fn is_temporary(path: &str) -> bool {
     path.ends_with(NEW_SUFFIX)
 }
 
-/// What lies outside of the project is not ours to put back; a link to it is. Of what may not be
-/// read nothing can be put back.
+/// What lies outside of the project is not ours to put back; a link to it is.
 pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool, Stop> {
-    if file.is_closed() {
-        return Ok(false);
-    }
     if file.stat != Stat::OUTSIDE {
         return Ok(true);
     }
@@ -65,12 +56,11 @@ pub fn can_be_put_back<W: World>(world: &mut W, file: &FileProof) -> Result<bool
 /// Where a link leads, for a step that writes to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leads {
-    /// To nothing, or to a directory, of the project; or there is no link.
+    /// To no file, or there is no link.
     Nowhere,
     /// To this file of the project: what it holds is kept before a step writes.
     To(String),
-    /// Out of the project, whether there is something or not, or to a file that is too large: what
-    /// is written there is not kept.
+    /// To a file that is not kept, as it lies outside of the project or is too large.
     Away,
 }
 

@@ -8,7 +8,6 @@ pub mod aside;
 pub mod files;
 pub mod git;
 pub mod inbox;
-pub(crate) mod known;
 pub mod open;
 pub mod real;
 pub mod schema;
@@ -150,13 +149,6 @@ pub trait World {
     fn leads(&mut self, _path: &str) -> Result<files::Leads, Stop> {
         Ok(files::Leads::Nowhere)
     }
-    /// Whether the journal of the run begins with so many bytes of this sum. A world that can tell
-    /// so without reading them need not.
-    fn journal_begins(&mut self, length: u64, crc: u32) -> Result<bool, Stop> {
-        known::begun_by(length, crc, |offset| {
-            self.read_from(At::Run(JOURNAL), offset, open::PIECE_BYTES)
-        })
-    }
     /// The digest of a project file, or `None` when it is not there.
     fn digest(&mut self, path: &str) -> Result<Option<Digest>, Stop>;
     /// Project files that match a glob, in path order; `known` saves reading what has not changed.
@@ -194,9 +186,6 @@ pub trait World {
     fn base_content(&mut self, base: Digest) -> Result<Option<Vec<u8>>, Stop>;
     /// Keeps what is about to be undone; durable when it returns. `None` outside git.
     fn keep_rescue(&mut self, of: &Snapshot<'_>, undo: &Undo<'_>) -> Result<Option<Rescued>, Stop>;
-    /// The numbers that rescues of the run have on disk and in git, also of those that never came
-    /// about and of those that the journal does not name.
-    fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop>;
     /// Those of the paths that are as the head of the branch has them.
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop>;
     /// How a worktree of the run was left. Only looks.
@@ -258,11 +247,6 @@ pub trait World {
     fn keep_looked(&mut self, _told: &State) {}
     /// Takes hold of the supervisor, starting one if none lives, and ends what a dead one left.
     fn connect(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop>;
-    /// The same for one who has nothing to start as far as can be seen: where nothing of the run
-    /// lives, the supervisor is started when it is first asked for anything. `false` = connect.
-    fn connect_later(&mut self, _epoch: u32) -> Result<bool, Stop> {
-        Ok(false)
-    }
     /// Spawns attempts whose announcement is durable: at once, or in their order while fewer than
     /// `slots` are under way. What waits when the engine is gone never starts.
     fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop>;

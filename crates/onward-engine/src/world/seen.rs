@@ -28,20 +28,6 @@ impl Seen {
         Ok(self.0.get_or_init(|| files).clone())
     }
 
-    /// As they were read before, if they were.
-    pub fn known(&self) -> Option<&Files> {
-        self.0.get()
-    }
-
-    /// What was read of them together with those of other runs. What was read first counts.
-    pub(crate) fn fill(&self, files: impl FnOnce() -> Result<Files, Stop>) -> Result<(), Stop> {
-        if self.0.get().is_none() {
-            let files = files()?;
-            let _ = self.0.set(files);
-        }
-        Ok(())
-    }
-
     pub(crate) fn of(files: Files) -> Self {
         Self(Arc::new(OnceLock::from(files)))
     }

@@ -42,7 +42,7 @@ pub enum Stop {
     MissingFile { what: String, hint: String },
     /// A person wants to enter where another system's run has no such place.
     #[error("{what}")]
-    NoEntry { what: String, known: Vec<&'static str> },
+    NoEntry { what: String, known: &'static [&'static str] },
     /// Something that a start needs is not set up on this machine.
     #[error("{what}")]
     Unready { what: String, hint: String },

@@ -1,7 +1,5 @@
 //! The laws of adopted runs, over the real dialects and the real calls: whenever a step that writes
-//! the other system's files has ended, what they tell is what the journal tells. A call that is
-//! declared to only look (`builtin::LOOKS`) changes no file, and may be told before the journal has
-//! it.
+//! the other system's files has ended, what they tell is what the journal tells.
 //!
 //! The decider drives a built-in workflow in memory, its calls write into a directory, and scripted
 //! agents answer by chance. At random the machine stops: what was under way is lost, also a call
@@ -21,17 +19,15 @@ const LIVES: u64 = 24;
 
 #[track_caller]
 fn holds_for(system: System) {
-    let (mut exports, mut crashes, mut looks) = (0, 0, 0);
+    let (mut exports, mut crashes) = (0, 0);
     for seed in 1..=LIVES {
         let life = Life::new(system, seed).lived();
         exports += life.exports;
         crashes += life.crashes;
-        looks += life.looks;
     }
     // A test that explores nothing proves nothing.
     assert!(exports > 20 * LIVES, "{exports} exports");
     assert!(crashes > LIVES, "{crashes} crashes");
-    assert!(looks >= LIVES, "{looks} looks");
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Bench {
         let args = [run.to_string().into(), run_dir.into(), project_dir.into(), socket_dir.into()];
         let exec = copy_of_us("supervise").into_iter().chain(args).collect();
         let config = HandsConfig { place, epoch, env: self.machine.env.clone(), exec };
-        Hands::connect_or_start(&config, &mut |_| true).unwrap();
+        Hands::connect_or_start(&config).unwrap();
     }
 
     /// The supervisor of a run that is over leaves by itself, and takes its files with it.

@@ -28,7 +28,7 @@ use onward_engine::{
     load::journal::JOURNAL,
     world::{
         At, Changes, Condition, Connected, Hold, Input, Looked, Request, Rescued, Snapshot, Stop,
-        Taken, Undo, WorktreeHead, World, files,
+        Taken, Undo, WorktreeHead, World,
     },
 };
 
@@ -233,6 +233,11 @@ impl SimWorld {
         self.supervisor.engine_connected = false;
     }
 
+    /// A person comes back when the limit is lifted.
+    pub(crate) fn wait_for(&mut self, until: Timestamp) {
+        self.now_us = self.now_us.max(until.as_micros());
+    }
+
     fn proofs(&self, wanted: &str) -> Vec<FileProof> {
         let mut found = Vec::new();
         for name in self.disk.names().filter(|name| fits(wanted, name)) {
@@ -373,11 +378,6 @@ impl World for SimWorld {
         let undone = self.trees.record_without(&self.disk, &self.repo, of.tree, undo.reverts);
         let (reference, commit) = (format!("rescue/{}", undo.number), undone.clone());
         Ok(Some(Rescued { reference, commit, undone, patch: b"patch".to_vec() }))
-    }
-
-    fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop> {
-        let all = self.disk.names().filter_map(|it| it.strip_prefix("run/rescue/"));
-        Ok(all.filter_map(files::rescue_number).collect())
     }
 
     fn as_committed(&mut self, _paths: &[String]) -> Result<BTreeSet<String>, Stop> {

@@ -49,7 +49,7 @@ impl Bench {
     }
 
     pub(crate) fn try_connect(&self, epoch: u32) -> Result<(Hands, Welcome), HandsError> {
-        Hands::connect_or_start(&self.config(epoch), &mut |_| true)
+        Hands::connect_or_start(&self.config(epoch))
     }
 
     pub(crate) fn connect(&self, epoch: u32) -> Engine {
@@ -191,7 +191,7 @@ pub(crate) fn play_role() {
     if name == "engine" {
         // The supervisor that it starts is a copy of us too, with the other role.
         let config = hands_config(&place, 1, [200, 60_000, 1 << 20]);
-        let (mut hands, _) = Hands::connect_or_start(&config, &mut |_| true).unwrap();
+        let (mut hands, _) = Hands::connect_or_start(&config).unwrap();
         hands.spawn(&[shell("a", word())]).unwrap();
         loop {
             std::thread::park();

@@ -216,8 +216,7 @@ fn a_supervisor_that_cannot_start_is_an_error_that_says_where_to_look() {
     let bench = Bench::new("cannot");
     let mut config = bench.config(1);
     config.exec = ["sh", "-c", "echo no luck >&2; exit 9"].map(Into::into).to_vec();
-    let error = onward_engine::world::supervisor::Hands::connect_or_start(&config, &mut |_| true)
-        .unwrap_err();
+    let error = onward_engine::world::supervisor::Hands::connect_or_start(&config).unwrap_err();
     assert!(matches!(&error, HandsError::DidNotStart { status, .. } if status.code() == Some(9)));
     assert!(error.hint().unwrap().contains("supervisor.log"));
     let said = std::fs::read_to_string(bench.place.complaints()).unwrap();

@@ -31,7 +31,7 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     meant::{self, Looked},
-    open::{self, Below, Found, Open, Reach},
+    open::{self, Found, Open, Reach},
     outlook,
     prompt::{Chosen, First, Person},
     session::{Session, Which, found_in_commands},
@@ -97,20 +97,16 @@ fn which_of(
     }
 }
 
-/// Every run that can be resumed here without a person's word, those of ours first. What failed or
-/// was cancelled in another system is taken up by `force` alone.
-pub(crate) fn all(
+/// Runs of other systems here that are surely this project's, each to be resumed. What failed or
+/// was cancelled is taken up by `force` alone.
+pub(crate) fn strangers(
     cx: &Context,
     session: &Session,
     force: bool,
-) -> Result<(Vec<Found>, Vec<FoundSite>), Error> {
+) -> Result<Vec<FoundSite>, Error> {
     let here = meant::here(cx, session)?;
-    let Below { strangers, taken_up } = open::below(session, &here, None)?;
-    let mut ours = session.unfinished()?;
-    ours.extend(open::elsewhere(session, taken_up));
-    let theirs = open::glances(session, strangers).into_iter();
-    let theirs = theirs.filter(|it| force || !it.is_over()).map(|it| it.found);
-    Ok((ours, theirs.filter(|it| !it.site.unsure).collect()))
+    let all = open::theirs(session, &here)?.into_iter().filter(|it| force || !it.is_over());
+    Ok(all.map(|it| it.found).filter(|it| !it.site.unsure).collect())
 }
 
 /// No list has a `[PERMANENT]` task: says where it was looked for, and offers to make one.
@@ -133,7 +129,7 @@ pub(crate) fn make_permanent(
     let words = ["no", "yes"].map(str::to_owned);
     match person.pick(question, &words, First::ByDefault) {
         Some(1) => {
-            let list = looked.own.as_ref().map(|it| Value::from(it.display().to_string()));
+            let list = looked.lists.first().map(|it| Value::from(it.display().to_string()));
             let inputs = list.map(|it| ("dir".to_owned(), it)).into_iter().collect();
             run::builtin(cx, session, "pipeline", inputs, person)
         }

@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use onward_engine::{
-    care::programs::{Installed, installed},
-    world::real::on_path,
-};
+use onward_engine::care::programs::{Installed, installed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,19 +63,9 @@ pub(crate) fn run(cx: &mut Context, args: &AgentsArgs) -> Result<ExitCode, Error
         }
     }
     for (name, command) in &session.config.agents {
-        let is_there = command.value.first().is_some_and(|program| is_there(&session, program));
         let command: Vec<String> = command.value.iter().map(|it| word(it)).collect();
         let command = printable(&command.join(" "));
-        let note = if is_there { "" } else { ": not found" };
-        writeln!(cx.out, "{:<9} configured: {command}{note}", printable(name))?;
+        writeln!(cx.out, "{:<9} configured: {command}", printable(name))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A name is looked for on the PATH, a path from the project on.
-fn is_there(session: &Session, program: &str) -> bool {
-    if program.contains('/') {
-        return session.project.root().join(program).is_file();
-    }
-    on_path(&session.machine.env, program).is_some()
 }

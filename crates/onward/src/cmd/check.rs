@@ -8,7 +8,6 @@ use std::{
 };
 
 use onward_core::{
-    graph::{Defs, Size},
     nearest::nearest,
     workflow::{
         HEAD_BYTES, Loaded, Problem, Severity, TEXT_BYTES_MAX, begins_as_workflow, load,
@@ -251,7 +250,7 @@ fn as_json(name: &str, loaded: Option<&Loaded>, problems: &[Problem], mermaid: b
         column: it.at.column,
         hint: it.hint.as_deref().map(in_text),
     };
-    let size = loaded.map(|it| Size::of(&Defs::new(it.workflow.clone()))).unwrap_or_default();
+    let size = loaded.map(|loaded| draw::Size::of(&loaded.workflow.steps)).unwrap_or_default();
     let drawn = loaded.filter(|_| mermaid).map(|loaded| draw::mermaid(&loaded.workflow));
     Checked {
         schema: "onward.check/1".to_owned(),

@@ -16,7 +16,7 @@ use onward_core::{
     time::Timestamp,
 };
 use onward_engine::{
-    engine::{Outcome, view_run},
+    engine::Outcome,
     world::{out_name, real::wall_clock},
 };
 
@@ -25,8 +25,8 @@ use crate::{
     command::onward,
     diagnostic::printable,
     error::Error,
-    next, screen,
-    session::{Session, id_of, word},
+    next,
+    session::{id_of, word},
     shapes, style, summary,
 };
 
@@ -73,7 +73,6 @@ pub(crate) fn shape_of(
 /// For the command that drove it, with the run as it left it. `since` = when this drive began.
 pub(crate) fn tell(
     cx: &mut Context,
-    session: &Session,
     outcome: &Outcome,
     run: &Run,
     since: Timestamp,
@@ -88,25 +87,24 @@ pub(crate) fn tell(
     }
     // As they would be shown now: what a gate showed when it was opened may have been edited.
     let gates: Vec<_> = outcome.gates.iter().map(|(step, gate)| (step, gate)).collect();
-    let at = (session, outcome.dir.as_path());
-    closing(cx, at, run, outcome.status, since, &gates)?;
+    closing(cx, &outcome.dir, run, outcome.status, since, &gates)?;
     Ok(ExitCode::from(code))
 }
 
 /// For every command that showed it. The last line is the command to go on with.
 pub(crate) fn words(
     cx: &mut Context,
-    (session, dir): (&Session, &Path),
+    dir: &Path,
     run: &Run,
     status: Status,
     since: Timestamp,
 ) -> Result<(), Error> {
-    closing(cx, (session, dir), run, status, since, &open_gates(run))
+    closing(cx, dir, run, status, since, &open_gates(run))
 }
 
 fn closing(
     cx: &mut Context,
-    (session, dir): (&Session, &Path),
+    dir: &Path,
     run: &Run,
     status: Status,
     since: Timestamp,
@@ -131,15 +129,7 @@ fn closing(
     for first in next::first(run, status) {
         writeln!(cx.err, "{first}")?;
     }
-    // At a terminal a resume asks; elsewhere the command must settle what it would be refused for.
-    let is_told = screen::columns_of_output().is_some();
-    let standing = if status == Status::Failed && !is_told {
-        view_run(dir, &session.machine, None)?.0.standing
-    } else {
-        Vec::new()
-    };
-    let past = (!standing.is_empty()).then(|| next::past(&id, &standing));
-    if let Some(next) = past.or_else(|| next::command(&id, status)) {
+    if let Some(next) = next::command(&id, status) {
         writeln!(cx.err, "{next}")?;
     }
     Ok(())

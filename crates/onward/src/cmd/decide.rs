@@ -23,10 +23,9 @@ use crate::{
     diagnostic::printable,
     error::{self, Error},
     gates::Gate,
-    open::Found,
     seen,
     session::{Driving, Session, id_of, is_driven, open_run, word},
-    shapes, style, undone,
+    shapes, style,
 };
 
 /// Answer a gate
@@ -279,17 +278,14 @@ fn in_full(
 /// Ask the driver of a run for something
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct AskArgs {
-    /// Which run; without it the only one that is driven
+    /// Which run; without it the last active one
     #[arg(add = crate::complete::run())]
     run: Option<String>,
 }
 
 pub(crate) fn pause(cx: &mut Context, args: &AskArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = match args.run.as_deref() {
-        Some(run) => session.named(cx, run)?,
-        None => the_one_to_pause(cx, &session)?,
-    };
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
     ask(cx, &session, &dir, &Request::Pause)
 }
 
@@ -329,42 +325,12 @@ fn the_one_to_cancel(cx: &Context, session: &Session) -> Result<PathBuf, Error> 
     match open.len() {
         0 => session.named_or_last(cx, None),
         1 => Ok(open.remove(0).dir.dir),
-        _ => Err(several(session, &open, error::CANCEL, "")),
-    }
-}
-
-/// The only run that is driven; where none is, the last one, which is told so.
-fn the_one_to_pause(cx: &Context, session: &Session) -> Result<PathBuf, Error> {
-    let mut driven = session.unfinished()?;
-    driven.retain(|it| it.status == Status::Running || it.dir.is_driven());
-    match driven.len() {
-        0 => session.named_or_last(cx, None),
-        1 => Ok(driven.remove(0).dir.dir),
-        _ => Err(several(session, &driven, error::PAUSE, "")),
-    }
-}
-
-/// The only run that is not over and has the step; where none has it, the last one, which is told
-/// so.
-fn the_one_with(cx: &Context, session: &Session, step: &str) -> Result<PathBuf, Error> {
-    let mut open = session.unfinished()?;
-    let address = Address::from_text(step);
-    let has_it = |run: Run| run.graph.find(&address).is_some();
-    open.retain(|it| open_run(&it.dir.dir).is_ok_and(has_it));
-    match open.len() {
-        0 => session.named_or_last(cx, None),
-        1 => Ok(open.remove(0).dir.dir),
-        _ => Err(several(session, &open, error::DONE, &format!(" {}", word(step)))),
-    }
-}
-
-/// The user has to say which; `rest` stands behind the run in the command.
-fn several(session: &Session, open: &[Found], command: &'static str, rest: &str) -> Error {
-    let first = open.first().map_or(String::new(), |it| format!("{}{rest}", it.dir.id));
-    let lines = open.iter().map(|found| in_a_line(session, found));
-    match lines.collect::<Result<Vec<String>, Error>>() {
-        Ok(list) => Error::SeveralRuns { list, first, command },
-        Err(error) => error,
+        _ => {
+            let first = open[0].dir.id.to_string();
+            let lines = open.into_iter().map(|found| in_a_line(session, found));
+            let list = lines.collect::<Result<Vec<String>, Error>>()?;
+            Err(Error::SeveralRuns { list, first, command: error::CANCEL })
+        }
     }
 }
 
@@ -375,30 +341,25 @@ fn ask(
     request: &Request,
 ) -> Result<ExitCode, Error> {
     let id = id_of(dir);
-    let mut lines = Vec::new();
     let how = if is_driven(dir) {
         write_request(dir, request, wall_clock()).map_err(engine::EngineError::from)?;
-        "sent to the running engine".to_owned()
+        "sent to the running engine"
     } else {
         match request {
             Request::Cancel => {
-                let resumes = open_run(dir)?.state.resumes;
                 engine::cancel(dir, &session.machine)?;
-                let (stays, undone) = undone::by_end(dir, resumes)?;
-                lines = undone;
-                format!("cancelled; {stays}")
+                "cancelled; its files stay"
             }
             Request::Pause | Request::Unattended | Request::Decide { .. } => {
-                "no engine is running it".to_owned()
+                "no engine is running it"
             }
         }
     };
     if cx.global.json {
-        let schema = "onward.asked/1".to_owned();
+        let (schema, how) = ("onward.asked/1".to_owned(), how.to_owned());
         return cx.print_json(&shapes::Asked { schema, run: id, how });
     }
     writeln!(cx.err, "run {id}: {how}")?;
-    lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -426,14 +387,9 @@ pub(crate) struct DoneArgs {
 pub(crate) fn done(cx: &mut Context, args: &DoneArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
     let (run, step) = run_and_rest(&args.words);
-    let dir = match run {
-        Some(run) => session.named(cx, run),
-        None => the_one_with(cx, &session, step),
-    };
-    let dir = dir.map_err(|error| in_wrong_place(&session, error))?;
+    let dir = session.named_or_last(cx, run).map_err(|error| in_wrong_place(&session, error))?;
     let by = session.user();
-    let done = engine::done(&dir, &Address::from_text(step), by, &session.machine);
-    done.map_err(|error| Error::OfRun { run: id_of(&dir), error: Box::new(error.into()) })?;
+    engine::done(&dir, &Address::from_text(step), by, &session.machine)?;
     if cx.global.json {
         let (schema, step) = ("onward.done/1".to_owned(), step.to_owned());
         return cx.print_json(&shapes::Done { schema, run: id_of(&dir), step });

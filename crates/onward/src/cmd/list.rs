@@ -10,7 +10,7 @@ use onward_core::{
     time::Timestamp,
     view::{Counts, View, of_plan},
 };
-use onward_engine::{engine::view_runs, load::journal::JOURNAL, locate::FoundSite};
+use onward_engine::{engine::view_runs, load::journal::JOURNAL};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,7 +21,6 @@ use crate::{
     error::Error,
     ink::{self, Style},
     meant, next,
-    open::{self, Below},
     session::{Driving, Session, word},
     style::{self, ago},
     width,
@@ -57,9 +56,6 @@ struct Listed {
     counts: Option<Counts>,
     /// The open gates.
     gates: Vec<String>,
-    /// What stands against going on, such as files that are gone.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    needs: Vec<String>,
     /// What is damaged in its journal.
     damage: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +76,6 @@ impl Listed {
                 phase: view.phase.clone(),
                 counts: Some(view.counts),
                 gates: view.gates.iter().map(|gate| gate.step.clone()).collect(),
-                needs: view.needs.clone(),
                 damage: view.damage.clone(),
                 error: None,
             },
@@ -95,7 +90,6 @@ impl Listed {
                 phase: None,
                 counts: None,
                 gates: Vec::new(),
-                needs: Vec::new(),
                 damage: Vec::new(),
                 error: Some(why.clone()),
             },
@@ -147,24 +141,14 @@ pub(crate) fn rows(
     }
     let here = meant::here(cx, session)?;
     let tasks = tasks.map(|it| cx.path(it));
-    let place = |found: &FoundSite| match found.dir.strip_prefix(&here) {
-        Ok(inner) if inner.as_os_str().is_empty() => None,
-        Ok(inner) => Some(inner.display().to_string()),
-        Err(_) => Some(found.dir.display().to_string()),
-    };
-    let Below { strangers, taken_up } = open::below(session, &here, tasks.as_deref())?;
-    let dirs: Vec<PathBuf> = taken_up.iter().map(|(_, run)| run.dir.clone()).collect();
-    for ((found, run), shown) in taken_up.iter().zip(view_runs(&dirs, &session.machine)) {
-        let (id, dir) = (run.id.to_string(), run.dir.display().to_string());
-        let last_active = run.last_activity.to_string();
-        let shown = shown.map_err(|error| error.to_string());
-        rows.push(Row { id, dir, place: place(found), last_active, shown });
-    }
-    let plans = session.glances(&strangers);
-    for (found, plan) in strangers.into_iter().zip(plans) {
-        let plan = plan.map_err(|error| error.to_string());
+    for found in session.strangers(&here, tasks.as_deref())? {
+        let plan = session.glance(&found).map_err(|error| error.to_string());
         let (id, dir) = (found.site.name.clone(), found.dir.display().to_string());
-        let place = place(&found);
+        let place = match found.dir.strip_prefix(&here) {
+            Ok(inner) if inner.as_os_str().is_empty() => None,
+            Ok(inner) => Some(inner.display().to_string()),
+            Err(_) => Some(dir.clone()),
+        };
         let last_active = plan.as_ref().map(|it| it.run.last_event.at.clone()).unwrap_or_default();
         rows.push(Row { id, dir, place, last_active, shown: plan.map(|it| of_plan(&it)) });
     }
@@ -176,7 +160,7 @@ pub(crate) fn rows(
 pub(crate) struct Row {
     id: String,
     dir: String,
-    /// Where another system keeps it, or what it continues, if not right here.
+    /// Where another system keeps it, if not right here.
     place: Option<String>,
     last_active: String,
     pub(crate) shown: Result<View, String>,
@@ -189,9 +173,7 @@ impl Row {
             Ok(view) => !view.damage.is_empty(),
             Err(_) => !Path::new(&self.dir).join(JOURNAL).is_file() && self.place.is_none(),
         };
-        // One of a project further down is known there by its id, and here by its directory.
-        let name = if self.place.is_some() { &self.dir } else { &self.id };
-        is_broken.then(|| onward!("repair {}", word(name)))
+        is_broken.then(|| onward!("repair {}", word(&self.id)))
     }
 
     pub(crate) fn is_of(&self, id: &str) -> bool {
@@ -214,16 +196,12 @@ impl Row {
                 gates.truncate(GATES_MAX);
                 gates.extend((others > 0).then(|| format!("{others} more")));
                 let of = match (run.dialect.as_str(), &self.place) {
-                    ("onward", None) => String::new(),
-                    ("onward", Some(place)) => format!("in {place}"),
+                    ("onward", _) => String::new(),
                     (dialect, Some(place)) => format!("{dialect} in {place}"),
                     (dialect, None) => dialect.to_owned(),
                 };
                 let note = match gates.as_slice() {
                     [] => next::waits(run, now).or(view.needs.first().cloned()).unwrap_or(of),
-                    gates if of.starts_with("in ") => {
-                        format!("needs you: {}, {of}", gates.join(", "))
-                    }
                     gates => format!("needs you: {}", gates.join(", ")),
                 };
                 let note = match &run.about {

@@ -60,7 +60,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(cx: &mut Context, args: &LogArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_told(cx, args.run.as_deref());
+    let dir = session.named_or_last(cx, args.run.as_deref());
     let dir = dir.map_err(|error| meant::run_of_step(&session, args.run.as_deref(), error))?;
     if let Some(step) = &args.step {
         let (attempt, follow, raw) = (args.attempt, args.follow, args.raw);
@@ -220,7 +220,7 @@ pub(crate) struct AttachArgs {
 pub(crate) fn attach(cx: &mut Context, args: &AttachArgs) -> Result<ExitCode, Error> {
     let driving = Driving { no_input: args.no_input, ..Driving::default() };
     let session = Session::new(cx, &driving)?;
-    let dir = session.named_or_told(cx, args.run.as_deref())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
     if !is_driven(&dir) && !cx.global.json {
         let run = open_run(&dir)?;
         let status = Status::of(&run.state, false);
@@ -306,7 +306,7 @@ fn watch(
             cx.print_json(&closing::shape_of(dir, &run, status, exit)?)?;
         } else {
             screen.notify(&format!("onward: run {} {}", id_of(dir), next::became(status, &run)));
-            closing::words(cx, (session, dir), &run, status, since)?;
+            closing::words(cx, dir, &run, status, since)?;
         }
         return Ok(ExitCode::from(exit));
     }

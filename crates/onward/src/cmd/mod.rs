@@ -37,7 +37,7 @@ use std::{
 };
 
 use onward_core::plan::Status;
-use onward_engine::{engine::view_run, play::conference::has_started};
+use onward_engine::play::conference::has_started;
 
 use crate::{
     cli::Global,
@@ -48,8 +48,7 @@ use crate::{
     ink::Printer,
     next,
     open::{self, Open, Reach},
-    screen,
-    session::{Driving, Session, Which, word},
+    session::{Driving, Session, word},
     style,
 };
 
@@ -182,8 +181,6 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
         }
     };
     let (id, status, dir) = (first.dir.id.to_string(), first.status, first.dir.dir.clone());
-    session.is_about(&Which::Ours(dir.clone()))?;
-    let session = session.of_run(cx, &dir, &Driving::default())?;
     if let Some(repair) = rows.iter().find(|it| it.is_of(&id)).and_then(list::Row::repair) {
         writeln!(cx.out, "\n{repair}")?;
         return Ok(ExitCode::SUCCESS);
@@ -195,33 +192,7 @@ pub(crate) fn overview(cx: &mut Context) -> Result<ExitCode, Error> {
     for first in next::first(&run, status).iter().filter(|_| answers.is_empty()) {
         writeln!(cx.out, "{first}")?;
     }
-    // At a terminal a resume asks.
-    let is_told = screen::columns_of_output().is_some() || !answers.is_empty();
-    let standing = match status {
-        Status::Fresh
-        | Status::Interrupted
-        | Status::Waiting
-        | Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-            if !is_told =>
-        {
-            view_run(&dir, &session.machine, session.folded_of(&dir))?.0.standing
-        }
-        Status::Fresh
-        | Status::Interrupted
-        | Status::Waiting
-        | Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-        | Status::Running
-        | Status::Completed
-        | Status::Cancelled => Vec::new(),
-    };
-    let next = answers.into_iter().next().or_else(|| {
-        let past = (!standing.is_empty()).then(|| next::past(&id, &standing));
-        past.or_else(|| next::command(&id, status))
-    });
+    let next = answers.into_iter().next().or_else(|| next::command(&id, status));
     writeln!(cx.out, "{}", next.unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
 }

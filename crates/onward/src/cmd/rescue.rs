@@ -74,7 +74,7 @@ pub(crate) fn run(cx: &mut Context, args: &RescueArgs) -> Result<ExitCode, Error
         Some(RescueCommand::Show { words }) => return one(cx, &session, words, Part::Saved),
         Some(RescueCommand::Diff { words }) => return one(cx, &session, words, Part::Difference),
     };
-    let dir = session.named_or_told(cx, run)?;
+    let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
     let code = ExitCode::from(exit_code(&rescues));
     if cx.global.json {
@@ -139,7 +139,7 @@ fn one(
 ) -> Result<ExitCode, Error> {
     let (run, number) = run_and_rest(words);
     let number = number_of(number)?;
-    let dir = session.named_or_told(cx, run)?;
+    let dir = session.named_or_last(cx, run)?;
     let rescues = all(&dir, &session.machine)?;
     if let Some(it) = rescues.unusable.iter().find(|it| it.number == number) {
         return Err(it.refused().into());
@@ -267,7 +267,7 @@ pub(crate) fn undo(cx: &mut Context, args: &UndoArgs) -> Result<ExitCode, Error>
     let (run, number) = run_and_rest(&args.words);
     let number = number_of(number)?;
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_told(cx, run)?;
+    let dir = session.named_or_last(cx, run)?;
     // The run is not held while the user thinks.
     let shown = BringBack::prepare(&dir, &session.machine, number)?.rescue;
     if !cx.global.json {

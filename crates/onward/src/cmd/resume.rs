@@ -10,18 +10,17 @@ use onward_core::{
     address::Address,
     event::Mode,
     finding::RUN_OVER,
-    plan::{Plan, Status},
-    plural::count,
+    plan::{Plan, Status, run_info},
     policy::{Accept, Choices, Depth, EnterAt},
     state::State,
+    survey::Survey,
+    view::view,
 };
 use onward_engine::{
     drive::Options,
-    engine::{
-        self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run, view_run,
-    },
+    engine::{self, EngineError, How, Looking, Outcome, compare_run, examine_run, resume_run},
     load::checkpoint::Folded,
-    locate::{FindError, FoundSite, LockError, Project, TakeOver, holder},
+    locate::{FindError, LockError, TakeOver, holder},
     world::{
         real::{News, Sink, wall_clock},
         seen::Seen,
@@ -39,10 +38,9 @@ use crate::{
     open::Found,
     outlook,
     progress::{self, Asks, Telling},
-    prompt::{First, Person},
+    prompt::Person,
     session::{Driving, Session, Which, id_of, open_run, state_of, with_workflow},
     style::{ago, fraction},
-    undone,
 };
 
 /// Continue an interrupted run
@@ -176,7 +174,7 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
                     writeln!(cx.err, "nothing was done; {fresh}")?;
                     return Ok(ExitCode::SUCCESS);
                 }
-                Ok(Some(chosen)) => session.is_about(&chosen).map(|()| chosen),
+                Ok(Some(chosen)) => Ok(chosen),
                 Err(error) => Err(error),
             }
         }
@@ -235,11 +233,8 @@ fn resumed(cx: &mut Context, args: &ResumeArgs) -> Result<ExitCode, Error> {
         }
         Way::Restart => super::run::again(cx, &session, &dir, person),
         Way::End => {
-            let resumes = open_run(&dir)?.state.resumes;
             engine::cancel(&dir, &session.machine)?;
-            let (stays, lines) = undone::by_end(&dir, resumes)?;
-            writeln!(cx.err, "run {} was cancelled; {stays}", id_of(&dir))?;
-            lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
+            writeln!(cx.err, "run {} was cancelled; its files stay", id_of(&dir))?;
             Ok(ExitCode::from(error::RUN_FAILED))
         }
         Way::Nothing => {
@@ -303,67 +298,27 @@ fn refuse_driven(dir: &Path, args: &ResumeArgs) -> Result<(), Error> {
 }
 
 fn all(cx: &mut Context, session: &Session, args: &ResumeArgs) -> Result<ExitCode, Error> {
-    let (runs, strangers) = adopt::all(cx, session, args.force)?;
+    let runs = session.unfinished()?;
+    let strangers = adopt::strangers(cx, session, args.force)?;
     if runs.is_empty() && strangers.is_empty() {
         return Err(session.beside_lists(Error::NothingToResume));
-    }
-    if !args.driving.yes && !is_agreed(cx, session, args, (&runs, &strangers))? {
-        writeln!(cx.err, "nothing was done\n{}", onward!("resume --all"))?;
-        return Ok(ExitCode::SUCCESS);
     }
     let mut codes = Vec::new();
     for found in runs {
         let person = Person::at_terminal(cx, &args.driving);
         let chosen = (&args.choices(), Seen::default());
         let dir = &found.dir.dir;
-        // One of a project further down has that project's agents and settings.
-        let other = Project::of_run(dir).filter(|it| it.root() != session.project.root());
-        let other = other.map(|it| Session::at(cx, it.root(), &args.driving)).transpose();
-        let code = other.and_then(|other| {
-            session.is_about(&Which::Ours(dir.clone()))?;
-            let session = other.as_ref().unwrap_or(session);
-            refuse_unread(cx, session, dir, args)?;
-            take_up(cx, session, person, (dir, None), args, chosen)
-        });
+        let code = refuse_unread(cx, session, dir, args)
+            .and_then(|()| take_up(cx, session, person, (dir, None), args, chosen));
         // One run that cannot go on is told of, and the others go on.
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     for found in strangers {
         let person = Person::at_terminal(cx, &args.driving);
-        session.is_about(&Which::Foreign(Box::new(found.clone())))?;
         let code = adopt::resume(cx, person, &found, args);
         codes.push(code.unwrap_or_else(|error| cx.report(&error)));
     }
     Ok(codes.into_iter().rfind(|it| *it != ExitCode::SUCCESS).unwrap_or(ExitCode::SUCCESS))
-}
-
-/// Where a person is there, each run is named, and one question is for all.
-fn is_agreed(
-    cx: &mut Context,
-    session: &Session,
-    args: &ResumeArgs,
-    (runs, strangers): (&[Found], &[FoundSite]),
-) -> Result<bool, Error> {
-    let mut person = Person::at_terminal(cx, &args.driving);
-    if !person.is_there() {
-        return Ok(true);
-    }
-    for found in runs {
-        let line = in_a_line(session, found)?;
-        person.screen().line(&line);
-    }
-    for found in strangers {
-        person.screen().line(&found.site.name);
-    }
-    let all = count(runs.len() + strangers.len(), "run");
-    let words = ["no", "yes"].map(str::to_owned);
-    let question = format!("Resume {all}, one after the other?");
-    match person.pick(&question, &words, First::ByDefault) {
-        None if person.was_interrupted() => {
-            Err(Error::Interrupted { command: "resume --all".to_owned() })
-        }
-        chosen => Ok(chosen == Some(1)),
-    }
 }
 
 /// No run can be resumed: why.
@@ -375,9 +330,12 @@ pub(crate) fn none_left(session: &Session) -> Error {
     lost.map_or_else(nothing, Error::Find)
 }
 
-/// Id, workflow, where it stands, how long ago: as `list` shows it.
-pub(crate) fn in_a_line(session: &Session, found: &Found) -> Result<String, Error> {
-    let (view, _) = view_run(&found.dir.dir, &session.machine, found.folded.clone())?;
+/// Id, workflow, where it stands, how long ago.
+pub(crate) fn in_a_line(session: &Session, found: Found) -> Result<String, Error> {
+    let survey = Survey { now: session.now, ..Survey::default() };
+    let (dir, status) = (found.dir.dir.display().to_string(), found.status);
+    let run = found.run()?;
+    let view = view(&run, run_info(&run.state, &survey, status, &dir));
     let (run, counts) = (&view.run, view.counts);
     let at = view.phase.as_deref().map_or(String::new(), |phase| format!(" at {phase}"));
     let (id, workflow, status) = (&run.id, &run.workflow, run.status.as_str());
@@ -455,7 +413,7 @@ pub(crate) fn drive(
     let run = outcome.left.take().map_or_else(|| open_run(dir), Ok)?;
     let became = next::became(outcome.status, &run);
     screen.notify(&format!("onward: run {} {became}", outcome.run));
-    let code = closing::tell(cx, session, &outcome, &run, since);
+    let code = closing::tell(cx, &outcome, &run, since);
     // The process ends: nothing is given back piece by piece.
     std::mem::forget(run);
     code

@@ -4,24 +4,20 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
 };
 
 use indexmap::IndexMap;
 use onward_core::{
-    event::RunOpened,
     journal::encode,
     plan::Status,
     policy::Choices,
-    time::Timestamp,
     workflow::{
         Loaded, fits,
-        model::{Input, InputKind, Kind, Step, Workflow},
+        model::{Input, InputKind, Kind, Step},
     },
 };
 use onward_engine::{
-    dialects::{dialect, pipeline::Tier},
-    engine::{self, Begun, EngineError, adopt::request as request_of, begin_run, can_begin},
+    engine::{self, Begun, EngineError, begin_run, can_begin},
     load::follow::Follower,
     locate::{Cast, Origin, example, kind_name, load_pinned},
     play::conference::has_started,
@@ -36,7 +32,7 @@ use crate::{
     error::{self, Error},
     prompt::Person,
     session::{Driving, Session, id_of, open_run, word},
-    style, undone,
+    style,
 };
 
 /// Start a run of a workflow
@@ -68,20 +64,6 @@ pub(crate) struct RunArgs {
     driving: Driving,
 }
 
-/// Refused when the tier that a pipeline is to have is none.
-fn has_tier(workflow: &Workflow, inputs: &BTreeMap<String, Value>) -> Result<(), Error> {
-    let tier = inputs.get("tier").and_then(Value::as_str).unwrap_or_default();
-    let is_known = tier.trim().is_empty() || Tier::parse(tier).is_some();
-    if workflow.name != "pipeline" || is_known {
-        return Ok(());
-    }
-    let known = Tier::ALL.map(Tier::as_str).join(", ");
-    Err(Error::Usage {
-        message: format!("`{}` is no tier of a pipeline", printable(tier)),
-        hint: format!("say one of {known}, or leave it out: the lead chooses"),
-    })
-}
-
 pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     if let Some(wanted) = &args.again {
         let session = Session::new(cx, &args.driving)?;
@@ -103,9 +85,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
     let mode = session.config.mode.value;
     let path = cx.path(file);
     let is_builtin = !path.is_file();
-    let wanted = wanted(&loaded, is_builtin, &inputs);
     if is_builtin {
-        has_tier(&loaded.workflow, &inputs)?;
         let dir = place(cx, &session, &loaded, &mut inputs);
         if let Some(dir) = dir.filter(|_| loaded.workflow.name == "conference")
             && has_started(&dir)
@@ -117,14 +97,7 @@ pub(crate) fn run(cx: &mut Context, args: &RunArgs) -> Result<ExitCode, Error> {
         }
     }
     let mut person = Person::at_terminal(cx, &args.driving);
-    ask_for_missing(&mut person, &wanted, &mut inputs);
-    if let Some(error) = lacking(&args.inputs, file, &wanted, &inputs) {
-        return Err(error);
-    }
-    let known = dialect(&loaded.workflow.name).filter(|_| is_builtin);
-    if let Some(message) = known.and_then(|it| it.objection(&inputs)) {
-        return Err(Error::Usage { message, hint: "nothing was started".to_owned() });
-    }
+    ask_for_missing(&mut person, &loaded.workflow.inputs, &mut inputs);
     let file = (!is_builtin).then_some(path.as_path());
     let begun = begin_run(&session.project, &loaded, file, inputs, &session.machine, mode)?;
     if !cx.global.json && !cx.global.quiet && has_worktrees(&loaded.workflow.steps) {
@@ -247,57 +220,17 @@ fn drive_new(
     })
 }
 
-/// A run in another system's files, to begin once more in files of its own: as it was begun, else
-/// as the files tell what is wanted, else as the person says now.
-fn afresh(
-    cx: &mut Context,
-    session: &Session,
-    (dir, name): (&Path, &str),
-    opened: &RunOpened,
-    person: &mut Person,
-) -> Result<Option<Arc<RunOpened>>, Error> {
-    let Some(dialect) = dialect(name).filter(|it| it.is_told_what()) else { return Ok(None) };
-    let mut opened = opened.clone();
-    let request = opened.inputs.get(REQUEST).and_then(|it| it.as_str());
-    if request.is_none_or(|it| it.trim().is_empty()) {
-        opened.inputs.remove(REQUEST);
-        let told = request_of(&session.project, dir, &session.machine);
-        opened.inputs.extend(told.map(|it| (REQUEST.to_owned(), it.into())));
-    }
-    if !opened.inputs.contains_key(REQUEST) {
-        let file = Path::new(&opened.workflow);
-        let loaded = load(cx, file, &session.machine.cast)?;
-        let declared = loaded.workflow.inputs.into_iter().filter(|(key, _)| key == REQUEST);
-        let wanted: Vec<(String, Input)> = declared.collect();
-        ask_for_missing(person, &wanted, &mut opened.inputs);
-        if let Some(error) = lacking(&[], file, &wanted, &opened.inputs) {
-            return Err(error);
-        }
-    }
-    // What its files are called by is chosen for the new one.
-    let named = dialect.fresh(&BTreeMap::new(), Timestamp::from_micros(0));
-    opened.inputs.retain(|key, _| !named.contains_key(key));
-    Ok(Some(Arc::new(opened)))
-}
-
 /// A new run of the same workflow and inputs. The old one is brought to its end first, as a resume
 /// would settle it: what was half-done leaves the tree for the rescue, and nothing is deleted.
 pub(crate) fn again(
     cx: &mut Context,
     session: &Session,
     dir: &Path,
-    mut person: Person,
+    person: Person,
 ) -> Result<ExitCode, Error> {
     let old = open_run(dir)?;
     let id = id_of(dir);
-    let mut opened = old.state.opened.clone();
-    if let Some(adopted) = &old.state.adopted {
-        let of = (dir, adopted.dialect.as_str());
-        opened = match opened {
-            Some(it) => afresh(cx, session, of, &it, &mut person)?,
-            None => None,
-        };
-    }
+    let opened = old.state.opened.clone().filter(|_| old.state.adopted.is_none());
     let Some(opened) = opened else {
         return Err(Error::Usage {
             message: format!("`{id}` continues a run of another system, whose files stay"),
@@ -314,7 +247,7 @@ pub(crate) fn again(
         kept.workflow.name.clone_from(&opened.workflow);
         Ok::<_, EngineError>(kept)
     };
-    let (file, workflow) = match Origin::of(&session.project, dir, &session.machine.env) {
+    let (file, workflow) = match Origin::of(&session.project, dir) {
         Origin::Valid(now) => (place, *now),
         Origin::Same => (place, kept()?),
         Origin::Gone | Origin::Invalid(_) => (None, kept()?),
@@ -327,9 +260,7 @@ pub(crate) fn again(
         let why = "started over as a new run".to_owned();
         match engine::end(dir, &session.machine, why, &Choices::default()) {
             Ok(_) if !cx.global.json => {
-                let (stays, lines) = undone::by_end(dir, old.state.resumes)?;
-                writeln!(cx.err, "run {id} was cancelled; {stays}")?;
-                lines.iter().try_for_each(|line| writeln!(cx.err, "{line}"))?;
+                writeln!(cx.err, "run {id} was cancelled; its files stay")?;
             }
             Ok(_) => {}
             Err(EngineError::Resume(ResumeError::Damaged)) => {
@@ -397,75 +328,16 @@ fn typed(text: &str, kind: InputKind) -> Value {
     }
 }
 
-/// The input that says what is wanted.
-const REQUEST: &str = "request";
-
-/// Built-in workflows that begin with what the user wishes, unless a directory holds it. A pipeline
-/// takes it from git where it is not told.
-const WISHED: [&str; 2] = ["agent-memory", "dotagent"];
-
-/// The inputs without which a run cannot begin, of those that were not given.
-fn wanted(
-    loaded: &Loaded,
-    is_builtin: bool,
-    given: &BTreeMap<String, Value>,
-) -> Vec<(String, Input)> {
-    let Workflow { name, inputs, .. } = &loaded.workflow;
-    let wishes = is_builtin && WISHED.contains(&name.as_str()) && !given.contains_key("dir");
-    let is_given = |key: &str| given.contains_key(key) && !(wishes && is_no_wish(key, given));
-    let is_wanted = |key: &str, it: &Input| it.default.is_none() || wishes && key == REQUEST;
-    let wanted = inputs.iter().filter(|(key, it)| is_wanted(key, it) && !is_given(key));
-    wanted.map(|(key, it)| (key.clone(), it.clone())).collect()
-}
-
-/// Whether this is the wish, and says nothing.
-fn is_no_wish(key: &str, given: &BTreeMap<String, Value>) -> bool {
-    let text = given.get(key).and_then(Value::as_str);
-    key == REQUEST && text.is_some_and(|it| it.trim().is_empty())
-}
-
-/// What is wanted and was neither given nor answered, with the command that gives it.
-fn lacking(
-    given: &[String],
-    file: &Path,
-    wanted: &[(String, Input)],
-    inputs: &BTreeMap<String, Value>,
-) -> Option<Error> {
-    let lacking: Vec<&(String, Input)> = wanted
-        .iter()
-        .filter(|(key, _)| !inputs.contains_key(key) || is_no_wish(key, inputs))
-        .collect();
-    let names: Vec<String> =
-        lacking.iter().map(|(key, _)| format!("`{}`", printable(key))).collect();
-    let (what, is) = match names.as_slice() {
-        [] => return None,
-        [_] => ("input", "is"),
-        _ => ("inputs", "are"),
-    };
-    let about = |(_, it): &&(String, Input)| it.description.as_deref().map(printable);
-    let about: Vec<String> = lacking.iter().filter_map(about).collect();
-    let about = if about.is_empty() { String::new() } else { format!("{}: ", about.join("; ")) };
-    let is_lacking = |key: &str| lacking.iter().any(|(name, _)| name == key);
-    let given = given.iter().filter_map(|it| match it.split_once('=') {
-        Some((key, _)) if is_lacking(key) => None,
-        Some((key, value)) => Some(format!(" --input {}={}", word(key), word(value))),
-        None => Some(format!(" --input {}", word(it))),
-    });
-    let missing = lacking.iter().map(|(key, _)| format!(" --input {}=VALUE", word(key)));
-    let flags: String = given.chain(missing).collect();
-    Some(Error::Usage {
-        message: format!("{what} {} {is} missing", names.join(", ")),
-        hint: format!("{about}`onward run {}{flags}`", word(&file.display().to_string())),
-    })
-}
-
-/// Inputs that have no value yet are asked for, where a person is there.
+/// Inputs that have no value yet are asked for, where a person is there; elsewhere they are named.
 fn ask_for_missing(
     person: &mut Person,
-    wanted: &[(String, Input)],
+    declared: &IndexMap<String, Input>,
     inputs: &mut BTreeMap<String, Value>,
 ) {
-    for (name, input) in wanted {
+    for (name, input) in declared.iter().filter(|(_, it)| it.default.is_none()) {
+        if inputs.contains_key(name) {
+            continue;
+        }
         if let Some(what) = input.description.as_deref().filter(|_| person.is_there()) {
             person.screen().line(&printable(what));
         }

@@ -12,7 +12,7 @@ use crate::{
     diagnostic::printable,
     error::Error,
     meant::Wanted,
-    next, screen,
+    next,
     session::{Driving, Session, Which, is_driven, named_in_commands, word},
     style::{self, ago, cut, took},
     undone::{self, Why},
@@ -119,8 +119,7 @@ const LABEL: usize = 16;
 /// What was undone or replaced, and has not come back.
 fn rescues(cx: &mut Context, session: &Session, dir: &Path) -> Result<(), Error> {
     let Ok(found) = all_rescues(dir, &session.machine) else { return Ok(()) };
-    // What the user replaced by an `undo` is as the user wants it.
-    for rescue in found.rescues.iter().filter(|it| it.replaced_by.is_none()) {
+    for rescue in &found.rescues {
         for (label, why, is_meant) in [
             ("Undone:", Why::Undone, (Now::Undone, false)),
             ("Replaced:", Why::Replaced, (Now::Changed, true)),
@@ -325,7 +324,7 @@ fn gate_words(cx: &mut Context, run: &RunInfo, gate: &GateView) -> Result<(), Er
 
 /// What to do next, in words, and the command to paste.
 fn next_action(view: &View) -> (&'static str, Option<String>) {
-    let View { run, damage, standing, .. } = view;
+    let View { run, damage, .. } = view;
     let has_gate = !view.gates.is_empty();
     let which = named_in_commands(run);
     if !damage.is_empty() {
@@ -342,16 +341,6 @@ fn next_action(view: &View) -> (&'static str, Option<String>) {
         }
         Status::Completed => ("none; the run is complete", None),
         Status::Waiting | Status::Running if has_gate => ("answer the gate", None),
-        Status::Waiting
-        | Status::Fresh
-        | Status::Interrupted
-        | Status::Parked
-        | Status::OverBudget
-        | Status::Failed
-            if !standing.is_empty() && screen::columns_of_output().is_none() =>
-        {
-            ("look at the plan; to continue anyway:", Some(next::past(&which, standing)))
-        }
         Status::Waiting
         | Status::Running
         | Status::Fresh

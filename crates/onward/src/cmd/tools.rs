@@ -15,7 +15,6 @@ use crate::{
     cli::Cli,
     cmd::Context,
     error::{self, Error},
-    gates, screen,
     shapes::{Place, Program, Text},
 };
 
@@ -53,10 +52,8 @@ pub(crate) fn completions(cx: &mut Context, args: &CompletionsArgs) -> Result<Ex
 }
 
 /// Print the manual page of onward, or of one of its commands
-///
-/// At a terminal it is shown by `man`, where that is installed; elsewhere its source is printed.
 #[derive(clap::Args, Clone, Debug)]
-#[command(after_help = "Examples:\n  onward man resume\n  onward man resume | man -l -")]
+#[command(after_help = "Examples:\n  onward man | man -l -\n  onward man resume | man -l -")]
 pub(crate) struct ManArgs {
     /// The command; without it onward itself
     #[arg(add = crate::complete::command())]
@@ -100,9 +97,6 @@ pub(crate) fn man(cx: &mut Context, args: &ManArgs) -> Result<ExitCode, Error> {
     let text = page(name, command)?;
     if cx.global.json {
         return cx.print_json(&Text::of(&text));
-    }
-    if screen::columns_of_output().is_some() && gates::in_manual(&text) {
-        return Ok(ExitCode::SUCCESS);
     }
     cx.out.write_all(&text)?;
     Ok(ExitCode::SUCCESS)

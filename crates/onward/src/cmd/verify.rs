@@ -28,7 +28,7 @@ pub(crate) struct VerifyArgs {
 
 pub(crate) fn run(cx: &mut Context, args: &VerifyArgs) -> Result<ExitCode, Error> {
     let session = Session::new(cx, &Driving::default())?;
-    let dir = session.named_or_told(cx, args.run.as_deref())?;
+    let dir = session.named_or_last(cx, args.run.as_deref())?;
     let verified = verify_run(&dir, &session.machine)?;
     let code = ExitCode::from(if verified.proved { error::OK } else { error::CONFLICTS });
     if cx.global.json {

@@ -45,7 +45,7 @@ pub(crate) fn run(cx: &mut Context, args: &WatchArgs) -> Result<ExitCode, Error>
     match left {
         Left::Quit => {
             let run = live.run();
-            super::closing::words(cx, (&session, &dir), run, status, run.state.opened_at)?;
+            super::closing::words(cx, &dir, run, status, run.state.opened_at)?;
             Ok(ExitCode::SUCCESS)
         }
         Left::Stream => {

@@ -261,7 +261,7 @@ fn is_sized(text: &str) -> bool {
 /// The prompt or command of a step, as the run began with it and as the file has it now.
 fn sources(project: &Project, dir: &Path, step: &str) -> Option<(String, String)> {
     let was = load_pinned(dir).ok()?.workflow;
-    let is = Origin::of(project, dir, &[]).valid()?.workflow;
+    let is = Origin::of(project, dir).valid()?.workflow;
     Some((text_of(&was, step)?, text_of(&is, step)?))
 }
 

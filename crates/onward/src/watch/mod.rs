@@ -22,7 +22,6 @@ use std::{
 
 use onward_core::{
     plan::Status,
-    time::Timestamp,
     view::{Counts, Followed, Live, is_over, state_word},
 };
 use onward_engine::{
@@ -36,7 +35,7 @@ use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
     text::{Line, Span},
-    widgets::{Block, Borders, ListState, Padding, Paragraph, Wrap},
+    widgets::{Block, Borders, ListState, Padding, Paragraph},
 };
 
 use crate::{
@@ -132,8 +131,6 @@ struct Watch<'a> {
     mode: Mode,
     whys: Whys,
     is_driven: bool,
-    /// When its driver was last seen here: a journal may be older than that.
-    lived: Timestamp,
     /// What a key came to; shown until the next key.
     said: String,
 }
@@ -151,7 +148,6 @@ impl<'a> Watch<'a> {
         let selected = selected.and_then(|()| rows.iter().position(is_open)).unwrap_or(0);
         let (dir, mode, top, room) = (dir.to_owned(), Mode::Browse, 0, Rect::ZERO);
         let (whys, is_driven) = (Whys::default(), is_driven(&dir));
-        let lived = if is_driven { wall_clock() } else { live.run().state.last_at };
         Ok(Self {
             session,
             dir,
@@ -167,7 +163,6 @@ impl<'a> Watch<'a> {
             mode,
             whys,
             is_driven,
-            lived,
             said,
         })
     }
@@ -186,9 +181,6 @@ impl<'a> Watch<'a> {
             }
         }
         let is_driven = is_driven(&self.dir);
-        if is_driven {
-            self.lived = wall_clock();
-        }
         if changed || is_driven != self.is_driven {
             self.is_driven = is_driven;
             self.whys.forget();
@@ -501,9 +493,7 @@ impl<'a> Watch<'a> {
         let status = Status::of(&run.state, self.is_driven);
         let counts = self.counts;
         let (id, word) = (id_of(&self.dir), status.as_str());
-        let is_over = matches!(status, Status::Completed | Status::Failed | Status::Cancelled);
-        // What was shown while it was driven does not shrink when its driver dies.
-        let end = if is_over { run.state.last_at } else { run.state.last_at.max(self.lived) };
+        let end = if status == Status::Running { wall_clock() } else { run.state.last_at };
         let span = took(end.ms_since(run.state.opened_at));
         let spent = run.state.spent.dollars();
         let money = if spent > 0.0 { format!("  ${spent:.2}") } else { String::new() };
@@ -528,12 +518,7 @@ impl<'a> Watch<'a> {
         let list = tree::list(self.live.run(), rows, !self.filter.is_empty(), left.width);
         let selected = self.selected.checked_sub(self.top).filter(|_| !list.is_empty());
         let mut state = ListState::default().with_selected(selected);
-        if list.is_empty() && !self.filter.is_empty() {
-            let text = "nothing matches: part of an address is wanted, such as work[2]/make";
-            frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), left);
-        } else {
-            frame.render_stateful_widget(list, left, &mut state);
-        }
+        frame.render_stateful_widget(list, left, &mut state);
         let line = Block::new().borders(Borders::LEFT).border_style(DIM);
         let line = line.padding(Padding::left(1));
         let inner = line.inner(right);

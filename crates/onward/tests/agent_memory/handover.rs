@@ -3,7 +3,7 @@
 use std::fs;
 
 use onward_core::event::{Event, Record};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     bench::{codes, journal, kill_all, watched},
@@ -180,14 +180,10 @@ fn a_person_enters_where_they_say_and_never_ahead_of_what_is_done() {
     desk.bench.exits("resume --no-input --yes --from nonsense", 1);
     let refused = desk.bench.exits("resume --no-input --yes --from cleanup", 16);
     assert!(refused.err.contains("phase-ahead-of-evidence"), "{refused:?}");
-    assert!(refused.err.contains("`--force` enters there") && !refused.err.contains("--accept"));
+    assert!(refused.err.contains("leave `--from` out") && !refused.err.contains("--accept"));
     let accepted = "resume --no-input --yes --from cleanup --accept phase-ahead-of-evidence";
     desk.bench.exits(accepted, 16);
-    // A verdict is not passed over, nor is the pull request.
-    for place in ["verify", "consolidate", "blocked"] {
-        let refused = desk.bench.exits(&format!("resume --no-input --from {place} --force"), 16);
-        assert!(refused.err.contains("leave `--from` out"), "{place}: {refused:?}");
-    }
+    desk.bench.exits("resume --no-input --yes --from cleanup --force", 16);
     assert!(!desk.path("events/onward").exists(), "a refused resume writes nothing");
     desk.bench.exits("resume --no-input --yes --from execute[T001]", 0);
     let names = desk.names();
@@ -210,42 +206,6 @@ fn a_person_enters_where_they_say_and_never_ahead_of_what_is_done() {
     assert!(constitution.starts_with("# Written by the original\n"), "{constitution}");
     assert!(constitution.ends_with("> tests-first\n"), "{constitution}");
     assert_eq!(desk.text("plan.md"), "# Written by the original\n");
-}
-
-/// What is passed over is named, written down as skipped, and not done.
-#[test]
-fn by_force_a_person_passes_over_tasks_and_never_over_the_approval() {
-    let desk = Desk::new();
-    begun(&desk);
-    let said = desk.bench.exits("resume --no-input --from cleanup --force", 0);
-    assert!(said.err.contains("entering at cleanup by force"), "{said:?}");
-    let begun_at = |desk: &Desk, step: &str| {
-        let start = format!("\"attempt.started\",\"step\":\"{step}");
-        journal(&desk.run_dir()).contains(&start)
-    };
-    assert!(!begun_at(&desk, "execute") && begun_at(&desk, "cleanup"), "no task was begun");
-    let skipped = desk.events().into_iter().filter(|it| it["details"]["skipped"] == true);
-    let skipped: Vec<Value> = skipped.map(|it| it["task_id"].clone()).collect();
-    assert_eq!(skipped, ["T001", "T002", "T003"], "{:?}", desk.names());
-    assert_eq!(desk.names().last().unwrap(), "run-complete");
-    // One task, over what it depends on.
-    let desk = Desk::new();
-    graph_of_three(&desk);
-    let refused = desk.bench.exits("resume --no-input --yes --from execute[T003]", 16);
-    assert!(refused.err.contains("T001") && !refused.err.contains("T002"), "{refused:?}");
-    desk.bench.exits("resume --no-input --yes --from execute[T003] --force", 0);
-    for (task, is_begun) in [("T001", false), ("T002", true), ("T003", true)] {
-        assert_eq!(begun_at(&desk, &format!("execute[{task}]")), is_begun, "{task}");
-    }
-    // No one has said yes to the plan.
-    let desk = Desk::new();
-    graph_of_three(&desk);
-    fs::remove_file(desk.path("constitution.md")).unwrap();
-    for place in ["cleanup", "execute", "execute[T001]"] {
-        let command = format!("resume --no-input --yes --from {place} --force");
-        let refused = desk.bench.exits(&command, 16);
-        assert!(refused.err.contains("leave `--from` out"), "{place}: {refused:?}");
-    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 mod cut_off;
 mod desk;
-mod gone;
 mod handover;
 mod kills;
 mod lost;

@@ -108,12 +108,9 @@ fn inputs_that_are_missing_are_asked_for_or_named_all_at_once() {
     bench.workflow("w.yaml", WITH_INPUTS, steps);
     let said = told(&bench, "run w.yaml", 2);
     assert!(said.contains("error: inputs `topic`, `count` are missing\n"), "{said}");
-    let command = "`onward run w.yaml --input topic=VALUE --input count=VALUE`";
-    assert!(said.contains(command), "{said}");
+    assert!(said.contains("give them with --input topic=VALUE --input count=VALUE"), "{said}");
     let said = told(&bench, "run w.yaml --input topic=tea", 2);
     assert!(said.contains("error: input `count` is missing\n"), "{said}");
-    let command = "`onward run w.yaml --input topic=tea --input count=VALUE`";
-    assert!(said.contains(command), "{said}");
     let mut terminal = Terminal::start(&bench, "run w.yaml");
     terminal.shows("topic (a string): ");
     terminal.types("tea\n");

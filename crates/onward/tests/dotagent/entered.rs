@@ -183,28 +183,3 @@ fn our_own_run_is_entered_earlier_and_its_tasks_are_planned_anew() {
     assert!(!after.iter().any(|it| it.starts_with("architects")), "{after:?}");
     assert!(journal(&office.run_dir()).starts_with(asked.trim_end_matches('\0')));
 }
-
-/// Tasks and verdicts are passed over by force alone, and what no one approved is never.
-#[test]
-fn by_force_a_person_passes_over_tasks_and_the_verdict() {
-    for place in ["verification", "reflection"] {
-        let office = caught();
-        let refused = office.bench.exits(&format!("{RESUME} --from {place}"), 16);
-        assert!(refused.err.contains("`--force` enters there"), "{refused:?}");
-        let tasks = office.object(EXECUTION)["tasks"].clone();
-        office.bench.exits(&format!("{RESUME} --from {place} --force"), 0);
-        let agents = order(&office);
-        assert_eq!(agents[0], place);
-        assert!(!agents.contains(&"implementation".to_owned()), "{agents:?}");
-        // What the verification sent back is listed behind them.
-        let (now, tasks) = (office.object(EXECUTION), tasks.as_array().unwrap());
-        let now = &now["tasks"].as_array().unwrap()[..tasks.len()];
-        assert_eq!(now, tasks, "no task is called done");
-        assert_eq!(office.object(PHASE)["phase_status"], "complete");
-    }
-    let office = Office::new();
-    office.bench.exits(RUN, 11);
-    let command = format!("{RESUME} --from reflection --force");
-    let refused = office.bench.exits(&command, 16);
-    assert!(refused.err.contains("leave `--from` out"), "{refused:?}");
-}

@@ -3,12 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod adopted;
-mod asked;
 mod between;
 mod cut_off;
 mod entered;
 mod handed;
-mod kept;
 mod kills;
 mod lost;
 mod office;

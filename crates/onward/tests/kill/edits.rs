@@ -7,10 +7,8 @@ use onward_core::event::{Event, FileKind};
 use onward_engine::care::harness::Watch;
 
 use crate::{
-    bench::{
-        Bench, codes, id, journal, kill_all, kill_supervisor, processes, sees, sees_nobody_left,
-        watched,
-    },
+    bench::{Bench, codes, id, journal, kill_all, processes, sees, sees_nobody_left, watched},
+    kills::kill_supervisor,
     repo::{HALF_DONE, Killed, edit_by_hand, git, killed_half_way, repo, rescued, tree},
 };
 

@@ -10,7 +10,8 @@ use onward_engine::world::{files::temporary_name, supervisor::Identity};
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, id, journal, kill_all, kill_supervisor, sees, sees_nobody_left, spend},
+    bench::{Bench, id, journal, kill_all, sees, sees_nobody_left, spend},
+    kills::kill_supervisor,
     repo::{HALF_DONE, Killed, edit_by_hand, git, killed_half_way, repo},
     sessions::Desk,
 };

@@ -84,85 +84,22 @@ fn what_a_failed_step_complained_of_is_among_the_last_words() {
     assert!(said.err.contains("a: exit 3\n    no such flour\n"), "{said:?}");
 }
 
-/// Ten steps, a gate and one more step, in few but long records.
-fn long_run() -> Bench {
+#[test]
+fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
     let long = "x".repeat(40_000);
     let step = |id: usize| {
         format!("  - {{ id: s{id}, run: 'echo 1 > o{id} # {long}', writes: [o{id}] }}\n")
     };
     let steps: String = (0..10).map(step).collect();
     let last = step(10);
-    Bench::new(&format!("{steps}  - {{ id: ask, gate: Go on? }}\n{last}"))
-}
-
-/// What is kept is under the seal of a user, who has a home for it.
-fn says_at_home(bench: &Bench, arguments: &str, code: i32) -> Said {
-    let mut command = bench.command(arguments);
-    let said = Said::of(&command.env("XDG_STATE_HOME", bench.path("home")).output().unwrap());
-    assert_eq!(said.code, code, "{arguments}: {said:?}");
-    said
-}
-
-#[test]
-fn what_is_known_unread_is_read_as_soon_as_anything_changes_it() {
-    let bench = long_run();
-    let says = |arguments: &str, code: i32| says_at_home(&bench, arguments, code);
-    says("run w.yaml", 11);
-    let run = bench.project().runs().unwrap().remove(0).dir;
-    let known = run.join("known");
-    if !known.exists() {
-        // This file system counts ticks: nothing is known on it, and all is read each time.
-        return;
-    }
-    let plan = || says("plan --json --now 2099-01-01T00:00:00Z", 0).json();
-    // The same length, and the time of its last change set back.
-    let spoil = |path: &Path, from: &str, to: &str| {
-        let (whole, time) = (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified());
-        let text = String::from_utf8(whole.clone()).unwrap();
-        let at = text.rfind(from).unwrap();
-        let other = [&text[..at], to, &text[at + from.len()..]].concat();
-        assert_eq!(other.len(), whole.len());
-        fs::write(path, other).unwrap();
-        fs::File::options().write(true).open(path).unwrap().set_modified(time.unwrap()).unwrap();
-        whole
+    let bench = Bench::new(&format!("{steps}  - {{ id: ask, gate: Go on? }}\n{last}"));
+    // What is kept is under the seal of a user, who has a home for it.
+    let says = |arguments: &str, code: i32| {
+        let mut command = bench.command(arguments);
+        let said = Said::of(&command.env("XDG_STATE_HOME", bench.path("home")).output().unwrap());
+        assert_eq!(said.code, code, "{arguments}: {said:?}");
+        said
     };
-    for turn in ["left by the run", "left by a resume that added little"] {
-        let before = plan();
-        let held = fs::read(&known).unwrap();
-        fs::remove_file(&known).unwrap();
-        assert_eq!(plan(), before, "{turn}");
-        assert!(!known.exists(), "a look writes nothing");
-        fs::write(&known, held).unwrap();
-        let journal = run.join("journal.jsonl");
-        let whole = spoil(&journal, "\"step\":\"s4\"", "\"step\":\"s5\"");
-        assert!(codes(&plan()).contains(&"journal-damaged"), "{turn}");
-        says("resume --no-input", 15);
-        fs::write(&journal, whole).unwrap();
-        assert_eq!(plan(), before, "{turn}");
-        let origin = bench.path("w.yaml");
-        let whole = spoil(&origin, "echo 1 > o10", "echo 2 > o10");
-        assert!(codes(&plan()).contains(&"workflow-changed"), "{turn}: {:#}", plan());
-        fs::write(&origin, whole).unwrap();
-        assert_eq!(plan(), before, "{turn}");
-        let noted = fs::read(&known).unwrap();
-        says("resume --no-input", 11);
-        assert_ne!(fs::read(&known).unwrap(), noted, "noted down again, {turn}");
-    }
-    let opened = |run: &Path| {
-        let log = fs::read_to_string(run.join("exits.jsonl")).unwrap();
-        log.matches("\"kind\":\"opened\"").count()
-    };
-    assert_eq!(opened(&run), 1, "a resume that starts nothing begins no supervisor");
-    says("approve", 0);
-    says("resume", 0);
-    assert_eq!(opened(&run), 2);
-    assert_eq!(says("status --json", 0).json()["run"]["status"], "completed");
-}
-
-#[test]
-fn what_is_kept_of_a_long_journal_saves_time_and_changes_nothing() {
-    let bench = long_run();
-    let says = |arguments: &str, code: i32| says_at_home(&bench, arguments, code);
     says("run w.yaml", 11);
     let run = bench.project().runs().unwrap().remove(0).dir;
     let kept = run.join("checkpoint");

@@ -6,9 +6,7 @@ use onward_core::event::Event;
 use onward_engine::care::harness::{Watch, until};
 
 use crate::{
-    bench::{
-        Bench, id, kill_all, kill_supervisor, processes, sees, sees_nobody_left, signal, watched,
-    },
+    bench::{Bench, Living, id, kill_all, processes, sees, sees_nobody_left, signal, watched},
     leash::Leash,
 };
 
@@ -198,6 +196,16 @@ fn what_an_attempt_wrote_after_its_supervisor_died_beside_a_living_engine_is_its
 #[test]
 fn what_an_attempt_wrote_and_ended_after_its_supervisor_died_beside_an_engine_is_its_own() {
     outlives_its_supervisor(true);
+}
+
+/// The one that is there now, alone.
+pub(crate) fn kill_supervisor(run: &Path) {
+    let text = std::fs::read_to_string(run.join("supervisor")).unwrap();
+    let here: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let pid = u32::try_from(here["pid"].as_u64().unwrap()).unwrap();
+    let Some(supervisor) = Living::of(pid) else { return };
+    signal(pid, "-9");
+    until("the supervisor to die", || Ok((!supervisor.lives()).then_some(()))).unwrap();
 }
 
 #[test]

@@ -150,37 +150,3 @@ fn a_person_who_insists_passes_over_tasks_whose_commits_are_gone() {
     assert_eq!((kitchen.calls("P3[5]/work"), kitchen.calls("P6[6]/work")), (0, 0));
     assert_eq!(kitchen.calls("P7[7]/work"), 1);
 }
-
-/// A signal against completed tasks: of two readings the more careful one counts, and nothing is
-/// delivered that the verification has refused.
-#[test]
-fn a_signal_that_says_fail_has_the_completed_tasks_of_its_phase_verified() {
-    let kitchen = Kitchen::new("-");
-    kitchen.bench.write("src/6.txt", "made\n");
-    let list = list(&kitchen, "STANDARD", "P0:2+ P1:3+ P2:4+ P3:5+ P6:6+ P7:7+");
-    alter(&list, 1, |task| {
-        task["metadata"]["phase_signals"] = json!({"P7": "FAIL|failures:2"});
-    });
-    let plan = kitchen.exits("plan --json", 0).json();
-    assert_eq!(plan["recovery_point"]["phase"], "P7", "{plan:#}");
-    assert!(plan["findings"].to_string().contains("the signal of P7 says that it failed"));
-    planned(&kitchen, "status-disagrees");
-    kitchen.exits("resume --yes --no-input", 11);
-    assert_eq!((kitchen.calls("P7[7]/verify"), kitchen.calls("P7[7]/work")), (1, 0));
-    let signals = kitchen.permanent()["metadata"]["phase_signals"].clone();
-    assert_eq!(signals, json!({"p7": "PASS|tasks:1"}), "{signals}");
-    let plan = kitchen.exits("plan --json", 0).json();
-    assert!(!plan["findings"].to_string().contains("status-disagrees"), "{plan:#}");
-}
-
-/// A task that is not completed says more than a signal that its phase has passed.
-#[test]
-fn a_signal_that_its_tasks_do_not_show_is_told() {
-    let kitchen = Kitchen::new("-");
-    let list = list(&kitchen, "STANDARD", "P0:2+ P1:3- P2:4-");
-    alter(&list, 1, |task| task["metadata"]["phase_signals"] = json!({"p1": "PASS|arch:1"}));
-    let plan = kitchen.exits("plan --json", 0).json();
-    assert_eq!(plan["recovery_point"]["phase"], "P1", "{plan:#}");
-    let told = plan["findings"].to_string();
-    assert!(told.contains("the signal of P1 says that it has passed, and task 3"), "{told}");
-}

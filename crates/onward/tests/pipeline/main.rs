@@ -13,7 +13,6 @@ mod lists;
 mod locks;
 mod proved;
 mod real;
-mod strangers;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -131,20 +131,3 @@ fn an_epic_killed_at_every_boundary_of_its_second_wave_ends_with_the_same_files(
 fn an_epic_killed_at_every_other_boundary_ends_with_the_same_files() {
     epic_killed(|step| !step.starts_with("wave[1]") && !step.starts_with("wave[2]"));
 }
-
-/// What a gate sends back is mended once, wherever it is killed, and it is merged.
-#[test]
-fn an_epic_whose_gate_sends_a_wave_back_ends_with_the_same_files_wherever_it_is_killed() {
-    let setup = |yard: &Yard| {
-        let agent = yard.bench.text("agent.sh").replace(
-            "wave*gate*judge|final-gate)",
-            "wave\\[1\\]/gate\\[1\\]/judge) say '{\"verdict\": \"REJECT\"}' ;;\n  wave*gate*fix) \
-             echo glued >> made-3.1.txt ;;\n  wave*gate*judge|final-gate)",
-        );
-        yard.bench.write("agent.sh", &agent);
-        yard.with_epic();
-    };
-    let these = |step: &str| step.starts_with("wave[1]/gate") || step == "wave[1]/merge";
-    let run = "run epic --input epic=3 --no-input";
-    killed(setup, run, (Dies::Everything, At::Batches), these);
-}

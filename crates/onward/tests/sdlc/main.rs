@@ -11,7 +11,6 @@ mod modes;
 mod named;
 mod proved;
 mod real;
-mod shapes;
 mod styles;
 #[expect(dead_code, reason = "the kill tests use the rest")]
 #[path = "../support/mod.rs"]

@@ -1,9 +1,6 @@
 //! Runs that are named by a file which speaks of them, and what is said where none is open.
 
-use crate::{
-    terminal::Terminal,
-    yard::{STATE, STORY, TEXT, Yard},
-};
+use crate::yard::{STORY, TEXT, Yard};
 
 const LOOP: &str = "qa/2.1/loop-status.json";
 
@@ -117,59 +114,4 @@ fn a_list_and_a_status_say_which_story_a_run_is_about() {
         let row = list.lines().find(|it| it.starts_with(id)).unwrap();
         assert!(row.contains(about), "{list}");
     }
-}
-
-/// Before anything starts, and with the command to paste; at a terminal it is asked for.
-#[test]
-fn a_run_that_is_not_told_what_it_is_about_does_not_begin() {
-    let yard = Yard::new();
-    for (workflow, input) in
-        [("sdc", "story"), ("qa-loop", "story"), ("spec", "feature"), ("epic", "epic")]
-    {
-        let said = yard.bench.exits(&format!("run {workflow} --no-input"), 2);
-        assert!(said.err.contains(&format!("input `{input}` is missing")), "{said:#?}");
-        let command = format!("`onward run {workflow} --input {input}=VALUE`");
-        assert!(said.err.contains(&command), "{said:#?}");
-    }
-    for workflow in ["agent-memory", "dotagent"] {
-        let said = yard.bench.exits(&format!("run {workflow} --no-input"), 2);
-        let command = format!("`onward run {workflow} --input request=VALUE`");
-        assert!(said.err.contains(&command), "{said:#?}");
-    }
-    assert!(yard.bench.project().runs().unwrap().is_empty());
-    let mut terminal = Terminal::start(&yard.bench, "run sdc");
-    terminal.shows("The id of the story");
-    terminal.shows("story (a string): ");
-    terminal.types("4.2\n");
-    terminal.exits(0);
-    assert!(yard.bench.text(STORY).contains("**Status:** Done"));
-}
-
-/// The original is told which plan it goes on with; and a story that our agents work on, apart, was
-/// reset by no hand.
-#[test]
-fn an_epic_that_was_begun_here_names_its_plan_and_no_story_of_it_was_reset() {
-    let fail = "wave*work/implement) exit 1 ;;\n  wave*work/validate)";
-    let yard = Yard::with(|agent| agent.replace("wave*work/validate)", fail));
-    yard.with_epic();
-    for id in ["3.1", "3.2", "3.3"] {
-        let path = format!("docs/stories/{id}.story.md");
-        yard.write(&path, &TEXT.replace("4.2", id));
-    }
-    yard.git(&["commit", "--quiet", "--all", "--message=drafts"]);
-    yard.bench.exits("run epic --input epic=3 --no-input", 10);
-    let state = yard.bench.text(STATE);
-    assert!(state.contains("execution_plan: \"docs/epics/epic-3/EXECUTION.yaml\""), "{state}");
-    assert!(state.contains("in_progress"), "{state}");
-    let plan = yard.bench.exits("plan --json", 0).json();
-    assert!(!plan["findings"].to_string().contains("status-disagrees"), "{plan:#}");
-}
-
-#[test]
-fn a_story_is_named_by_no_path_and_no_agent_starts_for_one() {
-    let yard = Yard::with(|agent| format!("echo started >> said\n{agent}"));
-    let run = "run sdc --input story=../../../evil --input request=x --no-input";
-    let said = yard.bench.exits(run, 10);
-    assert!(said.err.contains("is no id of a story"), "{said:#?}");
-    assert!(!yard.bench.path("said").exists(), "{said:#?}");
 }

@@ -234,24 +234,3 @@ fn a_final_gate_that_rejects_says_what_was_decided() {
     let no = "the architect decided REJECT about the epic as a whole: no roof";
     assert!(said.err.contains(no) && !said.err.contains("schema"), "{said:#?}");
 }
-
-/// A run that another program began is watched like one of ours.
-#[test]
-fn a_developer_who_changes_what_another_story_asks_for_is_named_in_an_adopted_run() {
-    let other = "docs/stories/4.3.story.md";
-    for (status, phase, step, role) in
-        [("In Progress", 3, "implement", "dev"), ("In Review", 4, "qa-gate", "qa")]
-    {
-        let evil = format!(
-            "  {step}) sed -i 's/It greets/It fails/' {other}\n    say '{{\"verdict\": \"PASS\"}}' ;;\n  create)"
-        );
-        let yard = Yard::with(|agent| agent.replace("  create)", &evil));
-        yard.write(STORY, &TEXT.replace("Draft", status));
-        yard.write(other, &TEXT.replace("4.2", "4.3").replace("Draft", "Ready"));
-        let state = format!("workflow: sdc\ncurrent_story: \"4.2\"\ncurrent_phase: {phase}\n");
-        yard.write(".nexos/workflow-state/4-state.yaml", &state);
-        let said = yard.bench.exits("resume --yes --no-input", 10);
-        let what = format!("the {role} changed what is not its own in {STORY}: what {other} asks");
-        assert!(said.err.contains(&what), "{step}: {said:#?}");
-    }
-}

@@ -271,16 +271,6 @@ pub(crate) fn kill_all(run: &Path) {
     .unwrap();
 }
 
-/// The supervisor that is there now, alone.
-pub(crate) fn kill_supervisor(run: &Path) {
-    let text = fs::read_to_string(run.join("supervisor")).unwrap();
-    let here: Value = serde_json::from_str(&text).unwrap();
-    let pid = u32::try_from(here["pid"].as_u64().unwrap()).unwrap();
-    let Some(supervisor) = Living::of(pid) else { return };
-    signal(pid, "-9");
-    until("the supervisor to die", || Ok((!supervisor.lives()).then_some(()))).unwrap();
-}
-
 /// A process, by its number and when it began. One that is killed loses its memory first: for a
 /// moment it has no environment, and is still not dead.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -154,39 +154,6 @@ fn c5_no_byte_that_onward_wrote_holds_a_secret() {
     clean(&bench, &shown, "log --step");
 }
 
-/// As encoders of JSON spell them: in ASCII alone, small or large, and safe for HTML.
-#[test]
-fn c5_a_secret_that_json_spells_by_numbers_is_found() {
-    let spelled = [
-        r"p\u00e4ssw\u00f6rd-99",
-        r"p\u00E4ssw\u00F6rd-99",
-        r"cl\ud83d\udd11-1\u0026\u003c2",
-        r"cl\uD83D\uDD11-1&<2",
-        r"cl🔑-1\u0026\u003C2",
-    ];
-    let steps = "  - { id: one, run: 'LOG; cat said.json; cat said.json >&2; cp said.json \
-                 $ONWARD_RESULT; exit 1' }\n";
-    let bench = Bench::new(steps);
-    let quoted: Vec<String> = spelled.iter().map(|it| format!("\"{it}\"")).collect();
-    bench.write("said.json", &format!("[{}]\n", quoted.join(", ")));
-    let of_step = [("DB_PASS", "pässwörd-99"), ("API_KEY", "cl🔑-1&<2")];
-    let output = bench.command("run w.yaml --no-input").envs(of_step).output().unwrap();
-    let mut shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    let run = bench.project().runs().unwrap().remove(0).dir;
-    // Another environment knows no value any more.
-    for command in ["log --step one", "status", "resume --no-input --yes", "log"] {
-        let said = bench.onward(command);
-        shown += &(said.out + &said.err);
-    }
-    crate::bench::sees_nobody_left(&run);
-    assert!(shown.contains("[redacted:DB_PASS]"), "{shown}");
-    for secret in spelled {
-        let holders = holders(&bench.path(".onward"), secret);
-        assert!(holders.is_empty(), "{secret}: {holders:?}");
-        assert!(!shown.contains(secret), "{secret} is shown: {shown}");
-    }
-}
-
 #[test]
 fn c5_an_output_that_is_named_after_a_secret_does_not_count() {
     let bench = Bench::new("  - { id: one, run: 'LOG; touch out-$X_TOKEN', writes: ['out-*'] }\n");

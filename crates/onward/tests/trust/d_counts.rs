@@ -21,19 +21,19 @@ fn d_what_lists_and_loops_will_open_is_told_as_more_in_every_place() {
     let bench = Bench::new(STORY);
     let mut terminal = Terminal::start_sized(&bench, "run w.yaml", (80, 24));
     sees(&bench.path("began"));
-    terminal.shows("  0/7+  ");
-    let counts = json!({ "done": 0, "total": 7 });
+    terminal.shows("  0/2+  ");
+    let counts = json!({ "done": 0, "total": 2 });
     assert_eq!(bench.exits("list --json", 0).json()["runs"][0]["counts"], counts);
     assert_eq!(bench.exits("status --json", 0).json()["counts"], counts);
     let said = bench.exits("status", 0).out;
-    assert!(said.contains("0 of 7 done, and more to come\n"), "{said}");
+    assert!(said.contains("0 of 2 done, and more to come\n"), "{said}");
     let said = bench.exits("list", 0).out;
-    assert!(said.contains("  0/7+  "), "{said}");
+    assert!(said.contains("  0/2+  "), "{said}");
     let mut watch = Terminal::start_sized(&bench, "watch", (80, 24));
-    watch.sees(|glass| glass.screen().first().is_some_and(|row| row.contains(" 0/7+ done ")));
+    watch.sees(|glass| glass.screen().first().is_some_and(|row| row.contains(" 0/2+ done ")));
     watch.types("q");
     let shown = watch.exits(0);
-    assert!(shown.contains("0 of 7 steps done and more to come, "), "{shown}");
+    assert!(shown.contains("0 of 2 steps done and more to come, "), "{shown}");
     bench.write("go", "");
     sees(&bench.path("ended"));
     terminal.shows("  8/9  ");
@@ -41,26 +41,6 @@ fn d_what_lists_and_loops_will_open_is_told_as_more_in_every_place() {
     let shown = terminal.exits(0);
     assert!(shown.contains("completed: 9 steps, "), "{shown}");
     assert_eq!(bench.exits("status --json", 0).json()["counts"], json!({ "done": 9, "total": 9 }));
-}
-
-#[test]
-fn d_the_total_of_a_run_begins_with_what_check_counts() {
-    let bench = Bench::new(
-        "  - { id: g, gate: Go? }\n\
-         \x20 - { id: m, each: [x, y, z], steps: [{ id: p, run: LOG }, { id: q, run: LOG }] }\n\
-         \x20 - { id: l, repeat: { max: 1 }, run: LOG }\n",
-    );
-    let checked = bench.exits("check w.yaml --json", 0).json();
-    assert_eq!((&checked["steps"], &checked["more"]), (&json!(8), &json!(false)));
-    let said = bench.exits("run w.yaml --no-input", 11).err;
-    assert!(said.contains(": 0 of 8 steps done, "), "{said}");
-    assert!(said.contains("\n  1 waiting, 7 to come\n"), "{said}");
-    let counts = json!({ "done": 0, "total": 8 });
-    assert_eq!(bench.exits("status --json", 0).json()["counts"], counts);
-    assert_eq!(bench.exits("list --json", 0).json()["runs"][0]["counts"], counts);
-    bench.exits("approve", 0);
-    let said = bench.exits("resume --no-input", 0).err;
-    assert!(said.contains("completed: 8 steps, "), "{said}");
 }
 
 /// What a dead run counts is what it counted while it lived.
@@ -72,7 +52,7 @@ fn d_a_kill_changes_no_count() {
     let counts = || bench.exits("status --json", 0).json()["counts"].clone();
     let alive = counts();
     engine.kill().unwrap();
-    assert_eq!((&alive, counts()), (&json!({ "done": 0, "total": 7 }), alive.clone()));
+    assert_eq!((&alive, counts()), (&json!({ "done": 0, "total": 2 }), alive.clone()));
     bench.write("go", "");
     until("a seal", || {
         let seals = std::fs::read_to_string(run.join("exits.jsonl")).unwrap_or_default();

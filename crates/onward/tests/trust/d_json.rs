@@ -3,20 +3,12 @@
 //! The commands are those that the parser knows, by their manual pages: one that is new is missing
 //! here until it is tried.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    fs,
-};
+use std::{cell::RefCell, collections::BTreeMap, collections::BTreeSet};
 
 use onward_engine::world::schema::Schema;
 use serde_json::{Value, json};
 
-use crate::{
-    bench::{Bench, kill_all, sees},
-    d_meant::below,
-    support::program::Said,
-};
+use crate::{bench::Bench, support::program::Said};
 
 const STEPS: &str = "  - { id: half, run: 'echo 1 > made; test -e allowed', writes: [made] }\n\
     \x20 - { id: g, gate: Go? }\n\
@@ -210,132 +202,4 @@ fn d_every_command_tells_errors_and_its_help_in_json() {
     tried.bench.write("bad.yaml", "onward: 1\nsteps: [{ id: a, cmd: x }]\n");
     tried.one("check bad.yaml", 2, "check");
     tried.one("run bad.yaml", 2, "error");
-}
-
-/// Commands that look, whatever the state of the run.
-const LOOKS: [&str; 16] = [
-    "",
-    "list",
-    "status",
-    "status --cost",
-    "plan",
-    "plan --all",
-    "why one",
-    "why no-such-step",
-    "log",
-    "log --step one",
-    "log --step no-such-step",
-    "verify",
-    "rescue",
-    "rescue show 1",
-    "check w.yaml",
-    "doctor",
-];
-
-/// And those that change something; a resume comes last.
-const ACTS: [&str; 8] = [
-    "approve",
-    "decide g maybe",
-    "done no-such-step",
-    "undo 1 --yes",
-    "pause",
-    "archive --yes no-such-run",
-    "repair",
-    "resume --no-input",
-];
-
-impl Tried {
-    /// Each line fits the schema that it names; a command that fails says so in one of them.
-    #[track_caller]
-    fn keeps(&self, state: &str, commands: &[&str]) {
-        for command in commands {
-            let said = self.bench.onward(&format!("{command} --json"));
-            let at = format!("{state}: {command}: {said:?}");
-            assert_eq!(said.err, "", "{at}");
-            let lines = said.out.lines().map(|line| serde_json::from_str(line).unwrap());
-            let lines: Vec<Value> = lines.collect();
-            for line in &lines {
-                let named = line["schema"].as_str().map(|it| it.trim_start_matches("onward."));
-                let kind = named.map_or("event", |it| it.trim_end_matches("/1"));
-                self.fits(kind, line);
-            }
-            let last = lines.last().unwrap_or_else(|| panic!("{at}"));
-            let is_error = last["schema"] == "onward.error/1";
-            assert!(!is_error || said.code != 0, "{at}");
-            if let Some(exit) = last.get("exit") {
-                assert_eq!(exit, &json!(said.code), "{at}");
-            }
-        }
-    }
-}
-
-#[test]
-fn d_json_fits_its_published_schema_in_every_state_of_a_run() {
-    let tried = Tried::new(
-        "  - { id: one, writes: [made], \
-         run: 'echo 1 > made; echo > begun; while ! [ -e go ]; do sleep 0.05; done' }\n\
-         \x20 - { id: g, gate: Go?, shows: [made] }\n\
-         \x20 - { id: skipped, when: '{{ false }}', run: LOG }\n\
-         \x20 - { id: fan, each: [a, b], run: LOG }\n\
-         \x20 - { id: last, run: 'test -e allowed' }\n",
-    );
-    let bench = &tried.bench;
-    let status = || bench.exits("status --json", 0).json()["run"]["status"].clone();
-    tried.keeps("nothing here", &LOOKS);
-    let (mut engine, run) = bench.start_run();
-    sees(&bench.path("begun"));
-    assert_eq!(status(), "running");
-    tried.keeps("live", &LOOKS);
-    tried.keeps(
-        "live",
-        &["resume --no-input", "resume --detach", "archive --yes", "decide g maybe"],
-    );
-    engine.kill().unwrap();
-    tried.keeps("its engine is dead", &LOOKS);
-    kill_all(&run);
-    assert_eq!(status(), "interrupted");
-    tried.keeps("dead", &LOOKS);
-    bench.write("go", "");
-    tried.keeps("dead", &ACTS);
-    assert_eq!(status(), "waiting");
-    tried.keeps("gate", &LOOKS);
-    tried.keeps("gate", &["resume --no-input", "attach --no-input", "decide g maybe"]);
-    tried.keeps("answered", &["approve", "approve", "plan", "status", "resume --no-input"]);
-    assert_eq!(status(), "failed");
-    tried.keeps("failed", &LOOKS);
-    tried.keeps("failed", &ACTS);
-    let journal = run.join("journal.jsonl");
-    let whole = fs::read_to_string(&journal).unwrap();
-    let cut = whole.replacen("attempt.started", "attempt.startde", 1);
-    assert_ne!(cut, whole);
-    fs::write(&journal, cut).unwrap();
-    tried.keeps("damaged", &LOOKS);
-    tried.keeps("damaged", &ACTS);
-    fs::remove_file(&journal).unwrap();
-    tried.keeps("lost", &LOOKS);
-    tried.keeps("lost", &ACTS);
-    fs::write(&journal, whole).unwrap();
-    tried.keeps("whole again", &["status", "cancel"]);
-    assert_eq!(status(), "cancelled");
-    tried.keeps("cancelled", &LOOKS);
-    tried.keeps("cancelled", &ACTS);
-    bench.write("allowed", "");
-    tried.keeps("revived", &["resume --force --no-input"]);
-    assert_eq!(status(), "completed");
-    tried.keeps("completed", &LOOKS);
-    tried.keeps("completed", &ACTS);
-}
-
-#[test]
-fn d_json_of_a_run_of_another_system_fits_its_published_schema() {
-    let tried = Tried::new("");
-    let bench = &tried.bench;
-    below(bench, "tea");
-    let looks = ["", "list", "status", "plan", "why round[1]/roll", "status tea/talk", "plan tea"];
-    tried.keeps("foreign", &looks);
-    // A run of ours must exist for these.
-    tried.keeps("foreign", &["log", "verify", "rescue", "pause", "cancel", "resume --no-input"]);
-    tried.keeps("taken up", &["resume --no-input --yes"]);
-    tried.keeps("taken up", &looks);
-    tried.keeps("taken up", &["log", "verify", "rescue", "resume --no-input"]);
 }

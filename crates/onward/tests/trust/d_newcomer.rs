@@ -79,12 +79,9 @@ fn d_a_change_of_a_large_fan_out_is_told_once() {
     let said = bench.exits("plan", 0).out;
     assert!(said.contains("  rerun     fan   21 of 21: its command changed\n"), "{said}");
     assert!(said.contains("; the same of 20 more steps in fan\n"), "{said}");
-    assert!(said.contains(" --keep 'fan[i0]'`") && !said.contains("fan[i1]"), "{said}");
+    assert!(said.contains("`--keep 'fan[i0]'`") && !said.contains("fan[i1]"), "{said}");
     let all = bench.exits("plan --all", 0).out;
-    assert!(
-        all.contains(&format!("`onward resume {} --keep 'fan[i20]'`", id(&run_of(&bench)))),
-        "{all}"
-    );
+    assert!(all.contains("`--keep 'fan[i20]'`"), "{all}");
     let said = bench.exits("resume", 10).err;
     assert!(said.contains("stale fan  21 steps: changed: its command\n"), "{said}");
     assert!(said.matches("continued despite").count() <= 1 && !said.contains("fan[i1]"), "{said}");

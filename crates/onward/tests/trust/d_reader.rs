@@ -188,29 +188,6 @@ fn d_a_skipped_step_says_why_and_counts_once() {
 }
 
 #[test]
-fn d_a_skipped_step_shows_the_values_that_its_when_looked_at() {
-    let bench = Bench::new("");
-    let inputs = "inputs:\n  env: { type: string, default: dev }\n  long: { type: string, \
-        default: a-value-that-is-longer-than-what-a-line-of-a-terminal-has-room-for }\nsteps:";
-    bench.workflow(
-        "w.yaml",
-        inputs,
-        "  - { id: one, run: LOG }\n\
-         \x20 - { id: two, when: \"{{ inputs.env == 'prod' }}\", run: LOG }\n\
-         \x20 - { id: many, when: \"{{ steps.one.status == 'failed' }}\", run: LOG }\n\
-         \x20 - { id: last, when: \"{{ inputs.long == inputs.env }}\", run: LOG }\n",
-    );
-    let said = bench.exits("run w.yaml", 0).err.replace("\n                ", " ");
-    for words in [
-        "skip  two  `when` does not hold: {{ inputs.env == 'prod' }} (inputs.env is \"dev\")",
-        "{{ steps.one.status == 'failed' }} (steps.one.status is \"done\")",
-        "(inputs.long is \"a-value-that-is-longer-than-what-a-lin…, inputs.env is \"dev\")",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
-}
-
-#[test]
 fn d_the_review_template_goes_on_after_a_stop_without_a_question() {
     let bench = Bench::new("");
     bench.exits("init --from review poem", 0);

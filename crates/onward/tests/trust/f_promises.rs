@@ -6,7 +6,7 @@ use onward_engine::{care::harness::until, revert::rescue};
 use serde_json::Value;
 
 use crate::{
-    bench::{Bench, codes, id, kill_all, sees, sees_nobody_left, signal},
+    bench::{Bench, codes, id, kill_all, sees, signal},
     support::repo::git,
 };
 
@@ -297,30 +297,6 @@ fn b5_what_is_half_done_when_a_driven_run_is_cancelled_is_undone_and_kept() {
     assert!(said.contains("base.txt") && said.contains("onward undo"), "{said}");
     assert_eq!(codes(&bench.plan(&run)), [""; 0], "what was undone is no stranger's change");
     bench.exits(&format!("undo {} 1 --yes", id(&run)), 0);
-    assert_eq!((bench.text("base.txt"), bench.text("new.txt")), ("half\n".into(), "new\n".into()));
-}
-
-/// The supervisor, and the step with it, live on: they are stopped first, and then it is half done.
-#[test]
-fn b5_what_is_half_done_when_a_run_is_cancelled_whose_engine_alone_died_is_undone_and_kept() {
-    let bench = in_git(
-        "  - { id: a, edits: true, run: 'LOG; echo half > base.txt; echo new > new.txt; \
-         touch begun; sleep 1000' }\n  - { id: b, run: LOG }\n",
-    );
-    let (mut engine, run) = bench.start_run();
-    sees(&bench.path("begun"));
-    engine.kill().unwrap();
-    let said = bench.exits("cancel", 0).err;
-    let words = "undone: base.txt, new.txt; bring them back with:";
-    assert!(said.contains(&format!("{words} onward undo {} 1", id(&run))), "{said}");
-    sees_nobody_left(&run);
-    let status = bench.onward(&format!("status --json {}", id(&run))).json();
-    assert_eq!(status["run"]["status"], "cancelled", "{status:#}");
-    assert_eq!((bench.text("base.txt"), bench.path("new.txt").exists()), ("base\n".into(), false));
-    assert_eq!(rescued(&bench, "base.txt"), ["half\n"]);
-    bench.exits(&format!("undo {} 1 --yes", id(&run)), 0);
-    let said = bench.exits(&format!("status {}", id(&run)), 0).out;
-    assert!(!said.contains("Undone:"), "what the user brought back is not told as undone: {said}");
     assert_eq!((bench.text("base.txt"), bench.text("new.txt")), ("half\n".into(), "new\n".into()));
 }
 

@@ -5,8 +5,7 @@
 //! `h_writers` what a fifth one found about files that several steps write; `i_whens` conditions of
 //! steps to come; `i_living` steps that write while the run is looked at; `i_effects` work in
 //! flight that rests on what changed, or is half done; `j_hands` what people change where a plan
-//! could not see it; `k_hands` what they change around work that is done, lives, or was accepted;
-//! `l_reads` files that were made otherwise behind steps that came out the same.
+//! could not see it.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod a_commands;
@@ -30,7 +29,6 @@ mod d_json;
 mod d_keys;
 mod d_limits;
 mod d_manners;
-mod d_meant;
 mod d_narrow;
 mod d_newcomer;
 mod d_pictures;
@@ -39,7 +37,6 @@ mod d_resize;
 mod d_screens;
 mod d_shells;
 mod d_stumbles;
-mod d_tasks;
 mod d_watch;
 mod d_words;
 mod e_ahead;
@@ -59,13 +56,6 @@ mod i_living;
 mod i_redo;
 mod i_whens;
 mod j_hands;
-mod k_closed;
-mod k_hands;
-mod k_heard;
-mod k_keep;
-mod k_truth;
-mod l_reads;
-mod l_rescues;
 mod paste;
 mod soak;
 #[expect(dead_code, reason = "other tests use the rest")]

@@ -11,8 +11,6 @@ mod flow;
 use onward_core::workflow::foreign_yaml;
 use serde_json::{Map, Value};
 
-use super::edit::Sheet;
-
 /// The map that a file holds, or why it holds none.
 pub fn object(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
@@ -37,40 +35,11 @@ pub fn with_value(text: &str, path: &[&str], value: &str) -> Option<String> {
         Some(body) => ("\u{feff}", body),
         None => ("", text),
     };
-    let json = in_json(body, path, value);
-    if let Some((after, false)) = &json {
-        return Some(format!("{mark}{after}"));
-    }
-    in_yaml((mark, body), path, value).or_else(|| Some(format!("{mark}{}", json?.0)))
-}
-
-fn in_yaml((mark, body): (&str, &str), path: &[&str], value: &str) -> Option<String> {
     let after = block::set(body, path, value)?;
     let mut meant = foreign_yaml(body).unwrap_or(Value::Null);
     put(&mut meant, path, foreign_yaml(&scalar(value)).ok()?)?;
     let is_meant = foreign_yaml(&after).is_ok_and(|it| it == meant);
-    // JSON stays JSON: other programs read nothing else.
-    let is_kept = !is_json(body) || is_json(&after);
-    (is_meant && is_kept).then(|| format!("{mark}{after}"))
-}
-
-/// The same in a file that is JSON, and whether a list on the way was written as a whole: the order
-/// of keys in it is lost then.
-fn in_json(text: &str, path: &[&str], value: &str) -> Option<(String, bool)> {
-    let mut meant: Value = serde_json::from_str(text).ok()?;
-    put(&mut meant, path, foreign_yaml(&scalar(value)).ok()?)?;
-    let at = |upto: usize| path[..upto].iter().try_fold(&meant, |it, key| it.get(*key));
-    let is_list = |upto: &usize| at(*upto).is_some_and(Value::is_array);
-    let upto = (1..path.len()).find(is_list).unwrap_or(path.len());
-    let mut sheet = Sheet::read(text.as_bytes())?;
-    sheet.set(&path[..upto], at(upto)?);
-    let after = String::from_utf8(sheet.into_bytes()).ok()?;
-    let is_meant = serde_json::from_str::<Value>(&after).is_ok_and(|it| it == meant);
-    is_meant.then_some((after, upto < path.len()))
-}
-
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<Value>(text).is_ok()
+    is_meant.then(|| format!("{mark}{after}"))
 }
 
 /// The same in a tree that was read.
@@ -203,27 +172,6 @@ epic_state:
             ("a:\n  b: x\n", &["a", "b", "s"], "a:\n  b: {s: new}\n"),
             ("a:\r\n  b: 1\r\n", &["a", "c"], "a:\r\n  b: 1\r\n  c: new\r\n"),
             ("a: \"x #1\" # why\n", &["a"], "a: new # why\n"),
-        ] {
-            assert_eq!(with_value(text, path, "new").as_deref(), Some(expected), "{text}");
-        }
-    }
-
-    /// Whatever reads it reads nothing else.
-    #[test]
-    fn json_stays_json() {
-        for (text, path, expected) in [
-            ("{\"a\": 1}\n", &["b"][..], "{\"a\": 1, \"b\": \"new\"}\n"),
-            ("{\n\t\"a\": \"x\"\n}", &["a"], "{\n\t\"a\": \"new\"\n}"),
-            (
-                "{\"z\": [1,2], \"a\": [\"3.1\", \"3.2\"]}",
-                &["a", "1", "s"],
-                "{\"z\": [1,2], \"a\": [\"3.1\", {\"id\": \"3.2\", \"s\": \"new\"}]}",
-            ),
-            (
-                "{\"a\": [{\"z\": 1, \"b\": 2}]}",
-                &["a", "0", "c"],
-                "{\"a\": [{\"z\": 1, \"b\": 2, \"c\": \"new\"}]}",
-            ),
         ] {
             assert_eq!(with_value(text, path, "new").as_deref(), Some(expected), "{text}");
         }

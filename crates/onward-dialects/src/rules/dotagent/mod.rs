@@ -13,20 +13,18 @@ pub mod phases;
 pub mod plan;
 pub mod tasks;
 
-use onward_core::{digest::Digest, time::Timestamp, told::Change};
+use onward_core::{time::Timestamp, told::Change};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Files,
     dotagent::{
-        Phase, VOID,
-        read::{REFLECTIONS, REPORTS, Sheet, State},
+        Phase,
+        read::{Sheet, State},
         write::Checkpoint,
     },
-    kit::{age::stamp, json, path::shown},
+    kit::path::shown,
 };
-
-use phases::ARCHIVE;
 
 /// What a function is shown.
 #[derive(Clone, Copy, Debug)]
@@ -95,33 +93,7 @@ impl Scene<'_> {
     /// The files come first, the checkpoint tells of them afterwards.
     fn act(&self, mut changes: Vec<Change>, checkpoint: &Checkpoint, result: Value) -> Act {
         changes.extend(checkpoint.changes(self.files));
-        let changes = self.keeping(changes);
         Act { moves: Vec::new(), changes, result }
-    }
-
-    /// Copies of what the changes replace and another hand made: whatever cannot be read, and reports
-    /// that say something else.
-    fn keeping(&self, changes: Vec<Change>) -> Vec<Change> {
-        let copy = |change: &Change| {
-            let Change::Replace { path, bytes } = change else { return None };
-            let file = self.files.file(path).filter(|it| it.bytes != *bytes && it.bytes != VOID)?;
-            let is_report = [REPORTS, REFLECTIONS].iter().any(|it| path.starts_with(it));
-            let is_kept = match json::object(&file.bytes) {
-                Err(_) => true,
-                Ok(map) => is_report && !map.is_empty(),
-            };
-            if !is_kept {
-                return None;
-            }
-            let below = path.trim_start_matches("memory/").trim_start_matches("state/");
-            // Its own digest: another one of the same moment has a place of its own.
-            let digest: String = Digest::of(&file.bytes).to_string().chars().take(8).collect();
-            let at = file.modified.map_or_else(|| "unknown".to_owned(), stamp);
-            let path = format!("{ARCHIVE}replaced-{digest}_{at}/{below}");
-            Some(Change::Replace { path, bytes: file.bytes.clone() })
-        };
-        let copies: Vec<Change> = changes.iter().filter_map(copy).collect();
-        copies.into_iter().chain(changes).collect()
     }
 
     /// A name beside `path` that no file has yet: `output.json`, `output.1.json`, …

@@ -144,31 +144,21 @@ pub fn design_path(name: &str) -> String {
     format!("{DESIGNS}{}.json", component(name))
 }
 
-/// One architect's design. `asked`: all of them, noted where the checkpoint does not name them, so
-/// that the roundtable waits for each.
-pub fn design(
-    scene: &Scene<'_>,
-    name: &str,
-    draft: &Value,
-    asked: &[String],
-) -> Result<Act, Refused> {
-    Ok(architecture(scene, &design_path(name), draft, asked))
+pub fn design(scene: &Scene<'_>, name: &str, draft: &Value) -> Result<Act, Refused> {
+    Ok(architecture(scene, &design_path(name), draft))
 }
 
 /// What the roundtable made of the designs: a draft until the user says yes.
 pub fn merged(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
-    Ok(architecture(scene, MERGED, draft, &[]))
+    Ok(architecture(scene, MERGED, draft))
 }
 
-fn architecture(scene: &Scene<'_>, path: &str, draft: &Value, asked: &[String]) -> Act {
+fn architecture(scene: &Scene<'_>, path: &str, draft: &Value) -> Act {
     let written = object_of(draft);
     if scene.phase() > Phase::Architecture || scene.object(path).as_ref() == Some(&written) {
         return Act::nothing(none());
     }
     let mut checkpoint = scene.checkpoint();
-    if !asked.is_empty() {
-        checkpoint.phase.entry("architects").or_insert_with(|| json!(asked));
-    }
     checkpoint.stamp(scene.at);
     scene.act(vec![replace(path, &written)], &checkpoint, none())
 }
@@ -227,8 +217,7 @@ pub fn reflection(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
     map.insert("workflow_id".to_owned(), checkpoint.written_id());
     let page = replace(&path, &map);
     if state.is_over() {
-        let changes = scene.keeping(vec![page]);
-        return Ok(Act { moves: Vec::new(), changes, result });
+        return Ok(Act { moves: Vec::new(), changes: vec![page], result });
     }
     checkpoint.finish(scene.at);
     let mut changes = Vec::new();
@@ -244,6 +233,6 @@ pub fn reflection(scene: &Scene<'_>, draft: &Value) -> Result<Act, Refused> {
         changes.push(Change::Replace { path, bytes: bytes.to_vec() });
     }
     let mut act = scene.act(changes, &checkpoint, result);
-    act.changes.extend(scene.keeping(vec![page]));
+    act.changes.push(page);
     Ok(act)
 }

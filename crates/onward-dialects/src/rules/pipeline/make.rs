@@ -1,6 +1,6 @@
 //! New tasks: the `[PERMANENT]` one, and the work of a phase.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use onward_core::told::Change;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct Request<'a> {
     pub driver: &'a str,
 }
 
-/// The `[PERMANENT]` task of a list that has none. Tasks that the list has are not its own.
+/// The `[PERMANENT]` task of a list that has none.
 pub fn open(files: &Files, request: &Request<'_>) -> Vec<Change> {
     let answered = |key: &str| request.intake.get(key).and_then(Value::as_str).unwrap_or_default();
     let tier = Tier::parse(request.tier).or_else(|| Tier::parse(answered("tier")));
@@ -48,9 +48,6 @@ pub fn open(files: &Files, request: &Request<'_>) -> Vec<Change> {
         ("resume_count", json!(0)),
         (key::DRIVER, json!(request.driver)),
     ];
-    if files.iter().any(|(path, _)| Path::new(path).extension().is_some_and(|it| it == "json")) {
-        metadata[key::APART] = json!(true);
-    }
     for (key, value) in pairs.into_iter().filter(|(_, value)| !value.is_null()) {
         metadata[key] = value;
     }

@@ -10,5 +10,5 @@ mod progress;
 pub use make::{Request, open, tasks};
 pub use progress::{
     Begun, Settled, accept, begin, commit_files, deliver, delivered, fail, files_of, mended,
-    mended_refused, mending, mending_refused, missed, refuse, settle, tree,
+    mending, missed, settle, tree,
 };

@@ -31,9 +31,8 @@ pub fn begin(pipeline: &Pipeline, id: &str, run: &str) -> Option<Begun> {
     let mut edit = Edit::of(pipeline, id);
     edit.set("status", &json!("in_progress"));
     edit.set("owner", &json!("onward"));
-    for key in ["error", key::DOUBT, key::REFUSED] {
-        edit.forget(key);
-    }
+    edit.forget("error");
+    edit.forget(key::DOUBT);
     edit.meta(key::RUN, &json!(run));
     Some(Begun { done, turn, changes: edit.change().into_iter().collect() })
 }
@@ -95,9 +94,9 @@ pub fn settle(
     note(&mut edit, files, &named);
     edit.meta_if_bare("result", &json!(result));
     edit.meta(key::CHECKED, &json!("onward"));
-    for key in ["error", key::RUN, key::DOUBT, key::REFUSED] {
-        edit.forget(key);
-    }
+    edit.forget("error");
+    edit.forget(key::RUN);
+    edit.forget(key::DOUBT);
     edit.set("status", &json!("completed"));
     // Also one that says all this: it is newer than its files again.
     changes.push(edit.rewritten());
@@ -109,32 +108,6 @@ pub fn fail(pipeline: &Pipeline, id: &str, why: &str) -> Vec<Change> {
     let mut edit = Edit::of(pipeline, id);
     edit.meta("error", &json!(why));
     edit.change().into_iter().collect()
-}
-
-/// The task was verified, and does not hold: it is verified again when that is mended.
-pub fn refuse(pipeline: &Pipeline, id: &str, failures: &[String]) -> Vec<Change> {
-    let mut edit = Edit::of(pipeline, id);
-    let named =
-        if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
-    edit.meta("error", &json!(format!("the verifier decided that the work does not hold{named}")));
-    edit.meta(key::REFUSED, &json!(failures));
-    edit.change().into_iter().collect()
-}
-
-/// A fix of what the verification refused begins.
-pub fn mending_refused(pipeline: &Pipeline) -> Vec<Change> {
-    let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
-    permanent.meta(key::MENDING, &json!(true));
-    permanent.change().into_iter().collect()
-}
-
-/// It is over, and what was refused is verified again.
-pub fn mended_refused(pipeline: &Pipeline, held: &BTreeMap<String, Option<String>>) -> Vec<Change> {
-    let mut changes = executed(pipeline, held);
-    let mut permanent = Edit::of(pipeline, pipeline.permanent_id());
-    permanent.forget(key::MENDING);
-    changes.extend(permanent.change());
-    changes
 }
 
 /// What these files of a task hold, of those that are there.

@@ -7,6 +7,5 @@ pub mod edit;
 pub mod gate;
 pub mod join;
 pub mod sections;
-pub mod state;
 pub mod turn;
 pub mod wave;

@@ -36,16 +36,11 @@ impl Marked {
     #[must_use]
     pub fn beside<'a>(mut self, others: impl Iterator<Item = &'a Story>) -> Self {
         let asked = |it: &Story| {
-            let asked = it.sections(&SCOPE).concat();
+            let asked: String = SCOPE.iter().map(|title| it.section(title)).collect();
             Digest::of(asked.trim_end().as_bytes()).to_string()
         };
         self.others = others.map(|it| (it.path.clone(), asked(it))).collect();
         self
-    }
-
-    /// Whether it was noted what other stories ask for: else they need not be looked at.
-    pub fn knows_others(&self) -> bool {
-        !self.others.is_empty()
     }
 
     pub fn of(text: &str) -> Self {

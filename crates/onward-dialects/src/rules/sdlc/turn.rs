@@ -42,9 +42,7 @@ struct Shape {
     pointer: &'static str,
     reviewed: &'static str,
     fixed: &'static str,
-    /// What an iteration has behind its verdict, for its programs to fill.
-    found: Option<&'static str>,
-    /// What it has besides.
+    /// What an iteration has besides, for its programs to fill.
     besides: &'static [&'static str],
     reason: &'static str,
     escalated: Option<&'static str>,
@@ -60,7 +58,6 @@ const LONG: Shape = Shape {
     pointer: "currentIteration",
     reviewed: "reviewedAt",
     fixed: "fixedAt",
-    found: Some("issuesFound"),
     besides: &["issuesFixed", "duration"],
     reason: "escalationReason",
     escalated: Some("escalatedAt"),
@@ -75,7 +72,6 @@ const SNAKE: Shape = Shape {
     pointer: "current_iteration",
     reviewed: "date",
     fixed: "fixed_at",
-    found: None,
     besides: &[],
     reason: "escalation_reason",
     escalated: None,
@@ -88,7 +84,6 @@ const SNAKE: Shape = Shape {
 /// With a number and a last verdict beside the history.
 const SHORT: Shape = Shape {
     pointer: "iteration",
-    found: None,
     besides: &[],
     escalated: None,
     words: Some(["running", "complete"]),
@@ -192,7 +187,6 @@ pub fn turned(before: Option<&[u8]>, it: &Turned<'_>) -> Option<Vec<u8>> {
                         (shape.reviewed, at.clone()),
                         ("verdict", json!(verdict)),
                     ];
-                    entry.extend(shape.found.map(|key| (key, Value::Null)));
                     if shape.fixed == LONG.fixed {
                         entry.push((fixed, Value::Null));
                     }
@@ -364,10 +358,6 @@ mod tests {
             format!(r#"{{"storyId":"2.1","iteration":1,{status},"history":[{new}]}}"#)
         );
         let long = turned(None, &of(1, Event::Reviewed("BLOCKED"))).unwrap();
-        let entry = String::from_utf8_lossy(&long).into_owned();
-        let keys = ["reviewedAt", "verdict", "issuesFound", "fixedAt", "issuesFixed", "duration"];
-        let places = keys.map(|it| entry.find(&format!("\"{it}\"")));
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{entry}");
         let long: Value = serde_json::from_slice(&long).unwrap();
         assert_eq!(long["escalatedAt"], "2026-02-17T12:00:00Z", "{long:#}");
     }

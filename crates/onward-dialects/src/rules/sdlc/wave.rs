@@ -5,15 +5,14 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     kit::{
-        json,
         path::component,
         yaml::{object, with_value},
     },
-    sdlc::epic::{Epic, is_bare, story_key, wave_key},
+    sdlc::epic::{Epic, story_key, wave_key},
 };
 
 /// Where a run of ours keeps the state of an epic.
@@ -157,39 +156,6 @@ pub fn reopened(state: &str, epic: &Epic, wave: u32, what: Again<'_>) -> Option<
     Some(state.text)
 }
 
-fn read(text: &str) -> Option<Map<String, Value>> {
-    json::object(text.as_bytes()).or_else(|_| object(text.as_bytes())).ok()
-}
-
-/// The state with a value of the epic, at a path and under a key as this file spells keys.
-pub fn with_noted(state: &str, above: &[String], key: &str, value: &str) -> Option<String> {
-    let map = read(state)?;
-    let is_bare = is_bare(&map);
-    let inner = if is_bare { Some(&map) } else { map.get("epic_state").and_then(Value::as_object) };
-    let has = |key: &&str| inner.is_some_and(|it| it.contains_key(*key));
-    let is_camel = ["currentWave", "updatedAt", "gateVerdicts"].iter().any(has);
-    let spelled = |key: &str| if is_camel { camel(key) } else { key.to_owned() };
-    let top = (!is_bare).then(|| "epic_state".to_owned());
-    let path: Vec<String> =
-        top.into_iter().chain(above.iter().map(|it| spelled(it))).chain([spelled(key)]).collect();
-    with_value(state, &path.iter().map(String::as_str).collect::<Vec<_>>(), value)
-}
-
-/// `gate_verdicts` as `gateVerdicts`; of ids nothing is known.
-fn camel(key: &str) -> String {
-    let is_word = key.bytes().all(|it| it.is_ascii_lowercase() || it == b'_');
-    if !is_word {
-        return key.to_owned();
-    }
-    let mut parts = key.split('_');
-    let first = parts.next().unwrap_or_default().to_owned();
-    let rest = parts.map(|it| {
-        let (first, rest) = it.split_at_checked(1).unwrap_or((it, ""));
-        first.to_ascii_uppercase() + rest
-    });
-    first + &rest.collect::<String>()
-}
-
 /// The file while it is changed.
 struct State {
     text: String,
@@ -197,13 +163,15 @@ struct State {
 
 impl State {
     fn set(&mut self, above: &[String], key: &str, value: &str) -> Option<()> {
-        self.text = with_noted(&self.text, above, key, value)?;
+        let mut path = vec!["epic_state"];
+        path.extend(above.iter().map(String::as_str));
+        path.push(key);
+        self.text = with_value(&self.text, &path, value)?;
         Some(())
     }
 
     fn read(&self) -> Option<Value> {
-        let mut map = read(&self.text)?;
-        if is_bare(&map) { Some(map.into()) } else { map.remove("epic_state") }
+        object(self.text.as_bytes()).ok()?.remove("epic_state")
     }
 
     /// Where a wave is kept; one that a list does not have yet is named there first.
@@ -237,8 +205,7 @@ impl State {
 
     fn verdict(&self, number: u32) -> Option<Vec<String>> {
         let state = self.read()?;
-        let verdicts = state.get("gate_verdicts").or_else(|| state.get("gateVerdicts"));
-        let (key, _) = either(wave_key(verdicts, number));
+        let (key, _) = either(wave_key(state.get("gate_verdicts"), number));
         Some(vec!["gate_verdicts".to_owned(), key])
     }
 }
@@ -350,19 +317,6 @@ mod tests {
             assert_eq!(ids(&before), ids(&after), "{now}");
             assert_eq!(text.contains("# kept"), now.contains("# kept"), "{now}");
         }
-        // A pipeline's, which is JSON and stays it, and spells its keys its own way.
-        let text = "{\n  \"epicId\": \"3\",\n  \"odd\": 1,\n  \"currentWave\": 1,\n  \"waves\": \
-                    {\"1\": {\"stories\": {\"3.1\": {\"status\": \"pending\"}}}},\n  \
-                    \"updatedAt\": \"x\"\n}\n";
-        let epic = read(text);
-        let after = told(text, &epic, 1, Event::Worked { story: "3.1", branch: "b" }, AT).unwrap();
-        let after = told(&after, &read(&after), 1, Event::Accepted { notes: "" }, AT).unwrap();
-        let map: Value = serde_json::from_str(&after).unwrap();
-        assert_eq!(map["waves"]["1"]["stories"]["3.1"]["completedAt"], AT, "{after}");
-        assert_eq!(map["gateVerdicts"]["1"]["status"], "approved", "{after}");
-        assert_eq!((&map["awaitingInput"], &map["updatedAt"]), (&true.into(), &AT.into()));
-        assert_eq!(read(&after).next(&|_| None), Next::Checkpoint(1), "{after}");
-        assert!(after.starts_with(&text[..text.find("\"currentWave\"").unwrap()]), "{after}");
         let shared = "epic_state:\n  waves:\n    1: &a\n      stories: {3.1: {}}\n    2: *a\n";
         assert!(!is_writable(shared, &read(shared), 1));
     }

@@ -105,7 +105,7 @@ fn journal(run: &RunDir) -> Option<Check> {
 
 /// Whether the copy of the workflow is the one that the journal names.
 fn workflow(run: &RunDir, machine: &Machine) -> Option<Check> {
-    let error = Pinned::look_closely(&run.dir, &machine.env).err()?;
+    let error = Pinned::look(&run.dir, &machine.env).err()?;
     let message = format!("the workflow that run {} keeps cannot be used: {error}", run.id);
     let check = Check::new("workflow-damaged", Health::Problem, with_causes(message, &error));
     let hint = EngineError::from(error).hint();

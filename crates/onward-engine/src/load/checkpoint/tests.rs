@@ -120,7 +120,7 @@ fn is_of(folded: &Folded, journal: &[u8]) -> bool {
         let rest = journal.get(usize::try_from(offset).unwrap()..).unwrap_or_default();
         Ok::<_, ()>(rest[..rest.len().min(97)].to_vec())
     };
-    known::begun_by(folded.part.length, folded.part.crc, piece).unwrap()
+    folded.begins(piece).unwrap()
 }
 
 /// The journal on a disk, cut and spoilt at any place behind and in front of what is kept.
@@ -304,7 +304,7 @@ fn only_what_this_user_sealed_counts() {
     {
         fs::write(&path, bytes).unwrap();
         let sealed = || fs::read(&path).unwrap();
-        let kept = |env| kept_of(sealed(), env, false);
+        let kept = |env| kept_of(sealed(), env);
         assert_eq!(kept(&me).is_some(), counts);
         assert!(kept(&[]).is_none(), "no one without a home has a seal");
         let Looked { loaded, part, .. } = looked(&me);

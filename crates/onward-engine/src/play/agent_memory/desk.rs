@@ -35,8 +35,7 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Waits until no other call holds the directory. A call that writes makes it where it is
-    /// missing.
+    /// Waits until no other call holds the directory, which is made where it is missing.
     pub(super) fn take(order: &Order) -> Result<Self, CallError> {
         let named = order.dir.to_str().and_then(inside);
         let Some(named) = named else {
@@ -45,9 +44,7 @@ impl Desk {
         };
         let project = &order.attempt.project;
         let dir = open::beneath(project, &named).map_err(CallError::io("use", &order.dir))?;
-        if !order.attempt.ink.is_dry() {
-            fs::create_dir_all(&dir).map_err(CallError::io("make", &dir))?;
-        }
+        fs::create_dir_all(&dir).map_err(CallError::io("make", &dir))?;
         let step = variable(&order.attempt.env, "ONWARD_STEP");
         let step = step.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
         let run = order.attempt.run.clone();

@@ -16,7 +16,7 @@ use crate::world::real::wall_clock;
 pub(super) fn open(order: &Order) -> Result<Value, CallError> {
     let desk = Desk::take(order)?;
     let (state, _) = desk.look()?;
-    if state.log.latest().is_none() {
+    if state.log.events.is_empty() {
         let details = desk.details(json!({ "request": order.request }));
         desk.log(&[Entry::new("run-started", details)])?;
     }

@@ -30,7 +30,7 @@ use super::{
 use crate::world::{
     git::Env,
     real::{
-        disk::{append_durably, hold_dir, remove_durably, replace},
+        disk::{append_durably, hold_dir, replace},
         wall_clock,
     },
 };
@@ -98,7 +98,6 @@ impl Seat {
             match change {
                 Change::Append { path, bytes } => append_durably(&self.at(&path)?, &bytes)?,
                 Change::Replace { path, bytes } => self.replace(&path, &bytes)?,
-                Change::Remove { path } => remove_durably(&self.at(&path)?)?,
             }
         }
         Ok(())

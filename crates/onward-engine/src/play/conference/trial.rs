@@ -131,22 +131,14 @@ pub(super) fn score(order: &Order) -> Result<Value, CallError> {
         ("CONFERENCE_ITERATION", order.iteration.to_string()),
     ];
     let runs = conference.settings.noise_runs.unwrap_or(1);
-    // It is the directory that most often lacks something.
-    let place = ground.path().strip_prefix(dir).unwrap_or(ground.path()).display();
     match evaluate::measure(command, runs, ground.path(), &env)? {
         Ok(value) => Ok(told(json!({"ok": true, "value": value}))),
         // Without a first number nothing that follows can be judged.
         Err(why) if order.iteration == 0 => {
-            let message = format!(
-                "the evaluator does not work for researcher {researcher}, in {place}: {why}"
-            );
-            let hint = format!(
-                "it is `{command}`, in conference.md; the conference's own directory is \
-                 $CONFERENCE_DIR there"
-            );
-            Err(CallError::new(message).hint(hint))
+            let message = format!("the evaluator does not work for researcher {researcher}: {why}");
+            Err(CallError::new(message).hint(format!("it is `{command}`, in conference.md")))
         }
-        Err(why) => Ok(told(unscored(&why, &format!("the evaluator, in {place}: ")))),
+        Err(why) => Ok(told(unscored(&why, "the evaluator: "))),
     }
 }
 

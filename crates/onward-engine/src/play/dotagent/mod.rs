@@ -23,9 +23,7 @@ pub(super) const FUNCTIONS: [(&str, Function); 17] = [
     ("dotagent.approve", |order| {
         play(order, |it, ask| phases::approve(it, &ask.of, &ask.architects))
     }),
-    ("dotagent.design", |order| {
-        play(order, |it, ask| phases::design(it, &ask.name, &ask.draft, &ask.architects))
-    }),
+    ("dotagent.design", |order| play(order, |it, ask| phases::design(it, &ask.name, &ask.draft))),
     ("dotagent.merged", |order| play(order, |it, ask| phases::merged(it, &ask.draft))),
     ("dotagent.look", |order| play(order, |it, _| plan::look(it))),
     ("dotagent.plan", |order| play(order, |it, ask| plan::plan(it, &ask.draft))),
@@ -140,7 +138,6 @@ fn merge(order: &Order) -> Result<Value, CallError> {
         step: Address::from_text(variable("ONWARD_STEP")),
         attempt: variable("ONWARD_ATTEMPT").parse().unwrap_or(1),
         memory: desk.dir.join("memory"),
-        gathers: false,
         settle: &|_| None,
     };
     let conflicts = merge::merge(&order.attempt, &work)?;

@@ -23,7 +23,7 @@ use crate::{
         git::{Git, head},
         open,
         real::{
-            disk::{hold_file, make_parents, remove_durably, replace_durably},
+            disk::{hold_file, make_parents, replace_durably},
             file_time,
         },
     },
@@ -142,7 +142,6 @@ impl List {
                     self.ink.dip()?;
                     replace_durably(&self.dir.join(path), bytes)?;
                 }
-                Change::Remove { path } => remove_durably(&self.dir.join(path))?,
             }
         }
         Ok(())

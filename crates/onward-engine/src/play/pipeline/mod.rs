@@ -21,12 +21,11 @@ use self::list::List;
 use super::{CallError, Function, Order};
 use crate::locate::Project;
 
-pub(super) const FUNCTIONS: [(&str, Function); 10] = [
+pub(super) const FUNCTIONS: [(&str, Function); 9] = [
     ("pipeline.open", open),
     ("pipeline.tasks", tasks),
     ("pipeline.begin", task::begin),
     ("pipeline.settle", task::settle),
-    ("pipeline.refused", refused),
     ("pipeline.mending", mending),
     ("pipeline.mended", mended),
     ("pipeline.accept", accept),
@@ -66,10 +65,7 @@ fn tasks(order: &Order) -> Result<Value, CallError> {
     nothing_late(&pipeline, phase)?;
     list.write(&rules::tasks(&pipeline, phase, &order.breakdown))?;
     let listed = list.read()?.listing(phase);
-    let mut listed =
-        listed.ok_or_else(|| CallError::new(format!("{} has no tasks", phase.as_str())))?;
-    listed["held"] = json!({});
-    Ok(listed)
+    listed.ok_or_else(|| CallError::new(format!("{} has no tasks", phase.as_str())))
 }
 
 /// Refused while an earlier phase has tasks that came after it was listed: a later phase rests on
@@ -90,24 +86,11 @@ fn mending(order: &Order) -> Result<Value, CallError> {
     Ok(json!({}))
 }
 
-/// Which tasks of the verification were refused, and why; a fix of that may be about to begin.
-fn refused(order: &Order) -> Result<Value, CallError> {
-    let list = List::take(order)?;
-    let pipeline = list.read()?;
-    if order.mending {
-        list.write(&rules::mending_refused(&pipeline))?;
-    }
-    Ok(pipeline.refused())
-}
-
 fn mended(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
     let pipeline = list.read()?;
-    let held = list.held(rules::commit_files(&pipeline));
-    list.write(&match Phase::parse(&order.stage) {
-        Some(Phase::P7) => rules::mended_refused(&pipeline, &held),
-        Some(_) | None => rules::mended(&pipeline, &held),
-    })?;
+    let files = rules::commit_files(&pipeline);
+    list.write(&rules::mended(&pipeline, &list.held(files)))?;
     Ok(json!({}))
 }
 

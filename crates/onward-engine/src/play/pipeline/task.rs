@@ -4,7 +4,7 @@
 //! left it is another person's or program's work, and nothing is written over it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs,
     os::unix::fs::PermissionsExt as _,
     path::{Component, Path},
@@ -28,19 +28,12 @@ pub(super) fn begin(order: &Order) -> Result<Value, CallError> {
             .hint("it was deleted: `onward plan` says what is left"));
     };
     list.write(&changes)?;
-    let tree = rules::tree(&order.id, turn);
-    Ok(json!({ "done": done, "turn": turn, "tree": tree, "held": {} }))
+    Ok(json!({ "done": done, "turn": turn, "tree": rules::tree(&order.id, turn) }))
 }
 
 /// The task is completed, and its work is in the project.
 pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
     let list = List::take(order)?;
-    if order.verdict["passed"] == json!(false) && !order.kept {
-        let named = order.verdict["failures"].as_array().into_iter().flatten();
-        let named: Vec<String> = named.filter_map(|it| Some(it.as_str()?.to_owned())).collect();
-        list.write(&rules::refuse(&list.read()?, &order.id, &named))?;
-        return Ok(json!({ "files": [], "held": {}, "passed": false }));
-    }
     let mut files = BTreeSet::new();
     if list.project.join(&order.page).is_file() {
         files.insert(order.page.clone());
@@ -65,9 +58,7 @@ pub(super) fn settle(order: &Order) -> Result<Value, CallError> {
         (false, false, _) => Settled::Proved,
     };
     list.write(&rules::settle(&pipeline, &order.id, &held, how))?;
-    // None of it is the work of an agent beside it.
-    let held: BTreeMap<_, _> = held.into_iter().filter(|(path, _)| files.contains(path)).collect();
-    Ok(json!({ "files": files, "held": held }))
+    Ok(json!({ "files": files }))
 }
 
 /// The agent said that it was done and wrote none of the task's files: the task failed, which the

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{CallError, Function, Order, desk::Desk};
 
-pub(super) const FUNCTIONS: [(&str, Function); 18] = [
+pub(super) const FUNCTIONS: [(&str, Function); 17] = [
     ("sdlc.story", open::story),
     ("sdlc.spec", open::spec),
     ("sdlc.judged", open::judged),
@@ -36,7 +36,6 @@ pub(super) const FUNCTIONS: [(&str, Function); 18] = [
     ("sdlc.wave", wave::wave),
     ("sdlc.marks", wave::marks),
     ("sdlc.kept", wave::kept),
-    ("sdlc.gather", wave::gather),
     ("sdlc.merge", wave::merge),
     ("sdlc.tag", wave::tag),
     ("sdlc.accept", wave::accept),
@@ -66,24 +65,6 @@ struct Ask {
     max: u32,
     /// What an earlier call said that the story held.
     before: Value,
-    /// The branches of a wave, in the order of their merge.
-    branches: Vec<Branch>,
-    /// The stories of a wave; not told by workflows that gather nothing.
-    stories: Option<Vec<Listed>>,
-}
-
-/// The branch that has a story's work.
-#[derive(Clone, Debug, Deserialize)]
-struct Branch {
-    story: String,
-    branch: String,
-}
-
-/// A story with its file.
-#[derive(Clone, Debug, Deserialize)]
-struct Listed {
-    id: String,
-    path: String,
 }
 
 impl Ask {

@@ -1,10 +1,7 @@
 //! Where a run begins: which story, spec or loop it is about.
 
 use onward_dialects::{
-    kit::{
-        json::Oddities,
-        path::{component, shown},
-    },
+    kit::{json::Oddities, path::component},
     rules::sdlc::{gate, sections::Marked, turn},
     sdlc::{Status, qa, spec::Critique},
 };
@@ -19,10 +16,6 @@ pub(super) fn story(order: &Order) -> Result<Value, CallError> {
     let project = project(&desk(order)?)?;
     let state = if ask.state.is_empty() { gate::state_path(id) } else { ask.state.clone() };
     let Some(story) = project.story(id) else {
-        if id.contains(['/', '\\']) {
-            return Err(CallError::new(format!("`{}` is no id of a story", shown(id)))
-                .hint("an id names no path: --input story=4.2"));
-        }
         let path = format!("docs/stories/{}.story.md", component(id));
         return Ok(json!({ "story": id, "path": path, "state": state, "exists": false,
             "status": "Draft", "awaits": false }));

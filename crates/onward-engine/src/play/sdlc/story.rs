@@ -9,7 +9,6 @@ use onward_dialects::{
         gate as rules,
         join::joined,
         sections::Marked,
-        state::{self, Word},
     },
     sdlc::{self, Status},
 };
@@ -104,13 +103,13 @@ pub(super) fn status(order: &Order) -> Result<Value, CallError> {
         Status::InProgress | Status::Blocked => 3,
         Status::InReview | Status::Done => 4,
     };
-    tell_state(&desk, &ask.state, |it, at| state::moved(it, phase, None, at))?;
+    tell_state(&desk, &ask.state, |state, at| rules::moved(state, phase, None, at))?;
     marked(&desk, &ask, &page)
 }
 
 /// The state says first what the story is about to be.
-fn announce(desk: &Desk, path: &str, to: Status) -> Result<(), CallError> {
-    tell_state(desk, path, |it, _| state::with_story(it, to.as_str()))
+fn announce(desk: &Desk, state: &str, to: Status) -> Result<(), CallError> {
+    tell_state(desk, state, |it, _| rules::with_story(it, to.as_str()))
 }
 
 /// Writes the status where the story has another one.
@@ -143,18 +142,20 @@ fn status_of(path: &str, page: &str) -> Option<Status> {
     sdlc::Story::read(path, &file).and_then(|it| it.status())
 }
 
-/// Changes the state that the run goes on with; one that cannot be changed so is left alone.
+/// Changes the state that the run goes on with; one that cannot be changed so, and one of the
+/// upstream's own master orchestrator, which has other words, is left alone.
 fn tell_state(
     desk: &Desk,
-    path: &str,
+    state: &str,
     change: impl FnOnce(&str, &str) -> Option<String>,
 ) -> Result<(), CallError> {
-    if path.is_empty() || desk.read(path)?.is_none() {
+    let is_json = state.to_lowercase().ends_with(".json");
+    if state.is_empty() || is_json || desk.read(state)?.is_none() {
         return Ok(());
     }
-    let before = text(desk, path)?;
+    let before = text(desk, state)?;
     match change(&before, &wall_clock().to_string()) {
-        Some(after) => replace(desk, path, &after),
+        Some(after) => replace(desk, state, &after),
         None => Ok(()),
     }
 }
@@ -182,7 +183,7 @@ pub(super) fn gate(order: &Order) -> Result<Value, CallError> {
         replace(&desk, &path, &announced)?;
         announce(&desk, &ask.state, Status::Done)?;
         set(&desk, &ask, page, Status::Done)?;
-        tell_state(&desk, &ask.state, |it, at| state::moved(it, 4, Some(Word::Completed), at))?;
+        tell_state(&desk, &ask.state, |it, at| rules::moved(it, 4, Some("completed"), at))?;
     }
     replace(&desk, &path, &given)?;
     Ok(json!({ "gate": path }))
@@ -195,6 +196,6 @@ pub(super) fn finish(order: &Order) -> Result<Value, CallError> {
     let page = text(&desk, &ask.path)?;
     announce(&desk, &ask.state, Status::Done)?;
     set(&desk, &ask, page, Status::Done)?;
-    tell_state(&desk, &ask.state, state::decided)?;
+    tell_state(&desk, &ask.state, rules::decided)?;
     Ok(json!({}))
 }

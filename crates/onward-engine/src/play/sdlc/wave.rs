@@ -1,8 +1,5 @@
 //! An epic wave by wave: its state, the merge of its stories in order, its tag.
 //!
-//! A gate looks at a wave in a worktree in which all its branches are gathered. What it sends back
-//! is mended there, on a branch of its own, which comes into the project behind the stories.
-//!
 //! Invariant: a wave is accepted in the state only behind its merge and its tag, so that a state
 //! which says so is never ahead of the repository.
 
@@ -14,16 +11,12 @@ use onward_dialects::{
         sections::Marked,
         wave::{self as rules, Event},
     },
-    sdlc::{
-        self, SDLC, Status,
-        epic::{Epic, Member, Wave},
-        project::Project,
-    },
+    sdlc::{self, SDLC, Status, epic::Epic, epic::Wave, project::Project},
     seam::Dialect as _,
 };
 use serde_json::{Map, Value, json};
 
-use super::{Ask, Branch, CallError, Desk, Listed, Order, desk, project, replace, story, text};
+use super::{Ask, CallError, Desk, Order, desk, project, replace, story, text};
 use crate::{
     play::merge::{Torn, Work, merge as bring},
     world::{
@@ -54,9 +47,7 @@ pub(super) fn epic(order: &Order) -> Result<Value, CallError> {
     let state = if ask.state.is_empty() { rules::path(id) } else { ask.state.clone() };
     if desk.read(&state)?.is_none() {
         let at = wall_clock().to_string();
-        let found = epic.plan_path.as_deref().unwrap_or_default();
-        let plan = if ask.plan.is_empty() { found } else { &ask.plan };
-        replace(&desk, &state, &rules::fresh(&epic, plan, &ask.to, &at))?;
+        replace(&desk, &state, &rules::fresh(&epic, &ask.plan, &ask.to, &at))?;
     }
     Ok(json!({ "epic": id, "state": state, "waves": sdlc::waves(&project, &epic) }))
 }
@@ -77,24 +68,8 @@ pub(super) fn wave(order: &Order) -> Result<Value, CallError> {
         "finished" => Event::Finished,
         other => return Err(CallError::new(format!("`{other}` is not an event of an epic"))),
     };
-    let desk = desk(order)?;
-    tell(&desk, &ask, event)?;
-    if event != Event::InReview {
-        return Ok(json!({}));
-    }
-    let (_, wave) = look(&desk, &ask)?;
-    let of = |it: &&Member| Some(json!({ "story": it.id, "branch": it.branch.as_ref()? }));
-    Ok(json!({ "branches": in_order(&wave).iter().filter_map(of).collect::<Vec<Value>>() }))
-}
-
-/// The stories as the plan has them merged.
-fn in_order(wave: &Wave) -> Vec<&Member> {
-    let mut stories: Vec<&Member> = wave.stories.iter().collect();
-    let place = |id: &str| {
-        wave.order.iter().position(|it| sdlc::is_same_story(it, id)).unwrap_or(usize::MAX)
-    };
-    stories.sort_by_key(|it| place(&it.id));
-    stories
+    tell(&desk(order)?, &ask, event)?;
+    Ok(json!({}))
 }
 
 fn tell(desk: &Desk, ask: &Ask, event: Event<'_>) -> Result<(), CallError> {
@@ -145,15 +120,10 @@ pub(super) fn kept(order: &Order) -> Result<Value, CallError> {
     Ok(json!({}))
 }
 
-/// The stories of the wave as they are where they are gathered; in a run that gathers nothing, as
-/// they are on their branches, or in the project where they have none.
+/// The stories of the wave as they are on their branches, or in the project where they have none.
 fn pages(order: &Order) -> Result<Vec<(String, String)>, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
-    if let Some(stories) = &ask.stories {
-        let page = |it: &Listed| Ok((it.id.clone(), text(&desk, &it.path)?));
-        return stories.iter().map(page).collect();
-    }
     let (project, wave) = look(&desk, &ask)?;
     let git = Git::new(&desk.dir, &order.attempt.env);
     let mut pages = Vec::new();
@@ -170,95 +140,49 @@ fn pages(order: &Order) -> Result<Vec<(String, String)>, CallError> {
     Ok(pages)
 }
 
-/// Brings the branches of the stories into the worktree in which the gate looks at them. One that
-/// does not fit beside the others stays apart: its merge will say so.
-pub(super) fn gather(order: &Order) -> Result<Value, CallError> {
-    let ask = Ask::read(order)?;
-    let desk = desk(order)?;
-    let project = project(&desk)?;
-    let mut apart = Vec::new();
-    for Branch { story, branch } in &ask.branches {
-        let part = Part { task: story, branch, summary: ASKED, gathers: true };
-        let conflicts = part.bring(order, &desk, &project, &ask)?;
-        if !conflicts.is_empty() {
-            apart.push(json!({ "story": story, "branch": branch, "paths": conflicts }));
-        }
-    }
-    Ok(json!({ "apart": apart }))
-}
-
-/// Brings the branches of the stories into the project, in the order of the plan, and then what the
-/// gate had mended.
+/// Brings the branches of the stories into the project, in the order of the plan.
 pub(super) fn merge(order: &Order) -> Result<Value, CallError> {
     let ask = Ask::read(order)?;
     let desk = desk(order)?;
     let (project, wave) = look(&desk, &ask)?;
-    let of =
-        |it: &Member| Some((format!("story {}", it.id), it.id.clone(), it.branch.clone()?, ASKED));
-    let mut all: Vec<(String, String, String, &str)> =
-        in_order(&wave).into_iter().filter_map(of).collect();
-    if !ask.branch.is_empty() {
-        let gate = format!("the gate of wave {}", ask.wave);
-        all.push((gate, format!("wave {}", ask.wave), ask.branch.clone(), MENDED));
-    }
+    let mut stories: Vec<&sdlc::epic::Member> = wave.stories.iter().collect();
+    let place = |id: &str| {
+        wave.order.iter().position(|it| sdlc::is_same_story(it, id)).unwrap_or(usize::MAX)
+    };
+    stories.sort_by_key(|it| place(&it.id));
+    let variable = |name: &str| {
+        variable(&order.attempt.env, name).and_then(|it| it.to_str()).unwrap_or_default()
+    };
+    let home = ask.state.split('/').next().unwrap_or_default();
     let mut merged = Vec::new();
-    for (what, task, branch, summary) in &all {
-        let part = Part { task, branch, summary, gathers: false };
-        let conflicts = part.bring(order, &desk, &project, &ask)?;
-        if !conflicts.is_empty() {
-            let paths = conflicts.join(", ");
-            let message = format!("{branch} of {what} cannot be merged: {paths}");
-            let hint = format!("`git merge {branch}`, settle it by hand, then `onward resume`");
-            return Err(CallError::new(message).hint(hint));
-        }
-        merged.push(task);
-    }
-    Ok(json!({ "merged": merged }))
-}
-
-/// What commits say that they bring.
-const ASKED: &str = "what the story asks for";
-const MENDED: &str = "what its gate sent back, mended";
-
-/// A branch that comes in.
-struct Part<'a> {
-    task: &'a str,
-    branch: &'a str,
-    summary: &'a str,
-    gathers: bool,
-}
-
-impl Part<'_> {
-    /// The paths in which it and what is here stand against each other; none = it is there.
-    fn bring(
-        &self,
-        order: &Order,
-        desk: &Desk,
-        project: &Project,
-        ask: &Ask,
-    ) -> Result<Vec<String>, CallError> {
-        let variable = |name: &str| {
-            variable(&order.attempt.env, name).and_then(|it| it.to_str()).unwrap_or_default()
-        };
-        // A story that the user changed meanwhile has the user's sections, and those of the agents.
-        let settle = |torn: &Torn<'_>| {
-            let is_story = project.stories.iter().any(|it| desk.dir.join(&it.path) == torn.path);
-            is_story.then(|| settled(torn.base, torn.now, torn.tip)).flatten()
-        };
+    // A story that the user changed meanwhile has the user's sections, and those of the agents.
+    let settle = |torn: &Torn<'_>| {
+        let is_story = project.stories.iter().any(|it| desk.dir.join(&it.path) == torn.path);
+        is_story.then(|| settled(torn.base, torn.now, torn.tip)).flatten()
+    };
+    for member in stories {
+        let Some(branch) = &member.branch else { continue };
         let work = Work {
             system: SDLC.card().name,
-            task: self.task,
-            branch: self.branch,
-            summary: self.summary,
+            task: &member.id,
+            branch,
+            summary: "what the story asks for",
             run: &order.attempt.run,
             step: Address::from_text(variable("ONWARD_STEP")),
             attempt: variable("ONWARD_ATTEMPT").parse().unwrap_or(1),
-            memory: desk.dir.join(ask.state.split('/').next().unwrap_or_default()),
-            gathers: self.gathers,
+            memory: desk.dir.join(home),
             settle: &settle,
         };
-        bring(&order.attempt, &work)
+        let conflicts = bring(&order.attempt, &work)?;
+        if !conflicts.is_empty() {
+            let what = conflicts.join(", ");
+            let message = format!("{branch} of story {} cannot be merged: {what}", member.id);
+            let hint = format!("`git merge {branch}`, settle it by hand, then `onward resume`");
+            return Err(CallError::new(message).hint(hint));
+        }
+        merged.push(member.id.clone());
     }
+    Ok(json!({ "merged": merged }))
 }
 
 /// Puts the wave's tag on the commit that has it, unless it is there.

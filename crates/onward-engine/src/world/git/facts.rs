@@ -3,13 +3,7 @@
 //! Invariant: looks only. No lock is taken, and nothing of the checkout is run.
 
 use crate::world::open;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    num::NonZero,
-    panic::resume_unwind,
-    path::Path,
-    thread,
-};
+use std::{collections::BTreeMap, num::NonZero, panic::resume_unwind, path::Path, thread};
 
 use onward_core::{event::GitHead, time::Timestamp};
 use onward_dialects::{Branch, Git as Facts, Worktree};
@@ -36,54 +30,6 @@ pub fn facts(dir: &Path, env: &Env, prefix: Option<&str>, commits: &[String]) ->
         let changes = tree.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         Some(Facts { changes, ..facts? })
     })
-}
-
-/// The same around one project for all sites that are asked about: git is asked once.
-#[derive(Debug)]
-pub struct Around {
-    facts: Option<Facts>,
-    missing: BTreeSet<String>,
-}
-
-impl Around {
-    /// `commits` are those that any of the sites names.
-    pub fn look(dir: &Path, env: &Env, commits: &BTreeSet<String>) -> Self {
-        let facts = facts(dir, env, None, &[]);
-        let repo = facts.as_ref().and_then(|_| Repo::find(dir, env).ok().flatten());
-        let missing = repo.map(|repo| missing(&repo.looking(), commits)).unwrap_or_default();
-        Self { facts, missing }
-    }
-
-    /// As far as a site that names these commits is concerned.
-    pub fn of(&self, commits: &[String]) -> Option<Facts> {
-        let is_missing = |it: &&String| self.missing.contains(*it);
-        let missing = commits.iter().take(COMMITS_MAX).filter(is_missing).cloned().collect();
-        Some(Facts { missing, ..self.facts.clone()? })
-    }
-}
-
-/// Those that are not in the history of the head. Most of another project's are not here at all.
-fn missing(git: &Git, commits: &BTreeSet<String>) -> BTreeSet<String> {
-    if commits.is_empty() {
-        return BTreeSet::new();
-    }
-    let names = commits.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
-    let check = ["cat-file", "--batch-check=%(objecttype)"];
-    let told = git.feed(&check, names.as_bytes()).unwrap_or_default();
-    let told = String::from_utf8_lossy(&told).into_owned();
-    let mut kinds = told.lines();
-    let is_missing = |commit: &&String| {
-        let is_here = kinds.next() == Some("commit");
-        !is_here || !is_in_history(git, commit)
-    };
-    commits.iter().filter(is_missing).cloned().collect()
-}
-
-fn is_in_history(git: &Git, commit: &str) -> bool {
-    // A name from a foreign file is an object's name, or it is nothing.
-    let is_name = commit.len() >= 4 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let asked = ["merge-base", "--is-ancestor", commit, "HEAD"];
-    is_name && git.ask(&asked, &[]).is_ok_and(|answer| answer.code == Some(0))
 }
 
 /// Where the head stands, and the branches that begin with `prefix`; the rest is not looked at.
@@ -113,7 +59,12 @@ fn branches(git: &Git, prefix: &str) -> Option<BTreeMap<String, Branch>> {
 fn around(git: &Git, env: &Env, prefix: Option<&str>, commits: &[String]) -> Option<Facts> {
     let mut facts = Facts::default();
     (facts.head, facts.branch) = head(git);
-    let is_missing = |commit: &&String| !is_in_history(git, commit);
+    let is_missing = |commit: &&String| {
+        // A name from a foreign file is an object's name, or it is nothing.
+        let is_name = commit.len() >= 4 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let asked = ["merge-base", "--is-ancestor", commit.as_str(), "HEAD"];
+        !is_name || git.ask(&asked, &[]).map_or(true, |answer| answer.code != Some(0))
+    };
     facts.missing = commits.iter().take(COMMITS_MAX).filter(is_missing).cloned().collect();
     let Some(prefix) = prefix else { return Some(facts) };
     facts.branches = branches(git, prefix)?;
@@ -215,9 +166,7 @@ fn unfinished(git_dir: &Path) -> Option<&'static str> {
 
 /// What differs from the head, untracked files included; never onward's own directory.
 fn changes(git: &Git) -> Option<Vec<String>> {
-    // Of a rename, the two paths would be entries that look alike.
-    let asked = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"];
-    let status = git.run(&asked).ok()?;
+    let status = git.run(&["status", "--porcelain", "-z", "--untracked-files=all"]).ok()?;
     let status = String::from_utf8_lossy(&status).into_owned();
     let lines = status.split('\0').filter(|line| !line.is_empty());
     Some(lines.map(str::to_owned).collect())

@@ -32,7 +32,7 @@ mod worktree;
 
 pub use command::{Answer, Git, GitError, LOOKS_ONLY};
 pub use compare::{Compared, Difference, Now, Side};
-pub use facts::{Around, as_of, facts, heads};
+pub use facts::{as_of, facts, heads};
 pub use head::head;
 pub(crate) use head::{git_dir, ref_commit};
 pub use history::{Commit, Made, reflog_action, trailers};

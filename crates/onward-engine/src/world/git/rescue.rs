@@ -1,7 +1,7 @@
 //! What is about to be undone, kept as a commit: its parent is the tree as it will be, its tree the
 //! tree as it is, so `git show` gives the patch and `git cherry-pick` brings it back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use onward_core::name;
 
@@ -9,7 +9,7 @@ use super::{
     command::GitError,
     compare::diff,
     head::head,
-    snapshot::{Chain, commit, copy_index, make_ref, remove_if_there},
+    snapshot::{Chain, commit, copy_index, move_ref, remove_if_there},
 };
 
 /// What an undo will do to the tree, in git's terms.
@@ -36,15 +36,6 @@ pub struct Rescued {
 }
 
 impl Chain {
-    /// The numbers of all that is kept.
-    pub fn rescued(&self) -> Result<BTreeSet<u32>, GitError> {
-        let args = ["for-each-ref", "--format=%(refname)", self.rescues()];
-        let out = self.repo().looking().run(&args)?;
-        let names = String::from_utf8_lossy(&out);
-        let number = |name: &str| name.rsplit_once('/')?.1.parse().ok();
-        Ok(names.lines().filter_map(number).collect())
-    }
-
     pub fn rescue(&self, what: &Undoing<'_>) -> Result<Rescued, GitError> {
         let _lock = self.lock()?;
         let left = self.record(what.also)?;
@@ -53,7 +44,8 @@ impl Chain {
         remove_if_there(&index.with_added_extension("lock"))?;
         copy_index(self.index_to_start_from(), &index)?;
         let git = self.repo().writing(&index);
-        let bases: BTreeSet<&str> = what.paths.values().filter_map(|base| *base).collect();
+        let bases: std::collections::BTreeSet<&str> =
+            what.paths.values().filter_map(|base| *base).collect();
         let mut trees = BTreeMap::new();
         for base in bases {
             trees.insert(base, diff(&git, &left.id, base)?);
@@ -91,7 +83,7 @@ impl Chain {
         let id =
             commit(&git, &left.id, std::slice::from_ref(&parent), what.title, head.as_deref())?;
         let reference = format!("{}/{}", self.rescues(), what.number);
-        make_ref(&git, &reference, &id)?;
+        move_ref(&git, &reference, &id)?;
         let patch = git.run(&[
             "diff-tree",
             "-p",

@@ -250,12 +250,6 @@ pub(super) fn move_ref(git: &Git, name: &str, id: &str) -> Result<(), GitError> 
     git.run(&["update-ref", "-m", "onward", name, id]).map(drop)
 }
 
-/// Refuses where it is there already.
-pub(super) fn make_ref(git: &Git, name: &str, id: &str) -> Result<(), GitError> {
-    let nothing = "0".repeat(id.len());
-    git.run(&["update-ref", "-m", "onward", name, id, &nothing]).map(drop)
-}
-
 pub(super) fn remove_if_there(path: &Path) -> Result<(), GitError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

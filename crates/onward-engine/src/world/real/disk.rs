@@ -5,7 +5,7 @@
 //! out.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
     fs::{self, File},
     io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::{ffi::OsStrExt as _, fs::PermissionsExt as _},
@@ -21,7 +21,6 @@ use super::{
 use crate::world::{
     At, JOURNAL, Stop,
     files::NEW_SUFFIX,
-    known::{Begun, Known, Of, Print, begins, begun_by},
     open::{self, To},
 };
 
@@ -31,8 +30,6 @@ pub(super) struct Disk {
     project_dir: PathBuf,
     /// Open from the first append on: a reopened file would cost two calls a step.
     journal: Option<Appender>,
-    /// What the journal was known to begin with when it was last looked at.
-    begun: Option<Begun>,
 }
 
 pub(crate) fn io_stop(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Stop {
@@ -42,7 +39,7 @@ pub(crate) fn io_stop(doing: &'static str, path: &Path) -> impl FnOnce(io::Error
 
 impl Disk {
     pub(super) fn new(run_dir: PathBuf, project_dir: PathBuf) -> Self {
-        Self { run_dir, project_dir, journal: None, begun: None }
+        Self { run_dir, project_dir, journal: None }
     }
 
     pub(super) fn project_dir(&self) -> &Path {
@@ -169,11 +166,7 @@ impl Disk {
         if at == At::Run(JOURNAL) {
             let journal = match &mut self.journal {
                 Some(journal) => journal,
-                none => {
-                    let known = self.begun.map(|it| it.print);
-                    let opened = Appender::open(&path, known);
-                    none.insert(opened.map_err(io_stop("open", &path))?)
-                }
+                none => none.insert(Appender::open(&path).map_err(io_stop("open", &path))?),
             };
             return journal.append(bytes).map_err(io_stop("append to", &path));
         }
@@ -293,35 +286,10 @@ impl Disk {
         sync_dir(dir.unwrap_or(&path))
     }
 
-    /// See [`World::journal_begins`](crate::world::World::journal_begins).
-    pub(super) fn journal_begins(
-        &mut self,
-        (length, crc): (u64, u32),
-        env: &[(OsString, OsString)],
-    ) -> Result<bool, Stop> {
-        let at = At::Run(JOURNAL);
-        let print = self.open(at, To::Read).and_then(|it| it.metadata());
-        let found = print.map_err(io_stop("look at", &self.path(at)))?;
-        let print = Print::of(&found);
-        let now = Begun { print, length, crc };
-        let ours = self.journal.as_ref().map(Appender::print);
-        let is_ours = |it: &Begun| Begun { print, ..*it } == now && ours == Some(Some(print));
-        let is_known = self.begun.as_ref().is_some_and(is_ours)
-            || Known::read(&self.run_dir, env).has(Of::Journal, &found, &begins(length, crc))
-            || begun_by(length, crc, |offset| self.read_from(at, offset, open::PIECE_BYTES))?;
-        if self.journal.is_none() {
-            self.begun = is_known.then_some(now);
-        }
-        Ok(is_known)
-    }
-
-    /// Gives back the room that the journal holds in advance. What is known of it comes back, if
-    /// all its changes since then were ours.
-    pub(super) fn close_journal(&mut self) -> Result<Option<Begun>, Stop> {
+    /// Gives back the room that the journal holds in advance.
+    pub(super) fn close_journal(&mut self) -> Result<(), Stop> {
         let path = self.path(At::Run(JOURNAL));
-        let Some(journal) = self.journal.take() else { return Ok(self.begun) };
-        let print = journal.close().map_err(io_stop("close", &path))?;
-        Ok(self.begun.zip(print).map(|(begun, print)| Begun { print, ..begun }))
+        self.journal.take().map_or(Ok(()), Appender::close).map_err(io_stop("close", &path))
     }
 }
 
@@ -376,17 +344,6 @@ pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// Adds to the end of a file, or makes it; durable when this returns.
-/// One that is gone was removed before.
-pub(crate) fn remove_durably(path: &Path) -> Result<(), Stop> {
-    match fs::remove_file(path) {
-        Err(error) if is_absence(&error) => Ok(()),
-        other => {
-            other.map_err(io_stop("remove", path))?;
-            path.parent().map_or(Ok(()), sync_dir)
-        }
-    }
-}
-
 pub(crate) fn append_durably(path: &Path, bytes: &[u8]) -> Result<(), Stop> {
     let written = open::at(path, To::Append).and_then(|mut file| {
         file.write_all(bytes)?;

@@ -6,27 +6,21 @@ use std::{collections::BTreeSet, ffi::OsString, io, path::Path};
 
 use onward_core::{address::Address, launch::Seal, state::State, time::Timestamp};
 
-use super::{clock::file_time, held::Meanwhile};
+use super::clock::file_time;
 use crate::world::{
     Connected, Stop, Survived,
     supervisor::{
-        Hands, HandsConfig, HandsError, LOG, Place, Stop as StopLadder, Whereabouts, boot_id,
+        Hands, HandsConfig, HandsError, Place, Stop as StopLadder, Whereabouts, boot_id,
         orphans::{Orphan, clear_orphans, sweep},
         seals::{LOG_BYTES_MIN, Line, Seals, Seen, read_seals_beyond},
     },
 };
-use crate::world::{
-    known::{Known, Of, RIGHT, Renewal},
-    open,
-    real::shared,
-};
+use crate::world::{open, real::shared};
 
 /// What was read of the supervisor's log before, beside it.
 const SEEN: &str = "exits.seen";
 /// What the seal is for; another purpose has another one.
 const PURPOSE: &str = "onward exits";
-/// What stands in front of a sealed body.
-const SEAL_BYTES: usize = 32;
 
 /// What the hidden subcommand is told after its own name: four arguments.
 fn args_of(place: &Place) -> [OsString; 4] {
@@ -52,16 +46,13 @@ pub(super) fn connect(
     epoch: u32,
     env: Vec<(OsString, OsString)>,
     supervise: &[OsString],
-    meanwhile: &mut Meanwhile<'_>,
 ) -> Result<(Hands, Connected), Stop> {
     // Before a new supervisor touches it.
     let last_heartbeat = heartbeat(place)?;
     let had_supervisor = place.seals().exists();
     let exec = supervise.iter().cloned().chain(args_of(place)).collect();
     let config = HandsConfig { place: place.clone(), epoch, env, exec };
-    let waits = &mut |words: Option<&str>| meanwhile(words).is_ok();
-    let taken = Hands::connect_or_start(&config, waits);
-    let (hands, welcome) = taken.map_err(|it| hands_stop(&it))?;
+    let (hands, welcome) = Hands::connect_or_start(&config).map_err(|it| hands_stop(&it))?;
     let seals = read(place, told, Some(welcome.log_bytes), &config.env)?;
     let (mut orphans, mut survived) = (0, Survived::default());
     // Also when an engine that started this supervisor died before it got here.
@@ -102,13 +93,6 @@ pub(super) fn connect(
     Ok((hands, connected))
 }
 
-/// Whether a supervisor of the run lives.
-pub(super) fn is_held(place: &Place) -> Result<bool, Stop> {
-    let boot_id = boot_id().map_err(io_stop("read the boot id of", &place.run_dir))?;
-    let here = Whereabouts::read(place);
-    Ok(here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive()))
-}
-
 /// What a supervisor would say, found out without asking or disturbing it.
 pub fn look(place: &Place, told: &State, env: &[(OsString, OsString)]) -> Result<Connected, Stop> {
     let seals = read(place, told, None, env)?;
@@ -116,11 +100,7 @@ pub fn look(place: &Place, told: &State, env: &[(OsString, OsString)]) -> Result
     let here = Whereabouts::read(place);
     let lives = here.is_some_and(|it| it.boot_id == boot_id && it.identity().is_alive());
     let had_supervisor = opened_in(&seals, &boot_id, place) > 0;
-    // One that was asked for anything has an engine that had ended what others left; and where it
-    // took its whereabouts away, it has left nothing itself.
-    let has_spawned = !has_spawned_nothing(&seals);
-    let has_cleared = has_spawned && (lives || !Whereabouts::are_left(place));
-    let orphans = if had_supervisor && !has_cleared {
+    let orphans = if had_supervisor && (!lives || has_spawned_nothing(&seals)) {
         let found = sweep(place, &seals);
         found.map_err(io_stop("look for the orphans of", &place.run_dir))?
     } else {
@@ -162,40 +142,13 @@ fn read(
     env: &[(OsString, OsString)],
 ) -> Result<Seals, Stop> {
     let path = place.seals();
-    let known = Known::read(&place.run_dir, env);
-    let seen = seen(place, &known, env);
-    let seals = read_seals_beyond(told, &path, bytes_max, seen.as_ref().map(|it| (it, &known)));
-    seals.map_err(io_stop("read", &path))
+    let seen = seen(place, env);
+    read_seals_beyond(told, &path, bytes_max, seen.as_ref()).map_err(io_stop("read", &path))
 }
 
-fn seen(place: &Place, known: &Known, env: &[(OsString, OsString)]) -> Option<Seen> {
-    let file = open::own(&place.run_dir, SEEN, open::To::Read, 0).ok()?;
-    let is_right = known.has(Of::Seen, &file.metadata().ok()?, &RIGHT);
-    let sealed = open::all_of(file, open::LOG_BYTES_MAX).ok()?;
-    let body = if is_right {
-        sealed.get(SEAL_BYTES..)?
-    } else {
-        shared::under_seal(env, PURPOSE, &sealed)?
-    };
-    Seen::unpack(body)
-}
-
-/// Notes down by what marks the next look knows the log, and what was read of it.
-pub(crate) fn note(known: &mut Renewal<'_>) {
-    let dir = known.run_dir();
-    let sealed = open::own(dir, SEEN, open::To::Read, 0);
-    let sealed = sealed.and_then(|it| open::all_of(it, open::LOG_BYTES_MAX)).unwrap_or_default();
-    let seen = shared::under_seal(known.env(), PURPOSE, &sealed).and_then(Seen::unpack);
-    let Some(seen) = seen else { return };
-    // What was read just now is what is there: a change since has left other marks.
-    if known.note(Of::Seen, open::own(dir, SEEN, open::To::Read, 0), RIGHT, |file, _| {
-        file.try_clone()
-            .and_then(|it| open::all_of(it, open::LOG_BYTES_MAX))
-            .is_ok_and(|it| it == sealed)
-    }) {
-        let log = open::own(dir, LOG, open::To::Read, 0);
-        known.note(Of::Log, log, seen.begins(), |log, _| seen.is_begun(log));
-    }
+fn seen(place: &Place, env: &[(OsString, OsString)]) -> Option<Seen> {
+    let sealed = open::read_own(&place.run_dir, SEEN, open::LOG_BYTES_MAX).ok()?;
+    Seen::unpack(&shared::unsealed(env, PURPOSE, sealed)?)
 }
 
 /// Keeps what one who has the journal has read of a long log. Half of it is as good as none.
@@ -284,12 +237,6 @@ pub(super) fn not_if_gone(asked: Result<(), HandsError>) -> Result<(), Stop> {
 }
 
 pub(super) fn hands_stop(error: &HandsError) -> Stop {
-    if matches!(error, HandsError::Interrupted) {
-        return Stop::Interrupted;
-    }
-    if let (HandsError::Stopped { .. }, Some(hint)) = (error, error.hint()) {
-        return Stop::Unready { what: error.to_string(), hint };
-    }
     let mut text = error.to_string();
     let cause = std::error::Error::source(error);
     for more in [cause.map(ToString::to_string), error.hint()].into_iter().flatten() {

@@ -14,7 +14,7 @@ use std::{
     io::{self, ErrorKind},
     os::unix::{
         ffi::{OsStrExt as _, OsStringExt as _},
-        fs::MetadataExt as _,
+        fs::{FileExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
 };
@@ -33,15 +33,18 @@ use rustix::{
     time::{ClockId, clock_gettime},
 };
 
-use super::{disk::io_stop, keen, stats};
-use crate::world::{Looked, Stop};
+use super::{disk::io_stop, stats};
+use crate::world::{Looked, Stop, files::Leads};
 
 /// Directories that belong to tools, not to the work.
-pub(super) const SKIPPED: [&str; 2] = [".git", ".onward"];
+const SKIPPED: [&str; 2] = [".git", ".onward"];
 /// A path that so many files stand in the way of is not put back in any case.
 const IN_THE_WAY_MAX: usize = 10_000;
 /// More are forgotten: a look costs little, memory counts.
 const REMEMBERED_MAX: usize = 4096;
+/// So many changes within microseconds all have times of their own, or none is believed to.
+const TRIES: u8 = 12;
+
 #[derive(Debug)]
 pub(super) struct Looker {
     project_dir: PathBuf,
@@ -52,24 +55,34 @@ pub(super) struct Looker {
 }
 
 impl Looker {
-    pub(super) fn project_dir(&self) -> &Path {
-        &self.project_dir
-    }
-
     pub(super) fn new(project_dir: PathBuf) -> Self {
         Self { project_dir, seen: BTreeMap::new(), keen: None }
     }
 
-    /// See [`keen::device`].
+    /// Tries out on a file without a name in `dir` whether the file system there shows every change
+    /// after a look. One that only counts ticks of the clock would have to tick between each two of
+    /// these changes.
     pub(super) fn try_out(&mut self, dir: &Path) {
-        self.keen = keen::device(dir);
+        let tried = open::unnamed(dir).and_then(|file| {
+            let mut last = None;
+            for round in 0..TRIES {
+                file.write_all_at(&[round], 0)?;
+                let now = stat_of(&file.metadata()?).mtime_ns;
+                if last.is_some_and(|last| last >= now) {
+                    return Ok(None);
+                }
+                last = Some(now);
+            }
+            Ok(Some(file.metadata()?.dev()))
+        });
+        self.keen = tried.ok().flatten();
     }
 
     pub(super) fn unchanged(&self, files: &[(usize, FileKept<'_>)]) -> Vec<bool> {
         stats::unchanged(&self.project_dir, files)
     }
 
-    pub(super) fn full(&self, path: &str) -> PathBuf {
+    fn full(&self, path: &str) -> PathBuf {
         self.project_dir.join(open::raw(path))
     }
 
@@ -153,6 +166,29 @@ impl Looker {
             }
         }
         None
+    }
+
+    /// Where a link at a path leads.
+    pub(super) fn leads(&self, path: &str) -> Leads {
+        let full = self.full(path);
+        let is_link = fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink());
+        let target = if is_link { fs::canonicalize(&full).ok() } else { None };
+        let Some((target, found)) = target.and_then(|it| Some((it.clone(), it.metadata().ok()?)))
+        else {
+            return Leads::Nowhere;
+        };
+        if !found.is_file() {
+            return Leads::Nowhere;
+        }
+        let project = fs::canonicalize(&self.project_dir).unwrap_or_default();
+        let inside = target.strip_prefix(project).ok();
+        let is_work = |it: &&Path| !SKIPPED.iter().any(|dir| it.starts_with(dir));
+        match inside.filter(is_work) {
+            Some(inside) if found.len() <= open::FILE_BYTES_MAX => {
+                Leads::To(name::text(inside.as_os_str().as_bytes()))
+            }
+            Some(_) | None => Leads::Away,
+        }
     }
 
     /// A pattern without wildcards names one file, or a directory and all files in it. One with
@@ -272,7 +308,6 @@ impl Looker {
         let remembered = self.seen.get(path).map(|(stat, hash)| (*stat, *hash));
         let known = known.map(|proof| (proof.stat, proof.hash));
         let believed = known.into_iter().chain(remembered).find(|(was, _)| *was == stat);
-        let believed = believed.filter(|_| may_be_read(found.mode(), found.uid()));
         if let Some((_, hash)) = believed {
             return Ok(Some(FileProof { path: path.to_owned(), hash, stat }));
         }
@@ -292,9 +327,6 @@ impl Looker {
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 return Ok(outside(path, &full));
-            }
-            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                return Ok(Some(closed(path, stat)));
             }
             Err(error) => return Err(io_stop("read", &full)(error)),
         };
@@ -324,19 +356,6 @@ fn is_fixed(full: &Path) -> bool {
     let is_link = fs::symlink_metadata(full).is_ok_and(|it| it.is_symlink());
     let is_immutable = !is_link && may(full) == Err(rustix::io::Errno::PERM);
     is_immutable || full.parent().is_some_and(|dir| may(dir).is_err())
-}
-
-/// As its mode says; a look at the file itself is surer.
-pub(super) fn may_be_read(mode: u32, owner: u32) -> bool {
-    let is_own = owner == rustix::process::geteuid().as_raw();
-    mode & if is_own { 0o400 } else { 0o044 } != 0
-}
-
-/// What may not be read is known by its size and time.
-fn closed(path: &str, stat: Stat) -> FileProof {
-    let (size, time) = (stat.size.to_le_bytes(), stat.mtime_ns.to_le_bytes());
-    let hash = Digest::of_parts([b"closed", &size[..], &time]);
-    FileProof { path: path.to_owned(), hash, stat: Stat::CLOSED }
 }
 
 /// What a link out of the project leads to is known by its place, size and time, and never read.

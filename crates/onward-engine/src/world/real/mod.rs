@@ -1,8 +1,7 @@
 //! The real world: this machine's files, processes, clock and people.
 //!
 //! - [`RealWorld`] is the [`World`](crate::world::World) that the engine drives runs in.
-//! - `disk` and `appender` write, `look` reads, `keen` tries a file system out, `trees` records,
-//!   `grip` holds the supervisor,
+//! - `disk` and `appender` write, `look` reads, `trees` records, `grip` holds the supervisor,
 //!   `inputs` waits, `held` for other programs' locks, `news` is what a driver tells, `child` runs
 //!   short commands; `said` is where our words go; `schema` and `probe` do what their names say;
 //!   `shared` is what all runs of a machine know.
@@ -23,17 +22,13 @@ mod appender;
 pub(crate) mod child;
 mod clock;
 pub(crate) mod disk;
-mod follow;
 mod grip;
 pub(crate) mod held;
 mod inputs;
 mod interrupts;
-mod keen;
-mod leads;
 mod look;
 mod news;
 pub(crate) mod probe;
-mod result;
 mod said;
 mod schema;
 mod setup;
@@ -46,11 +41,9 @@ mod worktrees;
 mod world;
 
 pub use clock::{file_time, wall_clock};
-pub(crate) use grip::note;
 pub use grip::{look, place_from_args};
 pub(crate) use inputs::Waited;
 pub use interrupts::Interrupts;
-pub(crate) use keen::device as keen_device;
 pub use news::{News, Sink};
 pub use setup::Setup;
 pub use trees::{SnapshotArgs, snapshot_from_args};

@@ -9,22 +9,19 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use globset::Glob;
 use onward_core::workflow::pattern::is_glob;
 use onward_dialects::{
-    File, Files, Git, Held, Unread, Unreadable, dialect,
+    File, Files, Unread, Unreadable, dialect,
     kit::path::literal,
     seam::{Card, Root, Site},
 };
 
-pub(crate) use super::follow::Followed;
 use super::{
     clock::file_time,
     disk::{hold_dir, hold_file, io_stop},
-    follow::Reader,
     held::Meanwhile,
 };
 use crate::world::{
@@ -47,25 +44,12 @@ pub(super) fn read(
     site: &Site,
     card: &'static Card,
     env: &Env,
-    followed: &mut Followed,
 ) -> Result<Files, Stop> {
-    let git = facts(&around(project, site), env, card.branches, &site.commits);
-    read_beside(project, site, card, (env, git), followed)
-}
-
-/// The same where it is known what git says.
-pub(crate) fn read_beside(
-    project: &Path,
-    site: &Site,
-    card: &'static Card,
-    (env, git): (&Env, Option<Git>),
-    followed: &mut Followed,
-) -> Result<Files, Stop> {
-    let mut files = all_contents(project, site, card, followed)?;
+    let mut files = all_contents(project, site, card)?;
     let known = dialect(card.name);
     let (own, around) = (project.join(site.dir()), around(project, site));
     let around = around.as_path();
-    files.git = git;
+    files.git = facts(around, env, card.branches, &site.commits);
     let wanted = known.map(|it| it.moments(site, &files)).unwrap_or_default();
     let watched = known.and_then(|it| it.watch(site, &files));
     if let Some(git) = &mut files.git {
@@ -91,9 +75,8 @@ pub(super) fn read_files(
     site: &Site,
     card: &'static Card,
     env: &Env,
-    followed: &mut Followed,
 ) -> Result<Files, Stop> {
-    let mut files = all_contents(project, site, card, followed)?;
+    let mut files = all_contents(project, site, card)?;
     files.git = heads(&around(project, site), env, card.branches);
     Ok(files)
 }
@@ -105,19 +88,14 @@ fn around(project: &Path, site: &Site) -> PathBuf {
 }
 
 /// The files of a site, and those that they name.
-fn all_contents(
-    project: &Path,
-    site: &Site,
-    card: &'static Card,
-    followed: &mut Followed,
-) -> Result<Files, Stop> {
-    let mut files = contents(project, site, card, followed)?;
+fn all_contents(project: &Path, site: &Site, card: &'static Card) -> Result<Files, Stop> {
+    let mut files = contents(project, site)?;
     let more = dialect(card.name).map(|it| it.more(site, &files)).unwrap_or_default();
     let more = more.iter().filter(|it| !files.contains(it)).map(|it| literal(it));
     let more: Vec<String> = more.collect();
     if let Some(root) = site.roots.first().filter(|_| !more.is_empty()) {
         let (named, mut left) = (Root { dir: root.dir.clone(), reads: more }, SITE_BYTES_MAX);
-        take(project, 0, &named, &mut Reader::new(card, &mut left, followed), &mut files)?;
+        take(project, 0, &named, &mut left, &mut files)?;
     }
     Ok(files)
 }
@@ -143,17 +121,11 @@ pub(crate) fn room() -> String {
 }
 
 /// The files of a site alone.
-pub(crate) fn contents(
-    project: &Path,
-    site: &Site,
-    card: &'static Card,
-    followed: &mut Followed,
-) -> Result<Files, Stop> {
+pub(crate) fn contents(project: &Path, site: &Site) -> Result<Files, Stop> {
     let mut files = Files::default();
     let mut room = SITE_BYTES_MAX;
-    let mut reader = Reader::new(card, &mut room, followed);
     for (number, root) in site.roots.iter().enumerate() {
-        take(project, number, root, &mut reader, &mut files)?;
+        take(project, number, root, &mut room, &mut files)?;
     }
     Ok(files)
 }
@@ -163,7 +135,7 @@ fn take(
     project: &Path,
     number: usize,
     root: &Root,
-    reader: &mut Reader<'_>,
+    left: &mut u64,
     files: &mut Files,
 ) -> Result<(), Stop> {
     let dir = project.join(&root.dir);
@@ -180,9 +152,9 @@ fn take(
     }
     let Found { names, mut unread, .. } = found;
     for name in names {
-        match content(&dir, &name, reader)? {
+        match content(&dir, &name, left)? {
             None => {}
-            Some(Content::Whole(held)) => files.share_in(number, name, held),
+            Some(Content::Whole(file)) => files.insert_in(number, name, file),
             Some(Content::Hidden) => {
                 let around = name.rsplit_once('/').map_or("", |(around, _)| around);
                 unread.insert(around.to_owned(), Unreadable::Forbidden);
@@ -269,14 +241,6 @@ impl Walk<'_> {
             return Ok(());
         }
         if !is_glob(first) {
-            let dir = self.root.join(inner(first));
-            let is_dir = !rest.is_empty() && !self.found.follows;
-            let is_linked = || fs::symlink_metadata(&dir).is_ok_and(|it| it.is_symlink());
-            // Whether or not there is something in it: a step of ours would write there.
-            if is_dir && is_linked() && (leads_out(self.root, &dir) || !dir.is_dir()) {
-                self.pass_over(inner(first));
-                return Ok(());
-            }
             return self.down(&inner(first), rest, depth - 1);
         }
         let Ok(glob) = Glob::new(first) else { return Ok(()) };
@@ -366,9 +330,7 @@ impl Kind {
 /// Whether a name is a link, or lies behind one that leads out of the directory.
 fn is_link(dir: &Path, name: &str) -> bool {
     let full = dir.join(name);
-    // What is not there is no link, and what lies directly in a directory leads nowhere else.
-    let Ok(meta) = fs::symlink_metadata(&full) else { return false };
-    meta.is_symlink() || name.contains('/') && leads_out(dir, &full)
+    fs::symlink_metadata(&full).is_ok_and(|it| it.is_symlink()) || leads_out(dir, &full)
 }
 
 /// Whether what is there lies, behind some link, outside of the directory.
@@ -397,7 +359,7 @@ fn looks_like_file(name: &str) -> bool {
 
 /// What was read of a file.
 enum Content {
-    Whole(Arc<Held>),
+    Whole(File),
     /// Nothing; the file is empty.
     Unread(Unreadable, File),
     /// Not even whether it is there: the directory around it is forbidden.
@@ -405,7 +367,7 @@ enum Content {
 }
 
 /// `None` for a plain directory, and for what is gone since it was listed.
-fn content(dir: &Path, name: &str, reader: &mut Reader<'_>) -> Result<Option<Content>, Stop> {
+fn content(dir: &Path, name: &str, room: &mut u64) -> Result<Option<Content>, Stop> {
     let path = dir.join(name);
     let unread = |why: Unreadable, modified| {
         Ok(Some(Content::Unread(why, File { bytes: Vec::new(), modified })))
@@ -427,14 +389,8 @@ fn content(dir: &Path, name: &str, reader: &mut Reader<'_>) -> Result<Option<Con
     if !meta.is_file() {
         return unread(Unreadable::NoFile, modified);
     }
-    if meta.len() > FILE_BYTES_MAX.min(*reader.left) {
+    if meta.len() > FILE_BYTES_MAX.min(*room) {
         return unread(Unreadable::TooLarge, modified);
-    }
-    // Looked at before it is read: what is written meanwhile is seen the next time.
-    let version = reader.version(name, &meta);
-    if let Some(known) = version.and_then(|it| reader.followed.known(&path, it)) {
-        *reader.left = reader.left.saturating_sub(meta.len());
-        return Ok(Some(Content::Whole(known.clone())));
     }
     let bytes = match open::read_named(&path, FILE_BYTES_MAX) {
         Ok(bytes) => bytes,
@@ -443,12 +399,8 @@ fn content(dir: &Path, name: &str, reader: &mut Reader<'_>) -> Result<Option<Con
         Err(error) if is_forbidden(&error) => return unread(Unreadable::Forbidden, modified),
         Err(error) => return Err(io_stop("read", &path)(error)),
     };
-    *reader.left = reader.left.saturating_sub(bytes.len() as u64);
-    let held = Arc::new(Held::new(File { bytes, modified }, version));
-    if version.is_some() {
-        reader.followed.keep(path, &held);
-    }
-    Ok(Some(Content::Whole(held)))
+    *room = room.saturating_sub(bytes.len() as u64);
+    Ok(Some(Content::Whole(File { bytes, modified })))
 }
 
 fn is_absence(error: &std::io::Error) -> bool {
@@ -514,12 +466,7 @@ mod tests {
                     fs::rename(&two, &one).unwrap();
                 }
             });
-            let read = |_| {
-                let (mut left, mut followed) = (u64::from(u32::MAX), Followed::default());
-                let card = dialect("agent-memory").unwrap().card();
-                let mut reader = Reader::new(card, &mut left, &mut followed);
-                content(dir.path(), "output.json", &mut reader)
-            };
+            let read = |_| content(dir.path(), "output.json", &mut u64::from(u32::MAX).clone());
             let failed = (0..20_000).map(read).find_map(Result::err);
             is_over.store(true, order);
             assert!(failed.is_none(), "{failed:?}");

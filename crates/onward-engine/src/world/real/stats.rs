@@ -13,7 +13,7 @@ use std::{
 use onward_core::{evidence::Stat, state::FileKept};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::look::{may_be_read, nanos};
+use super::look::nanos;
 use crate::world::open;
 
 /// Fewer files than this are not worth another thread.
@@ -82,7 +82,6 @@ fn directory(at: BorrowedFd<'_>, path: &Path) -> Option<OwnedFd> {
 fn is(found: &rustix::fs::Stat, known: &Stat) -> bool {
     let part_ns = i64::try_from(found.st_mtime_nsec).unwrap_or(-1);
     FileType::from_raw_mode(found.st_mode) == FileType::RegularFile
-        && may_be_read(found.st_mode, found.st_uid)
         && u64::try_from(found.st_size) == Ok(known.size)
         && nanos(found.st_mtime, part_ns) == known.mtime_ns
         && found.st_ino == known.inode

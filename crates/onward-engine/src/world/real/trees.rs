@@ -14,7 +14,7 @@ use std::{
 use onward_core::{
     digest::Digest,
     event::GitHead,
-    evidence::{FileProof, Stat},
+    evidence::Stat,
     name,
     survey::CommitSeen,
     worktree::{WorktreePlace, component},
@@ -22,13 +22,12 @@ use onward_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    disk::io_stop,
     look::{Looker, content_of},
     said::Said,
     worktrees::Gone,
 };
 use crate::world::{
-    Change, Changes, Content, Snapshot, Stop, Undo, When, files,
+    Change, Changes, Content, Snapshot, Stop, Undo, When,
     files::Leads,
     git::{
         self, Chain, Compared, Condition, Difference, Env, GitError, Now, Repo, Rescued, Taken,
@@ -243,23 +242,6 @@ impl Trees {
         Ok(Some(chain.rescue(&what)?))
     }
 
-    pub(super) fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop> {
-        let dir = self.place.run_dir.join("rescue");
-        let mut taken = match self.chain("")? {
-            Some(chain) => chain.rescued()?,
-            None => BTreeSet::new(),
-        };
-        let entries = match std::fs::read_dir(&dir) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(taken),
-            other => other.map_err(io_stop("list", &dir))?,
-        };
-        for entry in entries {
-            let name = entry.map_err(io_stop("list", &dir))?.file_name();
-            taken.extend(name.to_str().and_then(files::rescue_number));
-        }
-        Ok(taken)
-    }
-
     pub(super) fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         let Some(repo) = self.repo("")? else { return Ok(BTreeSet::new()) };
         Ok(repo.as_committed(paths)?)
@@ -388,8 +370,7 @@ fn also(looker: &mut Looker, tree: &str, writes: &[String]) -> Result<Vec<String
     let mut also = Vec::new();
     for pattern in writes {
         let found = looker.glob(pattern, &[])?;
-        let is_there = |file: &FileProof| file.stat != Stat::OUTSIDE && !file.is_closed();
-        for file in found.into_iter().filter(is_there) {
+        for file in found.into_iter().filter(|file| file.stat != Stat::OUTSIDE) {
             // What a step writes through a link is there.
             if let Leads::To(path) = looker.leads(&file.path)
                 && is_in(tree, &path)

@@ -1,8 +1,7 @@
 //! [`RealWorld`]: the engine on a real machine.
 
-mod hold;
-
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fmt,
@@ -58,6 +57,7 @@ use crate::world::{
     SessionOf, Snapshot, Stop, Taken, Undo, WorktreeHead, World, files,
     git::Git,
     inbox::{self, Left},
+    out_name,
     secrets::Redactor,
     spot::Spot,
     supervisor::{Hands, Identity, Place, Stop as StopLadder},
@@ -84,10 +84,7 @@ pub struct RealWorld {
     schemas: Schemas,
     redactor: Redactor,
     shared: Shared,
-    followed: site::Followed,
     hands: Option<Hands>,
-    /// The epoch under which the supervisor is taken hold of when it is first needed.
-    later: Option<u32>,
     inputs: Inputs,
     /// Requests that the driver has; removed when what came of them is durable.
     taken: Vec<Left>,
@@ -114,9 +111,7 @@ impl RealWorld {
             schemas: Schemas::default(),
             redactor: Redactor::of_run(&env, &place.run_dir),
             shared: Shared::of(&env),
-            followed: site::Followed::default(),
             hands: None,
-            later: None,
             inputs: Inputs::new(),
             taken: Vec::new(),
             absent: None,
@@ -136,6 +131,18 @@ impl RealWorld {
             stand_in,
             sink,
         }
+    }
+
+    /// The driver is through: requests are removed, the journal gets its true length, and a
+    /// supervisor without children leaves.
+    pub fn finish(mut self) -> Result<(), Stop> {
+        inbox::remove_all(&mut self.taken)?;
+        self.disk.close_journal()?;
+        if let Some(hands) = &mut self.hands {
+            // Whether it hears that or not, it leaves by itself a little later.
+            let _ = hands.shutdown();
+        }
+        Ok(())
     }
 
     /// Waits for a moment before the journal is opened, unless a person wants something else. What
@@ -174,6 +181,21 @@ impl RealWorld {
         }
     }
 
+    /// What a step wrote into its result file it wrote into our directory.
+    fn clean_result(&mut self, event: &Event) {
+        let Event::AttemptFinished(finished) = event else { return };
+        let name = out_name(&finished.step, finished.attempt, "result");
+        // Nothing of the attempt lives: what it had not made when it was judged, it never makes.
+        if self.absent.as_ref() == Some(&name) {
+            return;
+        }
+        let Ok(Some(bytes)) = self.disk.read(At::Run(&name)) else { return };
+        if let Cow::Owned(clean) = self.redactor.bytes(&bytes) {
+            // The journal is what counts; a disk that cannot be written stops the next append.
+            let _ = self.disk.write(At::Run(&name), &clean);
+        }
+    }
+
     fn home(&self) -> Option<&Path> {
         variable(&self.env, "HOME").map(Path::new)
     }
@@ -185,6 +207,10 @@ impl RealWorld {
     fn known(&self) -> Known<'_> {
         let Self { commands, continuations, adapters, call, .. } = self;
         Known { commands, continuations, adapters, call }
+    }
+
+    fn hands(&mut self) -> Result<&mut Hands, Stop> {
+        self.hands.as_mut().ok_or_else(|| Stop::Hands("the engine is not connected to it".into()))
     }
 }
 
@@ -210,7 +236,7 @@ impl World for RealWorld {
     }
 
     fn clean(&mut self, event: &mut Event) {
-        super::result::clean(&self.place.run_dir, &self.redactor, self.absent.as_deref(), event);
+        self.clean_result(event);
         self.redactor.clean(event);
     }
 
@@ -343,10 +369,6 @@ impl World for RealWorld {
         self.trees.keep_rescue(of, undo, &mut self.looker)
     }
 
-    fn rescues(&mut self) -> Result<BTreeSet<u32>, Stop> {
-        self.trees.rescues()
-    }
-
     fn as_committed(&mut self, paths: &[String]) -> Result<BTreeSet<String>, Stop> {
         self.trees.as_committed(paths)
     }
@@ -393,11 +415,11 @@ impl World for RealWorld {
     }
 
     fn foreign(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
-        site::read(self.disk.project_dir(), site, card, &self.env, &mut self.followed)
+        site::read(self.disk.project_dir(), site, card, &self.env)
     }
 
     fn foreign_files(&mut self, site: &Site, card: &'static Card) -> Result<Files, Stop> {
-        site::read_files(self.disk.project_dir(), site, card, &self.env, &mut self.followed)
+        site::read_files(self.disk.project_dir(), site, card, &self.env)
     }
 
     fn hold(&mut self, site: &Site, card: &'static Card) -> Result<Hold, Stop> {
@@ -413,10 +435,6 @@ impl World for RealWorld {
         Ok(())
     }
 
-    fn journal_begins(&mut self, length: u64, crc: u32) -> Result<bool, Stop> {
-        self.disk.journal_begins((length, crc), &self.env)
-    }
-
     fn look_at_hands(&mut self, told: &State) -> Result<Connected, Stop> {
         grip::look(&self.place, told, &self.env)
     }
@@ -426,17 +444,18 @@ impl World for RealWorld {
     }
 
     fn connect(&mut self, epoch: u32, told: &State) -> Result<Connected, Stop> {
-        self.get_ready()?;
-        self.take_hands(epoch, told)
-    }
-
-    fn connect_later(&mut self, epoch: u32) -> Result<bool, Stop> {
-        if grip::is_held(&self.place)? {
-            return Ok(false);
-        }
-        self.get_ready()?;
-        self.later = Some(epoch);
-        Ok(true)
+        let run_dir = self.place.run_dir.clone();
+        self.hear_person()?;
+        self.redactor.keep(&run_dir).map_err(io_stop("keep digests in", &run_dir))?;
+        self.looker.try_out(&run_dir);
+        let env = self.env.clone();
+        let (mut hands, connected) = grip::connect(&self.place, told, epoch, env, &self.supervise)?;
+        // What a dead supervisor left has worked on until it was ended just now.
+        self.trees.forget();
+        let heard = hands.ears().map_or(Ok(()), |ears| self.inputs.hear_hands(ears));
+        heard.map_err(io_stop("listen to the supervisor of", &run_dir))?;
+        self.hands = Some(hands);
+        Ok(connected)
     }
 
     fn spawn(&mut self, launches: &[Launch], slots: Option<u32>) -> Result<(), Stop> {
@@ -450,9 +469,6 @@ impl World for RealWorld {
     }
 
     fn withdraw(&mut self) -> Result<(), Stop> {
-        if self.later.is_some() {
-            return Ok(());
-        }
         not_if_gone(self.hands()?.withdraw())
     }
 
@@ -461,9 +477,6 @@ impl World for RealWorld {
     }
 
     fn stop_all(&mut self) -> Result<(), Stop> {
-        if self.later.is_some() {
-            return Ok(());
-        }
         not_if_gone(self.hands()?.stop_all(StopLadder::default()))
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 /// A shorter value is no secret, and would be found everywhere.
 const BYTES_MIN: usize = 6;
 /// A line of a longer value that is a secret of its own.
@@ -96,12 +98,8 @@ fn password_in(value: &str) -> Option<&str> {
 /// its lines.
 pub(super) fn forms(value: &str) -> Vec<String> {
     let mut all = vec![value.to_owned()];
-    for digits in ["0123456789abcdef", "0123456789ABCDEF"] {
-        all.push(json(value, digits, |_| false));
-        all.push(json(value, digits, |it| !it.is_ascii()));
-        all.push(json(value, digits, |it| "<>&\'".contains(it)));
-        all.push(json(value, digits, |it| !it.is_ascii() || "<>&\'".contains(it)));
-    }
+    let escaped = Value::from(value).to_string();
+    all.push(escaped[1..escaped.len() - 1].to_owned());
     all.push(percent(value));
     if value.contains('\n') {
         let lines = value.lines().map(str::trim);
@@ -115,31 +113,6 @@ pub(super) fn forms(value: &str) -> Vec<String> {
     all.sort();
     all.dedup();
     all
-}
-
-/// As JSON spells it. What need not be spelled by number is where a program says so: characters
-/// outside of ASCII, by their two or four bytes in UTF-16, and those that mean something in HTML.
-fn json(value: &str, digits: &str, is_by_number: impl Fn(char) -> bool) -> String {
-    let digit = |unit: u16, shift: u16| &digits[usize::from(unit >> shift & 15)..][..1];
-    value.chars().fold(String::new(), |mut all, it| {
-        match it {
-            '"' => all.push_str(r#"\""#),
-            '\\' => all.push_str(r"\\"),
-            '\n' => all.push_str(r"\n"),
-            '\r' => all.push_str(r"\r"),
-            '\t' => all.push_str(r"\t"),
-            '\u{8}' => all.push_str(r"\b"),
-            '\u{c}' => all.push_str(r"\f"),
-            it if it < ' ' || is_by_number(it) => {
-                for unit in it.encode_utf16(&mut [0; 2]) {
-                    all.push_str(r"\u");
-                    all.extend([12, 8, 4, 0].map(|shift| digit(*unit, shift)));
-                }
-            }
-            it => all.push(it),
-        }
-        all
-    })
 }
 
 fn percent(value: &str) -> String {

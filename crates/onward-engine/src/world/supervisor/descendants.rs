@@ -136,7 +136,7 @@ mod tests {
 
     fn process(pid: i32, parent: i32, start_time: u64) -> Process {
         let id = Identity { pid, start_time };
-        Process { id, parent, group: pid, is_dead: false, is_stopped: false, is_kernel: false }
+        Process { id, parent, group: pid, is_dead: false, is_kernel: false }
     }
 
     fn key(step: &str) -> Key {

@@ -22,7 +22,6 @@ use onward_core::{
 
 use super::{
     ears::Ears,
-    linux::Identity,
     place::{Place, Whereabouts},
     wire::{self, Alive, Hello, PROTOCOL, Refusal, Report, Request, Stop},
 };
@@ -30,15 +29,6 @@ use super::{
 /// A supervisor may be leaving just as we come; then another one is started.
 const TRIES_MAX: u32 = 3;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// While it does not, it is looked at so often whether it was stopped, and whether a person wants
-/// to wait no more.
-const LOOK_WITHIN: Duration = Duration::from_millis(250);
-/// So many looks are without a word, two seconds: a busy machine answers within them.
-const LOOKS_SILENT: u32 = 8;
-
-/// What is done while a supervisor does not answer. Once it is given the words that say for what is
-/// waited; `false` ends the wait.
-pub type Meanwhile<'a> = dyn FnMut(Option<&str>) -> bool + 'a;
 
 #[derive(Clone, Debug)]
 pub struct HandsConfig {
@@ -89,13 +79,8 @@ pub enum HandsError {
     OtherRun { run: String },
     #[error("the supervisor did not start: {}", reason(said, *status))]
     DidNotStart { status: ExitStatus, said: String, complaints: PathBuf },
-    #[error("the supervisor of the run, process {pid}, is stopped")]
-    Stopped { pid: i32 },
     #[error("the supervisor does not answer")]
     NoAnswer { source: io::Error },
-    /// A person did not want to wait for it.
-    #[error("interrupted")]
-    Interrupted,
     #[error("the supervisor is gone")]
     Gone { source: io::Error },
     #[error("cannot {what} `{}`", path.display())]
@@ -111,13 +96,7 @@ impl HandsError {
             }
             Self::DidNotStart { complaints, .. } => Some(format!("see `{}`", complaints.display())),
             Self::Gone { .. } => Some("resume the run".into()),
-            Self::Stopped { pid } => Some(format!(
-                "let it continue with `kill -CONT {pid}`, or end it with `kill -KILL {pid}`; then \
-                 resume the run"
-            )),
-            Self::OtherRun { .. } | Self::NoAnswer { .. } | Self::Interrupted | Self::Io { .. } => {
-                None
-            }
+            Self::OtherRun { .. } | Self::NoAnswer { .. } | Self::Io { .. } => None,
         }
     }
 }
@@ -137,22 +116,19 @@ pub struct Hands {
 
 impl Hands {
     /// Finds the supervisor of this run, or starts one.
-    pub fn connect_or_start(
-        config: &HandsConfig,
-        meanwhile: &mut Meanwhile<'_>,
-    ) -> Result<(Self, Welcome), HandsError> {
-        if let Some(found) = connect(config, meanwhile)? {
+    pub fn connect_or_start(config: &HandsConfig) -> Result<(Self, Welcome), HandsError> {
+        if let Some(found) = connect(config)? {
             // One that holds nothing need not be kept with limits that no longer hold.
             let is_outdated = found.welcome.alive.is_empty() && has_other_limit(found.pid);
             if !is_outdated {
                 return Ok((found.hands, found.welcome));
             }
-            found.hands.retire(found.pid, meanwhile)?;
+            found.hands.retire()?;
         }
         let mut tries = 1;
         loop {
             let (mut child, said) = start(config)?;
-            if let Some(mut found) = connect(config, meanwhile)? {
+            if let Some(mut found) = connect(config)? {
                 // Another one may have been faster than ours, which then has left already.
                 found.welcome.is_new = found.pid.cast_unsigned() == child.id();
                 thread::spawn(move || child.wait());
@@ -206,14 +182,12 @@ impl Hands {
     }
 
     /// Sends it away, and returns when it is gone.
-    fn retire(mut self, pid: i32, meanwhile: &mut Meanwhile<'_>) -> Result<(), HandsError> {
+    fn retire(mut self) -> Result<(), HandsError> {
         self.shutdown()?;
         let Some(mut reader) = self.reader.take() else { return Ok(()) };
-        let bounded = self.stream.set_read_timeout(Some(LOOK_WITHIN));
-        let mut heard = Vec::new();
-        let left = bounded
-            .and_then(|()| patiently(|| reader.read_to_end(&mut heard), pid, meanwhile, || true));
-        left.map_err(unanswered)
+        let bounded = self.stream.set_read_timeout(Some(ANSWER_WITHIN));
+        let heard = bounded.and_then(|()| reader.read_to_end(&mut Vec::new()));
+        heard.map(drop).map_err(|source| HandsError::NoAnswer { source })
     }
 
     fn ask(&mut self, request: &Request) -> Result<(), HandsError> {
@@ -247,18 +221,10 @@ struct Found {
 }
 
 /// `None` when there is no supervisor, or it is about to end.
-fn connect(
-    config: &HandsConfig,
-    meanwhile: &mut Meanwhile<'_>,
-) -> Result<Option<Found>, HandsError> {
+fn connect(config: &HandsConfig) -> Result<Option<Found>, HandsError> {
     let Some(here) = Whereabouts::read(&config.place) else { return Ok(None) };
-    let stopped = || Err(HandsError::Stopped { pid: here.pid });
-    // The kernel would take the connection, and nothing would ever answer.
-    if here.identity().is_stopped() {
-        return stopped();
-    }
     let Ok(stream) = UnixStream::connect(&here.socket) else { return Ok(None) };
-    match greet(config, stream, here.identity(), meanwhile) {
+    match greet(config, stream) {
         Ok((hands, Report::Welcome { alive, log_bytes })) => {
             let welcome = Welcome { alive, log_bytes, is_new: false };
             Ok(Some(Found { hands, welcome, pid: here.pid }))
@@ -272,71 +238,27 @@ fn connect(
             | Report::GaveUp { .. },
         )) => Err(HandsError::NoAnswer { source: io::ErrorKind::InvalidData.into() }),
         Err(source) if matches!(source.kind(), io::ErrorKind::WouldBlock) => {
-            if here.identity().is_stopped() {
-                return stopped();
-            }
-            Err(unanswered(source))
+            Err(HandsError::NoAnswer { source })
         }
-        Err(source) if source.kind() == io::ErrorKind::Interrupted => Err(unanswered(source)),
         Err(_) => Ok(None),
     }
 }
 
-fn greet(
-    config: &HandsConfig,
-    mut stream: UnixStream,
-    hands: Identity,
-    meanwhile: &mut Meanwhile<'_>,
-) -> io::Result<(Hands, Report)> {
+fn greet(config: &HandsConfig, mut stream: UnixStream) -> io::Result<(Hands, Report)> {
     let HandsConfig { place, epoch, env, .. } = config;
     let (run, env) = (place.run.clone(), env.clone());
     let dirs = Some((place.run_dir.clone().into(), place.project_dir.clone().into()));
     let hello = Request::Hello(Hello { version: PROTOCOL, epoch: *epoch, run, env, dirs });
     let mut message = Vec::new();
     wire::encode(&hello, &mut message);
-    stream.set_read_timeout(Some(LOOK_WITHIN))?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.write_all(&message)?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    // What was read of the line before a look stays in it.
     let mut line = Vec::new();
-    let read = || reader.read_until(b'\n', &mut line);
-    patiently(read, hands.pid, meanwhile, || !hands.is_stopped())?;
+    reader.read_until(b'\n', &mut line)?;
     let report = wire::decode(&line).ok_or(io::ErrorKind::UnexpectedEof)?;
     stream.set_read_timeout(None)?;
     Ok((Hands { stream, reader: Some(reader), message }, report))
-}
-
-/// Reads until there is an answer, where no read waits longer than a look. Waiting ends after a
-/// while, when it makes no sense any more, and when a person wants no more of it.
-fn patiently(
-    mut read: impl FnMut() -> io::Result<usize>,
-    pid: i32,
-    meanwhile: &mut Meanwhile<'_>,
-    may_come: impl Fn() -> bool,
-) -> io::Result<()> {
-    let mut looks = 0;
-    while let Err(error) = read() {
-        looks += 1;
-        let waits = error.kind() == io::ErrorKind::WouldBlock && may_come();
-        if !waits || LOOK_WITHIN * looks >= ANSWER_WITHIN {
-            return Err(error);
-        }
-        let words = (looks == LOOKS_SILENT).then(|| {
-            format!("waiting for the supervisor of the run, process {pid}, which does not answer")
-        });
-        if !meanwhile(words.as_deref()) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-    }
-    Ok(())
-}
-
-fn unanswered(source: io::Error) -> HandsError {
-    if source.kind() == io::ErrorKind::Interrupted {
-        HandsError::Interrupted
-    } else {
-        HandsError::NoAnswer { source }
-    }
 }
 
 fn refused(refusal: Refusal) -> HandsError {

@@ -36,11 +36,6 @@ impl Identity {
     pub fn is_alive(self) -> bool {
         process(self.pid).is_some_and(|found| found.id == self && !found.is_dead)
     }
-
-    /// Whether it was stopped by a signal, so that it does nothing until another one.
-    pub fn is_stopped(self) -> bool {
-        process(self.pid).is_some_and(|found| found.id == self && found.is_stopped)
-    }
 }
 
 /// One line of the process table.
@@ -51,8 +46,6 @@ pub(super) struct Process {
     pub(super) group: i32,
     /// A zombie counts as dead: nothing of it runs.
     pub(super) is_dead: bool,
-    /// By a signal, until another one lets it go on.
-    pub(super) is_stopped: bool,
     /// A part of the kernel: it has no environment, and no attempt started it.
     pub(super) is_kernel: bool,
 }
@@ -104,10 +97,7 @@ fn parse_stat(pid: i32, stat: &[u8]) -> Option<Process> {
     // The first thread may be over while others of the same process go on.
     let is_dead = matches!(state, "Z" | "X" | "x") && threads <= 1;
     let is_kernel = flags & OF_KERNEL != 0;
-    // `T` by a signal, `t` by a debugger.
-    let is_stopped = matches!(state, "T" | "t");
-    let id = Identity { pid, start_time };
-    Some(Process { id, parent, group, is_dead, is_stopped, is_kernel })
+    Some(Process { id: Identity { pid, start_time }, parent, group, is_dead, is_kernel })
 }
 
 /// Every process that can be seen now.
@@ -293,7 +283,6 @@ mod tests {
             parent: 7,
             group: 8,
             is_dead: false,
-            is_stopped: false,
             is_kernel: false,
         };
         assert_eq!(parse_stat(42, stat), Some(expected));

@@ -29,11 +29,10 @@ mod wire;
 mod work;
 
 pub use ears::Ears;
-pub use hands::{Hands, HandsConfig, HandsError, HandsEvent, Meanwhile, Welcome};
+pub use hands::{Hands, HandsConfig, HandsError, HandsEvent, Welcome};
 pub(crate) use linux::random;
 pub use linux::{Identity, boot_id};
 pub use onward_core::launch::StopSignal;
-pub(crate) use place::LOG;
 pub use place::{Place, PlaceError, Whereabouts, socket_dir_of_this_user};
 pub use serve::{SuperviseConfig, SuperviseError, supervise};
 pub(crate) use spawn::is_inside;

@@ -16,8 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use super::linux::Identity;
 
-/// The supervisor's log, in the directory of the run.
-pub(crate) const LOG: &str = "exits.jsonl";
 /// The kernel's limit, without the closing NUL.
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
@@ -54,7 +52,7 @@ impl PlaceError {
 
 impl Place {
     pub fn seals(&self) -> PathBuf {
-        self.run_dir.join(LOG)
+        self.run_dir.join("exits.jsonl")
     }
 
     pub fn out_dir(&self) -> PathBuf {
@@ -139,13 +137,6 @@ pub struct Whereabouts {
 }
 
 impl Whereabouts {
-    /// Whether one stands there, whatever it says. A supervisor takes it away when it leaves, which
-    /// it does only when no process of the run is left; one that is killed does not.
-    pub fn are_left(place: &Place) -> bool {
-        let found = std::fs::symlink_metadata(place.whereabouts());
-        !found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    }
-
     pub fn identity(&self) -> Identity {
         Identity { pid: self.pid, start_time: self.start_time }
     }

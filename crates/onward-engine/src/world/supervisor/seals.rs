@@ -11,7 +11,6 @@
 //! changed. A kind that is not known here is kept and not damage.
 
 use crate::world::{
-    known::Known,
     open::{self, To},
     spot::Spot,
 };
@@ -288,16 +287,16 @@ pub fn read_seals(path: &Path, bytes_max: Option<u64>) -> io::Result<Seals> {
 }
 
 /// The same for one who has the journal: start and end of attempts by which it has steps done are
-/// passed over. What was `seen` before is only summed, and not even that where it is known.
+/// passed over. What was `seen` before is only summed.
 pub(crate) fn read_seals_beyond(
     state: &State,
     path: &Path,
     bytes_max: Option<u64>,
-    seen: Option<(&Seen, &Known)>,
+    seen: Option<&Seen>,
 ) -> io::Result<Seals> {
-    if let Some((seen, known)) = seen.filter(|(it, _)| it.fits(state))
+    if let Some(seen) = seen.filter(|it| it.fits(state))
         && let Ok(log) = open::at(path, To::Read)
-        && let Some(mini) = seen.and_rest(log, bytes_max.unwrap_or(u64::MAX), known)?
+        && let Some(mini) = seen.and_rest(log, bytes_max.unwrap_or(u64::MAX))?
     {
         return Ok(seen.decode(state, &mini));
     }

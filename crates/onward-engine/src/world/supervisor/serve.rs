@@ -143,11 +143,8 @@ pub fn supervise(config: &SuperviseConfig) -> Result<(), SuperviseError> {
         server.give_up(&place.seals(), error);
     }
     server.work.leave_group();
-    // In this order: an engine that finds no file may wait for our lock, soon free. That there is
-    // none says that nothing of the run was left behind.
-    if outcome.is_ok() {
-        let _ = std::fs::remove_file(place.whereabouts());
-    }
+    // In this order: an engine that finds no file may wait for our lock, soon free.
+    let _ = std::fs::remove_file(place.whereabouts());
     let _ = std::fs::remove_file(&socket);
     let complaints = place.complaints();
     if std::fs::metadata(&complaints).is_ok_and(|found| found.len() == 0) {

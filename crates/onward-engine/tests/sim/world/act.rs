@@ -31,11 +31,6 @@ pub(crate) struct Meanwhile {
 }
 
 impl SimWorld {
-    /// A person comes back when the limit is lifted.
-    pub(crate) fn wait_for(&mut self, until: Timestamp) {
-        self.now_us = self.now_us.max(until.as_micros());
-    }
-
     /// What the supervisor knows, told or only looked at.
     pub(super) fn connected(&self) -> Connected {
         let mut alive: Vec<_> = self.supervisor.agents.keys().cloned().collect();

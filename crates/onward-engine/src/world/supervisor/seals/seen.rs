@@ -7,7 +7,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _},
 };
 
 use onward_core::{
@@ -15,10 +15,7 @@ use onward_core::{
     time::Timestamp,
 };
 
-use crate::world::{
-    known::{self, Fact, Known, Of},
-    open::PIECE_BYTES,
-};
+use crate::world::open::PIECE_BYTES;
 
 use super::{Seals, checked, decode_beyond, decode_from, quick, told::Told};
 
@@ -96,46 +93,25 @@ impl Seen {
     }
 
     /// What is kept and what follows in this log; `None` for any other log.
-    pub(super) fn and_rest(
-        &self,
-        mut log: File,
-        bytes_max: u64,
-        known: &Known,
-    ) -> io::Result<Option<Vec<u8>>> {
+    pub(super) fn and_rest(&self, log: File, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(rest_max) = bytes_max.checked_sub(self.length) else { return Ok(None) };
-        if known.has(Of::Log, &log.metadata()?, &self.begins()) {
-            log.seek(SeekFrom::Start(self.length))?;
-        } else if !self.is_summed(&log)? {
+        let (mut sum, mut left) = (crc32fast::Hasher::new(), self.length);
+        let mut piece = vec![0; PIECE_BYTES];
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let read = (&log).read(&mut piece[..wanted])?;
+            if read == 0 {
+                return Ok(None);
+            }
+            sum.update(&piece[..read]);
+            left -= read as u64;
+        }
+        if sum.finalize() != self.crc {
             return Ok(None);
         }
         let mut mini = self.kept.clone();
         log.take(rest_max).read_to_end(&mut mini)?;
         Ok(Some(mini))
-    }
-
-    /// As a fact about the log.
-    pub(crate) fn begins(&self) -> Fact {
-        known::begins(self.length, self.crc)
-    }
-
-    pub(crate) fn is_begun(&self, log: &File) -> bool {
-        self.is_summed(log).is_ok_and(|it| it)
-    }
-
-    /// Whether a log begins with it; read piece by piece, up to its end.
-    fn is_summed(&self, mut log: &File) -> io::Result<bool> {
-        let (mut sum, mut left) = (crc32fast::Hasher::new(), self.length);
-        let mut piece = vec![0; PIECE_BYTES];
-        while left > 0 {
-            let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
-            let read = log.read(&mut piece[..wanted])?;
-            if read == 0 {
-                return Ok(false);
-            }
-            sum.update(&piece[..read]);
-            left -= read as u64;
-        }
-        Ok(sum.finalize() == self.crc)
     }
 
     pub(crate) fn pack(&self) -> Vec<u8> {

@@ -362,15 +362,12 @@ fn what_was_seen_counts_for_this_log_and_this_journal_only() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("exits.jsonl");
     let (whole, told) = (encoded(&two_lives()), told());
-    let (seen, unknown) = (Seen::of(&whole, &told).unwrap(), Known::default());
+    let seen = Seen::of(&whole, &told).unwrap();
     let read = |state: &State, bytes_max| {
-        let with = read_seals_beyond(state, &path, bytes_max, Some((&seen, &unknown))).unwrap();
+        let with = read_seals_beyond(state, &path, bytes_max, Some(&seen)).unwrap();
         assert_eq!(with, read_seals_beyond(state, &path, bytes_max, None).unwrap());
     };
-    assert_eq!(
-        read_seals_beyond(&told, &path, None, Some((&seen, &unknown))).unwrap(),
-        Seals::default()
-    );
+    assert_eq!(read_seals_beyond(&told, &path, None, Some(&seen)).unwrap(), Seals::default());
     for at in 0..whole.len() {
         let mut other = whole.clone();
         other[at] ^= 1;
